@@ -1,0 +1,1 @@
+//! The drop-in `libcuda.so.1`.

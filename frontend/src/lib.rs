@@ -1,0 +1,2 @@
+//! PTX text and containers in, checked syntax trees and IR out.
+#![forbid(unsafe_code)]

@@ -1,0 +1,2 @@
+//! Margay's typed SSA intermediate representation of PTX kernels.
+#![forbid(unsafe_code)]

@@ -1,0 +1,1 @@
+//! Margay: CUDA kernels on the CPU.
