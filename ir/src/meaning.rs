@@ -1,0 +1,77 @@
+//! Reference meanings: what each operation computes, bit for bit.
+//!
+//! A meaning works on [`Bits`]: the low bits of a `u128`, upper bits zero. The interpreter, the
+//! constant folder and the JIT's slow path call the same function; fast lowerings are checked
+//! against it. Invariant: a meaning never panics, whatever the bits, and leaves the upper bits of
+//! its results zero.
+
+pub mod data;
+
+use crate::mods::Mods;
+use crate::ops::Opcode;
+use crate::types::OpType;
+
+/// The bits of one value, zero-extended.
+pub type Bits = u128;
+
+/// An operation without its operands.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Desc {
+    /// The opcode.
+    pub opcode: Opcode,
+    /// The (first) type: of the result, where PTX writes two.
+    pub ty: OpType,
+    /// The second type: of the source, where PTX writes two; else `None`.
+    pub src: OpType,
+    /// Modifiers, or the payload of a structural op.
+    pub mods: Mods,
+}
+
+/// A lane-by-lane computation: operands in, results out. Slices have the op's exact lengths.
+pub type PureFn = fn(&Desc, &[Bits], &mut [Bits]);
+/// New memory content from the old one and the operands (without the address).
+pub type RmwFn = fn(&Desc, Bits, &[Bits]) -> Bits;
+/// A warp collective: see [`WarpLanes`].
+pub type WarpFn = fn(&Desc, &mut WarpLanes<'_>);
+
+/// Operands and results of a warp collective.
+#[derive(Debug)]
+pub struct WarpLanes<'a> {
+    /// Lanes that take part.
+    pub active: u32,
+    /// Operands, `args[operand][lane]`.
+    pub args: &'a [[Bits; 32]],
+    /// Results, `results[result][lane]`; only active lanes are read back.
+    pub results: &'a mut [[Bits; 32]],
+}
+
+/// The reference meaning of an op table row.
+#[derive(Clone, Copy, Debug)]
+pub enum Meaning {
+    /// Handled by its effects: structure, control flow, memory, synchronisation.
+    None,
+    /// Lane by lane.
+    Pure(PureFn),
+    /// Read-modify-write.
+    Rmw(RmwFn),
+    /// Over the lanes of a warp.
+    Warp(WarpFn),
+}
+
+/// All ones in the low `bits` bits.
+pub const fn mask(bits: u32) -> Bits {
+    if bits >= 128 {
+        Bits::MAX
+    } else {
+        (1 << bits) - 1
+    }
+}
+
+/// Sign-extends the low `bits` bits to 128.
+pub const fn sign_extend(value: Bits, bits: u32) -> i128 {
+    if bits == 0 || bits >= 128 {
+        value as i128
+    } else {
+        ((value << (128 - bits)) as i128) >> (128 - bits)
+    }
+}

@@ -1,0 +1,247 @@
+//! Modifiers of an operation, packed into 64 bits.
+//!
+//! [`Mods`] holds everything that PTX writes behind an opcode except the types: rounding,
+//! saturation, comparison, state space, memory order and so on. Each field is an enum whose first
+//! variant means "not given". Invariant: every bit outside the declared fields is zero, so equal
+//! modifiers are equal words.
+
+use std::fmt;
+
+macro_rules! field_enum {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, PartialOrd, Ord)]
+        #[repr(u8)]
+        #[allow(missing_docs, reason = "each variant is the PTX modifier that its text spells")]
+        pub enum $name { #[default] None, $($(#[$vdoc])* $variant,)* }
+
+        impl $name {
+            /// Every value but `None`.
+            pub const ALL: &'static [$name] = &[$($name::$variant,)*];
+
+            /// PTX's spelling without the leading dot; empty for `None`.
+            pub const fn name(self) -> &'static str {
+                match self { $name::None => "", $($name::$variant => $text,)* }
+            }
+
+            /// The value with that spelling.
+            pub fn from_name(text: &str) -> Option<$name> {
+                match text { $($text => Some($name::$variant),)* _ => None }
+            }
+
+            const fn from_bits(bits: u64) -> $name {
+                const VALUES: &[$name] = &[$name::None, $($name::$variant,)*];
+                if (bits as usize) < VALUES.len() { VALUES[bits as usize] } else { $name::None }
+            }
+        }
+    };
+}
+
+field_enum! {
+    /// Rounding: of a floating-point result (`rn` ...) or to an integral value (`rni` ...).
+    Rounding { Rn = "rn", Rz = "rz", Rm = "rm", Rp = "rp", Rna = "rna", Rs = "rs",
+        Rni = "rni", Rzi = "rzi", Rmi = "rmi", Rpi = "rpi", }
+}
+field_enum! {
+    /// Comparison of `set`, `setp` and the video comparisons.
+    CmpOp { Eq = "eq", Ne = "ne", Lt = "lt", Le = "le", Gt = "gt", Ge = "ge", Lo = "lo", Ls = "ls",
+        Hi = "hi", Hs = "hs", Equ = "equ", Neu = "neu", Ltu = "ltu", Leu = "leu", Gtu = "gtu",
+        Geu = "geu", Num = "num", Nan = "nan", }
+}
+field_enum! {
+    /// How a comparison's result is combined with a predicate operand.
+    BoolOp { And = "and", Or = "or", Xor = "xor", }
+}
+field_enum! {
+    /// Which part of a product is kept.
+    Half { Lo = "lo", Hi = "hi", Wide = "wide", }
+}
+field_enum! {
+    /// Approximate or full-range variants of division, roots and transcendental functions.
+    Precision { Approx = "approx", Full = "full", }
+}
+field_enum! {
+    /// State space of an address; `None` is generic.
+    StateSpace { Global = "global", Shared = "shared", SharedCluster = "shared::cluster",
+        Local = "local", Const = "const", Param = "param", ParamFunc = "param::func", }
+}
+field_enum! {
+    /// Memory order of an access or fence; `None` means the instruction's default.
+    MemOrder { Weak = "weak", Relaxed = "relaxed", Acquire = "acquire", Release = "release",
+        AcqRel = "acq_rel", Sc = "sc", Volatile = "volatile", Mmio = "mmio", }
+}
+field_enum! {
+    /// Scope of a memory order.
+    Scope { Cta = "cta", Cluster = "cluster", Gpu = "gpu", Sys = "sys", }
+}
+field_enum! {
+    /// Read-modify-write operation of `atom`, `red`, `redux` and barrier reductions.
+    AtomOp { Add = "add", Inc = "inc", Dec = "dec", Min = "min", Max = "max", And = "and",
+        Or = "or", Xor = "xor", Cas = "cas", Exch = "exch", Popc = "popc", }
+}
+field_enum! {
+    /// Variants that belong to one opcode only.
+    Mode {
+        // shfl
+        Up = "up", Down = "down", Bfly = "bfly", Idx = "idx",
+        // vote, match
+        All = "all", Any = "any", Uni = "uni", Ballot = "ballot",
+        // shf
+        Left = "l", Right = "r",
+        // prmt
+        F4e = "f4e", B4e = "b4e", Rc8 = "rc8", Ecl = "ecl", Ecr = "ecr", Rc16 = "rc16",
+        // testp
+        Finite = "finite", Infinite = "infinite", Number = "number", NotANumber = "notanumber",
+        Normal = "normal", Subnormal = "subnormal",
+        // bmsk, szext, shf
+        Clamp = "clamp", Wrap = "wrap",
+        // bar
+        Sync = "sync", Arrive = "arrive", Red = "red",
+        // cvta
+        To = "to",
+        // video: how the intermediate result is merged
+        Shr7 = "shr7", Shr15 = "shr15", PlusOne = "po",
+    }
+}
+
+macro_rules! fields {
+    ($($(#[$doc:meta])* $get:ident, $set:ident: $ty:tt @ $lo:literal, $width:literal;)*) => {
+        impl Mods {
+            $(fields! { @field $(#[$doc])* $get, $set, $ty, $lo, $width })*
+
+            /// Mask of the bits that fields use.
+            pub const FIELD_MASK: u64 = 0 $(| (((1u64 << $width) - 1) << $lo))*;
+        }
+    };
+    (@field $(#[$doc:meta])* $get:ident, $set:ident, bool, $lo:literal, $width:literal) => {
+        $(#[$doc])*
+        pub const fn $get(self) -> bool { (self.0 >> $lo) & 1 != 0 }
+
+        #[doc = concat!("Sets [`Mods::", stringify!($get), "`].")]
+        #[must_use]
+        pub const fn $set(self, on: bool) -> Mods {
+            Mods(self.0 & !(1 << $lo) | (on as u64) << $lo)
+        }
+    };
+    (@field $(#[$doc:meta])* $get:ident, $set:ident, u8, $lo:literal, $width:literal) => {
+        $(#[$doc])*
+        pub const fn $get(self) -> u8 { ((self.0 >> $lo) & ((1 << $width) - 1)) as u8 }
+
+        #[doc = concat!("Sets [`Mods::", stringify!($get), "`].")]
+        #[must_use]
+        pub const fn $set(self, value: u8) -> Mods {
+            let mask = ((1u64 << $width) - 1) << $lo;
+            Mods(self.0 & !mask | ((value as u64) << $lo) & mask)
+        }
+    };
+    (@field $(#[$doc:meta])* $get:ident, $set:ident, $ty:ident, $lo:literal, $width:literal) => {
+        $(#[$doc])*
+        pub const fn $get(self) -> $ty { $ty::from_bits((self.0 >> $lo) & ((1 << $width) - 1)) }
+
+        #[doc = concat!("Sets [`Mods::", stringify!($get), "`].")]
+        #[must_use]
+        pub const fn $set(self, value: $ty) -> Mods {
+            let mask = ((1u64 << $width) - 1) << $lo;
+            Mods(self.0 & !mask | (value as u64) << $lo)
+        }
+    };
+}
+
+/// The packed modifiers of one operation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Mods(pub u64);
+
+fields! {
+    /// Rounding.
+    rounding, with_rounding: Rounding @ 0, 4;
+    /// Flush subnormal inputs and results to a zero of the same sign.
+    ftz, with_ftz: bool @ 4, 1;
+    /// Clamp: integers to the type's range, floating point to [0, 1].
+    sat, with_sat: bool @ 5, 1;
+    /// Conversion saturates to the largest finite value.
+    satfinite, with_satfinite: bool @ 6, 1;
+    /// Negative results become zero.
+    relu, with_relu: bool @ 7, 1;
+    /// `min`/`max` return a canonical NaN when an input is NaN.
+    nan, with_nan: bool @ 8, 1;
+    /// `.xorsign.abs` of `min`/`max`.
+    xorsign_abs, with_xorsign_abs: bool @ 9, 1;
+    /// Approximate or full.
+    precision, with_precision: Precision @ 10, 2;
+    /// Comparison.
+    cmp, with_cmp: CmpOp @ 12, 5;
+    /// Boolean combination.
+    bool_op, with_bool_op: BoolOp @ 17, 2;
+    /// Half of a product.
+    half, with_half: Half @ 19, 2;
+    /// `.cc`: the operation also yields the carry (or borrow).
+    carry_out, with_carry_out: bool @ 21, 1;
+    /// State space.
+    space, with_space: StateSpace @ 22, 4;
+    /// Memory order.
+    order, with_order: MemOrder @ 26, 4;
+    /// Scope.
+    scope, with_scope: Scope @ 30, 3;
+    /// log2 of the number of elements of a vector access.
+    vec_log2, with_vec_log2: u8 @ 33, 2;
+    /// Read-modify-write operation.
+    atom_op, with_atom_op: AtomOp @ 35, 4;
+    /// Opcode-specific variant.
+    mode, with_mode: Mode @ 39, 6;
+    /// `.aligned` barrier, `.shiftamt` of `bfind`, `.wrap` of `shf`: the opcode's own flag.
+    flag, with_flag: bool @ 45, 1;
+    /// `.nc`: read-only for the kernel's duration.
+    nc, with_nc: bool @ 46, 1;
+    /// `.noftz` was given.
+    noftz, with_noftz: bool @ 47, 1;
+    /// Selector of a video operand `a`: 0 none, 1..=4 `b0`..`b3`, 5..=6 `h0`..`h1`.
+    asel, with_asel: u8 @ 48, 3;
+    /// Selector of a video operand `b`.
+    bsel, with_bsel: u8 @ 51, 3;
+    /// Selector of a video result, or its lane mask's low bits.
+    dsel, with_dsel: u8 @ 54, 4;
+    /// Negated operands of video `vmad`: bit 0 the product, bit 1 the addend.
+    negate, with_negate: u8 @ 58, 2;
+}
+
+impl Mods {
+    /// No modifier at all.
+    pub const NONE: Mods = Mods(0);
+
+    /// Number of elements of a vector access.
+    pub const fn vec(self) -> u32 {
+        1 << self.vec_log2()
+    }
+}
+
+impl fmt::Debug for Mods {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Mods({:#x})", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_do_not_disturb_each_other() {
+        let mods = Mods::NONE
+            .with_rounding(Rounding::Rpi)
+            .with_cmp(CmpOp::Nan)
+            .with_space(StateSpace::ParamFunc)
+            .with_order(MemOrder::Mmio)
+            .with_mode(Mode::PlusOne)
+            .with_vec_log2(3)
+            .with_flag(true);
+        assert_eq!(mods.rounding(), Rounding::Rpi);
+        assert_eq!(mods.cmp(), CmpOp::Nan);
+        assert_eq!(mods.space(), StateSpace::ParamFunc);
+        assert_eq!(mods.order(), MemOrder::Mmio);
+        assert_eq!(mods.mode(), Mode::PlusOne);
+        assert_eq!(mods.vec(), 8);
+        assert!(mods.flag());
+        assert_eq!(mods.with_cmp(CmpOp::None).cmp(), CmpOp::None);
+        assert_eq!(mods.0 & !Mods::FIELD_MASK, 0);
+    }
+}

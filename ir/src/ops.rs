@@ -1,0 +1,297 @@
+//! THE OP TABLE: every operation of the IR, one row each.
+//!
+//! A row names the opcode, the word the IR prints for it, its effects and its reference meaning
+//! (see [`crate::meaning`]). The opcode enum, the printer and parser, the verifier, the folder, the
+//! interpreter, the JIT's dispatch (fast lowering, or a call to the meaning) and the support table
+//! all come from the row. PTX's spelling of each instruction, with its types and modifiers, is in
+//! [`crate::forms`], which names the row that an accepted instruction becomes.
+//!
+//! Invariant: an opcode without a meaning is handled by an engine by its [`Effects`] alone (control
+//! flow, memory, synchronisation, structure), never by a default.
+
+use crate::meaning::{self, Meaning};
+
+bitflags::bitflags! {
+    /// What an operation does besides computing its results from its operands.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct Effects: u16 {
+        /// Reads memory that others may write.
+        const READS = 1;
+        /// Writes memory.
+        const WRITES = 1 << 1;
+        /// Waits for lanes of the warp: a warp-level synchronisation point.
+        const SYNC_WARP = 1 << 2;
+        /// Waits for warps of the CTA.
+        const SYNC_CTA = 1 << 3;
+        /// Waits for CTAs of the cluster.
+        const SYNC_CLUSTER = 1 << 4;
+        /// Gives way to others: the lane may be suspended here.
+        const YIELDS = 1 << 5;
+        /// May end the launch with a fault.
+        const MAY_TRAP = 1 << 6;
+        /// The result depends on which lanes execute it together.
+        const CONVERGENT = 1 << 7;
+        /// Ends a block.
+        const TERMINATOR = 1 << 8;
+        /// Result changes from one execution to the next (clocks): neither moved nor merged.
+        const TIME = 1 << 9;
+        /// Orders memory accesses.
+        const FENCE = 1 << 10;
+        /// Uses the constant payload instead of modifiers.
+        const PAYLOAD = 1 << 11;
+    }
+}
+
+impl Effects {
+    /// Whether an execution may be dropped, repeated or moved freely.
+    pub const fn is_pure(self) -> bool {
+        self.bits() & !Effects::PAYLOAD.bits() == 0
+    }
+
+    /// Whether the operation is a synchronisation point (execution cut).
+    pub const fn is_point(self) -> bool {
+        self.intersects(
+            Effects::SYNC_WARP
+                .union(Effects::SYNC_CTA)
+                .union(Effects::SYNC_CLUSTER)
+                .union(Effects::YIELDS),
+        )
+    }
+}
+
+/// Calls the macro `$m` with every row: `Variant "text" (effects) (meaning);`.
+#[macro_export]
+macro_rules! for_each_op {
+    ($m:ident) => {
+        $m! {
+            // Structure.
+            Const "const" (PAYLOAD) (none);
+            LocalAddr "local.addr" (PAYLOAD) (none);
+            SymbolAddr "symbol.addr" (PAYLOAD) (none);
+            ParamAddr "param.addr" (PAYLOAD) (none);
+            FuncAddr "func.addr" (PAYLOAD) (none);
+            SReg "sreg" (PAYLOAD) (none);
+            Clock "clock" (PAYLOAD | TIME) (none);
+            Bitcast "bitcast" () (pure data::bitcast);
+            Pack "pack" () (pure data::pack);
+            Unpack "unpack" () (pure data::unpack);
+            // Control flow.
+            Jump "jump" (TERMINATOR) (none);
+            Brif "brif" (TERMINATOR) (none);
+            BrTable "br_table" (TERMINATOR) (none);
+            Ret "ret" (TERMINATOR) (none);
+            Exit "exit" (TERMINATOR) (none);
+            Trap "trap" (TERMINATOR | MAY_TRAP) (none);
+            Unreachable "unreachable" (TERMINATOR | MAY_TRAP) (none);
+            Call "call" (PAYLOAD | READS | WRITES | MAY_TRAP | CONVERGENT) (none);
+            CallIndirect "call.indirect" (PAYLOAD | READS | WRITES | MAY_TRAP | CONVERGENT) (none);
+            Syscall "syscall" (PAYLOAD | READS | WRITES | MAY_TRAP) (none);
+            // Integer arithmetic and floating point share a row where PTX shares the word.
+            Add "add" () (none);
+            Sub "sub" () (none);
+            Mul "mul" () (none);
+            Mad "mad" () (none);
+            Fma "fma" () (none);
+            Addc "addc" () (none);
+            Subc "subc" () (none);
+            Madc "madc" () (none);
+            Mul24 "mul24" () (none);
+            Mad24 "mad24" () (none);
+            Sad "sad" () (none);
+            Div "div" () (none);
+            Rem "rem" () (none);
+            Abs "abs" () (none);
+            Neg "neg" () (none);
+            Min "min" () (none);
+            Max "max" () (none);
+            Popc "popc" () (none);
+            Clz "clz" () (none);
+            Bfind "bfind" () (none);
+            Fns "fns" () (none);
+            Brev "brev" () (none);
+            Bfe "bfe" () (none);
+            Bfi "bfi" () (none);
+            Szext "szext" () (none);
+            Bmsk "bmsk" () (none);
+            Dp4a "dp4a" () (none);
+            Dp2a "dp2a" () (none);
+            Rcp "rcp" () (none);
+            Sqrt "sqrt" () (none);
+            Rsqrt "rsqrt" () (none);
+            Sin "sin" () (none);
+            Cos "cos" () (none);
+            Lg2 "lg2" () (none);
+            Ex2 "ex2" () (none);
+            Tanh "tanh" () (none);
+            Copysign "copysign" () (none);
+            Testp "testp" () (none);
+            // Comparison and selection.
+            Set "set" () (none);
+            Setp "setp" () (none);
+            Selp "selp" () (none);
+            Slct "slct" () (none);
+            // Logic and shifts.
+            And "and" () (none);
+            Or "or" () (none);
+            Xor "xor" () (none);
+            Not "not" () (none);
+            Cnot "cnot" () (none);
+            Lop3 "lop3" () (none);
+            Shl "shl" () (none);
+            Shr "shr" () (none);
+            Shf "shf" () (none);
+            Prmt "prmt" () (none);
+            // Conversion.
+            Cvt "cvt" () (none);
+            CvtPack "cvt.pack" () (none);
+            // Video.
+            Vadd "vadd" () (none);
+            Vsub "vsub" () (none);
+            Vabsdiff "vabsdiff" () (none);
+            Vmin "vmin" () (none);
+            Vmax "vmax" () (none);
+            Vshl "vshl" () (none);
+            Vshr "vshr" () (none);
+            Vmad "vmad" () (none);
+            Vset "vset" () (none);
+            // Addresses.
+            Cvta "cvta" () (none);
+            Isspacep "isspacep" () (none);
+            // Memory.
+            Ld "ld" (READS | MAY_TRAP) (none);
+            St "st" (WRITES | MAY_TRAP) (none);
+            Atom "atom" (READS | WRITES | MAY_TRAP) (none);
+            Red "red" (READS | WRITES | MAY_TRAP) (none);
+            Fence "fence" (FENCE) (none);
+            CpAsync "cp.async" (READS | WRITES | MAY_TRAP) (none);
+            Alloca "alloca" (READS | WRITES | MAY_TRAP) (none);
+            StackSave "stacksave" (READS) (none);
+            StackRestore "stackrestore" (WRITES) (none);
+            // Synchronisation.
+            Bar "bar" (SYNC_CTA | FENCE | CONVERGENT) (none);
+            BarWarp "bar.warp.sync" (SYNC_WARP | FENCE | CONVERGENT) (none);
+            ClusterBar "barrier.cluster" (SYNC_CLUSTER | FENCE | CONVERGENT) (none);
+            Shfl "shfl" (SYNC_WARP | CONVERGENT) (none);
+            Vote "vote" (SYNC_WARP | CONVERGENT) (none);
+            Match "match" (SYNC_WARP | CONVERGENT) (none);
+            Redux "redux" (SYNC_WARP | CONVERGENT) (none);
+            Elect "elect" (SYNC_WARP | CONVERGENT) (none);
+            ActiveMask "activemask" (SYNC_WARP | CONVERGENT | TIME) (none);
+            // All active lanes reach it before any goes on; waits for nobody (execution-model
+            // section 1: volatile accesses and shared hand-overs inside a warp).
+            Converge "converge" (SYNC_WARP | FENCE | CONVERGENT) (none);
+            // The header of a waiting loop: the lane may be suspended (section 5).
+            Yield "yield" (YIELDS | FENCE) (none);
+            Nanosleep "nanosleep" (YIELDS | TIME) (none);
+            Brkpt "brkpt" (MAY_TRAP) (none);
+        }
+    };
+}
+
+macro_rules! effects {
+    () => { Effects::empty() };
+    ($($flag:ident)|+) => { Effects::empty()$(.union(Effects::$flag))+ };
+}
+
+macro_rules! meaning {
+    (none) => {
+        Meaning::None
+    };
+    (pure $path:path) => {
+        Meaning::Pure({
+            use meaning::*;
+            $path
+        })
+    };
+    (rmw $path:path) => {
+        Meaning::Rmw({
+            use meaning::*;
+            $path
+        })
+    };
+    (warp $path:path) => {
+        Meaning::Warp({
+            use meaning::*;
+            $path
+        })
+    };
+}
+
+macro_rules! define_ops {
+    ($($name:ident $text:literal ($($effects:tt)*) ($($meaning:tt)*);)*) => {
+        /// An operation: a row of the op table.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+        #[repr(u16)]
+        #[allow(missing_docs, reason = "the table's row says what each is")]
+        pub enum Opcode { $($name,)* }
+
+        impl Opcode {
+            /// Every opcode, in table order.
+            pub const ALL: &'static [Opcode] = &[$(Opcode::$name,)*];
+        }
+
+        static ROWS: &[OpRow] = &[$(OpRow {
+            opcode: Opcode::$name,
+            name: $text,
+            effects: effects!($($effects)*),
+            meaning: meaning!($($meaning)*),
+        },)*];
+    };
+}
+
+/// One row of the op table.
+#[derive(Debug)]
+pub struct OpRow {
+    /// The opcode.
+    pub opcode: Opcode,
+    /// The word that the IR's text form uses.
+    pub name: &'static str,
+    /// Effects.
+    pub effects: Effects,
+    /// Reference meaning.
+    pub meaning: Meaning,
+}
+
+for_each_op!(define_ops);
+
+impl Opcode {
+    /// The opcode's row.
+    pub fn row(self) -> &'static OpRow {
+        &ROWS[self as usize]
+    }
+
+    /// The word that the IR's text form uses.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// Effects.
+    pub fn effects(self) -> Effects {
+        self.row().effects
+    }
+
+    /// Reference meaning.
+    pub fn meaning(self) -> Meaning {
+        self.row().meaning
+    }
+
+    /// The opcode that the IR's text form calls `name`.
+    pub fn from_name(name: &str) -> Option<Opcode> {
+        ROWS.iter()
+            .find(|row| row.name == name)
+            .map(|row| row.opcode)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        for &opcode in Opcode::ALL {
+            assert_eq!(Opcode::from_name(opcode.name()), Some(opcode));
+            assert_eq!(opcode.row().opcode, opcode);
+        }
+    }
+}
