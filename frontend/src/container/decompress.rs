@@ -1,0 +1,101 @@
+//! LZ4 blocks and Zstandard frames, decompressed within a declared size.
+//!
+//! Invariant: output never grows past the size that the entry's header declares, that size is never above
+//! [`MAX_UNCOMPRESSED`], and memory is only committed as real output arrives, so a header that lies costs an
+//! error and not memory.
+
+use std::fmt;
+use std::io::Read;
+
+use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+
+/// The largest accepted uncompressed entry. The largest real ones known are under 30 MB.
+pub const MAX_UNCOMPRESSED: u64 = 1 << 30;
+
+/// A frame may ask for a window larger than its content; real ones ask for at most 8 MiB.
+const MAX_WINDOW: u64 = 32 << 20;
+
+/// LZ4 spends at least one byte for every 255 bytes of output, after a short start.
+const LZ4_MAX_RATIO: u64 = 255;
+
+/// How an entry's payload is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Codec {
+    /// A bare LZ4 block.
+    Lz4,
+    /// A Zstandard frame.
+    Zstd,
+    /// Compressed in a way that the entry's flags do not name.
+    Unknown,
+}
+
+impl fmt::Display for Codec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Codec::Lz4 => "LZ4",
+            Codec::Zstd => "Zstandard",
+            Codec::Unknown => "compressed",
+        })
+    }
+}
+
+/// Decompresses `data`, which must give exactly `size` bytes.
+///
+/// The caller has checked `size` against [`MAX_UNCOMPRESSED`].
+pub(super) fn exactly(codec: Codec, data: &[u8], size: u64) -> Result<Vec<u8>, String> {
+    let out = match codec {
+        Codec::Lz4 => lz4(data, size)?,
+        Codec::Zstd => zstd_up_to(data, size, size.saturating_add(1))?,
+        Codec::Unknown => return Err(unknown()),
+    };
+    let got = out.len() as u64;
+    if got == size {
+        return Ok(out);
+    }
+    Err(format!(
+        "the header declares {size} bytes, the data holds {}{got}",
+        if got > size { "at least " } else { "" }
+    ))
+}
+
+/// Decompresses the first `wanted` bytes of `data`, or fewer when it ends before.
+pub(super) fn prefix(codec: Codec, data: &[u8], size: u64, wanted: u64) -> Result<Vec<u8>, String> {
+    match codec {
+        Codec::Lz4 => lz4(data, size).map(|mut out| {
+            out.truncate(wanted as usize);
+            out
+        }),
+        Codec::Zstd => zstd_up_to(data, size, wanted),
+        Codec::Unknown => Err(unknown()),
+    }
+}
+
+fn unknown() -> String {
+    "its flags name neither LZ4 nor Zstandard".to_owned()
+}
+
+fn lz4(data: &[u8], size: u64) -> Result<Vec<u8>, String> {
+    if size / LZ4_MAX_RATIO > data.len() as u64 {
+        return Err(format!(
+            "{} bytes cannot hold the {size} that the header declares",
+            data.len()
+        ));
+    }
+    let size = usize::try_from(size).map_err(|e| e.to_string())?;
+    let mut out = vec![0; size];
+    let written = lz4_flex::block::decompress_into(data, &mut out).map_err(|e| e.to_string())?;
+    out.truncate(written);
+    Ok(out)
+}
+
+fn zstd_up_to(data: &[u8], declared: u64, wanted: u64) -> Result<Vec<u8>, String> {
+    let mut decoder = FrameDecoder::new();
+    decoder.set_max_window_size(declared.max(MAX_WINDOW));
+    let stream = StreamingDecoder::new_with_decoder(data, decoder).map_err(|e| e.to_string())?;
+    let mut out = Vec::new();
+    stream
+        .take(wanted)
+        .read_to_end(&mut out)
+        .map_err(|e| e.to_string())?;
+    Ok(out)
+}

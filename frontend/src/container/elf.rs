@@ -1,0 +1,248 @@
+//! ELF files: cubins, which are recognised and refused by name, and programs or objects of the host, whose
+//! fat binaries are found.
+//!
+//! Invariant: nothing here runs or trusts machine code; the only facts taken from a cubin are its SM number
+//! and the names of its kernels.
+
+use object::elf::{FileHeader64, SHT_NOBITS};
+use object::read::elf::{FileHeader, SectionHeader};
+use object::{
+    Endianness, LittleEndian, Object, ObjectSection, ObjectSymbol, SymbolFlags, SymbolKind,
+};
+
+use super::bytes::Bytes;
+use super::error::Cubin;
+use super::fatbin::{CONTAINER_HEADER_LEN, CONTAINER_MAGIC, container_len};
+use super::{Container, ImageError};
+
+/// Bytes of an ELF file's header.
+pub const ELF_HEADER_LEN: usize = 64;
+/// `e_machine` of CUDA machine code.
+pub const EM_CUDA: u16 = 190;
+/// The largest accepted ELF file.
+pub const MAX_ELF: u64 = 1 << 36;
+
+/// Where the section headers of an ELF file lie, and their size each.
+const E_SHOFF: u64 = 40;
+const E_SHENTSIZE: u64 = 58;
+const E_SHNUM: u64 = 60;
+/// The same of the program headers.
+const E_PHOFF: u64 = 32;
+const E_PHENTSIZE: u64 = 54;
+const E_PHNUM: u64 = 56;
+
+/// How many bytes of an ELF file hold its header and header tables, from its first 64 bytes.
+///
+/// With [`elf_len`] this is for callers that hold a pointer without a length: read 64 bytes, then as many
+/// as this function says, then as many as `elf_len` says of those.
+pub fn elf_tables_len(header: &[u8; ELF_HEADER_LEN]) -> Result<usize, ImageError> {
+    let b = Bytes(header);
+    let table = |at, size, count| {
+        let bytes = u64::from(b.u16(size).unwrap_or(0)) * u64::from(b.u16(count).unwrap_or(0));
+        b.u64(at)
+            .unwrap_or(0)
+            .checked_add(bytes)
+            .filter(|_| bytes != 0)
+    };
+    let sections = table(E_SHOFF, E_SHENTSIZE, E_SHNUM).unwrap_or(0);
+    let segments = table(E_PHOFF, E_PHENTSIZE, E_PHNUM).unwrap_or(0);
+    bounded(sections.max(segments).max(ELF_HEADER_LEN as u64))
+}
+
+/// How many bytes the whole ELF file has, from at least its first [`elf_tables_len`] bytes.
+pub fn elf_len(tables: &[u8]) -> Result<usize, ImageError> {
+    let header = header(tables)?;
+    let endian = endian(header)?;
+    let mut end = tables.len() as u64;
+    for section in header
+        .section_headers(endian, tables)
+        .map_err(|e| unreadable("ELF file", &e))?
+    {
+        if section.sh_type(endian) != SHT_NOBITS {
+            let section_end = section
+                .sh_offset(endian)
+                .checked_add(section.sh_size(endian));
+            end = end.max(section_end.unwrap_or(u64::MAX));
+        }
+    }
+    bounded(end)
+}
+
+fn bounded(len: u64) -> Result<usize, ImageError> {
+    let too_large = ImageError::TooLarge {
+        what: "ELF file",
+        declared: len,
+        limit: MAX_ELF,
+    };
+    match usize::try_from(len) {
+        Ok(n) if len <= MAX_ELF => Ok(n),
+        _ => Err(too_large),
+    }
+}
+
+fn unreadable(what: &'static str, error: &dyn std::fmt::Display) -> ImageError {
+    ImageError::Object {
+        what,
+        reason: error.to_string(),
+    }
+}
+
+fn header(bytes: &[u8]) -> Result<&FileHeader64<Endianness>, ImageError> {
+    FileHeader64::<Endianness>::parse(bytes).map_err(|e| unreadable("ELF file", &e))
+}
+
+fn endian(header: &FileHeader64<Endianness>) -> Result<Endianness, ImageError> {
+    header.endian().map_err(|e| unreadable("ELF file", &e))
+}
+
+/// `e_machine` of an ELF file.
+pub(super) fn machine(bytes: &[u8]) -> Result<u16, ImageError> {
+    let header = header(bytes)?;
+    Ok(header.e_machine(endian(header)?).0)
+}
+
+/// What a cubin is for. A damaged symbol table costs the kernels' names, not the answer.
+pub(super) fn cubin(bytes: &[u8]) -> Cubin {
+    Cubin {
+        sm: cubin_sm(bytes),
+        kernels: kernel_names(bytes).unwrap_or_default(),
+    }
+}
+
+/// The SM number in the header's flags. Assemblers up to CUDA 12 keep it in the low byte; since ABI version
+/// 8 it is in the byte above.
+fn cubin_sm(bytes: &[u8]) -> Option<u32> {
+    const E_IDENT_ABIVERSION: usize = 8;
+    const E_FLAGS: u64 = 48;
+    const NEW_ABI: u8 = 8;
+    let flags = Bytes(bytes).u32(E_FLAGS)?;
+    let sm = if *bytes.get(E_IDENT_ABIVERSION)? >= NEW_ABI {
+        flags >> 8
+    } else {
+        flags
+    } & 0xff;
+    (sm != 0).then_some(sm)
+}
+
+/// Kernels are the function symbols that bear the entry mark in `st_other`; other device functions lack it.
+fn kernel_names(bytes: &[u8]) -> Option<Vec<String>> {
+    const ENTRY_MARK: u8 = 0x10;
+    let file = object::read::elf::ElfFile64::<LittleEndian>::parse(bytes).ok()?;
+    let is_kernel =
+        |flags| matches!(flags, SymbolFlags::Elf { st_other, .. } if st_other.0 & ENTRY_MARK != 0);
+    let kernels = file
+        .symbols()
+        .filter(|s| s.kind() == SymbolKind::Text && is_kernel(s.flags()));
+    let names = kernels.filter_map(|s| s.name().ok().map(str::to_owned));
+    Some(names.collect())
+}
+
+/// Where in a host file a container was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HostSection {
+    /// `.nv_fatbin`: a module of its own.
+    Module,
+    /// `__nv_relfatbin`: one of the objects that are linked into one module when the program starts
+    /// (`nvcc -rdc=true`).
+    Linked,
+}
+
+/// The section names and what each holds.
+const HOST_SECTIONS: [(&str, HostSection); 2] = [
+    (".nv_fatbin", HostSection::Module),
+    ("__nv_relfatbin", HostSection::Linked),
+];
+
+/// A container inside a host program, library or object file.
+#[derive(Clone, Debug)]
+pub struct HostContainer<'a> {
+    /// Kind of section.
+    pub section: HostSection,
+    /// The container's bytes.
+    pub bytes: &'a [u8],
+    /// Its contents.
+    pub container: Container<'a>,
+}
+
+/// The fat binaries in the ELF file of a host program, shared library or object.
+///
+/// Containers without entries are left out: linking leaves one behind when there was only PTX to link.
+/// The result is empty for a program without device code; [`ImageError::Object`] says that the file is
+/// no readable ELF file.
+pub fn host_containers(elf: &[u8]) -> Result<Vec<HostContainer<'_>>, ImageError> {
+    let file = object::File::parse(elf).map_err(|e| unreadable("ELF file", &e))?;
+    let mut found = Vec::new();
+    for section in file.sections() {
+        let name = section.name().unwrap_or_default();
+        let Some(&(_, kind)) = HOST_SECTIONS.iter().find(|(n, _)| *n == name) else {
+            continue;
+        };
+        let data = section.data().map_err(|e| unreadable("ELF file", &e))?;
+        for bytes in containers_in(data)? {
+            let container = Container::parse(bytes)?;
+            if !container.entries.is_empty() {
+                found.push(HostContainer {
+                    section: kind,
+                    bytes,
+                    container,
+                });
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Containers in a section, which follow one another with padding to 8 bytes between them.
+pub(super) fn containers_in(section: &[u8]) -> Result<Vec<&[u8]>, ImageError> {
+    const ALIGN: usize = 8;
+    let mut found = Vec::new();
+    let mut rest = section;
+    while let Some((header, _)) = rest.split_first_chunk::<CONTAINER_HEADER_LEN>() {
+        let skip = if Bytes(header).u32(0) == Some(CONTAINER_MAGIC) {
+            let len = container_len(header)?;
+            let at = (section.len() - rest.len()) as u64;
+            found.push(rest.get(..len).ok_or(ImageError::Truncated {
+                what: "fat binary",
+                at,
+                needed: len as u64,
+                have: rest.len() as u64,
+            })?);
+            len.next_multiple_of(ALIGN)
+        } else {
+            ALIGN
+        };
+        rest = rest.get(skip..).unwrap_or_default();
+    }
+    Ok(found)
+}
+
+/// One file of a static library and its fat binaries.
+#[derive(Clone, Debug)]
+pub struct ArchiveMember<'a> {
+    /// The file's name in the archive.
+    pub name: String,
+    /// Its containers.
+    pub containers: Vec<HostContainer<'a>>,
+}
+
+/// The members of a static library (`.a`) that hold fat binaries.
+pub fn archive_members(archive: &[u8]) -> Result<Vec<ArchiveMember<'_>>, ImageError> {
+    let bad = |e: object::Error| unreadable("archive", &e);
+    let file = object::read::archive::ArchiveFile::parse(archive).map_err(bad)?;
+    let mut found = Vec::new();
+    for member in file.members() {
+        let member = member.map_err(bad)?;
+        let data = member.data(archive).map_err(bad)?;
+        if !data.starts_with(&object::elf::ELFMAG) {
+            continue;
+        }
+        let containers = host_containers(data)?;
+        if !containers.is_empty() {
+            found.push(ArchiveMember {
+                name: String::from_utf8_lossy(member.name()).into_owned(),
+                containers,
+            });
+        }
+    }
+    Ok(found)
+}

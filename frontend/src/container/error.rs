@@ -1,0 +1,186 @@
+//! What can be wrong with a device image, with the facts that a user needs to act on it.
+//!
+//! Invariant: [`ImageError::fault`] is the only place that says whose fault an error is; the driver library
+//! maps those few classes to CUDA's result codes.
+
+use std::fmt;
+
+use super::{Codec, EntryKind};
+
+/// Why an image cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ImageError {
+    /// The bytes are no format that a CUDA driver takes.
+    #[error("this is no device image: it begins with {}, not with PTX text, a fat binary or an ELF file", hex(.prefix))]
+    Unrecognised {
+        /// Up to eight first bytes.
+        prefix: Vec<u8>,
+    },
+    /// A size or offset in the file points past its end.
+    #[error(
+        "the {what} at byte {at} needs {needed} bytes, but only {have} follow: the file is cut short or damaged"
+    )]
+    Truncated {
+        /// Which part.
+        what: &'static str,
+        /// Where it begins, counted from the start of the image.
+        at: u64,
+        /// How many bytes it needs.
+        needed: u64,
+        /// How many there are.
+        have: u64,
+    },
+    /// A field has a value that the format does not allow.
+    #[error("the {what} at byte {at} is {value}: the file is damaged or of an unknown kind")]
+    Field {
+        /// Which field.
+        what: &'static str,
+        /// Where the structure begins that holds it.
+        at: u64,
+        /// Its value.
+        value: u64,
+    },
+    /// A declared size is larger than any real image.
+    #[error("the {what} claims {declared} bytes; more than {limit} are not read")]
+    TooLarge {
+        /// Which part.
+        what: &'static str,
+        /// The size that the file declares.
+        declared: u64,
+        /// The largest that is accepted.
+        limit: u64,
+    },
+    /// Compressed data does not decompress to what its header promises.
+    #[error("the {codec} data of the {kind} entry is damaged: {reason}")]
+    Decompress {
+        /// The compression.
+        codec: Codec,
+        /// What was compressed.
+        kind: EntryKind,
+        /// The decoder's words.
+        reason: String,
+    },
+    /// The image is machine code for a GPU and no PTX comes with it.
+    #[error("{0}")]
+    Cubin(Cubin),
+    /// The fat binary is sound but holds nothing that can be compiled.
+    #[error("{0}")]
+    NoPtx(Found),
+    /// An ELF file that is neither a cubin nor holds fat binaries.
+    #[error("this ELF file (machine {machine}) holds no device code")]
+    NoDeviceCode {
+        /// `e_machine` of the file.
+        machine: u16,
+    },
+    /// An ELF file or an archive that cannot be read.
+    #[error("this {what} cannot be read: {reason}")]
+    Object {
+        /// Kind of file.
+        what: &'static str,
+        /// The reader's words.
+        reason: String,
+    },
+}
+
+/// Whose fault an [`ImageError`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageFault {
+    /// The bytes are damaged or no image (`CUDA_ERROR_INVALID_IMAGE`).
+    InvalidImage,
+    /// A sound image without PTX (`CUDA_ERROR_NO_BINARY_FOR_GPU`).
+    NoBinary,
+}
+
+impl ImageError {
+    /// Whose fault this is.
+    pub fn fault(&self) -> ImageFault {
+        match self {
+            ImageError::Cubin(_) | ImageError::NoPtx(_) | ImageError::NoDeviceCode { .. } => {
+                ImageFault::NoBinary
+            }
+            _ => ImageFault::InvalidImage,
+        }
+    }
+}
+
+/// A cubin: machine code of one GPU generation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cubin {
+    /// The SM number (80 for `sm_80`), where the file's flags tell it.
+    pub sm: Option<u32>,
+    /// Names of its kernels, in the symbol table's order.
+    pub kernels: Vec<String>,
+}
+
+impl fmt::Display for Cubin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("this image is a cubin, machine code ")?;
+        match self.sm {
+            Some(sm) => write!(f, "for sm_{sm} only")?,
+            None => f.write_str("for one GPU only")?,
+        }
+        write_names(f, &self.kernels)?;
+        f.write_str(", and holds no PTX; build it with PTX (nvcc -arch=compute_80, or -gencode arch=compute_80,code=compute_80)")
+    }
+}
+
+/// At most this many kernel names are listed in a message.
+const NAMES_SHOWN: usize = 4;
+
+fn write_names(f: &mut fmt::Formatter<'_>, names: &[String]) -> fmt::Result {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let shown: Vec<&str> = names.iter().take(NAMES_SHOWN).map(String::as_str).collect();
+    write!(f, " (kernels: {}", shown.join(", "))?;
+    match names.len().saturating_sub(NAMES_SHOWN) {
+        0 => f.write_str(")"),
+        more => write!(f, " and {more} more)"),
+    }
+}
+
+/// What a fat binary without PTX holds instead.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// SM numbers of its machine code, ascending.
+    pub cubins: Vec<u32>,
+    /// SM numbers of its link-time intermediate code, ascending.
+    pub lto: Vec<u32>,
+    /// Other entry kinds.
+    pub other: Vec<u16>,
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("this fat binary holds no PTX, only ")?;
+        let mut parts = Vec::new();
+        if !self.cubins.is_empty() {
+            parts.push(format!("machine code (SASS) for {}", sm_list(&self.cubins)));
+        }
+        if !self.lto.is_empty() {
+            parts.push(format!("link-time code (LTO) for {}", sm_list(&self.lto)));
+        }
+        if !self.other.is_empty() {
+            parts.push(format!("entries of unknown kind {:?}", self.other));
+        }
+        if parts.is_empty() {
+            parts.push("nothing".to_owned());
+        }
+        f.write_str(&parts.join(" and "))?;
+        f.write_str("; build it with PTX (nvcc -arch=compute_80, or -gencode arch=compute_80,code=compute_80)")
+    }
+}
+
+fn sm_list(sms: &[u32]) -> String {
+    let names: Vec<String> = sms.iter().map(|sm| format!("sm_{sm}")).collect();
+    names.join(" ")
+}
+
+/// Bytes as hexadecimal pairs.
+fn hex(bytes: &[u8]) -> String {
+    if bytes.is_empty() {
+        return "nothing".to_owned();
+    }
+    let pairs: Vec<String> = bytes.iter().map(|b| format!("{b:02x}")).collect();
+    pairs.join(" ")
+}

@@ -1,0 +1,390 @@
+//! The fat binary container: a header, then entries one after another.
+//!
+//! All fields are little-endian. Header (16 bytes): magic, version, header size, size of all entries. Entry:
+//! a 64-byte header, an extension with file name and compiler options, the payload padded to 8 bytes. A
+//! [`Container`] is parsed completely before any entry is handed out, so an [`Entry`] always lies inside the
+//! bytes it came from.
+
+use std::fmt;
+
+use super::bytes::{Bytes, until_nul};
+use super::decompress::{self, Codec, MAX_UNCOMPRESSED};
+use super::{ImageError, PtxText};
+
+/// First word of a container.
+pub const CONTAINER_MAGIC: u32 = 0xba55_ed50;
+/// Bytes of a container's header.
+pub const CONTAINER_HEADER_LEN: usize = 16;
+/// The largest accepted container.
+pub const MAX_CONTAINER: u64 = 1 << 36;
+
+/// Bytes of the fixed part of an entry's header.
+const ENTRY_HEADER_LEN: u64 = 64;
+
+/// What an entry's payload is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EntryKind {
+    /// PTX text.
+    Ptx,
+    /// Machine code of one GPU generation in an ELF file.
+    Cubin,
+    /// Link-time optimisation input (NVVM intermediate code).
+    Lto,
+    /// A kind that is not known here.
+    Other(u16),
+}
+
+impl EntryKind {
+    fn from_code(code: u16) -> Self {
+        match code {
+            1 => EntryKind::Ptx,
+            2 => EntryKind::Cubin,
+            8 => EntryKind::Lto,
+            other => EntryKind::Other(other),
+        }
+    }
+}
+
+impl fmt::Display for EntryKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EntryKind::Ptx => f.write_str("PTX"),
+            EntryKind::Cubin => f.write_str("cubin"),
+            EntryKind::Lto => f.write_str("LTO"),
+            EntryKind::Other(code) => write!(f, "kind-{code}"),
+        }
+    }
+}
+
+/// The flag word of an entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct EntryFlags(pub u64);
+
+impl EntryFlags {
+    const DEBUG: u64 = 0x2;
+    const LZ4: u64 = 0x2000;
+    const ZSTD: u64 = 0x8000;
+    const ARCH_SPECIFIC: u64 = 0x10_0000;
+    const FAMILY: u64 = 0x20_0000;
+
+    /// Built with device debugging (`-G`).
+    pub fn debug(self) -> bool {
+        self.0 & Self::DEBUG != 0
+    }
+
+    /// For one architecture alone (`sm_90a`).
+    pub fn arch_specific(self) -> bool {
+        self.0 & Self::ARCH_SPECIFIC != 0
+    }
+
+    /// For one family of architectures (`sm_100f`).
+    pub fn family(self) -> bool {
+        self.0 & Self::FAMILY != 0
+    }
+
+    fn codec(self) -> Codec {
+        if self.0 & Self::ZSTD != 0 {
+            Codec::Zstd
+        } else if self.0 & Self::LZ4 != 0 {
+            Codec::Lz4
+        } else {
+            Codec::Unknown
+        }
+    }
+}
+
+/// What a container says about an entry, apart from the payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryInfo {
+    /// What the payload is.
+    pub kind: EntryKind,
+    /// The SM number: 80 for `sm_80`.
+    pub sm: u32,
+    /// Version of the payload's format: for PTX the ISA version, (9, 5).
+    pub version: (u16, u16),
+    /// Flag word.
+    pub flags: EntryFlags,
+    /// Name of the source file, present with `-lineinfo` and `-G`.
+    pub source_name: Option<String>,
+    /// Options for the assembler, such as `-maxrregcount=32`, without outer blanks.
+    pub options: Option<String>,
+}
+
+impl EntryInfo {
+    /// The target's name as in a `.target` directive.
+    pub fn target(&self) -> String {
+        let suffix = match (self.flags.arch_specific(), self.flags.family()) {
+            (true, _) => "a",
+            (_, true) => "f",
+            _ => "",
+        };
+        format!("sm_{}{suffix}", self.sm)
+    }
+
+    /// Whether the code is meant to be linked with other code (`nvcc -rdc=true`).
+    pub fn relocatable(&self) -> bool {
+        self.options
+            .as_deref()
+            .is_some_and(|o| o.contains("--compile-only"))
+    }
+}
+
+/// One entry of a container.
+#[derive(Clone, Debug)]
+pub struct Entry<'a> {
+    /// Its description.
+    pub info: EntryInfo,
+    /// The payload as stored, without padding where the header tells its length.
+    stored: &'a [u8],
+    codec: Option<Codec>,
+    uncompressed: u64,
+}
+
+impl<'a> Entry<'a> {
+    /// The payload as it lies in the container.
+    pub fn stored(&self) -> &'a [u8] {
+        self.stored
+    }
+
+    /// How the payload is compressed, if it is.
+    pub fn codec(&self) -> Option<Codec> {
+        self.codec
+    }
+
+    /// Bytes of the payload once decompressed, as declared (not verified) by the header.
+    pub fn declared_len(&self) -> u64 {
+        match self.codec {
+            Some(_) => self.uncompressed,
+            None => self.stored.len() as u64,
+        }
+    }
+
+    /// The payload, decompressed.
+    pub fn payload(&self) -> Result<Vec<u8>, ImageError> {
+        match self.codec {
+            None => Ok(self.stored.to_vec()),
+            Some(codec) => {
+                self.check_size()?;
+                decompress::exactly(codec, self.stored, self.uncompressed)
+                    .map_err(|r| self.damaged(codec, r))
+            }
+        }
+    }
+
+    /// The first `wanted` bytes of the payload, decompressed, without decompressing all of it where the
+    /// format permits.
+    pub fn prefix(&self, wanted: usize) -> Result<Vec<u8>, ImageError> {
+        match self.codec {
+            None => Ok(self.stored[..wanted.min(self.stored.len())].to_vec()),
+            Some(codec) => {
+                self.check_size()?;
+                decompress::prefix(codec, self.stored, self.uncompressed, wanted as u64)
+                    .map_err(|r| self.damaged(codec, r))
+            }
+        }
+    }
+
+    /// The payload as PTX text. Only for entries of [`EntryKind::Ptx`].
+    pub fn text(&self) -> Result<PtxText, ImageError> {
+        Ok(PtxText {
+            text: super::text_of(self.payload()?),
+            origin: Some(self.info.clone()),
+        })
+    }
+
+    fn check_size(&self) -> Result<(), ImageError> {
+        if self.uncompressed <= MAX_UNCOMPRESSED {
+            return Ok(());
+        }
+        Err(ImageError::TooLarge {
+            what: "fat binary entry",
+            declared: self.uncompressed,
+            limit: MAX_UNCOMPRESSED,
+        })
+    }
+
+    fn damaged(&self, codec: Codec, reason: String) -> ImageError {
+        ImageError::Decompress {
+            codec,
+            kind: self.info.kind,
+            reason,
+        }
+    }
+}
+
+/// A parsed container.
+#[derive(Clone, Debug, Default)]
+pub struct Container<'a> {
+    /// Its entries in file order, which means nothing.
+    pub entries: Vec<Entry<'a>>,
+}
+
+/// Bytes of the whole container whose first 16 bytes are `header`.
+///
+/// For callers that hold a pointer without a length.
+pub fn container_len(header: &[u8; CONTAINER_HEADER_LEN]) -> Result<usize, ImageError> {
+    container_len_at(Bytes(header), 0)
+}
+
+fn container_len_at(bytes: Bytes<'_>, at: u64) -> Result<usize, ImageError> {
+    let cut = || ImageError::Truncated {
+        what: "fat binary header",
+        at,
+        needed: CONTAINER_HEADER_LEN as u64,
+        have: bytes.tail(at).map_or(0, |t| t.len() as u64),
+    };
+    let magic = bytes.u32(at).ok_or_else(cut)?;
+    let header = u64::from(bytes.u16(at.saturating_add(6)).ok_or_else(cut)?);
+    let size = bytes.u64(at.saturating_add(8)).ok_or_else(cut)?;
+    let field = |what, value| Err(ImageError::Field { what, at, value });
+    if magic != CONTAINER_MAGIC {
+        return field("fat binary magic", u64::from(magic));
+    }
+    if header < CONTAINER_HEADER_LEN as u64 {
+        return field("fat binary header size", header);
+    }
+    let too_large = ImageError::TooLarge {
+        what: "fat binary",
+        declared: size,
+        limit: MAX_CONTAINER,
+    };
+    match size.checked_add(header) {
+        Some(total) if total <= MAX_CONTAINER => usize::try_from(total).map_err(|_| too_large),
+        _ => Err(too_large),
+    }
+}
+
+impl<'a> Container<'a> {
+    /// Parses the container at the start of `bytes`; what follows it is ignored.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, ImageError> {
+        let total = container_len_at(Bytes(bytes), 0)?;
+        let whole = bytes.get(..total).ok_or(ImageError::Truncated {
+            what: "fat binary",
+            at: 0,
+            needed: total as u64,
+            have: bytes.len() as u64,
+        })?;
+        let mut at = u64::from(Bytes(whole).u16(6).unwrap_or(CONTAINER_HEADER_LEN as u16));
+        let mut entries = Vec::new();
+        while at < total as u64 {
+            let (entry, len) = parse_entry(Bytes(whole), at)?;
+            entries.push(entry);
+            at += len;
+        }
+        Ok(Container { entries })
+    }
+}
+
+/// The fixed part of an entry's header, as stored.
+struct RawEntry {
+    kind: u16,
+    header: u64,
+    payload: u64,
+    compressed: u64,
+    options: u64,
+    version: (u16, u16),
+    sm: u32,
+    name: u64,
+    name_len: u64,
+    flags: u64,
+    uncompressed: u64,
+}
+
+impl RawEntry {
+    /// The fields of the 64 bytes in `b`; `None` when there are fewer.
+    fn read(b: Bytes<'_>) -> Option<Self> {
+        Some(RawEntry {
+            kind: b.u16(0)?,
+            header: u64::from(b.u32(4)?),
+            payload: b.u64(8)?,
+            compressed: u64::from(b.u32(16)?),
+            options: u64::from(b.u32(20)?),
+            version: (b.u16(26)?, b.u16(24)?),
+            sm: b.u32(28)?,
+            name: u64::from(b.u32(32)?),
+            name_len: u64::from(b.u32(36)?),
+            flags: b.u64(40)?,
+            uncompressed: b.u64(56)?,
+        })
+    }
+}
+
+/// The entry at `at` and the bytes it takes, which are at least 64.
+fn parse_entry(bytes: Bytes<'_>, at: u64) -> Result<(Entry<'_>, u64), ImageError> {
+    let rest = bytes.tail(at).unwrap_or_default();
+    let cut = |what, needed| ImageError::Truncated {
+        what,
+        at,
+        needed,
+        have: rest.len() as u64,
+    };
+    let raw = RawEntry::read(Bytes(rest)).ok_or_else(|| cut("entry header", ENTRY_HEADER_LEN))?;
+    if raw.header < ENTRY_HEADER_LEN {
+        return Err(ImageError::Field {
+            what: "entry header size",
+            at,
+            value: raw.header,
+        });
+    }
+    let total = raw.header.saturating_add(raw.payload);
+    let header = Bytes(rest)
+        .slice(0, raw.header)
+        .ok_or_else(|| cut("entry header", raw.header))?;
+    let payload = Bytes(rest)
+        .slice(raw.header, raw.payload)
+        .ok_or_else(|| cut("entry", total))?;
+    let flags = EntryFlags(raw.flags);
+    let codec = (raw.compressed != 0).then(|| flags.codec());
+    let stored = match codec {
+        None => payload,
+        Some(_) => Bytes(payload)
+            .slice(0, raw.compressed)
+            .ok_or(ImageError::Field {
+                what: "compressed size",
+                at,
+                value: raw.compressed,
+            })?,
+    };
+    let kind = EntryKind::from_code(raw.kind);
+    let info = EntryInfo {
+        kind,
+        sm: raw.sm,
+        version: raw.version,
+        flags,
+        source_name: string_at(header, raw.name, raw.name_len),
+        options: options_text(header, raw.options, kind),
+    };
+    Ok((
+        Entry {
+            info,
+            stored,
+            codec,
+            uncompressed: raw.uncompressed,
+        },
+        total,
+    ))
+}
+
+/// The text of the options block. Entries of machine code for sm_100 and later hold something binary there.
+fn options_text(header: &[u8], at: u64, kind: EntryKind) -> Option<String> {
+    if at == 0 || kind == EntryKind::Cubin {
+        return None;
+    }
+    let block = Bytes(header);
+    let text = string_at(
+        header,
+        u64::from(block.u32(at)?),
+        u64::from(block.u32(at.checked_add(4)?)?),
+    )?;
+    let trimmed = text.trim();
+    (!trimmed.is_empty()).then(|| trimmed.to_owned())
+}
+
+/// The text in `header`; a bad offset loses the name and not the entry, because nothing depends on it.
+fn string_at(header: &[u8], at: u64, len: u64) -> Option<String> {
+    if at == 0 || len == 0 {
+        return None;
+    }
+    let text = until_nul(Bytes(header).slice(at, len)?);
+    (!text.is_empty()).then(|| String::from_utf8_lossy(text).into_owned())
+}

@@ -1,0 +1,136 @@
+//! Which entry of a container is compiled.
+//!
+//! A driver for PTX takes the PTX for the highest architecture that the device reports or, when there is
+//! none so low, the lowest above it: libraries often carry PTX for their newest target alone. PTX for one
+//! architecture alone (`sm_90a`) or one family (`sm_100f`) is not promised to run on later devices; for any
+//! device but its own it is the last resort.
+
+use super::error::Found;
+use super::{Container, Entry, EntryKind, Image, ImageError, PtxText};
+
+/// Orders candidates; the smallest is taken.
+///
+/// Fields: not for this device; foreign and specific as well; distance from the capability; specific.
+fn preference(entry: &Entry<'_>, capability: u32) -> (bool, bool, u32, bool) {
+    let info = &entry.info;
+    let specific = info.flags.arch_specific() || info.flags.family();
+    // Specific code is not promised to run on any later device, so it is foreign unless it is the
+    // device's own.
+    let foreign = info.sm > capability || (specific && info.sm != capability);
+    (
+        foreign,
+        foreign && specific,
+        info.sm.abs_diff(capability),
+        specific,
+    )
+}
+
+/// The PTX entry of `container` for a device of `capability` (80 for 8.0), or an error that names what the
+/// container holds instead.
+///
+/// Entries that are alike in architecture are told apart by the higher ISA version, then by file order.
+pub fn choose<'c, 'a>(
+    container: &'c Container<'a>,
+    capability: u32,
+) -> Result<&'c Entry<'a>, ImageError> {
+    let ptx = container
+        .entries
+        .iter()
+        .filter(|e| e.info.kind == EntryKind::Ptx);
+    let newest_first = |e: &Entry<'_>| std::cmp::Reverse(e.info.version);
+    ptx.min_by_key(|e| (preference(e, capability), newest_first(e)))
+        .ok_or_else(|| ImageError::NoPtx(found_instead(container)))
+}
+
+fn found_instead(container: &Container<'_>) -> Found {
+    let sms = |kind| {
+        let mut sms: Vec<u32> = container
+            .entries
+            .iter()
+            .filter(|e| e.info.kind == kind)
+            .map(|e| e.info.sm)
+            .collect();
+        sms.sort_unstable();
+        sms.dedup();
+        sms
+    };
+    let other = container.entries.iter().filter_map(|e| match e.info.kind {
+        EntryKind::Other(code) => Some(code),
+        _ => None,
+    });
+    Found {
+        cubins: sms(EntryKind::Cubin),
+        lto: sms(EntryKind::Lto),
+        other: other.collect(),
+    }
+}
+
+/// What is to be compiled of one or several images.
+#[derive(Clone, Debug, Default)]
+pub struct Selection<'a> {
+    /// PTX of each image, in order.
+    pub texts: Vec<PtxText>,
+    /// The device runtime's PTX (`libcudadevrt`), still compressed: large, made for one recent GPU, and
+    /// needed only when the other texts leave one of its symbols undefined.
+    pub device_runtime: Option<Entry<'a>>,
+}
+
+/// Chooses and decompresses the PTX of each image, for a device of `capability` (80 for 8.0).
+///
+/// Several images are the parts of one program that are linked together: the list of a version 2 wrapper,
+/// or the inputs of a linker. Images without entries are skipped there; a single one is an error.
+pub fn select_ptx<'a>(images: &[&'a [u8]], capability: u32) -> Result<Selection<'a>, ImageError> {
+    let mut selection = Selection::default();
+    for bytes in images {
+        match Image::parse(bytes)? {
+            Image::Text(text) => selection.texts.push(text),
+            Image::Cubin(cubin) => return Err(ImageError::Cubin(cubin)),
+            Image::Fatbin(container) => {
+                add(&mut selection, &container, capability, images.len() > 1)?
+            }
+            Image::Host(containers) => {
+                for host in &containers {
+                    add(&mut selection, &host.container, capability, true)?;
+                }
+            }
+            Image::Archive(members) => {
+                for host in members.iter().flat_map(|m| &m.containers) {
+                    add(&mut selection, &host.container, capability, true)?;
+                }
+            }
+        }
+    }
+    if selection.texts.is_empty() && selection.device_runtime.is_none() {
+        return Err(ImageError::NoPtx(Found::default()));
+    }
+    Ok(selection)
+}
+
+fn add<'a>(
+    selection: &mut Selection<'a>,
+    container: &Container<'a>,
+    capability: u32,
+    one_of_many: bool,
+) -> Result<(), ImageError> {
+    if one_of_many && container.entries.is_empty() {
+        return Ok(());
+    }
+    let entry = choose(container, capability)?;
+    if one_of_many && selection.device_runtime.is_none() && is_device_runtime(entry) {
+        selection.device_runtime = Some(entry.clone());
+    } else {
+        selection.texts.push(entry.text()?);
+    }
+    Ok(())
+}
+
+/// Whether `entry` is the PTX of `libcudadevrt`: its symbols carry the name of its source file from the
+/// first line on, so the beginning tells it without decompressing the rest.
+fn is_device_runtime(entry: &Entry<'_>) -> bool {
+    const LOOK_AT: usize = 4096;
+    const MARK: &[u8] = b"_cuda_device_runtime_cu_";
+    entry.info.relocatable()
+        && entry
+            .prefix(LOOK_AT)
+            .is_ok_and(|text| text.windows(MARK.len()).any(|window| window == MARK))
+}
