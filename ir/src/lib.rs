@@ -1,10 +1,20 @@
 //! Margay's typed SSA intermediate representation of PTX kernels.
 //!
 //! Types ([`types`]), modifiers ([`mods`]), the op table ([`ops`]) with its reference meanings
-//! ([`meaning`]).
+//! ([`meaning`]), functions ([`function`]) in modules ([`module`]), built by [`builder`], printed by
+//! [`print`]. Analyses are in [`analysis`]. This crate knows no code generator, does no I/O and holds
+//! no `unsafe`.
 #![forbid(unsafe_code)]
 
+pub mod analysis;
+pub mod builder;
+pub mod entity;
+pub mod function;
 pub mod meaning;
 pub mod mods;
+pub mod module;
 pub mod ops;
+pub mod print;
+pub mod sreg;
+pub mod syscall;
 pub mod types;

@@ -6,6 +6,33 @@
 //! all come from the row. PTX's spelling of each instruction, with its types and modifiers, is in
 //! [`crate::forms`], which names the row that an accepted instruction becomes.
 //!
+//! # Operands
+//!
+//! Sources in PTX's order, results in PTX's order, except:
+//!
+//! | op | operands | results | remarks |
+//! |---|---|---|---|
+//! | `const` ... `sreg` | | one | payload: bits, slot, symbol and addend, offset in the parameter buffer, function, register |
+//! | `pack`, `unpack` | parts; whole | whole; parts | lowest bits first; `ty` result, `src` operand |
+//! | `add` ... with `.cc` | | `d`, then the carry as `pred` | borrow for `sub`; `addc`, `subc`, `madc` take the carry last |
+//! | `ld` | address | one a vector element | `ty` is the memory element; a wider integer result is extended by `ty`'s sign |
+//! | `st` | address, elements | | a wider integer operand is truncated |
+//! | `atom`, `red` | address, `b`, (`c`) | old content | `red` has no result |
+//! | `cp.async` | shared address, global address, bytes written, bytes read | | completes at issue; the rest is zeros |
+//! | `bar` | barrier number, thread count (0: all), predicate of `red` | of `red` only | `mode` sync, arrive or red; `op` popc, and, or |
+//! | `bar.warp.sync`, `elect` | member mask | | |
+//! | `shfl` | `a`, `b`, `c`, member mask | `d`, `p` | `flag`: PTX before `.sync`, among the lanes that execute it together |
+//! | `vote`, `match`, `redux` | `a`, member mask | `d` (`match.all`: and `p`) | `flag` as for `shfl` |
+//! | `call` | arguments | as the function's signature | payload: the function |
+//! | `call.indirect` | handle, arguments | as the signature | payload: the signature |
+//! | `syscall` | as [`crate::syscall`] says | | payload: which one |
+//! | `cvta` | address | address | `mode` `to` for `cvta.to` |
+//! | `brif` | condition | | two targets: true, false |
+//! | `br_table` | index | | default target first |
+//!
+//! Addresses are `b64` (or `b32` for shared and local memory). Generic, global and constant
+//! addresses are host addresses; shared and local ones are offsets of which the low 32 bits count.
+//!
 //! Invariant: an opcode without a meaning is handled by an engine by its [`Effects`] alone (control
 //! flow, memory, synchronisation, structure), never by a default.
 

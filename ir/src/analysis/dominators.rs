@@ -1,0 +1,131 @@
+//! Dominator tree and dominance frontiers (Cooper, Harvey, Kennedy: "A Simple, Fast Dominance
+//! Algorithm").
+
+use crate::analysis::Cfg;
+use crate::entity::{Block, SecondaryMap};
+
+/// The dominator tree of a function's reachable blocks.
+#[derive(Clone, Debug)]
+pub struct Dominators {
+    /// Immediate dominator by reverse-postorder number; the entry's is itself.
+    idom: Vec<u32>,
+    /// Entry and exit times of a walk over the tree, for constant-time queries.
+    span: Vec<(u32, u32)>,
+}
+
+impl Dominators {
+    /// Computes the tree.
+    pub fn new(cfg: &Cfg) -> Dominators {
+        let idom = immediate_dominators(cfg);
+        let span = tree_spans(&idom);
+        Dominators { idom, span }
+    }
+
+    /// Immediate dominator; `None` for the entry and for unreachable blocks.
+    pub fn idom(&self, cfg: &Cfg, block: Block) -> Option<Block> {
+        let number = cfg.number(block)? as usize;
+        (number != 0).then(|| cfg.rpo()[self.idom[number] as usize])
+    }
+
+    /// Whether `a` dominates `b` (every block dominates itself).
+    pub fn dominates(&self, cfg: &Cfg, a: Block, b: Block) -> bool {
+        let (Some(a), Some(b)) = (cfg.number(a), cfg.number(b)) else {
+            return false;
+        };
+        let (a, b) = (self.span[a as usize], self.span[b as usize]);
+        a.0 <= b.0 && b.1 <= a.1
+    }
+
+    /// Dominance frontier of every block.
+    pub fn frontiers(&self, cfg: &Cfg) -> SecondaryMap<Block, Vec<Block>> {
+        let mut frontiers: SecondaryMap<Block, Vec<Block>> = SecondaryMap::default();
+        for (number, &block) in cfg.rpo().iter().enumerate() {
+            let preds = cfg.preds(block);
+            if preds.len() < 2 && number != 0 {
+                continue;
+            }
+            for &pred in preds {
+                let mut runner = cfg.number(pred).unwrap_or(0);
+                while runner != self.idom[number] || (number == 0 && runner != 0) {
+                    let list = &mut frontiers[cfg.rpo()[runner as usize]];
+                    if list.last() != Some(&block) {
+                        list.push(block);
+                    }
+                    runner = self.idom[runner as usize];
+                }
+                if number == 0 {
+                    let list = &mut frontiers[cfg.rpo()[0]];
+                    if list.last() != Some(&block) {
+                        list.push(block);
+                    }
+                }
+            }
+        }
+        frontiers
+    }
+}
+
+fn immediate_dominators(cfg: &Cfg) -> Vec<u32> {
+    const UNKNOWN: u32 = u32::MAX;
+    let mut idom = vec![UNKNOWN; cfg.rpo().len()];
+    idom[0] = 0;
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for (number, &block) in cfg.rpo().iter().enumerate().skip(1) {
+            let mut new = UNKNOWN;
+            for pred in cfg.preds(block).iter().filter_map(|&pred| cfg.number(pred)) {
+                if idom[pred as usize] != UNKNOWN {
+                    new = if new == UNKNOWN {
+                        pred
+                    } else {
+                        intersect(&idom, pred, new)
+                    };
+                }
+            }
+            if idom[number] != new {
+                idom[number] = new;
+                changed = true;
+            }
+        }
+    }
+    idom
+}
+
+fn intersect(idom: &[u32], mut a: u32, mut b: u32) -> u32 {
+    while a != b {
+        while a > b {
+            a = idom[a as usize];
+        }
+        while b > a {
+            b = idom[b as usize];
+        }
+    }
+    a
+}
+
+fn tree_spans(idom: &[u32]) -> Vec<(u32, u32)> {
+    let mut children = vec![Vec::new(); idom.len()];
+    for (node, &parent) in idom.iter().enumerate().skip(1) {
+        children[parent as usize].push(node as u32);
+    }
+    let mut span = vec![(0, 0); idom.len()];
+    let mut time = 0;
+    let mut stack = vec![(0u32, 0usize)];
+    while let Some((node, next)) = stack.last_mut() {
+        let here = *node as usize;
+        if *next == 0 {
+            span[here].0 = time;
+            time += 1;
+        }
+        if let Some(&child) = children[here].get(*next) {
+            *next += 1;
+            stack.push((child, 0));
+        } else {
+            span[here].1 = time;
+            time += 1;
+            stack.pop();
+        }
+    }
+    span
+}

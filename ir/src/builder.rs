@@ -1,0 +1,602 @@
+//! Building functions from code with mutable variables (PTX registers): instructions are appended
+//! block by block, variables are read and written freely, and [`FunctionBuilder::finish`] turns them
+//! into SSA values with block parameters.
+//!
+//! While building, a read of a variable that the block has not written yields a placeholder value.
+//! `finish` places parameters at the iterated dominance frontiers of each variable's writes where it
+//! is live, walks the dominator tree and replaces each placeholder. A variable that is read before
+//! any write is zero (PTX leaves it undefined; execution-model section 8 wants the same bits on
+//! every run).
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use crate::analysis::{Cfg, Dominators, cfg::remove_unreachable};
+use crate::entity::{Block, Entity, Inst, PrimaryMap, SecondaryMap, SigId, Slot, Value};
+use crate::function::{BlockCall, Function, SlotData, SourceLoc, ValueData, ValueDef};
+use crate::meaning::Desc;
+use crate::mods::Mods;
+use crate::ops::{Effects, Opcode};
+use crate::sreg::SpecialReg;
+use crate::types::{Kind, OpType, Type};
+
+/// A mutable variable of the function being built.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Variable(pub u32);
+
+impl Entity for Variable {
+    fn new(index: usize) -> Self {
+        Variable(index as u32)
+    }
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Appends instructions to a function and keeps track of its variables.
+#[derive(Debug)]
+pub struct FunctionBuilder {
+    /// The function under construction.
+    pub function: Function,
+    variables: PrimaryMap<Variable, Type>,
+    /// Latest value of a variable in a block.
+    current: FxHashMap<(Block, Variable), Value>,
+    /// Placeholder that stands for a variable's value at a block's start.
+    incoming: FxHashMap<(Block, Variable), Value>,
+    /// Variables read before written, per block, in order (for deterministic output).
+    reads: SecondaryMap<Block, Vec<Variable>>,
+    writes: PrimaryMap<Variable, Vec<Block>>,
+    block: Option<Block>,
+    loc: SourceLoc,
+}
+
+impl FunctionBuilder {
+    /// Starts with an entry block whose parameters are the signature's.
+    pub fn new(mut function: Function) -> FunctionBuilder {
+        let entry = function.append_block();
+        for ty in function.signature.params.clone() {
+            function.dfg.append_param(entry, ty);
+        }
+        FunctionBuilder {
+            function,
+            variables: PrimaryMap::default(),
+            current: FxHashMap::default(),
+            incoming: FxHashMap::default(),
+            reads: SecondaryMap::default(),
+            writes: PrimaryMap::default(),
+            block: Some(entry),
+            loc: SourceLoc::default(),
+        }
+    }
+
+    /// Declares a variable.
+    pub fn declare(&mut self, ty: Type) -> Variable {
+        self.writes.push(Vec::new());
+        self.variables.push(ty)
+    }
+
+    /// Type of a variable.
+    pub fn variable_type(&self, variable: Variable) -> Type {
+        self.variables[variable]
+    }
+
+    /// Source position of the instructions that follow.
+    pub fn set_loc(&mut self, loc: SourceLoc) {
+        self.loc = loc;
+    }
+
+    /// A new block at the end of the layout; does not switch to it.
+    pub fn create_block(&mut self) -> Block {
+        self.function.append_block()
+    }
+
+    /// Goes on in `block`. Blocks may be filled in any order, each only once.
+    pub fn switch_to(&mut self, block: Block) {
+        self.block = Some(block);
+    }
+
+    /// Whether the current block still takes instructions (has no terminator).
+    pub fn is_open(&self) -> bool {
+        self.block.is_some()
+    }
+
+    /// The block being filled. After a terminator a new, unreachable one is opened.
+    pub fn current_block(&mut self) -> Block {
+        match self.block {
+            Some(block) => block,
+            None => {
+                let block = self.create_block();
+                self.block = Some(block);
+                block
+            }
+        }
+    }
+
+    /// Reads a variable.
+    pub fn read(&mut self, variable: Variable) -> Value {
+        let block = self.current_block();
+        if let Some(&value) = self.current.get(&(block, variable)) {
+            return value;
+        }
+        let ty = self.variables[variable];
+        let value = self.function.dfg.values.push(ValueData {
+            ty,
+            def: ValueDef::Pending,
+        });
+        self.incoming.insert((block, variable), value);
+        self.reads[block].push(variable);
+        self.current.insert((block, variable), value);
+        value
+    }
+
+    /// Writes a variable; the value's type must be the variable's.
+    pub fn write(&mut self, variable: Variable, value: Value) {
+        debug_assert_eq!(self.function.dfg.ty(value), self.variables[variable]);
+        let block = self.current_block();
+        self.current.insert((block, variable), value);
+        let blocks = &mut self.writes[variable];
+        if blocks.last() != Some(&block) {
+            blocks.push(block);
+        }
+    }
+
+    /// Appends an instruction and returns it.
+    pub fn inst(&mut self, desc: Desc, args: &[Value], results: &[Type]) -> Inst {
+        let block = self.current_block();
+        let inst = self.function.dfg.make_inst(desc, args, results);
+        if self.loc != SourceLoc::default() {
+            self.function.dfg.locs[inst] = self.loc;
+        }
+        self.function.append_inst(block, inst);
+        if desc.opcode.effects().contains(Effects::TERMINATOR) {
+            self.block = None;
+        }
+        inst
+    }
+
+    /// Appends an instruction with one result and returns that.
+    pub fn op(&mut self, desc: Desc, args: &[Value], result: Type) -> Value {
+        let inst = self.inst(desc, args, &[result]);
+        self.function.dfg.results(inst)[0]
+    }
+
+    /// A plain op of one type without modifiers.
+    pub fn simple(&mut self, opcode: Opcode, ty: OpType, args: &[Value]) -> Value {
+        self.op(
+            Desc {
+                opcode,
+                ty,
+                src: OpType::None,
+                mods: Mods::NONE,
+            },
+            args,
+            ty.held(),
+        )
+    }
+
+    /// An op whose payload is `payload`.
+    pub fn payload(&mut self, opcode: Opcode, ty: OpType, payload: u64, result: Type) -> Value {
+        self.op(
+            Desc {
+                opcode,
+                ty,
+                src: OpType::None,
+                mods: Mods(payload),
+            },
+            &[],
+            result,
+        )
+    }
+
+    /// A constant with the given bits (the low 64).
+    pub fn constant(&mut self, ty: Type, bits: u64) -> Value {
+        let (op_ty, bits) = match ty.kind() {
+            Kind::Pred => (OpType::Pred, bits & 1),
+            Kind::B8 => (OpType::B8, bits & 0xff),
+            Kind::B16 => (OpType::B16, bits & 0xffff),
+            Kind::B32 => (OpType::B32, bits & 0xffff_ffff),
+            Kind::F32 => (OpType::F32, bits & 0xffff_ffff),
+            Kind::B64 => (OpType::B64, bits),
+            Kind::F64 => (OpType::F64, bits),
+            Kind::B128 => (OpType::B128, bits),
+        };
+        self.payload(Opcode::Const, op_ty, bits, ty)
+    }
+
+    /// Reads a special register.
+    pub fn sreg(&mut self, register: SpecialReg) -> Value {
+        let opcode = if register.is_time() {
+            Opcode::Clock
+        } else {
+            Opcode::SReg
+        };
+        let ty = register.ty();
+        self.payload(opcode, ty, register as u64, ty.held())
+    }
+
+    /// The same bits as another type of the same width; the value itself if it is one already.
+    pub fn bitcast(&mut self, value: Value, to: Type) -> Value {
+        let from = self.function.dfg.ty(value);
+        if from == to {
+            return value;
+        }
+        debug_assert_eq!(from.lane_bits(), to.lane_bits());
+        let name = |ty: Type| match ty.kind() {
+            Kind::F32 => OpType::F32,
+            Kind::F64 => OpType::F64,
+            Kind::Pred => OpType::Pred,
+            Kind::B8 => OpType::B8,
+            Kind::B16 => OpType::B16,
+            Kind::B32 => OpType::B32,
+            Kind::B64 => OpType::B64,
+            Kind::B128 => OpType::B128,
+        };
+        let desc = Desc {
+            opcode: Opcode::Bitcast,
+            ty: name(to),
+            src: name(from),
+            mods: Mods::NONE,
+        };
+        self.op(desc, &[value], to)
+    }
+
+    fn terminator(&mut self, opcode: Opcode, args: &[Value], calls: SmallVec<[BlockCall; 2]>) {
+        let desc = Desc {
+            opcode,
+            ty: OpType::None,
+            src: OpType::None,
+            mods: Mods::NONE,
+        };
+        let inst = self.inst(desc, args, &[]);
+        if !calls.is_empty() {
+            self.function.dfg.targets.insert(inst, calls);
+        }
+    }
+
+    /// Ends the block with a jump.
+    pub fn jump(&mut self, target: Block) {
+        self.terminator(
+            Opcode::Jump,
+            &[],
+            SmallVec::from_iter([BlockCall::to(target)]),
+        );
+    }
+
+    /// Ends the block: to `then` when `cond` is true, else to `other`.
+    pub fn brif(&mut self, cond: Value, then: Block, other: Block) {
+        let calls = SmallVec::from_iter([BlockCall::to(then), BlockCall::to(other)]);
+        self.terminator(Opcode::Brif, &[cond], calls);
+    }
+
+    /// Ends the block: to `table[index]`, to `default` when the index is too large.
+    pub fn br_table(&mut self, index: Value, default: Block, table: &[Block]) {
+        let calls = std::iter::once(default)
+            .chain(table.iter().copied())
+            .map(BlockCall::to);
+        self.terminator(Opcode::BrTable, &[index], calls.collect());
+    }
+
+    /// Ends the block: `ret`, `exit`, `trap` or `unreachable`.
+    pub fn end(&mut self, opcode: Opcode, args: &[Value]) {
+        self.terminator(opcode, args, SmallVec::new());
+    }
+
+    /// A call through a function handle.
+    pub fn call_indirect(
+        &mut self,
+        sig: SigId,
+        target: Value,
+        args: &[Value],
+        results: &[Type],
+    ) -> Inst {
+        let mut all = vec![target];
+        all.extend_from_slice(args);
+        let desc = Desc {
+            opcode: Opcode::CallIndirect,
+            ty: OpType::None,
+            src: OpType::None,
+            mods: Mods(u64::from(sig.0)),
+        };
+        self.inst(desc, &all, results)
+    }
+
+    /// A new local-memory slot.
+    pub fn slot(&mut self, slot: SlotData) -> Slot {
+        self.function.slots.push(slot)
+    }
+
+    /// Turns variables into SSA values and returns the function. Blocks without a terminator get
+    /// `exit` (kernels) or `ret`; unreachable blocks are removed.
+    pub fn finish(mut self) -> Function {
+        self.close_blocks();
+        let cfg = remove_unreachable(&mut self.function);
+        let dominators = Dominators::new(&cfg);
+        let live = self.live_blocks(&cfg);
+        let params = self.place_params(&cfg, &dominators, &live);
+        self.rename(&cfg, &dominators, &params);
+        self.function.resolve_aliases();
+        self.function
+    }
+
+    fn close_blocks(&mut self) {
+        let end = if self.function.kernel.is_some() {
+            Opcode::Exit
+        } else {
+            Opcode::Ret
+        };
+        for block in self.function.layout.order.clone() {
+            let closed = self
+                .function
+                .layout
+                .terminator(block)
+                .is_some_and(|inst| self.function.effects(inst).contains(Effects::TERMINATOR));
+            if !closed {
+                self.block = Some(block);
+                let zeros: Vec<Value> = match end {
+                    Opcode::Ret => {
+                        let types = self.function.signature.returns.clone();
+                        types.into_iter().map(|ty| self.constant(ty, 0)).collect()
+                    }
+                    _ => Vec::new(),
+                };
+                self.end(end, &zeros);
+            }
+        }
+    }
+
+    /// For each variable, the blocks at whose start it is live.
+    fn live_blocks(&self, cfg: &Cfg) -> FxHashMap<Variable, FxHashSet<Block>> {
+        let mut live: FxHashMap<Variable, FxHashSet<Block>> = FxHashMap::default();
+        let mut read_in: FxHashMap<Variable, Vec<Block>> = FxHashMap::default();
+        for &block in cfg.rpo() {
+            for &variable in &self.reads[block] {
+                read_in.entry(variable).or_default().push(block);
+            }
+        }
+        for (variable, mut work) in read_in {
+            let writes: FxHashSet<Block> = self.writes[variable].iter().copied().collect();
+            let set = live.entry(variable).or_default();
+            while let Some(block) = work.pop() {
+                if set.insert(block) {
+                    let preds = cfg.preds(block).iter().copied();
+                    work.extend(preds.filter(|pred| !writes.contains(pred) && !set.contains(pred)));
+                }
+            }
+        }
+        live
+    }
+
+    /// Adds block parameters at the iterated dominance frontiers of writes where variables live.
+    fn place_params(
+        &mut self,
+        cfg: &Cfg,
+        dominators: &Dominators,
+        live: &FxHashMap<Variable, FxHashSet<Block>>,
+    ) -> SecondaryMap<Block, Vec<(Variable, Value)>> {
+        let frontiers = dominators.frontiers(cfg);
+        let mut params: SecondaryMap<Block, Vec<(Variable, Value)>> = SecondaryMap::default();
+        for variable in self.variables.keys() {
+            let Some(live) = live.get(&variable) else {
+                continue;
+            };
+            let mut placed = FxHashSet::default();
+            let mut work: Vec<Block> = self.writes[variable]
+                .iter()
+                .copied()
+                .filter(|&b| cfg.is_reachable(b))
+                .collect();
+            // The zero at the entry is a write too.
+            work.push(cfg.rpo()[0]);
+            while let Some(block) = work.pop() {
+                for &join in &frontiers[block] {
+                    if live.contains(&join) && placed.insert(join) {
+                        let value = self
+                            .function
+                            .dfg
+                            .append_param(join, self.variables[variable]);
+                        params[join].push((variable, value));
+                        work.push(join);
+                    }
+                }
+            }
+        }
+        params
+    }
+
+    /// Walks the dominator tree and gives every placeholder and block argument its value.
+    fn rename(
+        &mut self,
+        cfg: &Cfg,
+        dominators: &Dominators,
+        params: &SecondaryMap<Block, Vec<(Variable, Value)>>,
+    ) {
+        let mut children: SecondaryMap<Block, Vec<Block>> = SecondaryMap::default();
+        for &block in cfg.rpo() {
+            if let Some(parent) = dominators.idom(cfg, block) {
+                children[parent].push(block);
+            }
+        }
+        let mut finals: SecondaryMap<Block, Vec<(Variable, Value)>> = SecondaryMap::default();
+        let mut sorted: Vec<_> = self
+            .current
+            .iter()
+            .map(|(&(b, v), &value)| (b, v, value))
+            .collect();
+        sorted.sort_unstable();
+        for (block, variable, value) in sorted {
+            finals[block].push((variable, value));
+        }
+        let mut scope: PrimaryMap<Variable, Option<Value>> = PrimaryMap::default();
+        for _ in self.variables.keys() {
+            scope.push(None);
+        }
+        enum Step {
+            Enter(Block),
+            Leave(Vec<(Variable, Option<Value>)>),
+        }
+        let mut stack = vec![Step::Enter(cfg.rpo()[0])];
+        while let Some(step) = stack.pop() {
+            match step {
+                Step::Leave(saved) => {
+                    for (variable, old) in saved.into_iter().rev() {
+                        scope[variable] = old;
+                    }
+                }
+                Step::Enter(block) => {
+                    let mut saved = Vec::new();
+                    for &(variable, value) in &params[block] {
+                        saved.push((variable, scope[variable].replace(value)));
+                    }
+                    self.bind_reads(block, cfg.rpo()[0], &mut scope, &mut saved);
+                    for &(variable, value) in &finals[block] {
+                        saved.push((variable, scope[variable].replace(value)));
+                    }
+                    self.pass_arguments(block, cfg.rpo()[0], params, &mut scope, &mut saved);
+                    stack.push(Step::Leave(saved));
+                    stack.extend(
+                        children[block]
+                            .iter()
+                            .rev()
+                            .map(|&child| Step::Enter(child)),
+                    );
+                }
+            }
+        }
+    }
+
+    fn bind_reads(
+        &mut self,
+        block: Block,
+        entry: Block,
+        scope: &mut PrimaryMap<Variable, Option<Value>>,
+        saved: &mut Vec<(Variable, Option<Value>)>,
+    ) {
+        for variable in self.reads[block].clone() {
+            let value = self.reaching(variable, entry, scope, saved);
+            let placeholder = self.incoming[&(block, variable)];
+            self.function.dfg.values[placeholder].def = ValueDef::Alias(value);
+        }
+    }
+
+    fn pass_arguments(
+        &mut self,
+        block: Block,
+        entry: Block,
+        params: &SecondaryMap<Block, Vec<(Variable, Value)>>,
+        scope: &mut PrimaryMap<Variable, Option<Value>>,
+        saved: &mut Vec<(Variable, Option<Value>)>,
+    ) {
+        let Some(inst) = self.function.layout.terminator(block) else {
+            return;
+        };
+        let Some(mut calls) = self.function.dfg.targets.remove(&inst) else {
+            return;
+        };
+        for call in &mut calls {
+            for &(variable, _) in &params[call.block] {
+                let value = self.reaching(variable, entry, scope, saved);
+                call.args.push(value);
+            }
+        }
+        self.function.dfg.targets.insert(inst, calls);
+    }
+
+    /// The value that reaches here, or a zero made at the start of the entry block.
+    fn reaching(
+        &mut self,
+        variable: Variable,
+        entry: Block,
+        scope: &mut PrimaryMap<Variable, Option<Value>>,
+        saved: &mut Vec<(Variable, Option<Value>)>,
+    ) -> Value {
+        if let Some(value) = scope[variable] {
+            return value;
+        }
+        let ty = self.variables[variable];
+        let value = entry_zero(&mut self.function, entry, ty);
+        saved.push((variable, scope[variable].replace(value)));
+        value
+    }
+}
+
+fn entry_zero(function: &mut Function, entry: Block, ty: Type) -> Value {
+    let op_ty = match ty.kind() {
+        Kind::Pred => OpType::Pred,
+        Kind::B8 => OpType::B8,
+        Kind::B16 => OpType::B16,
+        Kind::B32 => OpType::B32,
+        Kind::B64 => OpType::B64,
+        Kind::B128 => OpType::B128,
+        Kind::F32 => OpType::F32,
+        Kind::F64 => OpType::F64,
+    };
+    let desc = Desc {
+        opcode: Opcode::Const,
+        ty: op_ty,
+        src: OpType::None,
+        mods: Mods(0),
+    };
+    let inst = function.dfg.make_inst(desc, &[], &[ty]);
+    function.layout.insts[entry].insert(0, inst);
+    function.dfg.results(inst)[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A loop that counts a variable down: the variable needs a parameter at the loop's header only.
+    #[test]
+    fn loop_variable_becomes_a_header_parameter() {
+        let mut b = FunctionBuilder::new(Function {
+            kernel: Some(Default::default()),
+            ..Default::default()
+        });
+        let i = b.declare(Type::B32);
+        let (head, exit) = (b.create_block(), b.create_block());
+        let ten = b.constant(Type::B32, 10);
+        b.write(i, ten);
+        b.jump(head);
+        b.switch_to(head);
+        let (old, one) = (b.read(i), b.constant(Type::B32, 1));
+        let new = b.simple(Opcode::Sub, OpType::U32, &[old, one]);
+        b.write(i, new);
+        let zero = b.constant(Type::B32, 0);
+        let more = b.op(
+            Desc {
+                opcode: Opcode::Setp,
+                ty: OpType::U32,
+                src: OpType::None,
+                mods: Mods::NONE.with_cmp(crate::mods::CmpOp::Ne),
+            },
+            &[new, zero],
+            Type::PRED,
+        );
+        b.brif(more, head, exit);
+        b.switch_to(exit);
+        let _ = b.read(i);
+        b.end(Opcode::Exit, &[]);
+        let f = b.finish();
+        assert_eq!(f.dfg.blocks[head].params.len(), 1);
+        assert_eq!(f.dfg.blocks[exit].params.len(), 0);
+        let calls = f.successors(head);
+        assert_eq!(calls[0].args.as_slice(), &[new]);
+        assert_eq!(f.successors(f.entry())[0].args.as_slice(), &[ten]);
+    }
+
+    #[test]
+    fn unset_variables_read_as_zero() {
+        let mut b = FunctionBuilder::new(Function {
+            kernel: Some(Default::default()),
+            ..Default::default()
+        });
+        let x = b.declare(Type::F32);
+        let value = b.read(x);
+        let sum = b.simple(Opcode::Add, OpType::F32, &[value, value]);
+        b.end(Opcode::Exit, &[]);
+        let f = b.finish();
+        let arg = f.dfg.args(f.dfg.def_inst(sum).unwrap())[0];
+        assert_eq!(f.dfg.constant(arg), Some(0));
+        assert_eq!(f.dfg.ty(arg), Type::F32);
+    }
+}

@@ -1,0 +1,220 @@
+//! Entity references: `u32` newtypes that index maps.
+//!
+//! Invariant: an entity is only meaningful in the map (and function or module) that made it.
+
+use std::marker::PhantomData;
+use std::ops::{Index, IndexMut};
+
+/// A reference to an entity: a small index.
+pub trait Entity: Copy + Eq + std::hash::Hash + std::fmt::Debug {
+    /// The entity with that index.
+    fn new(index: usize) -> Self;
+    /// Its index.
+    fn index(self) -> usize;
+}
+
+macro_rules! entities {
+    ($($(#[$doc:meta])* $name:ident $prefix:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub u32);
+
+        impl Entity for $name {
+            fn new(index: usize) -> Self { $name(index as u32) }
+            fn index(self) -> usize { self.0 as usize }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, concat!($prefix, "{}"), self.0)
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(self, f)
+            }
+        }
+    )*};
+}
+
+entities! {
+    /// An SSA value of a function.
+    Value "v";
+    /// An instruction of a function.
+    Inst "inst";
+    /// A basic block of a function.
+    Block "block";
+    /// A local-memory slot of a function.
+    Slot "slot";
+    /// A variable of a module.
+    SymbolId "sym";
+    /// A function of a module.
+    FuncId "fn";
+    /// A call signature of a module.
+    SigId "sig";
+}
+
+/// A map that hands out its keys: a typed vector.
+#[derive(Clone, Debug)]
+pub struct PrimaryMap<K, V> {
+    items: Vec<V>,
+    key: PhantomData<K>,
+}
+
+impl<K, V> Default for PrimaryMap<K, V> {
+    fn default() -> Self {
+        PrimaryMap {
+            items: Vec::new(),
+            key: PhantomData,
+        }
+    }
+}
+
+impl<K: Entity, V> PrimaryMap<K, V> {
+    /// Appends a value and returns its key.
+    pub fn push(&mut self, value: V) -> K {
+        let key = K::new(self.items.len());
+        self.items.push(value);
+        key
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// The value of a key, if it is of this map.
+    pub fn get(&self, key: K) -> Option<&V> {
+        self.items.get(key.index())
+    }
+
+    /// Keys in order.
+    pub fn keys(&self) -> impl DoubleEndedIterator<Item = K> + use<K, V> {
+        (0..self.items.len()).map(K::new)
+    }
+
+    /// Values in key order.
+    pub fn values(&self) -> std::slice::Iter<'_, V> {
+        self.items.iter()
+    }
+
+    /// Values in key order, mutable.
+    pub fn values_mut(&mut self) -> std::slice::IterMut<'_, V> {
+        self.items.iter_mut()
+    }
+
+    /// Keys and values.
+    pub fn iter(&self) -> impl Iterator<Item = (K, &V)> {
+        self.items.iter().enumerate().map(|(i, v)| (K::new(i), v))
+    }
+}
+
+impl<K: Entity, V> Index<K> for PrimaryMap<K, V> {
+    type Output = V;
+    fn index(&self, key: K) -> &V {
+        &self.items[key.index()]
+    }
+}
+
+impl<K: Entity, V> IndexMut<K> for PrimaryMap<K, V> {
+    fn index_mut(&mut self, key: K) -> &mut V {
+        &mut self.items[key.index()]
+    }
+}
+
+/// A map from another map's keys, with a default for keys never written.
+#[derive(Clone, Debug)]
+pub struct SecondaryMap<K, V> {
+    items: Vec<V>,
+    default: V,
+    key: PhantomData<K>,
+}
+
+impl<K: Entity, V: Clone + Default> Default for SecondaryMap<K, V> {
+    fn default() -> Self {
+        SecondaryMap {
+            items: Vec::new(),
+            default: V::default(),
+            key: PhantomData,
+        }
+    }
+}
+
+impl<K: Entity, V: Clone> SecondaryMap<K, V> {
+    /// A map with `default` for every key.
+    pub fn with_default(default: V) -> Self {
+        SecondaryMap {
+            items: Vec::new(),
+            default,
+            key: PhantomData,
+        }
+    }
+}
+
+impl<K: Entity, V: Clone> Index<K> for SecondaryMap<K, V> {
+    type Output = V;
+    fn index(&self, key: K) -> &V {
+        self.items.get(key.index()).unwrap_or(&self.default)
+    }
+}
+
+impl<K: Entity, V: Clone> IndexMut<K> for SecondaryMap<K, V> {
+    fn index_mut(&mut self, key: K) -> &mut V {
+        let index = key.index();
+        if index >= self.items.len() {
+            self.items.resize(index + 1, self.default.clone());
+        }
+        &mut self.items[index]
+    }
+}
+
+/// A list of values or blocks in a pool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct List(u32);
+
+/// Storage of [`List`]s: each is its length followed by its elements. List 0 is empty.
+#[derive(Clone, Debug)]
+pub struct ListPool {
+    words: Vec<Value>,
+}
+
+impl Default for ListPool {
+    fn default() -> Self {
+        ListPool {
+            words: vec![Value(0)],
+        }
+    }
+}
+
+impl ListPool {
+    /// Stores a list.
+    pub fn push(&mut self, values: &[Value]) -> List {
+        if values.is_empty() {
+            return List(0);
+        }
+        let start = self.words.len() as u32;
+        self.words.push(Value(values.len() as u32));
+        self.words.extend_from_slice(values);
+        List(start)
+    }
+
+    /// The elements.
+    pub fn get(&self, list: List) -> &[Value] {
+        let start = list.0 as usize;
+        let len = self.words[start].0 as usize;
+        &self.words[start + 1..start + 1 + len]
+    }
+
+    /// The elements, for replacing them in place.
+    pub fn get_mut(&mut self, list: List) -> &mut [Value] {
+        let start = list.0 as usize;
+        let len = self.words[start].0 as usize;
+        &mut self.words[start + 1..start + 1 + len]
+    }
+}
