@@ -1,0 +1,220 @@
+//! Kernel arguments: Rust values into the bytes of a kernel's `.param` space.
+//!
+//! A tuple is packed by the kernel's own layout. Invariant: an argument is written only where
+//! its size equals the parameter's, so a mistake is an error and never a wrong value.
+
+use crate::buffer::{DeviceBuffer, DevicePtr};
+use crate::engine::ParamInfo;
+use crate::error::{Error, Result};
+
+/// One argument of a kernel.
+pub trait KernelArg {
+    /// Size in bytes as the kernel sees it.
+    fn size(&self) -> usize;
+    /// Writes exactly [`KernelArg::size`] bytes.
+    fn write(&self, out: &mut [u8]);
+}
+
+/// All arguments of a kernel: tuples of [`KernelArg`] up to 16, and `&[u8]` already packed.
+pub trait KernelArgs {
+    /// Packs into `out`, which has the size of the kernel's parameter space and is zeroed.
+    fn pack(&self, params: &[ParamInfo], out: &mut [u8]) -> Result<()>;
+}
+
+macro_rules! scalar_arg {
+    ($($t:ty)*) => {$(
+        impl KernelArg for $t {
+            fn size(&self) -> usize {
+                size_of::<$t>()
+            }
+            fn write(&self, out: &mut [u8]) {
+                out.copy_from_slice(&self.to_le_bytes());
+            }
+        }
+    )*};
+}
+
+scalar_arg!(u8 i8 u16 i16 u32 i32 u64 i64 u128 i128 usize isize f32 f64);
+
+impl KernelArg for bool {
+    fn size(&self) -> usize {
+        1
+    }
+    fn write(&self, out: &mut [u8]) {
+        out[0] = u8::from(*self);
+    }
+}
+
+impl KernelArg for DevicePtr {
+    fn size(&self) -> usize {
+        8
+    }
+    fn write(&self, out: &mut [u8]) {
+        out.copy_from_slice(&self.address().to_le_bytes());
+    }
+}
+
+impl<T> KernelArg for &DeviceBuffer<T> {
+    fn size(&self) -> usize {
+        8
+    }
+    fn write(&self, out: &mut [u8]) {
+        self.ptr().write(out);
+    }
+}
+
+impl<T> KernelArg for &mut DeviceBuffer<T> {
+    fn size(&self) -> usize {
+        8
+    }
+    fn write(&self, out: &mut [u8]) {
+        self.ptr().write(out);
+    }
+}
+
+/// A structure passed by value, as its bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Bytes<'a>(pub &'a [u8]);
+
+impl KernelArg for Bytes<'_> {
+    fn size(&self) -> usize {
+        self.0.len()
+    }
+    fn write(&self, out: &mut [u8]) {
+        out.copy_from_slice(self.0);
+    }
+}
+
+impl<const N: usize, T: KernelArg> KernelArg for [T; N] {
+    fn size(&self) -> usize {
+        self.iter().map(KernelArg::size).sum()
+    }
+    fn write(&self, out: &mut [u8]) {
+        let mut at = 0;
+        for element in self {
+            element.write(&mut out[at..at + element.size()]);
+            at += element.size();
+        }
+    }
+}
+
+impl KernelArgs for &[u8] {
+    fn pack(&self, _params: &[ParamInfo], out: &mut [u8]) -> Result<()> {
+        if self.len() > out.len() {
+            return Err(Error::invalid(format!(
+                "{} bytes of arguments, the kernel takes {}",
+                self.len(),
+                out.len()
+            )));
+        }
+        out[..self.len()].copy_from_slice(self);
+        Ok(())
+    }
+}
+
+/// Packs a list of arguments whose types are known only at run time.
+impl KernelArgs for &[&dyn KernelArg] {
+    fn pack(&self, params: &[ParamInfo], out: &mut [u8]) -> Result<()> {
+        check_count(params, self.len())?;
+        for (index, arg) in self.iter().enumerate() {
+            put(params, out, index, *arg)?;
+        }
+        Ok(())
+    }
+}
+
+fn check_count(params: &[ParamInfo], given: usize) -> Result<()> {
+    if params.len() == given {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "{given} arguments, the kernel takes {}",
+        params.len()
+    )))
+}
+
+fn put(params: &[ParamInfo], out: &mut [u8], index: usize, arg: &dyn KernelArg) -> Result<()> {
+    let ParamInfo { offset, size, .. } = params[index];
+    if arg.size() != size as usize {
+        return Err(Error::invalid(format!(
+            "argument {index} has {} bytes, the parameter {size}",
+            arg.size()
+        )));
+    }
+    let range = offset as usize..offset as usize + size as usize;
+    match out.get_mut(range) {
+        Some(place) => arg.write(place),
+        None => return Err(Error::Internal("parameter outside its space".into())),
+    }
+    Ok(())
+}
+
+impl KernelArgs for () {
+    fn pack(&self, params: &[ParamInfo], _out: &mut [u8]) -> Result<()> {
+        check_count(params, 0)
+    }
+}
+
+macro_rules! tuple_args {
+    ($($name:ident $index:tt),+) => {
+        impl<$($name: KernelArg),+> KernelArgs for ($($name,)+) {
+            fn pack(&self, params: &[ParamInfo], out: &mut [u8]) -> Result<()> {
+                check_count(params, [$($index),+].len())?;
+                $(put(params, out, $index, &self.$index)?;)+
+                Ok(())
+            }
+        }
+    };
+}
+
+tuple_args!(A 0);
+tuple_args!(A 0, B 1);
+tuple_args!(A 0, B 1, C 2);
+tuple_args!(A 0, B 1, C 2, D 3);
+tuple_args!(A 0, B 1, C 2, D 3, E 4);
+tuple_args!(A 0, B 1, C 2, D 3, E 4, F 5);
+tuple_args!(A 0, B 1, C 2, D 3, E 4, F 5, G 6);
+tuple_args!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7);
+tuple_args!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8);
+tuple_args!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9);
+tuple_args!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10);
+tuple_args!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11);
+tuple_args!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11, M 12);
+tuple_args!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11, M 12, N 13);
+tuple_args!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11, M 12, N 13, O 14);
+tuple_args!(A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7, I 8, J 9, K 10, L 11, M 12, N 13, O 14, P 15);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn param(offset: u32, size: u32) -> ParamInfo {
+        ParamInfo {
+            offset,
+            size,
+            align: size,
+        }
+    }
+
+    #[test]
+    fn packs_by_the_layout() {
+        let params = [param(0, 4), param(8, 8), param(16, 1)];
+        let mut out = [0u8; 17];
+        (0x0403_0201u32, DevicePtr::new(0x1122), true)
+            .pack(&params, &mut out)
+            .expect("fits");
+        assert_eq!(
+            out,
+            [1, 2, 3, 4, 0, 0, 0, 0, 0x22, 0x11, 0, 0, 0, 0, 0, 0, 1]
+        );
+    }
+
+    #[test]
+    fn a_wrong_size_or_count_is_an_error() {
+        let params = [param(0, 4), param(8, 8)];
+        let mut out = [0u8; 16];
+        assert!((1u32,).pack(&params, &mut out).is_err());
+        assert!((1u32, 2u32).pack(&params, &mut out).is_err());
+        assert_eq!(out[8..], [0; 8], "nothing was written at a wrong size");
+    }
+}

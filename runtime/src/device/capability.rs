@@ -1,0 +1,139 @@
+//! Compute capabilities and the multiprocessor limits that belong to them.
+//!
+//! The numbers are those of the CUDA programming guide's table of technical specifications per
+//! compute capability.
+
+/// A compute capability.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Capability {
+    /// Major number.
+    pub major: u32,
+    /// Minor number.
+    pub minor: u32,
+}
+
+/// Limits of one multiprocessor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SmLimits {
+    /// Resident threads.
+    pub threads: u32,
+    /// Resident CTAs.
+    pub ctas: u32,
+    /// Shared memory.
+    pub shared: u32,
+    /// Shared memory of a CTA after opting in.
+    pub shared_optin: u32,
+    /// Shared memory that the system takes from each CTA.
+    pub shared_reserved: u32,
+    /// Granularity of shared memory.
+    pub shared_unit: u32,
+    /// Registers, also of a CTA.
+    pub registers: u32,
+    /// f32 operations for one f64 operation.
+    pub double_ratio: u32,
+}
+
+const KIB: u32 = 1024;
+
+/// (capability, threads, CTAs, shared KiB, opt-in KiB, f32:f64), ascending.
+const TABLE: &[(u32, u32, u32, u32, u32, u32)] = &[
+    (50, 2048, 32, 64, 48, 32),
+    (52, 2048, 32, 96, 48, 32),
+    (53, 2048, 32, 64, 48, 32),
+    (60, 2048, 32, 64, 48, 2),
+    (61, 2048, 32, 96, 48, 32),
+    (62, 2048, 32, 64, 48, 32),
+    (70, 2048, 32, 96, 96, 2),
+    (75, 1024, 16, 64, 64, 32),
+    (80, 2048, 32, 164, 163, 2),
+    (86, 1536, 16, 100, 99, 32),
+    (87, 1536, 16, 164, 163, 32),
+    (89, 1536, 24, 100, 99, 64),
+    (90, 2048, 32, 228, 227, 2),
+    (100, 2048, 32, 228, 227, 2),
+    (110, 1536, 24, 228, 227, 64),
+    (120, 1536, 24, 100, 99, 64),
+];
+
+impl Capability {
+    /// Parses `8.6`, `86`, `sm_86` or `compute_86`.
+    pub fn parse(text: &str) -> Option<Capability> {
+        let text = text.trim();
+        let text = text
+            .strip_prefix("sm_")
+            .or_else(|| text.strip_prefix("compute_"))
+            .unwrap_or(text);
+        let capability = match text.split_once('.') {
+            Some((major, minor)) => Capability {
+                major: major.parse().ok()?,
+                minor: minor.parse().ok()?,
+            },
+            None => Capability::from_number(text.parse().ok()?),
+        };
+        let known = (5..=99).contains(&capability.major) && capability.minor < 10;
+        known.then_some(capability)
+    }
+
+    /// From the two-digit form: 86 is 8.6, 120 is 12.0.
+    pub fn from_number(number: u32) -> Capability {
+        Capability {
+            major: number / 10,
+            minor: number % 10,
+        }
+    }
+
+    /// The two-digit form.
+    pub fn number(self) -> u32 {
+        self.major * 10 + self.minor
+    }
+
+    /// The limits: of the newest known capability that is not newer.
+    pub fn limits(self) -> SmLimits {
+        let row = TABLE
+            .iter()
+            .rev()
+            .find(|row| row.0 <= self.number())
+            .unwrap_or(&TABLE[0]);
+        let &(_, threads, ctas, shared, optin, double_ratio) = row;
+        SmLimits {
+            threads,
+            ctas,
+            shared: shared * KIB,
+            shared_optin: optin * KIB,
+            shared_reserved: if self.major >= 8 { KIB } else { 0 },
+            shared_unit: if self.major >= 8 { 128 } else { 256 },
+            registers: 64 * KIB,
+            double_ratio,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_every_spelling() {
+        let expected = Some(Capability { major: 8, minor: 6 });
+        for text in ["8.6", "86", "sm_86", "compute_86", " 8.6 "] {
+            assert_eq!(Capability::parse(text), expected, "{text}");
+        }
+        assert_eq!(Capability::parse("120").map(Capability::number), Some(120));
+        assert_eq!(Capability::parse("x"), None);
+        assert_eq!(Capability::parse("1.0"), None);
+    }
+
+    #[test]
+    fn unknown_capabilities_take_the_limits_below() {
+        let known = Capability {
+            major: 12,
+            minor: 0,
+        };
+        let unknown = Capability {
+            major: 13,
+            minor: 0,
+        };
+        assert_eq!(unknown.limits().threads, known.limits().threads);
+        assert_eq!(Capability { major: 8, minor: 6 }.limits().shared, 102_400);
+    }
+}

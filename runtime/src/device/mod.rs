@@ -1,0 +1,206 @@
+//! The device: what it reports about itself.
+//!
+//! Margay's device is described by one [`DeviceConfig`], from which every attribute follows.
+//! Defaults: compute capability 8.6 (the highest that all clients accept without newer code
+//! paths), 28 to 48 SMs. Invariant: what is reported never changes during the process.
+
+pub mod attributes;
+pub mod capability;
+mod host;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use capability::Capability;
+
+use crate::context::Context;
+use crate::error::{Error, Result};
+
+/// Default number of SMs: the number of cores, within these bounds. The upper one keeps the
+/// windows of all resident CTAs under 8 TiB.
+const DEFAULT_SMS: (u32, u32) = (28, 48);
+
+/// What the device is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceConfig {
+    /// Reported compute capability.
+    pub capability: Capability,
+    /// Reported driver version: 13050 for 13.5.
+    pub driver_version: i32,
+    /// Reported number of multiprocessors.
+    pub sms: u32,
+    /// Bytes of device memory.
+    pub memory: u64,
+    /// Reported name.
+    pub name: String,
+}
+
+impl DeviceConfig {
+    /// The defaults, changed by `MARGAY_COMPUTE_CAPABILITY` (8.6, 86 or sm_86),
+    /// `MARGAY_DRIVER_VERSION`, `MARGAY_SMS` and `MARGAY_MEMORY` (bytes, or with K, M, G).
+    pub fn from_env() -> DeviceConfig {
+        let cores = host::cores();
+        DeviceConfig {
+            capability: env("MARGAY_COMPUTE_CAPABILITY")
+                .and_then(|text| Capability::parse(&text))
+                .unwrap_or(Capability { major: 8, minor: 6 }),
+            driver_version: number("MARGAY_DRIVER_VERSION")
+                .and_then(|n| i32::try_from(n).ok())
+                .unwrap_or(13050),
+            sms: number("MARGAY_SMS")
+                .and_then(|n| u32::try_from(n).ok())
+                .filter(|&sms| (1..=1 << 16).contains(&sms))
+                .unwrap_or((cores as u32).clamp(DEFAULT_SMS.0, DEFAULT_SMS.1)),
+            memory: number("MARGAY_MEMORY")
+                .filter(|&bytes| bytes > 0)
+                .unwrap_or_else(|| host::memory_bytes() / 4 * 3),
+            name: format!("Margay on {}", host::cpu_name()),
+        }
+    }
+}
+
+fn env(name: &str) -> Option<String> {
+    std::env::var(name)
+        .ok()
+        .filter(|text| !text.trim().is_empty())
+}
+
+/// A number from the environment, with K, M and G as powers of 1024.
+pub(crate) fn number(name: &str) -> Option<u64> {
+    let text = env(name)?;
+    let text = text.trim();
+    let (digits, factor) = match text.char_indices().last()? {
+        (at, 'k' | 'K') => (&text[..at], 1 << 10),
+        (at, 'm' | 'M') => (&text[..at], 1 << 20),
+        (at, 'g' | 'G') => (&text[..at], 1 << 30),
+        _ => (text, 1),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// The state of a primary context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PrimaryState {
+    /// Its flags.
+    pub flags: u32,
+    /// Whether it is retained.
+    pub active: bool,
+}
+
+/// The device. Clones are the same device.
+#[derive(Clone)]
+pub struct Device {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: DeviceConfig,
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Device({})", self.inner.config.name)
+    }
+}
+
+impl Device {
+    pub(crate) fn new(config: DeviceConfig) -> Device {
+        Device {
+            inner: Arc::new(Inner { config }),
+        }
+    }
+
+    /// What it is made of.
+    pub fn config(&self) -> &DeviceConfig {
+        &self.inner.config
+    }
+
+    /// Its ordinal.
+    pub fn ordinal(&self) -> i32 {
+        0
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.inner.config.name
+    }
+
+    /// Its UUID, the same in every process and on every machine.
+    pub fn uuid(&self) -> [u8; 16] {
+        *b"Margay-CPU-dev-0"
+    }
+
+    /// Locally unique id and node mask; Linux drivers report zeros.
+    pub fn luid(&self) -> ([u8; 8], u32) {
+        ([0; 8], 0)
+    }
+
+    /// Bytes of memory.
+    pub fn total_memory(&self) -> u64 {
+        self.inner.config.memory
+    }
+
+    /// Compute capability, major and minor.
+    pub fn compute_capability(&self) -> (i32, i32) {
+        let Capability { major, minor } = self.inner.config.capability;
+        (major as i32, minor as i32)
+    }
+
+    /// PCI domain, bus and device as text: `0000:a0:00.0`.
+    pub fn pci_bus_id(&self) -> String {
+        format!(
+            "{:04x}:{:02x}:{:02x}.0",
+            attributes::PCI_DOMAIN,
+            attributes::PCI_BUS,
+            attributes::PCI_DEVICE
+        )
+    }
+
+    /// The attribute with this `CUdevice_attribute` number; `None` when there is none.
+    pub fn attribute(&self, number: i32) -> Option<i32> {
+        attributes::value(&self.inner.config, number)
+    }
+
+    /// The primary context, retained or not; the same value for the device's life.
+    pub fn primary_context(&self) -> Context {
+        unreachable!("no context can exist yet")
+    }
+
+    /// Retains the primary context, making it at the first call.
+    pub fn primary_retain(&self) -> Result<Context> {
+        Err(Error::unsupported("contexts"))
+    }
+
+    /// Releases the primary context; the last release resets it.
+    ///
+    /// # Errors
+    /// [`Error::InvalidContext`] when it is not retained.
+    pub fn primary_release(&self) -> Result<()> {
+        Err(Error::unsupported("contexts"))
+    }
+
+    /// Ends all work of the primary context, frees what it owns and clears its fault.
+    pub fn primary_reset(&self) -> Result<()> {
+        Err(Error::unsupported("contexts"))
+    }
+
+    /// The primary context's flags and whether it is active.
+    pub fn primary_state(&self) -> PrimaryState {
+        PrimaryState {
+            flags: 0,
+            active: false,
+        }
+    }
+
+    /// Changes the primary context's flags.
+    pub fn primary_set_flags(&self, flags: u32) -> Result<()> {
+        let _ = flags;
+        Ok(())
+    }
+
+    /// A new context.
+    pub fn create_context(&self, flags: u32) -> Result<Context> {
+        let _ = flags;
+        Err(Error::unsupported("contexts"))
+    }
+}

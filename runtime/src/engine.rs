@@ -1,0 +1,233 @@
+//! The seam between the runtime and whatever executes kernels.
+//!
+//! The runtime knows launches, CTAs and waits; it knows no instruction. An *image* is loaded by
+//! a [`Loader`], bound to the addresses of its variables, and gives one [`Engine`] per kernel.
+//! A launch is prepared once and then run by many workers at the same time.
+//!
+//! # Contract
+//!
+//! - **Units.** Everything is counted in *units*: clusters, in grid order (a CTA without a
+//!   cluster is a cluster of one). Unit `u` of a launch holds the CTAs of the `u`-th cluster.
+//! - **Threads.** [`PreparedLaunch::run`] and [`PreparedLaunch::resume`] are called on workers
+//!   only, from many at once for different units, never twice at once for one unit. A unit may
+//!   be resumed by another worker than the one that parked it; the scheduler's hand-over is a
+//!   release/acquire pair.
+//! - **Parking.** A unit whose threads all wait for memory (an open wait) is returned as a
+//!   [`ParkedUnit`]; it owns all its state, its window too. `progressed` tells whether any
+//!   thread got past a wait since the unit was last given a worker; when no unit does, workers
+//!   back off. A wait that only threads of the unit could end, with nobody left to end it, is a
+//!   [`FaultKind::Deadlock`](crate::FaultKind) fault with the list of who waits where.
+//! - **Windows.** A worker lends its window to the unit that it runs
+//!   ([`WorkerState::take_window`]); when the unit completes the engine gives it back
+//!   ([`WorkerState::return_window`]); when it parks, the window goes with it, inside
+//!   [`ParkedUnit::window`]. The scheduler drops or reuses the windows of abandoned units.
+//! - **Faults** in device code are caught by the engine (through `fault::enter`) and returned
+//!   as values. After a fault in one unit the other units of the launch are stopped.
+//! - **Stops.** When [`WorkerState::stop_requested`] turns true the engine returns
+//!   [`RunOutcome::Stopped`] as soon as it can; device code in a loop is unwound by the stop
+//!   signal (`fault`), which makes `fault::enter` return.
+//! - **Panics.** A panic in an engine is caught by the worker and fails the launch.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use crate::error::{Fault, Result};
+use crate::launch::Dim3;
+use crate::scheduler::WorkerState;
+use crate::syscalls::Services;
+
+/// Where a kernel parameter lies in the parameter space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ParamInfo {
+    /// Offset in bytes.
+    pub offset: u32,
+    /// Size in bytes.
+    pub size: u32,
+    /// Alignment in bytes.
+    pub align: u32,
+}
+
+/// What is known of a kernel once its image is loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KernelInfo {
+    /// The kernel's (mangled) name.
+    pub name: String,
+    /// Its parameters in order.
+    pub params: Vec<ParamInfo>,
+    /// Size of the parameter space.
+    pub param_bytes: u32,
+    /// Statically declared shared memory of a CTA.
+    pub static_shared: u32,
+    /// Local memory of a thread.
+    pub local_bytes: u32,
+    /// Constant memory of the module that the kernel can reach.
+    pub const_bytes: u32,
+    /// Registers of a thread as reported; 0: unknown.
+    pub registers: u32,
+    /// The PTX's `.target` as two digits: 86 for `sm_86`.
+    pub target: u32,
+    /// The PTX's `.version`, times ten: 86 for `8.6`.
+    pub ptx_version: u32,
+    /// `.maxntid` multiplied out.
+    pub max_threads: Option<u32>,
+    /// `.reqntid`.
+    pub required_block: Option<Dim3>,
+    /// `.minnctapersm`.
+    pub min_ctas: Option<u32>,
+    /// `.reqnctapercluster`.
+    pub required_cluster: Option<Dim3>,
+    /// `.maxclusterrank`.
+    pub max_cluster_rank: Option<u32>,
+}
+
+/// A module-level variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VariableInfo {
+    /// The variable's (mangled) name.
+    pub name: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// Alignment in bytes.
+    pub align: u64,
+    /// In `.const`, not `.global`.
+    pub constant: bool,
+    /// Has `.attribute(.managed)`.
+    pub managed: bool,
+    /// Can be found by name (`.visible`, or any that is not `.extern`).
+    pub visible: bool,
+}
+
+/// Bytes that a module may be loaded from.
+#[derive(Debug, Clone, Copy)]
+pub enum Image<'a> {
+    /// PTX text.
+    Ptx(&'a str),
+    /// PTX text, a fatbin container, a cubin or an archive, told apart by the first bytes.
+    Bytes(&'a [u8]),
+    /// Several such inputs to be linked (`.extern` of one against `.visible` of another), the
+    /// last ones read only when a symbol is missing.
+    Linked(&'a [&'a [u8]]),
+}
+
+/// Options of loading.
+#[derive(Debug, Clone, Default)]
+pub struct LoadOptions {
+    /// The device's compute capability as two digits; the choice of a container's entry.
+    pub capability: u32,
+    /// Shown in diagnostics as the file's name.
+    pub name: Option<String>,
+    /// Register limit as given by the caller; reported back only.
+    pub max_registers: Option<u32>,
+    /// Debug information wanted.
+    pub debug: bool,
+    /// Write facts about the kernels to the log.
+    pub verbose: bool,
+}
+
+/// Reads images.
+pub trait Loader: Send + Sync {
+    /// Reads, checks and compiles what has to be compiled early.
+    fn load(&self, image: Image<'_>, options: &LoadOptions) -> Result<Arc<dyn LoadedImage>>;
+}
+
+/// A loaded image, not yet at any address.
+pub trait LoadedImage: Send + Sync {
+    /// Its kernels.
+    fn kernels(&self) -> &[KernelInfo];
+    /// Its variables.
+    fn variables(&self) -> &[VariableInfo];
+    /// Warnings and notes.
+    fn log(&self) -> &str {
+        ""
+    }
+    /// Binds the image: `addresses[i]` is where variable `i` lives.
+    fn bind(&self, addresses: &[u64]) -> Result<BoundImage>;
+}
+
+/// A loaded image at its addresses.
+pub struct BoundImage {
+    /// Initial bytes of each variable (symbol addresses resolved); shorter than the variable
+    /// means that the rest is zero.
+    pub initial: Vec<Vec<u8>>,
+    /// One engine for each kernel, in the order of [`LoadedImage::kernels`].
+    pub kernels: Vec<Arc<dyn Engine>>,
+}
+
+/// One loaded kernel, ready to run.
+pub trait Engine: Send + Sync {
+    /// The kernel's facts.
+    fn info(&self) -> &KernelInfo;
+    /// Makes one launch ready: compiles what is missing, lays out frames. Called when the launch
+    /// is about to start, on a worker; may take long.
+    fn prepare(&self, shape: LaunchShape) -> Result<Arc<dyn PreparedLaunch>>;
+}
+
+/// Everything an engine needs to know of one launch.
+#[derive(Clone)]
+pub struct LaunchShape {
+    /// CTAs in the grid.
+    pub grid: Dim3,
+    /// Threads in a CTA.
+    pub block: Dim3,
+    /// CTAs in a cluster; (1,1,1) without clusters.
+    pub cluster: Dim3,
+    /// Dynamic shared memory of a CTA.
+    pub dynamic_shared: u32,
+    /// The parameter space.
+    pub params: Arc<[u8]>,
+    /// All CTAs may wait for each other; `%envreg1/2` point to a grid workspace.
+    pub cooperative: bool,
+    /// Unique in the process, never 0; `%gridid`.
+    pub grid_id: u64,
+    /// Run warps and CTAs in the opposite order (testing).
+    pub reverse: bool,
+    /// printf, malloc and the like for this launch.
+    pub services: Arc<Services>,
+}
+
+impl LaunchShape {
+    /// Number of units (clusters, or CTAs without clusters).
+    pub fn units(&self) -> u64 {
+        self.grid.count() / self.cluster.count().max(1)
+    }
+}
+
+/// One launch, run by many workers at once.
+pub trait PreparedLaunch: Send + Sync {
+    /// Whether a unit can ever park. When not, residency is not limited and chunks are larger.
+    fn may_park(&self) -> bool {
+        true
+    }
+    /// Runs units `[first, first + count)` in order; stops early when one must wait.
+    fn run(&self, worker: &mut WorkerState, first: u64, count: u64) -> RunOutcome;
+    /// Goes on with a parked unit.
+    fn resume(&self, worker: &mut WorkerState, unit: ParkedUnit) -> RunOutcome;
+    /// Who waits where in a parked unit, for the report of a time limit.
+    fn describe(&self, unit: &ParkedUnit) -> String {
+        format!("unit {} waits", unit.unit)
+    }
+}
+
+/// A unit that waits and has given its worker away.
+pub struct ParkedUnit {
+    /// Which unit.
+    pub unit: u64,
+    /// The engine's state: frames, program counters, barrier states.
+    pub state: Box<dyn Any + Send>,
+    /// The window that the unit's addresses point into, when it has one.
+    pub window: Option<crate::scheduler::Window>,
+    /// Whether anything happened but waiting since the unit was last run or resumed.
+    pub progressed: bool,
+}
+
+/// How a call of [`PreparedLaunch::run`] or [`PreparedLaunch::resume`] ended.
+pub enum RunOutcome {
+    /// All units asked for are complete.
+    Done,
+    /// The units before `unit.unit` are complete, this one waits, those after it are untouched.
+    Parked(ParkedUnit),
+    /// Device code failed; the launch is over.
+    Fault(Fault),
+    /// A stop was requested and obeyed.
+    Stopped,
+}

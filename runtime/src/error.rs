@@ -1,0 +1,291 @@
+//! What can go wrong, and whose fault it is.
+//!
+//! Every fallible operation of this crate answers one [`Error`]. Each variant stands for exactly
+//! one result code of the CUDA driver interface, so that `ffi` converts in one table. A failure
+//! of running device code is a [`Fault`]; it is *sticky*: every later call that needs the
+//! context answers the same fault until the context is reset or destroyed.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// The result of nearly everything here.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A failed operation. The `CUresult` that a variant stands for is given in brackets.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The caller passed something outside the operation's domain [1 INVALID_VALUE].
+    #[error("invalid value: {0}")]
+    InvalidValue(String),
+    /// Device (or pinned host) memory is exhausted [2 OUT_OF_MEMORY].
+    #[error("out of memory: {requested} bytes asked for, {free} free")]
+    OutOfMemory {
+        /// Bytes asked for.
+        requested: u64,
+        /// Bytes that were free.
+        free: u64,
+    },
+    /// The runtime is not initialised, or this process is a fork of one that is
+    /// [3 NOT_INITIALIZED].
+    #[error("the runtime is not initialised in this process")]
+    NotInitialized,
+    /// The process is exiting [4 DEINITIALIZED].
+    #[error("the runtime is shutting down")]
+    Deinitialized,
+    /// No device [100 NO_DEVICE].
+    #[error("no device")]
+    NoDevice,
+    /// No such device [101 INVALID_DEVICE].
+    #[error("no device {0}")]
+    InvalidDevice(i32),
+    /// The image is in no known format [200 INVALID_IMAGE].
+    #[error("invalid image: {0}")]
+    InvalidImage(String),
+    /// No current context, or one that is not usable here [201 INVALID_CONTEXT].
+    #[error("invalid context: {0}")]
+    InvalidContext(String),
+    /// The image holds no PTX, only machine code of a GPU [209 NO_BINARY_FOR_GPU].
+    #[error("no PTX in the image: {0}")]
+    NoBinary(String),
+    /// A limit this device does not have [215 UNSUPPORTED_LIMIT].
+    #[error("unsupported limit {0}")]
+    UnsupportedLimit(i32),
+    /// Peer access between these devices is impossible [217 PEER_ACCESS_UNSUPPORTED].
+    #[error("peer access is not supported between these devices")]
+    PeerAccessUnsupported,
+    /// The PTX does not compile; `log` holds the rendered diagnostics [218 INVALID_PTX].
+    #[error("invalid PTX:\n{log}")]
+    InvalidPtx {
+        /// Rendered diagnostics, one after the other.
+        log: String,
+    },
+    /// The PTX is of a later version than we read [222 UNSUPPORTED_PTX_VERSION].
+    #[error("unsupported PTX version: {0}")]
+    UnsupportedPtxVersion(String),
+    /// The source file is not usable [300 INVALID_SOURCE].
+    #[error("invalid source: {0}")]
+    InvalidSource(String),
+    /// No such file [301 FILE_NOT_FOUND].
+    #[error("file not found: {0}")]
+    FileNotFound(String),
+    /// An `.extern` symbol that no input defines [302 SHARED_OBJECT_SYMBOL_NOT_FOUND].
+    #[error("unresolved symbol: {0}")]
+    UnresolvedSymbol(String),
+    /// The operating system refused [304 OPERATING_SYSTEM].
+    #[error("operating system: {0}")]
+    OperatingSystem(String),
+    /// A handle that is not, or no longer, one of ours [400 INVALID_HANDLE].
+    #[error("invalid handle: {0}")]
+    InvalidHandle(String),
+    /// The object is in a state that does not allow this [401 ILLEGAL_STATE].
+    #[error("illegal state: {0}")]
+    IllegalState(String),
+    /// No such symbol, kernel, attribute ... [500 NOT_FOUND].
+    #[error("not found: {0}")]
+    NotFound(String),
+    /// Work is not complete yet; a status, not a failure [600 NOT_READY].
+    #[error("not ready")]
+    NotReady,
+    /// The launch asks for more than the device or kernel allows
+    /// [701 LAUNCH_OUT_OF_RESOURCES].
+    #[error("launch out of resources: {0}")]
+    LaunchOutOfResources(String),
+    /// Peer access is enabled already [704 PEER_ACCESS_ALREADY_ENABLED].
+    #[error("peer access is already enabled")]
+    PeerAccessAlreadyEnabled,
+    /// Peer access is not enabled [705 PEER_ACCESS_NOT_ENABLED].
+    #[error("peer access is not enabled")]
+    PeerAccessNotEnabled,
+    /// The primary context is active and the operation forbids that
+    /// [708 PRIMARY_CONTEXT_ACTIVE].
+    #[error("the primary context is active")]
+    PrimaryContextActive,
+    /// The object's context was destroyed [709 CONTEXT_IS_DESTROYED].
+    #[error("the context is destroyed")]
+    ContextDestroyed,
+    /// The host memory is registered already [712 HOST_MEMORY_ALREADY_REGISTERED].
+    #[error("the host memory is already registered")]
+    HostMemoryAlreadyRegistered,
+    /// The host memory is not registered [713 HOST_MEMORY_NOT_REGISTERED].
+    #[error("the host memory is not registered")]
+    HostMemoryNotRegistered,
+    /// A cooperative launch of more CTAs than can be resident
+    /// [720 COOPERATIVE_LAUNCH_TOO_LARGE].
+    #[error("cooperative launch too large: {ctas} CTAs, {resident} can be resident")]
+    CooperativeLaunchTooLarge {
+        /// CTAs asked for.
+        ctas: u64,
+        /// CTAs that fit.
+        resident: u64,
+    },
+    /// Not permitted now, e.g. an API call from a host function [800 NOT_PERMITTED].
+    #[error("not permitted: {0}")]
+    NotPermitted(String),
+    /// Something Margay lacks; `what` names it [801 NOT_SUPPORTED].
+    #[error("not supported: {what}")]
+    Unsupported {
+        /// The instruction, entry point or feature.
+        what: String,
+    },
+    /// Device code failed; sticky. [`FaultKind`] tells which of 214, 700, 702, 710, 714 to 719.
+    #[error("{0}")]
+    Fault(Arc<Fault>),
+    /// A defect of Margay [999 UNKNOWN].
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+impl Error {
+    /// An [`Error::InvalidValue`] with its reason.
+    pub fn invalid(reason: impl Into<String>) -> Error {
+        Error::InvalidValue(reason.into())
+    }
+
+    /// An [`Error::Unsupported`] that names what is lacking.
+    pub fn unsupported(what: impl Into<String>) -> Error {
+        Error::Unsupported { what: what.into() }
+    }
+
+    /// Whether the error came from device code and sticks to its context.
+    pub fn is_sticky(&self) -> bool {
+        matches!(self, Error::Fault(_))
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Error {
+        Error::Fault(Arc::new(fault))
+    }
+}
+
+/// What device code did wrong. The `CUresult` is given in brackets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// An access to memory that is not mapped, or not for this [700 ILLEGAL_ADDRESS].
+    IllegalAddress,
+    /// The time limit passed, or a barrier can never complete [702 LAUNCH_TIMEOUT].
+    Timeout,
+    /// A barrier or collective that nobody is left to complete [702 LAUNCH_TIMEOUT].
+    Deadlock,
+    /// A device-side assertion failed [710 ASSERT].
+    Assert,
+    /// Stack or heap of a device thread is exhausted [714 HARDWARE_STACK_ERROR].
+    Stack,
+    /// An instruction that cannot be executed, `trap` included [715 ILLEGAL_INSTRUCTION].
+    IllegalInstruction,
+    /// An access at an address that is not aligned to its size [716 MISALIGNED_ADDRESS].
+    MisalignedAddress,
+    /// A space-restricted operation on a generic address outside it
+    /// [717 INVALID_ADDRESS_SPACE].
+    InvalidAddressSpace,
+    /// A jump or call to something that is no instruction [718 INVALID_PC].
+    InvalidPc,
+    /// Anything else that ends a kernel [719 LAUNCH_FAILED].
+    LaunchFailed,
+    /// An op that Margay cannot execute, found while running [719 LAUNCH_FAILED].
+    Unsupported,
+}
+
+impl FaultKind {
+    fn text(self) -> &'static str {
+        match self {
+            FaultKind::IllegalAddress => "illegal memory access",
+            FaultKind::Timeout => "time limit exceeded",
+            FaultKind::Deadlock => "wait that can never end",
+            FaultKind::Assert => "assertion failed",
+            FaultKind::Stack => "device stack exhausted",
+            FaultKind::IllegalInstruction => "illegal instruction",
+            FaultKind::MisalignedAddress => "misaligned address",
+            FaultKind::InvalidAddressSpace => "invalid address space",
+            FaultKind::InvalidPc => "invalid program counter",
+            FaultKind::LaunchFailed => "launch failed",
+            FaultKind::Unsupported => "unsupported operation",
+        }
+    }
+}
+
+/// A failure of running device code, with all that is known of the place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// What happened.
+    pub kind: FaultKind,
+    /// The kernel's (mangled) name.
+    pub kernel: String,
+    /// `%ctaid` of the thread at fault.
+    pub cta: Option<[u32; 3]>,
+    /// `%tid` of the thread at fault.
+    pub thread: Option<[u32; 3]>,
+    /// The address accessed.
+    pub address: Option<u64>,
+    /// Whether the access was a write, where known.
+    pub write: Option<bool>,
+    /// Line in the PTX text.
+    pub ptx_line: Option<u32>,
+    /// Source file and line from `.loc`.
+    pub source: Option<(String, u32)>,
+    /// Anything more: the list of waiting threads, the assertion's text ...
+    pub detail: String,
+}
+
+impl Fault {
+    /// A fault with nothing known but its kind and kernel.
+    pub fn new(kind: FaultKind, kernel: impl Into<String>) -> Fault {
+        Fault {
+            kind,
+            kernel: kernel.into(),
+            cta: None,
+            thread: None,
+            address: None,
+            write: None,
+            ptx_line: None,
+            source: None,
+            detail: String::new(),
+        }
+    }
+
+    /// The same with the CTA's index in the grid.
+    pub fn at_cta(mut self, cta: [u32; 3]) -> Fault {
+        self.cta = Some(cta);
+        self
+    }
+
+    /// The same with more text.
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Fault {
+        self.detail = detail.into();
+        self
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} in kernel {}", self.kind.text(), self.kernel)?;
+        if let Some([x, y, z]) = self.cta {
+            write!(f, ", block ({x},{y},{z})")?;
+        }
+        if let Some([x, y, z]) = self.thread {
+            write!(f, ", thread ({x},{y},{z})")?;
+        }
+        if let Some(address) = self.address {
+            let what = match self.write {
+                Some(true) => "write to",
+                Some(false) => "read of",
+                None => "access to",
+            };
+            write!(f, ", {what} {address:#x}")?;
+        }
+        if let Some((file, line)) = &self.source {
+            write!(f, ", {file}:{line}")?;
+        }
+        if let Some(line) = self.ptx_line {
+            write!(f, ", PTX line {line}")?;
+        }
+        if !self.detail.is_empty() {
+            write!(f, ": {}", self.detail)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Fault {}

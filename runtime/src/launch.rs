@@ -1,0 +1,140 @@
+//! The shape of a launch: grid, block, dynamic shared memory, cluster.
+//!
+//! Here the public words are CUDA's: a *block* is a CTA. Invariant: a [`LaunchConfig`] is only
+//! data; what a kernel and a device allow is checked when it is launched.
+
+/// Three extents, x fastest. Also a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Dim3 {
+    /// Extent in x.
+    pub x: u32,
+    /// Extent in y.
+    pub y: u32,
+    /// Extent in z.
+    pub z: u32,
+}
+
+impl Dim3 {
+    /// Three extents.
+    pub const fn new(x: u32, y: u32, z: u32) -> Dim3 {
+        Dim3 { x, y, z }
+    }
+
+    /// The number of elements.
+    ///
+    /// Saturates: no launch that is allowed comes near.
+    pub fn count(self) -> u64 {
+        u64::from(self.x)
+            .saturating_mul(u64::from(self.y))
+            .saturating_mul(u64::from(self.z))
+    }
+
+    /// The position of element `index`, x fastest. `self` must not be empty.
+    pub fn position(self, index: u64) -> [u32; 3] {
+        let (x, y) = (u64::from(self.x.max(1)), u64::from(self.y.max(1)));
+        [
+            (index % x) as u32,
+            (index / x % y) as u32,
+            (index / x / y) as u32,
+        ]
+    }
+
+    /// As an array.
+    pub fn to_array(self) -> [u32; 3] {
+        [self.x, self.y, self.z]
+    }
+}
+
+impl Default for Dim3 {
+    fn default() -> Dim3 {
+        Dim3::new(1, 1, 1)
+    }
+}
+
+impl From<u32> for Dim3 {
+    fn from(x: u32) -> Dim3 {
+        Dim3::new(x, 1, 1)
+    }
+}
+
+impl From<(u32, u32)> for Dim3 {
+    fn from((x, y): (u32, u32)) -> Dim3 {
+        Dim3::new(x, y, 1)
+    }
+}
+
+impl From<(u32, u32, u32)> for Dim3 {
+    fn from((x, y, z): (u32, u32, u32)) -> Dim3 {
+        Dim3::new(x, y, z)
+    }
+}
+
+/// How a kernel is to be launched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LaunchConfig {
+    /// Blocks in the grid.
+    pub grid: Dim3,
+    /// Threads in a block.
+    pub block: Dim3,
+    /// Dynamic shared memory per block, in bytes.
+    pub shared: u32,
+    /// Blocks in a cluster; `None`: what the kernel declares, else no cluster.
+    pub cluster: Option<Dim3>,
+    /// All blocks are resident at once and may wait for each other.
+    pub cooperative: bool,
+}
+
+impl LaunchConfig {
+    /// A grid of blocks.
+    pub fn new(grid: impl Into<Dim3>, block: impl Into<Dim3>) -> LaunchConfig {
+        LaunchConfig {
+            grid: grid.into(),
+            block: block.into(),
+            ..LaunchConfig::default()
+        }
+    }
+
+    /// At least `threads` threads in blocks of `block`; at least one block.
+    pub fn linear(threads: u32, block: u32) -> LaunchConfig {
+        LaunchConfig::new(threads.div_ceil(block.max(1)).max(1), block.max(1))
+    }
+
+    /// The same with dynamic shared memory.
+    pub fn with_shared(mut self, bytes: u32) -> LaunchConfig {
+        self.shared = bytes;
+        self
+    }
+
+    /// The same as a cooperative launch.
+    pub fn with_cooperative(mut self) -> LaunchConfig {
+        self.cooperative = true;
+        self
+    }
+
+    /// The same in clusters.
+    pub fn with_cluster(mut self, cluster: impl Into<Dim3>) -> LaunchConfig {
+        self.cluster = Some(cluster.into());
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linear_rounds_up_and_is_never_empty() {
+        assert_eq!(LaunchConfig::linear(1000, 256).grid, Dim3::new(4, 1, 1));
+        assert_eq!(LaunchConfig::linear(1024, 256).grid, Dim3::new(4, 1, 1));
+        assert_eq!(LaunchConfig::linear(0, 0).grid, Dim3::new(1, 1, 1));
+    }
+
+    #[test]
+    fn positions_run_x_first() {
+        let grid = Dim3::new(3, 2, 2);
+        assert_eq!(grid.count(), 12);
+        assert_eq!(grid.position(0), [0, 0, 0]);
+        assert_eq!(grid.position(4), [1, 1, 0]);
+        assert_eq!(grid.position(11), [2, 1, 1]);
+    }
+}
