@@ -1,0 +1,91 @@
+//! Debugging information: source files, locations and DWARF sections.
+
+use super::{Ident, List, Name};
+use crate::source::Span;
+
+/// `.file index "name" , timestamp, size`
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FileEntry {
+    /// The number that `.loc` uses.
+    pub index: u64,
+    /// The file's name without its quotes.
+    pub name: Ident,
+    /// Time of last change.
+    pub timestamp: Option<u64>,
+    /// Length in bytes.
+    pub size: Option<u64>,
+    /// The whole directive.
+    pub span: Span,
+}
+
+/// A place in a source file of the program that was compiled to PTX.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct SourcePosition {
+    /// Index of its `.file`.
+    pub file: u32,
+    /// Line, from one.
+    pub line: u32,
+    /// Column; zero if unknown.
+    pub column: u32,
+}
+
+/// The function of an inlined location: a label in `.debug_str` plus an offset.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LocationFunction {
+    /// The label.
+    pub label: Name,
+    /// Bytes after it.
+    pub offset: i64,
+}
+
+/// A `.loc` directive: the source of the instructions after it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Location {
+    /// The place.
+    pub position: SourcePosition,
+    /// `function_name label + offset`: where the inlined function's name is.
+    pub function: Option<LocationFunction>,
+    /// `inlined_at file line column`: the place that it was inlined into, itself given by an earlier
+    /// `.loc`.
+    pub inlined_at: Option<SourcePosition>,
+    /// The whole directive.
+    pub span: Span,
+}
+
+/// `.section name { ... }`
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Section {
+    /// The name with its dot, such as `.debug_str`.
+    pub name: Ident,
+    /// The lines in order.
+    pub lines: List<DwarfLine>,
+    /// The whole directive.
+    pub span: Span,
+}
+
+/// One line of a DWARF section or of `@@dwarf`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum DwarfLine {
+    /// `label:`
+    Label(Ident),
+    /// Values of one size.
+    Data {
+        /// Bytes per value: 1, 2, 4 or 8.
+        bytes: u8,
+        /// The values.
+        values: List<DwarfValue>,
+    },
+    /// `@@dwarf .section name` and other lines kept as their words only.
+    Words(List<Ident>),
+}
+
+/// One value in a DWARF section.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum DwarfValue {
+    /// A number.
+    Int(u64),
+    /// The address of a label, or of a section by its name with the dot, plus an offset.
+    Address(Name, i64),
+    /// `end - start`, both labels.
+    Difference(Name, Name),
+}

@@ -1,0 +1,149 @@
+//! The syntax tree of a PTX module.
+//!
+//! The tree is compact: identifiers are interned ([`Name`]), nodes live in the vectors of one
+//! [`Arena`] per module, and a parent holds an [`Id`] or a [`List`] (start and length) of its
+//! children. `module[id]` and `module[list]` give the nodes. The statements of a function body are
+//! one flat list in which [`Statement::ScopeBegin`] and [`Statement::ScopeEnd`] stand for braces, so
+//! no consumer needs recursion.
+//!
+//! Constant expressions are folded while parsing: an operand or an initialiser holds a
+//! [`Constant`], never an expression.
+//!
+//! Invariant: every `Id`, `List` and `Name` of a module was made by that module's parser; scopes in
+//! a body are balanced, also after syntax errors.
+
+mod arena;
+mod constant;
+mod debug;
+mod declaration;
+mod names;
+mod statement;
+mod types;
+
+pub use arena::{Arena, Id, List, Node};
+pub use constant::Constant;
+pub use debug::{
+    DwarfLine, DwarfValue, FileEntry, Location, LocationFunction, Section, SourcePosition,
+};
+pub use declaration::{
+    Alias, Attribute, Dimension, Directive, DirectiveKind, Function, FunctionKind, Initializer,
+    InitializerKind, Linkage, Pointer, Property, PropertyValue, Variable,
+};
+pub use names::{Ident, Name, Names};
+pub use statement::{
+    BranchTarget, Call, Guard, Instruction, Modifier, Operand, OperandKind, Prefix, Prototype,
+    Statement, Targets,
+};
+pub use types::{ScalarType, StateSpace, VectorSize};
+
+use crate::source::Span;
+use std::ops::Index;
+
+/// The version of the PTX language that a module is written in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Default)]
+pub struct Version {
+    /// Before the dot.
+    pub major: u32,
+    /// After the dot.
+    pub minor: u32,
+}
+
+/// The `.target` directive: an architecture and options, such as `sm_80, texmode_independent`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Target {
+    /// The words in order.
+    pub words: List<Ident>,
+    /// The directive with its words.
+    pub span: Span,
+}
+
+/// One declaration or directive at module scope.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Item {
+    /// A kernel or a device function, declared or defined.
+    Function(Id<Function>),
+    /// A variable.
+    Variable(Id<Variable>),
+    /// `.alias name, target;`
+    Alias(Id<Alias>),
+    /// `.pragma "...", ...;` the strings without their quotes.
+    Pragma(List<Ident>),
+    /// `.file index "name"`.
+    File(Id<FileEntry>),
+    /// `.section name { ... }`.
+    Section(Id<Section>),
+    /// One `@@dwarf` line.
+    Dwarf(Id<DwarfLine>),
+}
+
+/// A parsed module.
+#[derive(Debug, Default)]
+pub struct Module {
+    /// `.version`, with the place of the directive.
+    pub version: Option<(Version, Span)>,
+    /// `.target`.
+    pub target: Option<Target>,
+    /// `.address_size` in bits, with the place of the directive.
+    pub address_size: Option<(u32, Span)>,
+    /// What follows, in order.
+    pub items: Vec<Item>,
+    /// The interned identifiers.
+    pub names: Names,
+    /// The nodes.
+    pub arena: Arena,
+}
+
+impl Module {
+    /// The text of a name.
+    pub fn text(&self, name: Name) -> &str {
+        self.names.text(name)
+    }
+
+    /// The functions in order of appearance, declarations included.
+    pub fn functions(&self) -> impl Iterator<Item = (Id<Function>, &Function)> {
+        self.items.iter().filter_map(|item| match *item {
+            Item::Function(id) => Some((id, &self[id])),
+            _ => None,
+        })
+    }
+
+    /// The module-scope variables in order of appearance.
+    pub fn variables(&self) -> impl Iterator<Item = (Id<Variable>, &Variable)> {
+        self.items.iter().filter_map(|item| match *item {
+            Item::Variable(id) => Some((id, &self[id])),
+            _ => None,
+        })
+    }
+
+    /// The place of an instruction's opcode head, without its guard and modifiers.
+    pub fn opcode_span(&self, instruction: &Instruction) -> Span {
+        let start = instruction.opcode_start;
+        Span::new(start, start + self.text(instruction.opcode).len() as u32)
+    }
+
+    /// An instruction's opcode and modifiers as written, such as `add.cc.u32`.
+    pub fn spelling(&self, instruction: &Instruction) -> String {
+        let mut spelling = self.text(instruction.opcode).to_owned();
+        for modifier in &self[instruction.modifiers] {
+            spelling.push('.');
+            spelling.push_str(self.text(modifier.name));
+        }
+        spelling
+    }
+}
+
+impl<T: Node> Index<Id<T>> for Module {
+    type Output = T;
+
+    fn index(&self, id: Id<T>) -> &T {
+        &self.arena[id]
+    }
+}
+
+impl<T: Node> Index<List<T>> for Module {
+    type Output = [T];
+
+    fn index(&self, list: List<T>) -> &[T] {
+        &self.arena[list]
+    }
+}

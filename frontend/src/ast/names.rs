@@ -1,0 +1,195 @@
+//! Interned identifiers.
+//!
+//! A module's identifiers, modifiers and strings are stored once and stand in the tree as a `u32`,
+//! so later stages compare and index instead of hashing text. Invariant: equal texts have equal
+//! names.
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::num::NonZeroU32;
+
+use crate::source::Span;
+
+/// An interned text. Names count from zero without gaps, so a `Vec` can map them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Name(NonZeroU32);
+
+impl Name {
+    /// The name's index, from zero.
+    pub fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+
+    /// The name in a hash slot; a free slot is zero.
+    fn in_slot(slot: u32) -> Option<Name> {
+        NonZeroU32::new(slot).map(Name)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "name{}", self.index())
+    }
+}
+
+/// A name at a place of the source text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Ident {
+    /// The name.
+    pub name: Name,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// The texts of a module's names.
+pub struct Names {
+    key: u64,
+    text: String,
+    /// For each name the end of its text; it starts where the one before ends.
+    ends: Vec<u32>,
+    /// Open-addressed hash table of names plus one; zero is a free slot. Its length is a power of 2.
+    slots: Vec<u32>,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Names {
+            key: RandomState::new().hash_one(0),
+            text: String::new(),
+            ends: Vec::new(),
+            slots: Vec::new(),
+        }
+    }
+}
+
+impl Names {
+    /// The text of a name.
+    pub fn text(&self, name: Name) -> &str {
+        let index = name.index();
+        let start = match index {
+            0 => 0,
+            _ => self.ends[index - 1] as usize,
+        };
+        &self.text[start..self.ends[index] as usize]
+    }
+
+    /// How many names there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// True if there is no name.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The name of a text that occurs in the module.
+    pub fn get(&self, text: &str) -> Option<Name> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        Name::in_slot(self.slots[self.find(text)])
+    }
+
+    /// The name of `text`, new if need be.
+    pub(crate) fn intern(&mut self, text: &str) -> Name {
+        if (self.ends.len() + 1) * 2 > self.slots.len() {
+            self.grow();
+        }
+        let slot = self.find(text);
+        if let Some(name) = Name::in_slot(self.slots[slot]) {
+            return name;
+        }
+        self.text.push_str(text);
+        let fits = "a source text under 4 GiB has fewer and shorter names";
+        self.ends.push(u32::try_from(self.text.len()).expect(fits));
+        self.slots[slot] = u32::try_from(self.ends.len()).expect(fits);
+        Name::in_slot(self.slots[slot]).expect("it has just been counted")
+    }
+
+    /// The slot that holds `text`, or the free one where it belongs.
+    fn find(&self, text: &str) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut slot = hash(self.key, text) as usize & mask;
+        loop {
+            match Name::in_slot(self.slots[slot]) {
+                Some(name) if self.text(name) != text => slot = (slot + 1) & mask,
+                _ => return slot,
+            }
+        }
+    }
+
+    fn grow(&mut self) {
+        let size = (self.slots.len() * 2).max(256);
+        self.slots.clear();
+        self.slots.resize(size, 0);
+        for number in 1..=self.ends.len() as u32 {
+            let name = Name::in_slot(number).expect("counted from one");
+            let slot = self.find_free(hash(self.key, self.text(name)));
+            self.slots[slot] = number;
+        }
+    }
+
+    fn find_free(&self, hash: u64) -> usize {
+        let mask = self.slots.len() - 1;
+        let mut slot = hash as usize & mask;
+        while self.slots[slot] != 0 {
+            slot = (slot + 1) & mask;
+        }
+        slot
+    }
+}
+
+impl fmt::Debug for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = (1..=self.len() as u32).filter_map(Name::in_slot);
+        f.debug_list()
+            .entries(names.map(|name| self.text(name)))
+            .finish()
+    }
+}
+
+/// A fast keyed hash. The key differs from module to module and is never shown, so that no text can
+/// be made in which many names collide.
+fn hash(key: u64, text: &str) -> u64 {
+    let bytes = text.as_bytes();
+    let mut state = key ^ bytes.len() as u64;
+    let mut chunks = bytes.chunks_exact(8);
+    for chunk in &mut chunks {
+        let word = u64::from_le_bytes(chunk.try_into().expect("the chunk has 8 bytes"));
+        state = fold(state ^ word, key);
+    }
+    let tail = chunks.remainder();
+    let word = tail
+        .iter()
+        .fold(0, |word, &byte| word << 8 | u64::from(byte));
+    fold(state ^ word, key)
+}
+
+/// Both halves of a 128-bit product, mixed.
+fn fold(a: u64, key: u64) -> u64 {
+    let product = u128::from(a) * u128::from(key.rotate_left(32) | 1);
+    (product as u64) ^ (product >> 64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_texts_have_equal_names() {
+        let mut names = Names::default();
+        assert_eq!(names.get("x"), None);
+        let texts: Vec<String> = (0..5000).map(|i| format!("%r{i}")).collect();
+        let first: Vec<Name> = texts.iter().map(|text| names.intern(text)).collect();
+        for (text, &name) in texts.iter().zip(&first) {
+            assert_eq!(names.intern(text), name);
+            assert_eq!(names.get(text), Some(name));
+            assert_eq!(names.text(name), text);
+        }
+        assert_eq!(names.len(), 5000);
+        assert_eq!(names.get("%r5000"), None);
+        let empty = names.intern("");
+        assert_eq!(names.text(empty), "");
+    }
+}

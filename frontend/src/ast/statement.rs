@@ -1,0 +1,224 @@
+//! Statements of a function body: instructions, operands, labels, scopes.
+
+use super::{Constant, Directive, Id, Ident, List, Location, Module, Name, Variable};
+use crate::source::Span;
+
+/// One statement. A body is a flat list; braces are statements of their own.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Statement {
+    /// An instruction.
+    Instruction(Instruction),
+    /// `name:`
+    Label(Ident),
+    /// One declared variable, register or register range.
+    Variable(Id<Variable>),
+    /// `{`
+    ScopeBegin(Span),
+    /// `}`
+    ScopeEnd(Span),
+    /// `name: .branchtargets ...;`
+    BranchTargets(Id<Targets>),
+    /// `name: .calltargets ...;`
+    CallTargets(Id<Targets>),
+    /// `name: .callprototype ...;`
+    CallPrototype(Id<Prototype>),
+    /// `.pragma "...", ...;` the strings without their quotes.
+    Pragma(List<Ident>),
+}
+
+/// An instruction: guard, opcode head, modifiers in the order written, operands.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Instruction {
+    /// The first word: `add` of `add.cc.u32`, `cp` of `cp.async.ca`.
+    pub opcode: Name,
+    /// Where the opcode starts; the guard, if any, lies before it.
+    pub opcode_start: u32,
+    /// `@p` or `@!p`.
+    pub guard: Option<Id<Guard>>,
+    /// The words after dots, such as `cc` and `u32`.
+    pub modifiers: List<Modifier>,
+    /// The operands.
+    pub operands: List<Operand>,
+    /// The `.loc` that holds here.
+    pub location: Option<Id<Location>>,
+    /// From guard or opcode to the last operand, without the semicolon.
+    pub span: Span,
+}
+
+/// One modifier of an instruction; `name` is its text without the dot, such as `L2::cache_hint`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Modifier {
+    /// The text without the dot.
+    pub name: Name,
+    /// Where it stands, with the dot.
+    pub span: Span,
+}
+
+/// `@p` or `@!p` in front of an instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Guard {
+    /// The predicate register.
+    pub register: Ident,
+    /// True for `@!p`.
+    pub negated: bool,
+}
+
+/// An operand of an instruction.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Operand {
+    /// What it is.
+    pub kind: OperandKind,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// What stands in front of a register operand.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Prefix {
+    /// `!`
+    Not,
+    /// `-`
+    Minus,
+}
+
+/// The forms of operand.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum OperandKind {
+    /// A register, special register, variable, parameter, label or function.
+    Name(Name),
+    /// `name.selector`: a component (`%tid.x`, `v.w`) or a video selector (`%r1.b0`, `%r1.h10`).
+    Component {
+        /// Before the dot.
+        base: Name,
+        /// After the dot.
+        selector: Name,
+    },
+    /// `!name`, `-name`, `-name.selector`.
+    Prefixed {
+        /// The sign.
+        prefix: Prefix,
+        /// The register.
+        base: Name,
+        /// After the dot.
+        selector: Option<Name>,
+    },
+    /// `_`
+    Sink,
+    /// A number.
+    Constant(Constant),
+    /// `name + offset` without brackets: the address of a variable, moved.
+    Offset {
+        /// The variable.
+        base: Name,
+        /// Bytes added, wrapping.
+        offset: i64,
+    },
+    /// `name[index]` with a constant index.
+    Element {
+        /// The array.
+        base: Name,
+        /// The index in elements.
+        index: i64,
+    },
+    /// `name[register]`.
+    ElementAt {
+        /// The array.
+        base: Name,
+        /// The register that holds the index.
+        index: Name,
+    },
+    /// `[name + offset]`
+    Memory {
+        /// A register, variable or parameter.
+        base: Name,
+        /// Bytes added, wrapping.
+        offset: i64,
+    },
+    /// `[number]`
+    MemoryAt(i64),
+    /// `[a, b, ...]` of textures, surfaces and tensors. The first is the address (as
+    /// [`OperandKind::Memory`] or [`OperandKind::MemoryAt`]), the rest are names and vectors.
+    MemoryTuple(List<Operand>),
+    /// `{a, b, ...}`
+    Vector(List<Operand>),
+    /// `a|b`, always two.
+    Pair(List<Operand>),
+    /// `(a, b, ...)` of a call.
+    Group(List<Operand>),
+}
+
+/// The parts of a `call`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Call {
+    /// What receives the returned values.
+    pub returns: List<Operand>,
+    /// The function, or the register with its address.
+    pub target: Operand,
+    /// The arguments.
+    pub arguments: List<Operand>,
+    /// The prototype, target list or target array of an indirect call.
+    pub prototype: Option<Operand>,
+}
+
+impl Instruction {
+    /// The parts of a `call`, told apart by their forms; `None` if there is no target.
+    pub fn call(&self, module: &Module) -> Option<Call> {
+        let mut rest = &module[self.operands];
+        let returns = take_group(&mut rest);
+        let (&target, tail) = rest.split_first()?;
+        rest = tail;
+        let arguments = take_group(&mut rest);
+        Some(Call {
+            returns,
+            target,
+            arguments,
+            prototype: rest.first().copied(),
+        })
+    }
+}
+
+/// Takes a parenthesised list off the front.
+fn take_group(rest: &mut &[Operand]) -> List<Operand> {
+    if let Some((first, tail)) = rest.split_first()
+        && let OperandKind::Group(list) = first.kind
+    {
+        *rest = tail;
+        return list;
+    }
+    List::EMPTY
+}
+
+/// `.branchtargets` or `.calltargets` with its label.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Targets {
+    /// The label that names the list.
+    pub label: Ident,
+    /// The targets in order.
+    pub targets: List<BranchTarget>,
+    /// The whole directive.
+    pub span: Span,
+}
+
+/// A label or function in a list of targets, or a range `name<n>` of them.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct BranchTarget {
+    /// The name, or what is before `<`.
+    pub name: Ident,
+    /// `Some(n)` stands for `name0` to `name(n-1)`.
+    pub range: Option<u64>,
+}
+
+/// `.callprototype` with its label.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Prototype {
+    /// The label that names it.
+    pub label: Ident,
+    /// Return parameters.
+    pub returns: List<Variable>,
+    /// Parameters.
+    pub parameters: List<Variable>,
+    /// `.noreturn`, `.abi_preserve` and the like.
+    pub directives: List<Directive>,
+    /// The whole directive.
+    pub span: Span,
+}

@@ -1,0 +1,187 @@
+//! Types and state spaces as declarations write them.
+//!
+//! These keep what a declaration says (signedness included); the IR has its own, narrower ones.
+
+use std::fmt;
+
+/// The element type of a declaration.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the variants are PTX's own type names")]
+pub enum ScalarType {
+    B8,
+    B16,
+    B32,
+    B64,
+    B128,
+    U8,
+    U16,
+    U32,
+    U64,
+    S8,
+    S16,
+    S32,
+    S64,
+    F16,
+    F16x2,
+    F32,
+    F64,
+    Pred,
+    TexRef,
+    SamplerRef,
+    SurfRef,
+}
+
+impl ScalarType {
+    /// Every type with its word.
+    pub const ALL: [(ScalarType, &'static str); 21] = [
+        (ScalarType::B8, "b8"),
+        (ScalarType::B16, "b16"),
+        (ScalarType::B32, "b32"),
+        (ScalarType::B64, "b64"),
+        (ScalarType::B128, "b128"),
+        (ScalarType::U8, "u8"),
+        (ScalarType::U16, "u16"),
+        (ScalarType::U32, "u32"),
+        (ScalarType::U64, "u64"),
+        (ScalarType::S8, "s8"),
+        (ScalarType::S16, "s16"),
+        (ScalarType::S32, "s32"),
+        (ScalarType::S64, "s64"),
+        (ScalarType::F16, "f16"),
+        (ScalarType::F16x2, "f16x2"),
+        (ScalarType::F32, "f32"),
+        (ScalarType::F64, "f64"),
+        (ScalarType::Pred, "pred"),
+        (ScalarType::TexRef, "texref"),
+        (ScalarType::SamplerRef, "samplerref"),
+        (ScalarType::SurfRef, "surfref"),
+    ];
+
+    /// The type that a word without its dot names.
+    pub fn from_word(word: &str) -> Option<Self> {
+        let row = Self::ALL.iter().find(|row| row.1 == word);
+        row.map(|row| row.0)
+    }
+
+    /// PTX's word without its dot.
+    pub fn word(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+
+    /// Size of a value in bytes. A predicate has none; an opaque reference counts as its 64-bit
+    /// handle.
+    pub fn bytes(self) -> Option<u32> {
+        use ScalarType::*;
+        match self {
+            B8 | U8 | S8 => Some(1),
+            B16 | U16 | S16 | F16 => Some(2),
+            B32 | U32 | S32 | F16x2 | F32 => Some(4),
+            B64 | U64 | S64 | F64 | TexRef | SamplerRef | SurfRef => Some(8),
+            B128 => Some(16),
+            Pred => None,
+        }
+    }
+
+    /// True for `.texref`, `.samplerref` and `.surfref`.
+    pub fn is_opaque(self) -> bool {
+        self >= ScalarType::TexRef
+    }
+
+    /// True for a floating-point type, packed or not.
+    pub fn is_float(self) -> bool {
+        use ScalarType::*;
+        matches!(self, F16 | F16x2 | F32 | F64)
+    }
+}
+
+impl fmt::Display for ScalarType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, ".{}", self.word())
+    }
+}
+
+/// Where a declared variable lives.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub enum StateSpace {
+    /// Registers.
+    Reg,
+    /// Memory read only by kernels; a bank number was allowed before PTX 2.2.
+    Const,
+    /// Global memory.
+    Global,
+    /// Memory of one thread.
+    Local,
+    /// Parameters of kernels and functions.
+    Param,
+    /// Memory of one thread block.
+    Shared,
+    /// Textures, the old way.
+    Tex,
+}
+
+impl StateSpace {
+    /// Every space with its word.
+    pub const ALL: [(StateSpace, &'static str); 7] = [
+        (StateSpace::Reg, "reg"),
+        (StateSpace::Const, "const"),
+        (StateSpace::Global, "global"),
+        (StateSpace::Local, "local"),
+        (StateSpace::Param, "param"),
+        (StateSpace::Shared, "shared"),
+        (StateSpace::Tex, "tex"),
+    ];
+
+    /// The space that a word without its dot names.
+    pub fn from_word(word: &str) -> Option<Self> {
+        let row = Self::ALL.iter().find(|row| row.1 == word);
+        row.map(|row| row.0)
+    }
+
+    /// PTX's word without its dot.
+    pub fn word(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+}
+
+impl fmt::Display for StateSpace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, ".{}", self.word())
+    }
+}
+
+/// How many elements a vector variable has.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Default)]
+pub enum VectorSize {
+    /// No vector.
+    #[default]
+    Scalar = 1,
+    /// `.v2`
+    V2 = 2,
+    /// `.v4`
+    V4 = 4,
+}
+
+impl VectorSize {
+    /// The number of elements.
+    pub const fn count(self) -> u32 {
+        self as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_name_their_own_rows() {
+        for (i, (scalar, word)) in ScalarType::ALL.into_iter().enumerate() {
+            assert_eq!(scalar as usize, i);
+            assert_eq!(ScalarType::from_word(word), Some(scalar));
+            assert_eq!(scalar.to_string(), format!(".{word}"));
+        }
+        for (i, (space, word)) in StateSpace::ALL.into_iter().enumerate() {
+            assert_eq!(space as usize, i);
+            assert_eq!(StateSpace::from_word(word), Some(space));
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Source text and positions in it.
+//!
+//! Everything later in the front end points into a [`SourceFile`] by [`Span`], a pair of byte
+//! offsets. Invariant: a file holds less than 4 GiB, so an offset always fits a `u32`, and its
+//! text is valid UTF-8 (bytes that are not are replaced when the file is made).
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// A half-open range of byte offsets in one source file.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, PartialOrd, Ord)]
+pub struct Span {
+    /// Offset of the first byte.
+    pub start: u32,
+    /// Offset just after the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    /// The span from `start` up to, not including, `end`.
+    pub const fn new(start: u32, end: u32) -> Self {
+        Span { start, end }
+    }
+
+    /// The empty span at `offset`.
+    pub const fn at(offset: u32) -> Self {
+        Span::new(offset, offset)
+    }
+
+    /// The smallest span that covers `self` and `other`.
+    #[must_use]
+    pub fn to(self, other: Span) -> Span {
+        Span::new(self.start.min(other.start), self.end.max(other.end))
+    }
+
+    /// Length in bytes.
+    pub const fn len(self) -> u32 {
+        self.end.saturating_sub(self.start)
+    }
+
+    /// True for a span without bytes, such as the end of the file.
+    pub const fn is_empty(self) -> bool {
+        self.end <= self.start
+    }
+
+    /// The span as a range that indexes the file's text.
+    pub const fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// A position as people count it: both from one, the column in characters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct LineColumn {
+    /// Line, from one.
+    pub line: u32,
+    /// Column, from one.
+    pub column: u32,
+}
+
+/// One PTX text with its name.
+#[derive(Debug, Default)]
+pub struct SourceFile {
+    name: String,
+    text: String,
+    line_starts: OnceLock<Vec<u32>>,
+}
+
+impl SourceFile {
+    /// Longest text taken, in bytes; what lies beyond it is cut off and reported by the parser.
+    pub const MAX_LEN: usize = u32::MAX as usize - 1;
+
+    /// A file called `name` (only shown in messages) with the given text.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        SourceFile {
+            name: name.into(),
+            text: text.into(),
+            line_starts: OnceLock::new(),
+        }
+    }
+
+    /// A file from bytes of unknown encoding; what is not UTF-8 becomes U+FFFD, which PTX allows
+    /// only in comments and strings.
+    pub fn from_bytes(name: impl Into<String>, bytes: &[u8]) -> Self {
+        let text = match String::from_utf8_lossy(bytes) {
+            Cow::Borrowed(text) => text.to_owned(),
+            Cow::Owned(text) => text,
+        };
+        SourceFile::new(name, text)
+    }
+
+    /// The name given at creation.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The whole text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The text under `span`; empty if the span does not lie on character boundaries of this file.
+    pub fn slice(&self, span: Span) -> &str {
+        self.text.get(span.range()).unwrap_or("")
+    }
+
+    /// Line and column of a byte offset; an offset past the end counts as the end.
+    pub fn line_column(&self, offset: u32) -> LineColumn {
+        let starts = self.line_starts();
+        let offset = (offset as usize).min(self.text.len());
+        let line = starts.partition_point(|&start| start as usize <= offset);
+        let start = starts.get(line.wrapping_sub(1)).map_or(0, |&s| s as usize);
+        let column = self.text.as_bytes()[start..offset]
+            .iter()
+            .filter(|&&byte| byte & 0xC0 != 0x80)
+            .count();
+        LineColumn {
+            line: line as u32,
+            column: column as u32 + 1,
+        }
+    }
+
+    /// Offsets at which lines start, found on first use (messages and line tables only).
+    fn line_starts(&self) -> &[u32] {
+        self.line_starts.get_or_init(|| {
+            let newlines = self.text.bytes().enumerate().filter(|&(_, b)| b == b'\n');
+            std::iter::once(0)
+                .chain(newlines.map(|(i, _)| i as u32 + 1))
+                .collect()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_and_columns_count_characters_from_one() {
+        let file = SourceFile::new("t", "ab\nü x\n");
+        let at = |offset| {
+            let position = file.line_column(offset);
+            (position.line, position.column)
+        };
+        assert_eq!(at(0), (1, 1));
+        assert_eq!(at(2), (1, 3));
+        assert_eq!(at(3), (2, 1));
+        assert_eq!(at(6), (2, 3), "the two bytes of ü are one column");
+        assert_eq!(at(8), (3, 1));
+        assert_eq!(at(900), (3, 1));
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_replaced() {
+        let file = SourceFile::from_bytes("t", b"// \xE9\nret;");
+        assert_eq!(file.text(), "// \u{FFFD}\nret;");
+    }
+}
