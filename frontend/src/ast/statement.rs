@@ -113,19 +113,14 @@ pub enum OperandKind {
         /// Bytes added, wrapping.
         offset: i64,
     },
-    /// `name[index]` with a constant index.
+    /// `name[offset]`, `name[register]` or `name[register + offset]`.
     Element {
         /// The array.
         base: Name,
-        /// The index in elements.
-        index: i64,
-    },
-    /// `name[register]`.
-    ElementAt {
-        /// The array.
-        base: Name,
-        /// The register that holds the index.
-        index: Name,
+        /// The register in the brackets.
+        register: Option<Name>,
+        /// The constant in the brackets, in elements.
+        offset: i64,
     },
     /// `[name + offset]`
     Memory {
