@@ -9,6 +9,7 @@
 pub mod analysis;
 pub mod builder;
 pub mod entity;
+pub mod exec;
 pub mod function;
 pub mod meaning;
 pub mod mods;

@@ -1,0 +1,116 @@
+//! Warp collectives: which lanes meet, and what they get (execution-model section 3).
+//!
+//! Lanes meet by operation, qualifiers and mask value, wherever they stand in the code. A group is
+//! complete when every lane of the mask has arrived or exited; a lane outside its own mask counts
+//! as in it.
+
+use smallvec::SmallVec;
+
+use super::{Runner, Stop, lanes};
+use crate::meaning::{Bits, Desc, Meaning, WarpLanes};
+use crate::ops::Opcode;
+
+/// A set of lanes that meet.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// The operation.
+    pub desc: Desc,
+    /// Member mask that the lanes named.
+    pub members: u32,
+    /// Lanes that have arrived.
+    pub arrived: u32,
+}
+
+/// Operand number of the member mask; `None` for operations without one.
+pub fn mask_operand(desc: &Desc) -> Option<usize> {
+    if desc.mods.flag() {
+        return None;
+    }
+    match desc.opcode {
+        Opcode::BarWarp | Opcode::Elect => Some(0),
+        Opcode::Vote | Opcode::Match | Opcode::Redux => Some(1),
+        Opcode::Shfl => Some(3),
+        _ => None,
+    }
+}
+
+/// The groups that lanes of `waiting` form, in order of their lowest lane. Lanes at operations
+/// without a member mask are left out.
+pub fn groups(
+    runner: &impl Runner,
+    warp: u32,
+    waiting: u32,
+    stops: &[Stop; 32],
+) -> SmallVec<[Group; 2]> {
+    let mut groups: SmallVec<[Group; 2]> = SmallVec::new();
+    for lane in lanes(waiting) {
+        let stop = stops[lane as usize];
+        let desc = runner.point(stop).desc;
+        let Some(index) = mask_operand(&desc) else {
+            continue;
+        };
+        let members = runner.operand(warp, lane, stop, index) as u32;
+        match groups
+            .iter_mut()
+            .find(|g| g.desc == desc && g.members == members)
+        {
+            Some(group) => group.arrived |= 1 << lane,
+            None => groups.push(Group {
+                desc,
+                members,
+                arrived: 1 << lane,
+            }),
+        }
+    }
+    groups
+}
+
+/// Number of operands that a collective's meaning takes, and of its results.
+fn shape(desc: &Desc) -> (usize, usize) {
+    match desc.opcode {
+        Opcode::Shfl => (4, 2),
+        Opcode::Vote | Opcode::Redux => (2, 1),
+        Opcode::Match => (2, 2),
+        Opcode::Elect => (1, 2),
+        _ => (0, 0),
+    }
+}
+
+/// Computes a collective for the lanes that met and stores its results.
+pub fn perform(runner: &mut impl Runner, warp: u32, desc: &Desc, active: u32, stops: &[Stop; 32]) {
+    let Meaning::Warp(meaning) = desc.opcode.meaning() else {
+        return;
+    };
+    let (operands, results) = shape(desc);
+    let mut args = [[0 as Bits; 32]; 4];
+    for (index, values) in args.iter_mut().enumerate().take(operands) {
+        if desc.mods.flag() && index + 1 == operands {
+            // The old forms have no mask operand: all that execute it together take part.
+            values.fill(Bits::from(active));
+            continue;
+        }
+        for lane in lanes(active) {
+            values[lane as usize] = runner.operand(warp, lane, stops[lane as usize], index);
+        }
+    }
+    let mut out = [[0 as Bits; 32]; 2];
+    meaning(
+        desc,
+        &mut WarpLanes {
+            active,
+            args: &args[..operands],
+            results: &mut out[..results],
+        },
+    );
+    for (index, values) in out.iter().enumerate().take(results) {
+        for lane in lanes(active) {
+            runner.set_result(
+                warp,
+                lane,
+                stops[lane as usize],
+                index,
+                values[lane as usize],
+            );
+        }
+    }
+}

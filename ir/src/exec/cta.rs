@@ -1,0 +1,362 @@
+//! The state of one CTA and the loop that runs it.
+
+use super::barrier::{BARRIERS, Barrier};
+use super::collective;
+use super::{Fault, FaultKind, Runner, Stop, lanes};
+use crate::meaning::Bits;
+use crate::mods::{AtomOp, Mode};
+use crate::ops::{Effects, Opcode};
+
+/// In which order warps take turns. Results of correct programs do not depend on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Order {
+    /// Lowest first.
+    #[default]
+    Forward,
+    /// Highest first.
+    Reverse,
+}
+
+/// How a turn of a CTA ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CtaOutcome {
+    /// All threads exited.
+    Done,
+    /// All threads that could run wait for memory to change: try again later.
+    Parked,
+}
+
+#[derive(Clone, Debug)]
+struct WarpState {
+    ready: u32,
+    waiting: u32,
+    exited: u32,
+    stops: [Stop; 32],
+}
+
+/// Where every thread of a CTA stands.
+#[derive(Clone, Debug)]
+pub struct CtaState {
+    warps: Vec<WarpState>,
+    barriers: Vec<Barrier>,
+    order: Order,
+}
+
+impl CtaState {
+    /// All threads ready at the start.
+    pub fn new(threads: u32, order: Order) -> CtaState {
+        let warps = threads.div_ceil(32);
+        let full = |warp: u32| {
+            let count = (threads - warp * 32).min(32);
+            if count == 32 {
+                u32::MAX
+            } else {
+                (1 << count) - 1
+            }
+        };
+        CtaState {
+            warps: (0..warps)
+                .map(|warp| WarpState {
+                    ready: full(warp),
+                    waiting: 0,
+                    exited: !full(warp),
+                    stops: [Stop::START; 32],
+                })
+                .collect(),
+            barriers: vec![Barrier::default(); BARRIERS],
+            order,
+        }
+    }
+
+    /// Takes over the place of a warp's lanes from a fast form that stopped half-way: `stops` tells
+    /// where each lane of the warp stands, behind which point it waits.
+    pub fn adopt(&mut self, warp: u32, stops: &[Stop; 32]) {
+        let state = &mut self.warps[warp as usize];
+        let lanes_here = state.ready;
+        state.ready = 0;
+        state.stops = *stops;
+        for lane in lanes(lanes_here) {
+            match stops[lane as usize] {
+                Stop::EXIT => state.exited |= 1 << lane,
+                Stop::START => state.ready |= 1 << lane,
+                _ => state.waiting |= 1 << lane,
+            }
+        }
+    }
+
+    /// Runs the CTA until all threads have exited or nobody can go on.
+    pub fn run(&mut self, runner: &mut impl Runner) -> Result<CtaOutcome, Fault> {
+        self.release_yielded(runner);
+        loop {
+            let mut progress = false;
+            for i in 0..self.warps.len() {
+                let warp = match self.order {
+                    Order::Forward => i,
+                    Order::Reverse => self.warps.len() - 1 - i,
+                };
+                progress |= self.run_warp(runner, warp)?;
+            }
+            progress |= self.resolve_barriers(runner);
+            if self.warps.iter().all(|warp| warp.exited == u32::MAX) {
+                return Ok(CtaOutcome::Done);
+            }
+            if progress {
+                // Others have moved: those that gave way may look again.
+                self.release_yielded(runner);
+            } else if self.any_yielded(runner) {
+                return Ok(CtaOutcome::Parked);
+            } else {
+                return Err(self.deadlock(runner));
+            }
+        }
+    }
+
+    /// Runs a warp until none of its lanes can go on by itself.
+    fn run_warp(&mut self, runner: &mut impl Runner, warp: usize) -> Result<bool, Fault> {
+        let mut progress = false;
+        loop {
+            while self.warps[warp].ready != 0 {
+                self.run_group(runner, warp)?;
+                progress = true;
+            }
+            if !self.resolve_warp(runner, warp) {
+                return Ok(progress && self.moved(runner, warp));
+            }
+            progress = true;
+        }
+    }
+
+    /// Whether a warp that ran did more than give way again.
+    fn moved(&self, runner: &impl Runner, warp: usize) -> bool {
+        let state = &self.warps[warp];
+        state.waiting == 0
+            || lanes(state.waiting).any(|lane| !is_yield(runner, state.stops[lane as usize]))
+    }
+
+    /// Runs the ready lanes that are furthest behind.
+    fn run_group(&mut self, runner: &mut impl Runner, warp: usize) -> Result<(), Fault> {
+        let state = &mut self.warps[warp];
+        let from = lanes(state.ready)
+            .map(|lane| state.stops[lane as usize])
+            .min()
+            .unwrap_or(Stop::START);
+        let mask = lanes(state.ready)
+            .filter(|&lane| state.stops[lane as usize] == from)
+            .fold(0, |mask, lane| mask | 1 << lane);
+        runner.run(warp as u32, from, mask, &mut state.stops)?;
+        state.ready &= !mask;
+        for lane in lanes(mask) {
+            if state.stops[lane as usize] == Stop::EXIT {
+                state.exited |= 1 << lane;
+            } else {
+                state.waiting |= 1 << lane;
+            }
+        }
+        self.note_arrivals(runner, warp, mask);
+        Ok(())
+    }
+
+    /// Enters lanes that reached a barrier; those that only arrive go on at once.
+    fn note_arrivals(&mut self, runner: &mut impl Runner, warp: usize, mask: u32) {
+        let warps = self.warps.len();
+        let state = &mut self.warps[warp];
+        for lane in lanes(mask & state.waiting) {
+            let stop = state.stops[lane as usize];
+            let desc = runner.point(stop).desc;
+            if desc.opcode != Opcode::Bar {
+                continue;
+            }
+            let id = runner.operand(warp as u32, lane, stop, 0) as usize % BARRIERS;
+            let count = runner.operand(warp as u32, lane, stop, 1) as u32;
+            let waits = desc.mods.mode() != Mode::Arrive;
+            self.barriers[id].arrive(warps, warp, 1 << lane, count, waits);
+            if !waits {
+                state.waiting &= !(1 << lane);
+                state.ready |= 1 << lane;
+            }
+        }
+    }
+
+    /// Lets lanes of a warp go on whose wait is over without the help of other warps.
+    fn resolve_warp(&mut self, runner: &mut impl Runner, warp: usize) -> bool {
+        let state = &mut self.warps[warp];
+        if state.waiting == 0 {
+            return false;
+        }
+        let mut released = 0;
+        for group in collective::groups(runner, warp as u32, state.waiting, &state.stops) {
+            if group.members & !state.exited & !group.arrived == 0 {
+                collective::perform(
+                    runner,
+                    warp as u32,
+                    &group.desc,
+                    group.arrived,
+                    &state.stops,
+                );
+                released |= group.arrived;
+            }
+        }
+        if released == 0 {
+            released = converge(runner, warp as u32, state);
+        }
+        state.waiting &= !released;
+        state.ready |= released;
+        released != 0
+    }
+
+    fn resolve_barriers(&mut self, runner: &mut impl Runner) -> bool {
+        let mut progress = false;
+        for id in 0..BARRIERS {
+            let complete = {
+                let warps = &self.warps;
+                self.barriers[id].is_complete(|warp| !warps[warp].exited)
+            };
+            if complete {
+                let released = self.barriers[id].complete();
+                self.reduce(runner, &released);
+                for (state, lanes) in self.warps.iter_mut().zip(&released) {
+                    state.waiting &= !lanes;
+                    state.ready |= lanes;
+                }
+                progress = true;
+            }
+        }
+        progress
+    }
+
+    /// Computes the results of `bar.red` for the lanes that a barrier releases.
+    fn reduce(&mut self, runner: &mut impl Runner, released: &[u32]) {
+        let mut count = 0u32;
+        let mut all = true;
+        let mut readers = Vec::new();
+        for (warp, &mask) in released.iter().enumerate() {
+            for lane in lanes(mask) {
+                let stop = self.warps[warp].stops[lane as usize];
+                let desc = runner.point(stop).desc;
+                if desc.mods.mode() == Mode::Red {
+                    let on = runner.operand(warp as u32, lane, stop, 2) & 1 != 0;
+                    count += u32::from(on);
+                    all &= on;
+                    readers.push((warp as u32, lane, stop, desc.mods.atom_op()));
+                }
+            }
+        }
+        for (warp, lane, stop, op) in readers {
+            let value = match op {
+                AtomOp::And => Bits::from(all),
+                AtomOp::Or => Bits::from(count != 0),
+                _ => Bits::from(count),
+            };
+            runner.set_result(warp, lane, stop, 0, value);
+        }
+    }
+
+    fn release_yielded(&mut self, runner: &impl Runner) {
+        for state in &mut self.warps {
+            let stops = state.stops;
+            let mask = lanes(state.waiting)
+                .filter(|&lane| is_yield(runner, stops[lane as usize]))
+                .fold(0, |mask, lane| mask | 1 << lane);
+            state.waiting &= !mask;
+            state.ready |= mask;
+        }
+    }
+
+    fn any_yielded(&self, runner: &impl Runner) -> bool {
+        self.warps.iter().any(|state| {
+            lanes(state.waiting).any(|lane| is_yield(runner, state.stops[lane as usize]))
+        })
+    }
+
+    /// The fault of a CTA in which nobody can ever arrive.
+    fn deadlock(&self, runner: &impl Runner) -> Fault {
+        let mut waiting = Vec::new();
+        let mut first = None;
+        for (warp, state) in self.warps.iter().enumerate() {
+            let mut rest = state.waiting;
+            while rest != 0 {
+                let lane = rest.trailing_zeros();
+                let stop = state.stops[lane as usize];
+                let same = lanes(rest)
+                    .filter(|&other| state.stops[other as usize] == stop)
+                    .fold(0u32, |mask, other| mask | 1 << other);
+                rest &= !same;
+                let point = runner.point(stop);
+                first.get_or_insert((warp as u32 * 32 + lane, point.loc));
+                waiting.push(describe(runner, warp as u32, lane, stop, same));
+            }
+        }
+        let (thread, loc) = first.map_or((None, Default::default()), |(t, loc)| (Some(t), loc));
+        Fault {
+            kind: FaultKind::Deadlock { waiting },
+            thread,
+            loc,
+        }
+    }
+}
+
+fn describe(runner: &impl Runner, warp: u32, lane: u32, stop: Stop, lanes: u32) -> String {
+    let point = runner.point(stop);
+    let what = match point.desc.opcode {
+        Opcode::Bar => format!(
+            "barrier {} (count {})",
+            runner.operand(warp, lane, stop, 0),
+            runner.operand(warp, lane, stop, 1)
+        ),
+        opcode => match collective::mask_operand(&point.desc) {
+            Some(index) => {
+                format!(
+                    "{} with mask {:#010x}",
+                    opcode.name(),
+                    runner.operand(warp, lane, stop, index)
+                )
+            }
+            None => opcode.name().to_owned(),
+        },
+    };
+    format!(
+        "warp {warp}, lanes {lanes:#010x}: {what} at PTX line {}",
+        point.loc.ptx_line
+    )
+}
+
+fn is_yield(runner: &impl Runner, stop: Stop) -> bool {
+    runner
+        .point(stop)
+        .desc
+        .opcode
+        .effects()
+        .contains(Effects::YIELDS)
+}
+
+/// Operations that wait for nobody: the lanes that stand furthest behind at one go on together.
+fn converge(runner: &mut impl Runner, warp: u32, state: &WarpState) -> u32 {
+    let waits_for_nobody = |runner: &dyn Fn(Stop) -> crate::meaning::Desc, stop: Stop| {
+        let desc = runner(stop);
+        match desc.opcode {
+            Opcode::Converge | Opcode::ActiveMask => true,
+            Opcode::Shfl | Opcode::Vote | Opcode::Match => desc.mods.flag(),
+            _ => false,
+        }
+    };
+    let desc_of = |stop: Stop| runner.point(stop).desc;
+    let Some(stop) = lanes(state.waiting)
+        .map(|lane| state.stops[lane as usize])
+        .filter(|&stop| waits_for_nobody(&desc_of, stop))
+        .min()
+    else {
+        return 0;
+    };
+    let mask = lanes(state.waiting)
+        .filter(|&lane| state.stops[lane as usize] == stop)
+        .fold(0u32, |mask, lane| mask | 1 << lane);
+    let desc = runner.point(stop).desc;
+    if desc.opcode == Opcode::ActiveMask {
+        for lane in lanes(mask) {
+            runner.set_result(warp, lane, stop, 0, Bits::from(mask));
+        }
+    } else if desc.opcode != Opcode::Converge {
+        collective::perform(runner, warp, &desc, mask, &state.stops);
+    }
+    mask
+}
