@@ -11,6 +11,7 @@ pub mod builder;
 pub mod entity;
 pub mod exec;
 pub mod function;
+pub mod interp;
 pub mod meaning;
 pub mod mods;
 pub mod module;

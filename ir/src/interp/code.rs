@@ -1,0 +1,92 @@
+//! What the interpreter precomputes of a module: stops and local-memory layout of each function.
+
+use rustc_hash::FxHashMap;
+
+use crate::analysis::Cfg;
+use crate::entity::{FuncId, Inst, PrimaryMap, SecondaryMap, Slot};
+use crate::exec::{Point, Stop};
+use crate::function::Function;
+use crate::meaning::Desc;
+use crate::mods::Mods;
+use crate::module::Module;
+use crate::ops::Opcode;
+use crate::types::OpType;
+
+/// Precomputed facts of a module's functions.
+#[derive(Clone, Debug, Default)]
+pub struct Code {
+    points: Vec<(FuncId, Inst)>,
+    stops: FxHashMap<(FuncId, Inst), Stop>,
+    slots: PrimaryMap<FuncId, (SecondaryMap<Slot, u32>, u32)>,
+}
+
+impl Code {
+    /// Numbers the points of every function in reverse postorder and lays out its slots.
+    pub fn new(module: &Module) -> Code {
+        let mut code = Code::default();
+        for (id, function) in module.functions.iter() {
+            code.slots.push(slot_layout(function));
+            if !function.has_body() {
+                continue;
+            }
+            for &block in Cfg::new(function).rpo() {
+                for &inst in function.insts(block) {
+                    if function.effects(inst).is_point() {
+                        code.points.push((id, inst));
+                        code.stops
+                            .insert((id, inst), Stop(code.points.len() as u32));
+                    }
+                }
+            }
+        }
+        code
+    }
+
+    pub(super) fn stop_of(&self, func: FuncId, inst: Inst) -> Option<Stop> {
+        self.stops.get(&(func, inst)).copied()
+    }
+
+    pub(super) fn point(&self, module: &Module, stop: Stop) -> Point {
+        let index = (stop.0 as usize).wrapping_sub(1);
+        match self.points.get(index) {
+            Some(&(func, inst)) => {
+                let dfg = &module.functions[func].dfg;
+                Point {
+                    desc: dfg.insts[inst].desc(),
+                    loc: dfg.locs[inst],
+                }
+            }
+            None => Point {
+                desc: Desc {
+                    opcode: Opcode::Exit,
+                    ty: OpType::None,
+                    src: OpType::None,
+                    mods: Mods::NONE,
+                },
+                loc: Default::default(),
+            },
+        }
+    }
+
+    /// Bytes of local memory that an activation takes.
+    pub fn local_bytes(&self, func: FuncId) -> u32 {
+        self.slots.get(func).map_or(0, |(_, bytes)| *bytes)
+    }
+
+    pub(super) fn slot_offset(&self, func: FuncId, slot: Slot) -> u32 {
+        self.slots.get(func).map_or(0, |(offsets, _)| offsets[slot])
+    }
+}
+
+/// Offsets of a function's slots and the bytes they take together (a multiple of 16).
+pub fn slot_layout(function: &Function) -> (SecondaryMap<Slot, u32>, u32) {
+    let mut offsets = SecondaryMap::default();
+    let mut end = 0u32;
+    for (slot, data) in function.slots.iter() {
+        let align = data.align.max(1);
+        let start = end.saturating_add(align - 1) & !(align - 1);
+        offsets[slot] = start;
+        end = start.saturating_add(data.size);
+    }
+    (offsets, end.saturating_add(15) & !15)
+}
