@@ -2,6 +2,10 @@
 
 pub mod cfg;
 pub mod dominators;
+pub mod liveness;
+pub mod regions;
+pub mod slots;
 
 pub use cfg::Cfg;
 pub use dominators::Dominators;
+pub use regions::Regions;

@@ -16,6 +16,7 @@ pub mod meaning;
 pub mod mods;
 pub mod module;
 pub mod ops;
+pub mod pass;
 pub mod print;
 pub mod sreg;
 pub mod syscall;

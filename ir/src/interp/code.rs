@@ -2,10 +2,9 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::analysis::Cfg;
+use crate::analysis::{Cfg, slots};
 use crate::entity::{FuncId, Inst, PrimaryMap, SecondaryMap, Slot};
 use crate::exec::{Point, Stop};
-use crate::function::Function;
 use crate::meaning::Desc;
 use crate::mods::Mods;
 use crate::module::Module;
@@ -25,7 +24,7 @@ impl Code {
     pub fn new(module: &Module) -> Code {
         let mut code = Code::default();
         for (id, function) in module.functions.iter() {
-            code.slots.push(slot_layout(function));
+            code.slots.push(slots::layout(function));
             if !function.has_body() {
                 continue;
             }
@@ -76,17 +75,4 @@ impl Code {
     pub(super) fn slot_offset(&self, func: FuncId, slot: Slot) -> u32 {
         self.slots.get(func).map_or(0, |(offsets, _)| offsets[slot])
     }
-}
-
-/// Offsets of a function's slots and the bytes they take together (a multiple of 16).
-pub fn slot_layout(function: &Function) -> (SecondaryMap<Slot, u32>, u32) {
-    let mut offsets = SecondaryMap::default();
-    let mut end = 0u32;
-    for (slot, data) in function.slots.iter() {
-        let align = data.align.max(1);
-        let start = end.saturating_add(align - 1) & !(align - 1);
-        offsets[slot] = start;
-        end = start.saturating_add(data.size);
-    }
-    (offsets, end.saturating_add(15) & !15)
 }

@@ -1,0 +1,79 @@
+//! Which values are live at the start of chosen blocks.
+//!
+//! Sparse: one backward walk per value from its uses to its definition, so the cost is the total
+//! length of live ranges and no per-block bit set is kept.
+
+use crate::analysis::Cfg;
+use crate::entity::{Block, SecondaryMap, Value};
+use crate::function::{Function, ValueDef};
+
+/// For each block for which `wanted` holds, the values live at its start, in value order; values for
+/// which `skip` holds are left out.
+pub fn live_in(
+    function: &Function,
+    cfg: &Cfg,
+    wanted: impl Fn(Block) -> bool,
+    skip: impl Fn(Value) -> bool,
+) -> SecondaryMap<Block, Vec<Value>> {
+    let mut uses: SecondaryMap<Value, Vec<Block>> = SecondaryMap::default();
+    for &block in cfg.rpo() {
+        for &inst in function.insts(block) {
+            for &value in function.dfg.args(inst) {
+                note(&mut uses[value], block);
+            }
+            for call in function.dfg.targets(inst) {
+                for &value in &call.args {
+                    note(&mut uses[value], block);
+                }
+            }
+        }
+    }
+    let mut live: SecondaryMap<Block, Vec<Value>> = SecondaryMap::default();
+    let mut visited: SecondaryMap<Block, u32> = SecondaryMap::default();
+    let mut home: SecondaryMap<Value, Option<Block>> = SecondaryMap::default();
+    for &block in cfg.rpo() {
+        for &param in &function.dfg.blocks[block].params {
+            home[param] = Some(block);
+        }
+        for &inst in function.insts(block) {
+            for &result in function.dfg.results(inst) {
+                home[result] = Some(block);
+            }
+        }
+    }
+    for (mark, value) in (1u32..).zip(function.dfg.values.keys()) {
+        if uses[value].is_empty() || skip(value) {
+            continue;
+        }
+        let Some(home) = home[value] else { continue };
+        let is_param = matches!(function.dfg.values[value].def, ValueDef::Param(..));
+        let mut work: Vec<Block> = uses[value]
+            .iter()
+            .copied()
+            .filter(|&block| block != home)
+            .collect();
+        while let Some(block) = work.pop() {
+            if visited[block] == mark {
+                continue;
+            }
+            visited[block] = mark;
+            if wanted(block) {
+                live[block].push(value);
+            }
+            work.extend(
+                cfg.preds(block)
+                    .iter()
+                    .copied()
+                    .filter(|&pred| pred != home),
+            );
+        }
+        debug_assert!(is_param || visited[home] != mark);
+    }
+    live
+}
+
+fn note(list: &mut Vec<Block>, block: Block) {
+    if list.last() != Some(&block) {
+        list.push(block);
+    }
+}

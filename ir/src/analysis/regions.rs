@@ -1,0 +1,221 @@
+//! Regions of a function prepared by [`crate::pass::points`]: entries, what they need, the frame.
+//!
+//! Entry 0 is the function's start; entry `i` is the continuation of point `i`. Points are numbered
+//! in reverse postorder, so a lower number is earlier in the program; [`Stop`] is that number. A
+//! lane that waits at point `i` has stored, in its warp's frame, the values live behind the point and
+//! the point's operands; the point's results are stored there before the lane goes on.
+//!
+//! Frame of a warp: a header of 32 stop words (one a lane), then one array of 32 lanes for each stored
+//! value, aligned to the array's element. Values that are cheap to compute again from what never
+//! changes during a launch ([`is_rematerialised`](Regions::is_rematerialised)) are not stored.
+
+use rustc_hash::FxHashMap;
+
+use crate::analysis::{Cfg, liveness};
+use crate::entity::{Block, Inst, SecondaryMap, Value};
+use crate::exec::{Point, Stop};
+use crate::function::{Function, ValueDef, payload_sreg};
+use crate::mods::{MemOrder, StateSpace};
+use crate::ops::Opcode;
+use crate::types::Type;
+
+/// Bytes of a frame's header: the stop of each lane.
+pub const FRAME_HEADER: u32 = 32 * 4;
+
+/// One region entry.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// First block.
+    pub block: Block,
+    /// The point before it; `None` for the function's start.
+    pub point: Option<Inst>,
+    /// Values that the region reads from the frame.
+    pub live_in: Vec<Value>,
+}
+
+/// The regions of a function.
+#[derive(Clone, Debug)]
+pub struct Regions {
+    /// Entries, by stop number.
+    pub entries: Vec<Entry>,
+    stop_of: FxHashMap<Inst, Stop>,
+    offsets: SecondaryMap<Value, u32>,
+    remat: SecondaryMap<Value, bool>,
+    /// Bytes of a warp's frame.
+    pub frame_bytes: u32,
+}
+
+/// Largest number of operations computed again instead of storing their result.
+const MAX_REMAT_COST: u32 = 8;
+
+impl Regions {
+    /// Finds the regions of a function whose points end their blocks.
+    pub fn new(function: &Function, cfg: &Cfg) -> Regions {
+        let remat = rematerialised(function, cfg);
+        let mut entries = vec![Entry {
+            block: function.entry(),
+            point: None,
+            live_in: Vec::new(),
+        }];
+        let mut stop_of = FxHashMap::default();
+        for &block in cfg.rpo() {
+            if let Some((point, next)) = point_of(function, block) {
+                stop_of.insert(point, Stop(entries.len() as u32));
+                entries.push(Entry {
+                    block: next,
+                    point: Some(point),
+                    live_in: Vec::new(),
+                });
+            }
+        }
+        let mut starts: SecondaryMap<Block, bool> = SecondaryMap::default();
+        for entry in &entries[1..] {
+            starts[entry.block] = true;
+        }
+        let live = liveness::live_in(function, cfg, |block| starts[block], |value| remat[value]);
+        for entry in &mut entries[1..] {
+            entry.live_in = live[entry.block].clone();
+        }
+        let mut regions = Regions {
+            entries,
+            stop_of,
+            offsets: SecondaryMap::default(),
+            remat,
+            frame_bytes: FRAME_HEADER,
+        };
+        regions.lay_out(function);
+        regions
+    }
+
+    fn lay_out(&mut self, function: &Function) {
+        let mut stored: Vec<Value> = Vec::new();
+        for entry in &self.entries {
+            stored.extend_from_slice(&entry.live_in);
+            if let Some(point) = entry.point {
+                stored.extend_from_slice(function.dfg.args(point));
+                stored.extend_from_slice(function.dfg.results(point));
+            }
+        }
+        stored.sort_unstable();
+        stored.dedup();
+        // Widest first: arrays stay aligned without gaps.
+        stored.sort_by_key(|&v| std::cmp::Reverse(function.dfg.ty(v).lane_bytes()));
+        for value in stored {
+            self.offsets[value] = self.frame_bytes;
+            self.frame_bytes += 32 * function.dfg.ty(value).lane_bytes();
+        }
+        self.frame_bytes = self.frame_bytes.next_multiple_of(64);
+    }
+
+    /// The stop of a point.
+    pub fn stop_of(&self, point: Inst) -> Option<Stop> {
+        self.stop_of.get(&point).copied()
+    }
+
+    /// The point behind a stop, as the scheduler sees it.
+    pub fn point(&self, function: &Function, stop: Stop) -> Option<Point> {
+        let inst = self.entries.get(stop.0 as usize)?.point?;
+        Some(Point {
+            desc: function.dfg.insts[inst].desc(),
+            loc: function.dfg.locs[inst],
+        })
+    }
+
+    /// Offset in the warp's frame of a value's lanes; `None` when it is never stored.
+    pub fn offset(&self, value: Value) -> Option<u32> {
+        match self.offsets[value] {
+            0 => None,
+            offset => Some(offset),
+        }
+    }
+
+    /// Offset of one lane of a value.
+    pub fn lane_offset(&self, value: Value, ty: Type, lane: u32) -> Option<u32> {
+        Some(self.offset(value)? + lane * ty.lane_bytes())
+    }
+
+    /// Whether a value is computed again where it is needed instead of being stored.
+    pub fn is_rematerialised(&self, value: Value) -> bool {
+        self.remat[value]
+    }
+}
+
+/// The point that ends a block, and the block behind it.
+pub fn point_of(function: &Function, block: Block) -> Option<(Inst, Block)> {
+    let insts = function.insts(block);
+    let [.., point, jump] = insts else {
+        return None;
+    };
+    let next = function.dfg.targets(*jump).first()?;
+    function
+        .effects(*point)
+        .is_point()
+        .then_some((*point, next.block))
+}
+
+fn rematerialised(function: &Function, cfg: &Cfg) -> SecondaryMap<Value, bool> {
+    let mut cost: SecondaryMap<Value, u32> = SecondaryMap::with_default(u32::MAX);
+    let mut remat: SecondaryMap<Value, bool> = SecondaryMap::default();
+    for &block in cfg.rpo() {
+        for &inst in function.insts(block) {
+            let [result] = function.dfg.results(inst) else {
+                continue;
+            };
+            if let Some(total) = remat_cost(function, inst, &cost)
+                && total <= MAX_REMAT_COST
+            {
+                cost[*result] = total;
+                remat[*result] = true;
+            }
+        }
+    }
+    remat
+}
+
+fn remat_cost(function: &Function, inst: Inst, cost: &SecondaryMap<Value, u32>) -> Option<u32> {
+    let data = &function.dfg.insts[inst];
+    let args = || {
+        function.dfg.args(inst).iter().try_fold(1u32, |sum, &v| {
+            matches!(function.dfg.values[v].def, ValueDef::Result(..)).then_some(())?;
+            sum.checked_add(cost[v])
+        })
+    };
+    match data.opcode {
+        Opcode::Const
+        | Opcode::SymbolAddr
+        | Opcode::ParamAddr
+        | Opcode::LocalAddr
+        | Opcode::FuncAddr => Some(0),
+        Opcode::SReg => payload_sreg(data.payload()).map(|_| 1),
+        Opcode::Ld
+            if data.mods.space() == StateSpace::Param
+                && matches!(data.mods.order(), MemOrder::None | MemOrder::Weak)
+                && is_param_addr(function, inst) =>
+        {
+            Some(1)
+        }
+        Opcode::Div | Opcode::Rem | Opcode::Sqrt | Opcode::Sin | Opcode::Cos => None,
+        opcode if opcode.effects().is_pure() => args(),
+        _ => None,
+    }
+}
+
+fn is_param_addr(function: &Function, load: Inst) -> bool {
+    let address = function.dfg.args(load)[0];
+    let of_param = |v: Value| {
+        function
+            .dfg
+            .def_inst(v)
+            .is_some_and(|inst| function.dfg.insts[inst].opcode == Opcode::ParamAddr)
+    };
+    of_param(address)
+        || function.dfg.def_inst(address).is_some_and(|inst| {
+            function.dfg.insts[inst].opcode == Opcode::Add
+                && function.dfg.args(inst).iter().any(|&v| of_param(v))
+                && function
+                    .dfg
+                    .args(inst)
+                    .iter()
+                    .any(|&v| function.dfg.constant(v).is_some())
+        })
+}

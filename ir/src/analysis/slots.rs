@@ -1,0 +1,18 @@
+//! Layout of a function's local-memory slots.
+
+use crate::entity::{SecondaryMap, Slot};
+use crate::function::Function;
+
+/// Offsets of a function's slots and the bytes they take together (a multiple of 16). Offsets
+/// saturate: a function whose slots do not fit 32 bits cannot be launched.
+pub fn layout(function: &Function) -> (SecondaryMap<Slot, u32>, u32) {
+    let mut offsets = SecondaryMap::default();
+    let mut end = 0u32;
+    for (slot, data) in function.slots.iter() {
+        let align = data.align.max(1);
+        let start = end.saturating_add(align - 1) & !(align - 1);
+        offsets[slot] = start;
+        end = start.saturating_add(data.size);
+    }
+    (offsets, end.saturating_add(15) & !15)
+}

@@ -1,0 +1,242 @@
+//! Constant folding, removal of needless block parameters and of dead code.
+//!
+//! Folding calls the op table's meanings, so it cannot disagree with the interpreter.
+
+use smallvec::SmallVec;
+
+use crate::analysis::cfg::remove_unreachable;
+use crate::entity::{Block, Inst, SecondaryMap, Value};
+use crate::function::{BlockCall, Function, ValueDef};
+use crate::meaning::{Bits, Meaning, mask};
+use crate::mods::{MemOrder, Mods, StateSpace};
+use crate::ops::{Effects, Opcode};
+use crate::types::{Kind, OpType};
+
+/// Runs until nothing changes, a few rounds at most.
+pub fn run(function: &mut Function) {
+    for _ in 0..4 {
+        let mut changed = fold(function);
+        changed |= drop_params(function);
+        function.resolve_aliases();
+        remove_unreachable(function);
+        drop_dead(function);
+        if !changed {
+            break;
+        }
+    }
+}
+
+fn fold(function: &mut Function) -> bool {
+    let mut changed = false;
+    for block in crate::analysis::Cfg::new(function).rpo().to_vec() {
+        for inst in function.insts(block).to_vec() {
+            changed |= fold_inst(function, inst);
+        }
+    }
+    changed
+}
+
+fn fold_inst(function: &mut Function, inst: Inst) -> bool {
+    let data = function.dfg.insts[inst];
+    let constants: Option<SmallVec<[Bits; 8]>> = function
+        .dfg
+        .args(inst)
+        .iter()
+        .map(|&v| function.dfg.constant(v).map(Bits::from))
+        .collect();
+    match (data.opcode, data.opcode.meaning()) {
+        (Opcode::Brif, _) => match function
+            .dfg
+            .args(inst)
+            .first()
+            .and_then(|&v| function.dfg.constant(v))
+        {
+            Some(cond) => {
+                keep_target(function, inst, usize::from(cond & 1 == 0));
+                true
+            }
+            None => false,
+        },
+        (_, Meaning::Pure(meaning)) => {
+            let results: SmallVec<[Value; 2]> = SmallVec::from_slice(function.dfg.results(inst));
+            let (Some(args), [result]) = (constants, results.as_slice()) else {
+                return false;
+            };
+            let ty = function.dfg.ty(*result);
+            if args.is_empty() || ty.lanes() != 1 || ty.lane_bits() > 64 {
+                return false;
+            }
+            let mut out = [0 as Bits];
+            meaning(&data.desc(), &args, &mut out);
+            become_constant(
+                function,
+                inst,
+                ty.kind(),
+                (out[0] & mask(ty.lane_bits())) as u64,
+            );
+            true
+        }
+        _ => false,
+    }
+}
+
+fn keep_target(function: &mut Function, inst: Inst, which: usize) {
+    if let Some(calls) = function.dfg.targets.get_mut(&inst) {
+        let call: BlockCall = calls.swap_remove(which.min(calls.len() - 1));
+        *calls = SmallVec::from_iter([call]);
+    }
+    let data = &mut function.dfg.insts[inst];
+    data.opcode = Opcode::Jump;
+    data.args = Default::default();
+}
+
+fn become_constant(function: &mut Function, inst: Inst, kind: Kind, bits: u64) {
+    let data = &mut function.dfg.insts[inst];
+    data.opcode = Opcode::Const;
+    data.args = Default::default();
+    data.src = OpType::None;
+    data.mods = Mods(bits);
+    data.ty = match kind {
+        Kind::Pred => OpType::Pred,
+        Kind::B8 => OpType::B8,
+        Kind::B16 => OpType::B16,
+        Kind::B32 => OpType::B32,
+        Kind::B64 | Kind::B128 => OpType::B64,
+        Kind::F32 => OpType::F32,
+        Kind::F64 => OpType::F64,
+    };
+}
+
+/// Removes block parameters that always get the same value.
+fn drop_params(function: &mut Function) -> bool {
+    let mut incoming: SecondaryMap<Block, Vec<Inst>> = SecondaryMap::default();
+    for &block in function.blocks() {
+        if let Some(inst) = function.layout.terminator(block) {
+            for call in function.dfg.targets(inst) {
+                if incoming[call.block].last() != Some(&inst) {
+                    incoming[call.block].push(inst);
+                }
+            }
+        }
+    }
+    let mut changed = false;
+    for block in function.blocks().to_vec() {
+        for index in (0..function.dfg.blocks[block].params.len()).rev() {
+            let param = function.dfg.blocks[block].params[index];
+            if let Some(value) = only_value(function, &incoming[block], block, index, param) {
+                function.dfg.values[param].def = ValueDef::Alias(value);
+                remove_param(function, &incoming[block], block, index);
+                changed = true;
+            }
+        }
+    }
+    changed
+}
+
+fn only_value(
+    f: &Function,
+    incoming: &[Inst],
+    block: Block,
+    index: usize,
+    param: Value,
+) -> Option<Value> {
+    let mut only = None;
+    for &inst in incoming {
+        for call in f
+            .dfg
+            .targets(inst)
+            .iter()
+            .filter(|call| call.block == block)
+        {
+            let value = f.dfg.resolve(call.args[index]);
+            if value != param && *only.get_or_insert(value) != value {
+                return None;
+            }
+        }
+    }
+    only
+}
+
+fn remove_param(function: &mut Function, incoming: &[Inst], block: Block, index: usize) {
+    function.dfg.blocks[block].params.remove(index);
+    for (number, &param) in function.dfg.blocks[block].params.clone().iter().enumerate() {
+        function.dfg.values[param].def = ValueDef::Param(block, number as u16);
+    }
+    for inst in incoming {
+        if let Some(calls) = function.dfg.targets.get_mut(inst) {
+            for call in calls.iter_mut().filter(|call| call.block == block) {
+                call.args.remove(index);
+            }
+        }
+    }
+}
+
+/// Whether an instruction may be dropped when its results are unused.
+pub(crate) fn is_droppable(function: &Function, inst: Inst) -> bool {
+    let data = &function.dfg.insts[inst];
+    match data.opcode {
+        Opcode::Ld => {
+            data.mods.space() == StateSpace::Param
+                && matches!(data.mods.order(), MemOrder::None | MemOrder::Weak)
+        }
+        Opcode::StackSave | Opcode::Clock => true,
+        opcode => {
+            opcode.effects().is_pure() && opcode.effects() & Effects::TERMINATOR == Effects::empty()
+        }
+    }
+}
+
+fn drop_dead(function: &mut Function) {
+    let mut live: SecondaryMap<Inst, bool> = SecondaryMap::default();
+    let mut live_params: SecondaryMap<Value, bool> = SecondaryMap::default();
+    let mut work: Vec<Value> = Vec::new();
+    for &block in function.blocks() {
+        for &inst in function.insts(block) {
+            if !is_droppable(function, inst) {
+                live[inst] = true;
+                work.extend_from_slice(function.dfg.args(inst));
+            }
+        }
+    }
+    let mut incoming: SecondaryMap<Block, Vec<Inst>> = SecondaryMap::default();
+    for &block in function.blocks() {
+        if let Some(inst) = function.layout.terminator(block) {
+            for call in function.dfg.targets(inst) {
+                incoming[call.block].push(inst);
+            }
+        }
+    }
+    while let Some(value) = work.pop() {
+        match function.dfg.values[value].def {
+            ValueDef::Result(inst, _) if !live[inst] => {
+                live[inst] = true;
+                work.extend_from_slice(function.dfg.args(inst));
+            }
+            ValueDef::Param(block, index) if !live_params[value] => {
+                live_params[value] = true;
+                for &inst in &incoming[block] {
+                    let calls = function
+                        .dfg
+                        .targets(inst)
+                        .iter()
+                        .filter(|call| call.block == block);
+                    work.extend(calls.map(|call| call.args[index as usize]));
+                }
+            }
+            _ => {}
+        }
+    }
+    for block in function.blocks().to_vec() {
+        function.layout.insts[block].retain(|&inst| live[inst]);
+        if block == function.entry() {
+            continue;
+        }
+        for index in (0..function.dfg.blocks[block].params.len()).rev() {
+            if !live_params[function.dfg.blocks[block].params[index]] {
+                let mut sources = incoming[block].clone();
+                sources.dedup();
+                remove_param(function, &sources, block, index);
+            }
+        }
+    }
+}
