@@ -5,7 +5,26 @@
 //! against it. Invariant: a meaning never panics, whatever the bits, and leaves the upper bits of
 //! its results zero.
 
+//!
+//! Who computes what: [`arith`] dispatches rows that integers ([`int`], [`carry`]) and floating
+//! point ([`float`], [`minmax`], [`approx`]) share; [`bits`], [`compare`], [`cvt`] and [`data`]
+//! serve their own rows; [`atomic`] and [`warp`] are read-modify-writes and collectives. All exact
+//! floating point stands on [`soft`]. A description that no PTX instruction has (a sine of
+//! integers, say) gives zeros; the verifier keeps such out.
+
+pub mod approx;
+pub mod arith;
+pub mod atomic;
+pub mod bits;
+pub mod carry;
+pub mod compare;
+pub mod cvt;
 pub mod data;
+pub mod float;
+pub mod int;
+pub mod minmax;
+pub mod soft;
+pub mod warp;
 
 use crate::mods::Mods;
 use crate::ops::Opcode;
@@ -74,4 +93,35 @@ pub const fn sign_extend(value: Bits, bits: u32) -> i128 {
     } else {
         ((value << (128 - bits)) as i128) >> (128 - bits)
     }
+}
+
+/// An operand, or zero where there is none.
+pub(crate) fn arg(args: &[Bits], index: usize) -> Bits {
+    args.get(index).copied().unwrap_or(0)
+}
+
+/// Bits from the start of one packed element to the next.
+const fn stride(ty: OpType) -> u32 {
+    match ty.elements() {
+        0 => 0,
+        elements => ty.bits() / elements,
+    }
+}
+
+/// Element `index` of a packed (or the only one of a scalar) value.
+pub(crate) fn element(ty: OpType, bits: Bits, index: u32) -> Bits {
+    bits.checked_shr(index * stride(ty)).unwrap_or(0) & mask(stride(ty))
+}
+
+/// Applies `op` to each element of up to four operands; results are cut to the element's width.
+pub(crate) fn map_elements(ty: OpType, args: &[Bits], op: impl Fn(&[Bits]) -> Bits) -> Bits {
+    let mut operands = [0; 4];
+    let count = args.len().min(operands.len());
+    (0..ty.elements()).fold(0, |whole, index| {
+        for (operand, &bits) in operands.iter_mut().zip(args) {
+            *operand = element(ty, bits, index);
+        }
+        let bits = op(&operands[..count]) & mask(stride(ty));
+        whole | bits << (index * stride(ty))
+    })
 }

@@ -202,6 +202,10 @@ fields! {
     dsel, with_dsel: u8 @ 54, 4;
     /// Negated operands of video `vmad`: bit 0 the product, bit 1 the addend.
     negate, with_negate: u8 @ 58, 2;
+    /// `.abs` without `.xorsign`: of three-operand `min`/`max` and of `redux`.
+    abs, with_abs: bool @ 60, 1;
+    /// `.oob` of `fma`: an out-of-bounds NaN factor makes the result zero.
+    oob, with_oob: bool @ 61, 1;
 }
 
 impl Mods {

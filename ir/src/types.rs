@@ -249,6 +249,8 @@ macro_rules! op_types {
 op_types! {
     Pred "pred" Pred 1 x 1 in 1;
     B1 "b1" Bits 1 x 1 in 1;
+    U2 "u2" Unsigned 2 x 1 in 2;
+    S2 "s2" Signed 2 x 1 in 2;
     B4 "b4" Bits 4 x 1 in 4;
     U4 "u4" Unsigned 4 x 1 in 4;
     S4 "s4" Signed 4 x 1 in 4;

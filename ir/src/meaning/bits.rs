@@ -1,0 +1,235 @@
+//! Logic, shifts, bit fields, bit counts and byte permutation.
+
+use super::{Bits, Desc, arg, mask, sign_extend};
+use crate::mods::{BoolOp, Mode};
+
+fn width(desc: &Desc) -> u32 {
+    desc.ty.bits().clamp(1, 128)
+}
+
+fn truncated(desc: &Desc, args: &[Bits], index: usize) -> Bits {
+    arg(args, index) & mask(width(desc))
+}
+
+/// A 32-bit operand.
+fn word(args: &[Bits], index: usize) -> u32 {
+    arg(args, index) as u32
+}
+
+/// Conjunction.
+pub fn and(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    out[0] = truncated(desc, args, 0) & truncated(desc, args, 1);
+}
+
+/// Disjunction.
+pub fn or(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    out[0] = truncated(desc, args, 0) | truncated(desc, args, 1);
+}
+
+/// Exclusive disjunction.
+pub fn xor(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    out[0] = truncated(desc, args, 0) ^ truncated(desc, args, 1);
+}
+
+/// Complement.
+pub fn not(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    out[0] = truncated(desc, args, 0) ^ mask(width(desc));
+}
+
+/// 1 if the operand is zero, else 0.
+pub fn cnot(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    out[0] = Bits::from(truncated(desc, args, 0) == 0);
+}
+
+/// Combines two truth values; with no operation the first.
+pub(super) fn combine(op: BoolOp, a: bool, b: bool) -> bool {
+    match op {
+        BoolOp::None => a,
+        BoolOp::And => a && b,
+        BoolOp::Or => a || b,
+        BoolOp::Xor => a != b,
+    }
+}
+
+/// Any function of three bits, given by its truth table; with `.and`/`.or` also whether the result
+/// is not zero, combined with the predicate that follows the table.
+pub fn lop3(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    let (a, b, c) = (word(args, 0), word(args, 1), word(args, 2));
+    let table = word(args, 3);
+    let minterm = |i: u32| {
+        let pick = |on: u32, bits: u32| if on != 0 { bits } else { !bits };
+        pick(i & 4, a) & pick(i & 2, b) & pick(i & 1, c)
+    };
+    let result = (0..8)
+        .filter(|i| table >> i & 1 != 0)
+        .fold(0, |bits, i| bits | minterm(i));
+    out[0] = result.into();
+    if let Some(slot) = out.get_mut(1) {
+        *slot = combine(desc.mods.bool_op(), result != 0, arg(args, 4) & 1 != 0).into();
+    }
+}
+
+/// Left shift; amounts from the width on give zero.
+pub fn shl(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    let amount = word(args, 1);
+    let shifted = if amount < width(desc) {
+        truncated(desc, args, 0) << amount
+    } else {
+        0
+    };
+    out[0] = shifted & mask(width(desc));
+}
+
+/// Right shift; amounts from the width on give zero, or the sign in every bit.
+pub fn shr(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    let amount = word(args, 1).min(width(desc));
+    let bits = truncated(desc, args, 0);
+    out[0] = if desc.ty.is_signed() {
+        (sign_extend(bits, width(desc)) >> amount.min(127)) as Bits & mask(width(desc))
+    } else {
+        bits.checked_shr(amount).unwrap_or(0)
+    };
+}
+
+/// Funnel shift of `b:a`: the upper word of a left shift, or the lower word of a right shift.
+pub fn shf(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    let pair = u64::from(word(args, 1)) << 32 | u64::from(word(args, 0));
+    let amount = if desc.mods.flag() {
+        word(args, 2) & 31
+    } else {
+        word(args, 2).min(32)
+    };
+    out[0] = if desc.mods.mode() == Mode::Left {
+        Bits::from((pair << amount) >> 32)
+    } else {
+        Bits::from(pair >> amount) & mask(32)
+    };
+}
+
+/// Number of ones.
+pub fn popc(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    out[0] = truncated(desc, args, 0).count_ones().into();
+}
+
+/// Number of zeros above the highest one.
+pub fn clz(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    out[0] = (truncated(desc, args, 0).leading_zeros() + width(desc) - 128).into();
+}
+
+/// Bits in the opposite order.
+pub fn brev(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    out[0] = truncated(desc, args, 0).reverse_bits() >> (128 - width(desc));
+}
+
+/// Position of the highest bit that is not a copy of the sign (unsigned: of the highest one), or
+/// all ones if there is none; with `.shiftamt` its distance from the top.
+pub fn bfind(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    let bits = truncated(desc, args, 0);
+    let negative = desc.ty.is_signed() && bits >> (width(desc) - 1) != 0;
+    let searched = if negative {
+        bits ^ mask(width(desc))
+    } else {
+        bits
+    };
+    out[0] = match searched.checked_ilog2() {
+        None => mask(32),
+        Some(position) if desc.mods.flag() => (width(desc) - 1 - position).into(),
+        Some(position) => position.into(),
+    };
+}
+
+/// Position of the n-th one of `mask` from `base` on, upwards or downwards; all ones if none.
+pub fn fns(_: &Desc, args: &[Bits], out: &mut [Bits]) {
+    let (bits, base, offset) = (word(args, 0), word(args, 1), word(args, 2) as i32);
+    let is_set = |position: &u32| bits >> position & 1 != 0;
+    let wanted = offset.unsigned_abs().saturating_sub(1) as usize;
+    let found = match offset {
+        _ if base > 31 => None,
+        0 => Some(base).filter(is_set),
+        1.. => (base..32).filter(is_set).nth(wanted),
+        _ => (0..=base).rev().filter(is_set).nth(wanted),
+    };
+    out[0] = found.map_or(mask(32), Bits::from);
+}
+
+/// The field of `c` bits from bit `b` on, extended by its sign if signed.
+pub fn bfe(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    let bits = truncated(desc, args, 0);
+    let (position, length) = (word(args, 1) & 255, word(args, 2) & 255);
+    let top = width(desc) - 1;
+    let sign_at = (position + length).saturating_sub(1).min(top);
+    let negative = desc.ty.is_signed() && length != 0 && bits >> sign_at & 1 != 0;
+    let present = length.min((top + 1).saturating_sub(position));
+    let field = bits.checked_shr(position).unwrap_or(0) & mask(present);
+    let fill = if negative {
+        mask(top + 1) & !mask(present)
+    } else {
+        0
+    };
+    out[0] = field | fill;
+}
+
+/// `b` with the low `d` bits of `a` in place of those from bit `c` on.
+pub fn bfi(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    let (position, length) = (word(args, 2) & 255, word(args, 3) & 255);
+    let field = mask(length.min(128)).checked_shl(position).unwrap_or(0) & mask(width(desc));
+    let inserted = truncated(desc, args, 0).checked_shl(position).unwrap_or(0);
+    out[0] = truncated(desc, args, 1) & !field | inserted & field;
+}
+
+/// The low `b` bits of `a` extended; widths from 32 on clamp or wrap.
+pub fn szext(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    let (a, b) = (word(args, 0), word(args, 1));
+    let bits = if desc.mods.mode() == Mode::Wrap {
+        b & 31
+    } else {
+        b.min(32)
+    };
+    let low = Bits::from(a) & mask(bits);
+    let extended = if desc.ty.is_signed() && bits > 0 {
+        sign_extend(low, bits) as Bits
+    } else {
+        low
+    };
+    out[0] = extended & mask(32);
+}
+
+/// Ones in `b` bits from bit `a` on; both clamp or wrap.
+pub fn bmsk(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    let wrap = desc.mods.mode() == Mode::Wrap;
+    let read = |i| {
+        if wrap {
+            word(args, i) & 31
+        } else {
+            word(args, i).min(32)
+        }
+    };
+    out[0] = mask(read(1)) << read(0) & mask(32);
+}
+
+/// Picks four bytes of `b:a`.
+pub fn prmt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    let bytes = (u64::from(word(args, 1)) << 32 | u64::from(word(args, 0))).to_le_bytes();
+    let selector = word(args, 2);
+    out[0] = (0..4).fold(0, |whole, i| {
+        let pick = selected_byte(desc.mods.mode(), selector, i);
+        let byte = bytes[(pick & 7) as usize];
+        let replicated = if byte >> 7 != 0 { 0xff } else { 0 };
+        let byte = if pick & 8 != 0 { replicated } else { byte };
+        whole | Bits::from(byte) << (8 * i)
+    });
+}
+
+/// Which byte becomes byte `i`; bit 3 asks for its sign in every bit.
+fn selected_byte(mode: Mode, selector: u32, i: u32) -> u32 {
+    let start = selector & 3;
+    match mode {
+        Mode::F4e => start + i,
+        Mode::B4e => start.wrapping_sub(i) & 7,
+        Mode::Rc8 => start,
+        Mode::Ecl => start.max(i),
+        Mode::Ecr => start.min(i),
+        Mode::Rc16 => (start & 1) * 2 + (i & 1),
+        _ => selector >> (4 * i) & 15,
+    }
+}

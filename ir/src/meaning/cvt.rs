@@ -1,0 +1,103 @@
+//! `cvt`: conversion between any two types.
+//!
+//! `ty` is the destination, `src` the source. Packed destinations take their elements from as many
+//! scalar operands, the first for the highest element, or element by element from one packed
+//! operand. After them come the random bits (`.rs`) and the scale factor (`.scaled`), if any.
+//!
+//! Results have the destination's own width; a register wider than that is filled by whoever
+//! lowers the instruction, by sign for signed integers.
+
+mod number;
+mod pack;
+
+pub use pack::cvt_pack;
+
+use self::number::{Value, encode_float, encode_integer};
+use super::soft::Round;
+use super::{Bits, Desc, arg, element, int, mask};
+use crate::mods::Rounding;
+use crate::types::OpType;
+
+/// Converts.
+pub fn cvt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    let lanes = desc.ty.elements().max(1);
+    let sources = if desc.src.elements() < lanes {
+        lanes as usize
+    } else {
+        1
+    };
+    let random = arg(args, sources) as u32;
+    let scale = args.get(sources).map(|bits| *bits as u16);
+    out[0] = (0..lanes).fold(0, |whole, index| {
+        let bits = if sources > 1 {
+            arg(args, sources - 1 - index as usize) & mask(desc.src.bits())
+        } else {
+            element(desc.src, arg(args, 0), index)
+        };
+        let extra = Extra {
+            random,
+            index,
+            lanes,
+            scale: scale.map(|s| (s >> (8 * (index & 1))) as u8),
+        };
+        whole | convert(desc, bits, extra) << (index * stride(desc.ty))
+    });
+}
+
+/// Bits from one element of a packed register to the next.
+fn stride(ty: OpType) -> u32 {
+    ty.bits() / ty.elements().max(1)
+}
+
+/// Operands beside the value.
+#[derive(Clone, Copy)]
+struct Extra {
+    random: u32,
+    index: u32,
+    lanes: u32,
+    scale: Option<u8>,
+}
+
+impl Extra {
+    /// The rounding of a floating-point result.
+    fn round(self, desc: &Desc) -> Round {
+        if desc.mods.rounding() != Rounding::Rs {
+            return Round::of(desc.mods.rounding());
+        }
+        // Two lanes have a half word of random bits each, four lanes a byte each; of the half word
+        // an f16 uses the 13 bits that its rounding drops.
+        let (share, bits) = match (self.lanes, desc.ty) {
+            (2, OpType::F16x2) => (16, 13),
+            (2, _) => (16, 16),
+            _ => (8, 8),
+        };
+        let random = self.random.checked_shr(self.index * share).unwrap_or(0);
+        Round::Stochastic {
+            bits,
+            random: random & mask(bits) as u32,
+        }
+    }
+}
+
+fn convert(desc: &Desc, bits: Bits, extra: Extra) -> Bits {
+    if desc.src.is_integer() && desc.ty.is_integer() {
+        return resize(desc, bits);
+    }
+    let value = Value::decode(desc, bits, extra.scale);
+    if desc.ty.is_integer() {
+        encode_integer(desc, value)
+    } else {
+        encode_float(desc, value, extra.round(desc), extra.scale)
+    }
+}
+
+/// Integer to integer: extended by the source's sign, then cut, or with `.sat` clamped.
+fn resize(desc: &Desc, bits: Bits) -> Bits {
+    let value = int::value(desc.src, bits);
+    let value = if desc.mods.sat() {
+        int::saturate(desc.ty, value)
+    } else {
+        value
+    };
+    value as Bits & mask(desc.ty.element_bits())
+}

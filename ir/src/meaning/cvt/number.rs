@@ -1,0 +1,248 @@
+//! One element of a conversion: decoding to an exact number and encoding it again.
+
+use crate::meaning::soft::{self, Format, Number, Real, Round};
+use crate::meaning::{Bits, Desc, float, int, mask};
+use crate::mods::Rounding;
+use crate::types::OpType;
+
+/// Fraction bits of the fixed-point format `s2f6`.
+const FIXED_FRACTION: i32 = 6;
+/// Exponent bias of `ue8m0`.
+const SCALE_BIAS: i32 = 127;
+
+/// A source element: its exact number, and its bits if the format keeps NaN payloads.
+#[derive(Clone, Copy)]
+pub(super) struct Value {
+    number: Number,
+    payload: Bits,
+}
+
+impl Value {
+    /// Decodes an element of `desc.src`, multiplied by `2^(scale - 127)` when it is scaled up.
+    pub(super) fn decode(desc: &Desc, bits: Bits, scale: Option<u8>) -> Value {
+        let number = decode_number(desc, bits);
+        let scaled_up = Format::of(desc.src) != Some(Format::F32) && desc.ty == OpType::BF16x2;
+        match scale {
+            Some(scale) if scaled_up => Value {
+                number: scaled(number, scale, 1),
+                payload: 0,
+            },
+            _ => Value {
+                number,
+                payload: bits,
+            },
+        }
+    }
+}
+
+fn decode_number(desc: &Desc, bits: Bits) -> Number {
+    match desc.src {
+        OpType::UE8M0 | OpType::UE8M0x2 => power_of_two(bits as u8),
+        OpType::S2F6x2 => {
+            let value = bits as u8 as i8;
+            Number::Finite(Real {
+                negative: value < 0,
+                significand: value.unsigned_abs().into(),
+                exponent: -FIXED_FRACTION,
+            })
+        }
+        OpType::TF32 => Format::TF32.decode(bits >> 13),
+        _ => match Format::of(desc.src) {
+            Some(format) => format.decode(flush_single(desc, &format, bits)),
+            None => {
+                let value = int::value(desc.src, bits);
+                Number::Finite(Real::integer(value < 0, value.unsigned_abs()))
+            }
+        },
+    }
+}
+
+/// `.ftz` concerns single precision alone.
+fn flush_single(desc: &Desc, format: &Format, bits: Bits) -> Bits {
+    if *format == Format::F32 {
+        float::input(desc, format, bits)
+    } else {
+        bits
+    }
+}
+
+/// The value of a `ue8m0`; all ones is NaN.
+fn power_of_two(field: u8) -> Number {
+    if field == u8::MAX {
+        return Number::Nan;
+    }
+    Number::Finite(Real {
+        negative: false,
+        significand: 1,
+        exponent: i32::from(field) - SCALE_BIAS,
+    })
+}
+
+/// Multiplies by a power of two (`direction` 1) or divides by it (-1).
+fn scaled(number: Number, scale: u8, direction: i32) -> Number {
+    match (number, power_of_two(scale)) {
+        (_, Number::Nan) => Number::Nan,
+        (Number::Finite(real), _) => {
+            let exponent = real.exponent + direction * (i32::from(scale) - SCALE_BIAS);
+            Number::Finite(Real { exponent, ..real })
+        }
+        (other, _) => other,
+    }
+}
+
+/// To an integer: rounded, then clamped to the destination's range. A NaN gives 0, but the bit
+/// pattern of the least signed value when it comes from `f64` or goes to 64 bits.
+pub(super) fn encode_integer(desc: &Desc, value: Value) -> Bits {
+    let ty = desc.ty;
+    let (low, high) = int::range(ty);
+    let round = match desc.mods.rounding() {
+        Rounding::None => Round::Zero,
+        given => Round::of(given),
+    };
+    let integer = match value.number {
+        Number::Nan if desc.src != OpType::F64 && ty.element_bits() < 64 => 0,
+        Number::Nan => 1 << (ty.element_bits().max(1) - 1),
+        Number::Infinity(negative) => {
+            if negative {
+                low
+            } else {
+                high
+            }
+        }
+        Number::Finite(real) => {
+            let (negative, magnitude) = real.to_integer(round);
+            let magnitude = i128::try_from(magnitude).unwrap_or(i128::MAX);
+            (if negative { -magnitude } else { magnitude }).clamp(low, high)
+        }
+    };
+    integer as Bits & mask(ty.element_bits())
+}
+
+/// To a floating-point or fixed-point element.
+pub(super) fn encode_float(desc: &Desc, value: Value, round: Round, scale: Option<u8>) -> Bits {
+    match desc.ty {
+        OpType::UE8M0 | OpType::UE8M0x2 => encode_scale(desc, value.number, round),
+        OpType::S2F6x2 => {
+            let number = scale.map_or(value.number, |s| scaled(value.number, s, -1));
+            encode_fixed(desc, number, round)
+        }
+        _ => match Format::of(desc.ty) {
+            Some(format) => encode_binary(desc, &format, value, round),
+            None => 0,
+        },
+    }
+}
+
+fn encode_binary(desc: &Desc, format: &Format, value: Value, round: Round) -> Bits {
+    let integral = matches!(
+        desc.mods.rounding(),
+        Rounding::Rni | Rounding::Rzi | Rounding::Rmi | Rounding::Rpi
+    );
+    let number = if integral {
+        soft::round_to_integral(value.number, round)
+    } else {
+        value.number
+    };
+    let bits = match number {
+        Number::Nan => converted_nan(desc, format, value.payload),
+        // Formats without infinities saturate, whatever is written.
+        _ => format.encode(number, round, desc.mods.satfinite()),
+    };
+    let bits = if *format == Format::F32 {
+        flush_single(desc, format, bits)
+    } else {
+        bits
+    };
+    let bits = clamp(desc, format, number, bits);
+    if desc.ty == OpType::TF32 {
+        widened_tf32(format, bits)
+    } else {
+        bits
+    }
+}
+
+/// The NaN of the destination: canonical, but widening to `f64` and staying in it keep payloads.
+fn converted_nan(desc: &Desc, format: &Format, payload: Bits) -> Bits {
+    if *format != Format::F64 {
+        return format.nan;
+    }
+    let quiet = 1 << 51;
+    match Format::of(desc.src) {
+        Some(source) if source.specials == soft::Specials::Ieee => {
+            let sign = if source.is_negative(payload) {
+                format.sign_bit()
+            } else {
+                0
+            };
+            let digits = payload & mask(source.fraction_bits);
+            sign | format.infinity() | quiet | digits << (52 - source.fraction_bits)
+        }
+        _ => format.nan,
+    }
+}
+
+/// `.sat` and `.relu`. A NaN of formats without NaN is their largest value and stays.
+fn clamp(desc: &Desc, format: &Format, number: Number, bits: Bits) -> Bits {
+    if desc.mods.sat() {
+        float::clamp_to_one(format, bits)
+    } else if desc.mods.relu() && number != Number::Nan {
+        float::clamp_to_zero(format, bits)
+    } else {
+        bits
+    }
+}
+
+/// A register holds `tf32` in its upper bits; the canonical NaN is that of `f32`.
+fn widened_tf32(format: &Format, bits: Bits) -> Bits {
+    if format.is_nan(bits) {
+        Format::F32.nan
+    } else {
+        bits << 13
+    }
+}
+
+/// To a power of two: the sign is dropped, zero and what is too small give the least power, what is
+/// too large gives NaN, or with `.satfinite` the greatest.
+fn encode_scale(desc: &Desc, number: Number, round: Round) -> Bits {
+    let overflow = if desc.mods.satfinite() { 0xfe } else { 0xff };
+    let real = match number {
+        Number::Nan => return 0xff,
+        Number::Infinity(_) => return overflow,
+        Number::Finite(real) => real,
+    };
+    let Some(top) = real.significand.checked_ilog2() else {
+        return 0;
+    };
+    let exact = real.significand.is_power_of_two();
+    let up = round == Round::Up && !exact;
+    match top as i32 + real.exponent + SCALE_BIAS + i32::from(up) {
+        ..=0 => 0,
+        field @ 1..=0xfe => field as Bits,
+        _ => overflow,
+    }
+}
+
+/// To a fixed-point byte, clamped; NaN gives the greatest value.
+fn encode_fixed(desc: &Desc, number: Number, round: Round) -> Bits {
+    let (low, high) = (if desc.mods.relu() { 0 } else { -128 }, 127);
+    let value = match number {
+        Number::Nan => high,
+        Number::Infinity(negative) => {
+            if negative {
+                low
+            } else {
+                high
+            }
+        }
+        Number::Finite(real) => {
+            let units = Real {
+                exponent: real.exponent + FIXED_FRACTION,
+                ..real
+            };
+            let (negative, magnitude) = units.to_integer(round);
+            let magnitude = i128::try_from(magnitude).unwrap_or(i128::MAX);
+            (if negative { -magnitude } else { magnitude }).clamp(low, high)
+        }
+    };
+    value as Bits & 0xff
+}

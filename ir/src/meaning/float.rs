@@ -1,0 +1,198 @@
+//! Floating-point arithmetic with PTX's modifiers: `add sub mul fma mad div rcp sqrt`, signs.
+//!
+//! All formats go through [`soft`]: operands are flushed (`.ftz`), decoded, combined exactly,
+//! rounded once, flushed again and clamped (`.sat`, `.relu`). Choices where PTX leaves one: a NaN
+//! result is the format's canonical NaN (`0x7fffffff`, `0x7fff`); `f64` returns its first NaN
+//! operand made quiet, or `0xfff8000000000000` when no operand was NaN; `.sat` and `.relu` turn -0
+//! into +0; a result is flushed when it is subnormal after rounding.
+//!
+//! Invariant: mixed-precision forms (`add.f32.f16`) convert their narrow operands exactly, so they
+//! too round once.
+
+use super::soft::{self, Format, Number, Round};
+use super::{Bits, Desc, arg, map_elements};
+use crate::types::OpType;
+
+/// What modifiers do around an operation.
+#[derive(Clone, Copy)]
+struct Frame {
+    format: Format,
+    round: Round,
+}
+
+impl Frame {
+    fn of(desc: &Desc) -> Option<Frame> {
+        Some(Frame {
+            format: Format::of(desc.ty)?,
+            round: Round::of(desc.mods.rounding()),
+        })
+    }
+
+    /// Rounds, flushes and clamps.
+    fn finish(self, desc: &Desc, value: Number) -> Bits {
+        let bits = self.format.encode(value, self.round, false);
+        finish_bits(desc, &self.format, bits)
+    }
+}
+
+/// Flushes a result if `.ftz`, then clamps it.
+pub(super) fn finish_bits(desc: &Desc, format: &Format, bits: Bits) -> Bits {
+    let bits = if desc.mods.ftz() {
+        format.flush(bits)
+    } else {
+        bits
+    };
+    if desc.mods.sat() {
+        clamp_to_one(format, bits)
+    } else if desc.mods.relu() {
+        clamp_to_zero(format, bits)
+    } else {
+        bits
+    }
+}
+
+/// `.sat`: into [0, 1], NaN to +0.
+pub(super) fn clamp_to_one(format: &Format, bits: Bits) -> Bits {
+    if format.is_nan(bits) || format.is_negative(bits) {
+        0
+    } else {
+        bits.min(format.one())
+    }
+}
+
+/// `.relu`: negative to +0, NaN to the canonical one.
+pub(super) fn clamp_to_zero(format: &Format, bits: Bits) -> Bits {
+    if format.is_nan(bits) {
+        format.nan
+    } else if format.is_negative(bits) {
+        0
+    } else {
+        bits
+    }
+}
+
+/// The operand as the operation sees it.
+pub(super) fn input(desc: &Desc, format: &Format, bits: Bits) -> Bits {
+    if desc.mods.ftz() {
+        format.flush(bits)
+    } else {
+        bits
+    }
+}
+
+/// A NaN operand that is passed on: only `f64` keeps payloads.
+fn passed_nan(format: &Format, operands: &[Bits]) -> Option<Bits> {
+    if *format != Format::F64 {
+        return None;
+    }
+    let nan = operands.iter().find(|&&bits| format.is_nan(bits))?;
+    Some(nan | 1 << 51)
+}
+
+/// Applies `op` to each element; the first `narrow` operands are in `src`'s format if one is given.
+fn compute(
+    desc: &Desc,
+    args: &[Bits],
+    narrow: usize,
+    op: impl Fn(&[Number], Round) -> Number,
+) -> Bits {
+    let Some(frame) = Frame::of(desc) else {
+        return 0;
+    };
+    let mixed = Format::of(desc.src).filter(|_| desc.src != desc.ty);
+    map_elements(desc.ty, args, |operands| {
+        if let Some(nan) = passed_nan(&frame.format, operands) {
+            return nan;
+        }
+        let mut numbers = [Number::Nan; 4];
+        for (i, (number, &bits)) in numbers.iter_mut().zip(operands).enumerate() {
+            let format = mixed.filter(|_| i < narrow).unwrap_or(frame.format);
+            *number = format.decode(input(desc, &format, bits));
+        }
+        frame.finish(desc, op(&numbers, frame.round))
+    })
+}
+
+/// `a + b`; in the mixed form `a` is narrow.
+pub fn add(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    out[0] = compute(desc, args, 1, |x, round| soft::add(x[0], x[1], round));
+}
+
+/// `a - b`; in the mixed form `a` is narrow.
+pub fn sub(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    out[0] = compute(desc, args, 1, |x, round| {
+        soft::add(x[0], soft::negate(x[1]), round)
+    });
+}
+
+/// `a * b`.
+pub fn mul(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    out[0] = compute(desc, args, 0, |x, _| soft::multiply(x[0], x[1]));
+}
+
+/// `a * b + c`, rounded once; in the mixed form `a` and `b` are narrow. With `.oob`
+/// a factor that is an out-of-bounds NaN makes the result zero.
+pub fn fma(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    let product_sum = |x: &[Number], round| soft::add(soft::multiply(x[0], x[1]), x[2], round);
+    let whole = compute(desc, args, 2, product_sum);
+    out[0] = if desc.mods.oob() {
+        without_out_of_bounds(desc, args, whole)
+    } else {
+        whole
+    };
+}
+
+/// The NaN that a tensor copy writes for elements outside the tensor.
+fn is_out_of_bounds_nan(ty: OpType, bits: Bits) -> bool {
+    ty.element_bits() == 16 && bits & 0x7fff == 0x7ff7
+}
+
+fn without_out_of_bounds(desc: &Desc, args: &[Bits], whole: Bits) -> Bits {
+    map_elements(desc.ty, &[arg(args, 0), arg(args, 1), whole], |x| {
+        let outside = is_out_of_bounds_nan(desc.ty, x[0]) || is_out_of_bounds_nan(desc.ty, x[1]);
+        if outside { 0 } else { x[2] }
+    })
+}
+
+/// `a / b`.
+pub fn div(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    out[0] = compute(desc, args, 0, |x, _| soft::divide(x[0], x[1]));
+}
+
+/// `1 / a`.
+pub fn rcp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    let one = Number::Finite(soft::Real::integer(false, 1));
+    out[0] = compute(desc, args, 0, |x, _| soft::divide(one, x[0]));
+}
+
+/// The square root of `a`.
+pub fn sqrt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    out[0] = compute(desc, args, 0, |x, _| soft::square_root(x[0]));
+}
+
+/// The sign bit cleared, after `.ftz`.
+pub fn abs(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    out[0] = on_bits(desc, args, |format, bits| format.magnitude(bits));
+}
+
+/// The sign bit flipped, after `.ftz`.
+pub fn neg(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    out[0] = on_bits(desc, args, |format, bits| bits ^ format.sign_bit());
+}
+
+fn on_bits(desc: &Desc, args: &[Bits], op: impl Fn(&Format, Bits) -> Bits) -> Bits {
+    let Some(format) = Format::of(desc.ty) else {
+        return 0;
+    };
+    map_elements(desc.ty, args, |x| op(&format, input(desc, &format, x[0])))
+}
+
+/// The value of `b` with the sign of `a`.
+pub fn copysign(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    let Some(format) = Format::of(desc.ty) else {
+        return;
+    };
+    out[0] = map_elements(desc.ty, args, |x| {
+        x[0] & format.sign_bit() | format.magnitude(x[1])
+    });
+}

@@ -1,0 +1,79 @@
+//! Floating-point `min` and `max`.
+//!
+//! A NaN operand is ignored unless `.NaN` is given, two give the canonical NaN; -0 is less than +0.
+//! The three-operand form is the two-operand form applied twice. `.xorsign.abs` takes magnitudes
+//! and gives the result the exclusive or of the operands' signs.
+
+use super::soft::Format;
+use super::{Bits, Desc, float, map_elements};
+
+/// The least operand.
+pub fn min(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    out[0] = reduce(desc, args, |a, b| a < b);
+}
+
+/// The greatest operand.
+pub fn max(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    out[0] = reduce(desc, args, |a, b| a > b);
+}
+
+fn reduce(desc: &Desc, args: &[Bits], first_wins: fn(i128, i128) -> bool) -> Bits {
+    let Some(format) = Format::of(desc.ty) else {
+        return 0;
+    };
+    map_elements(desc.ty, args, |x| {
+        let operand = |bits: Bits| {
+            let bits = float::input(desc, &format, bits);
+            if desc.mods.abs() {
+                format.magnitude(bits)
+            } else {
+                bits
+            }
+        };
+        let mut operands = x.iter().map(|&bits| operand(bits));
+        let first = operands.next().unwrap_or(0);
+        operands.fold(first, |a, b| choose(desc, &format, a, b, first_wins))
+    })
+}
+
+/// Orders encodings as numbers, -0 before +0.
+pub(super) fn order_key(format: &Format, bits: Bits) -> i128 {
+    let magnitude = format.magnitude(bits) as i128;
+    if format.is_negative(bits) {
+        -1 - magnitude
+    } else {
+        magnitude
+    }
+}
+
+fn choose(
+    desc: &Desc,
+    format: &Format,
+    a: Bits,
+    b: Bits,
+    first_wins: fn(i128, i128) -> bool,
+) -> Bits {
+    let sign = if desc.mods.xorsign_abs() {
+        (a ^ b) & format.sign_bit()
+    } else {
+        0
+    };
+    let strip = |bits| {
+        if desc.mods.xorsign_abs() {
+            format.magnitude(bits)
+        } else {
+            bits
+        }
+    };
+    match (format.is_nan(a), format.is_nan(b)) {
+        (true, true) => format.nan,
+        (true, false) | (false, true) if desc.mods.nan() => format.nan,
+        (true, false) => strip(b) | sign,
+        (false, true) => strip(a) | sign,
+        (false, false) => {
+            let (a, b) = (strip(a), strip(b));
+            let a_wins = first_wins(order_key(format, a), order_key(format, b));
+            (if a_wins { a } else { b }) | sign
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Warp collectives: `shfl vote match redux elect activemask`.
+//!
+//! The engine has already collected the lanes that meet here: [`WarpLanes::active`] are lanes of
+//! one group, with one member mask that covers them. A lane outside the group is never read; where
+//! PTX leaves the result undefined because a source lane is outside, a lane gets its own value.
+
+use super::soft::Format;
+use super::{Bits, Desc, WarpLanes, atomic, mask, minmax};
+use crate::mods::{AtomOp, Mode};
+
+fn lanes(active: u32) -> impl Iterator<Item = usize> {
+    (0..32).filter(move |lane| active >> lane & 1 != 0)
+}
+
+fn operand(warp: &WarpLanes<'_>, index: usize, lane: usize) -> Bits {
+    warp.args.get(index).map_or(0, |values| values[lane])
+}
+
+fn store(warp: &mut WarpLanes<'_>, index: usize, lane: usize, value: Bits) {
+    if let Some(values) = warp.results.get_mut(index) {
+        values[lane] = value;
+    }
+}
+
+/// Writes one value to all active lanes.
+fn broadcast(warp: &mut WarpLanes<'_>, index: usize, value: Bits) {
+    for lane in lanes(warp.active) {
+        store(warp, index, lane, value);
+    }
+}
+
+/// The lane that `shfl` reads, and whether it lies within the segment.
+fn shuffle_source(mode: Mode, lane: u32, b: u32, c: u32) -> (u32, bool) {
+    let (offset, clamp, segment) = (b & 31, c & 31, c >> 8 & 31);
+    let last = lane & segment | clamp & !segment;
+    let first = lane & segment;
+    let (source, inside) = match mode {
+        Mode::Up => {
+            let source = lane.wrapping_sub(offset);
+            (source, source as i32 >= last as i32)
+        }
+        Mode::Down => (lane + offset, lane + offset <= last),
+        Mode::Bfly => (lane ^ offset, lane ^ offset <= last),
+        _ => {
+            let source = first | offset & !segment;
+            (source, source <= last)
+        }
+    };
+    if inside {
+        (source & 31, true)
+    } else {
+        (lane, false)
+    }
+}
+
+/// Operands value, lane or offset, clamp and segment; results value and whether it was in range.
+pub fn shfl(desc: &Desc, warp: &mut WarpLanes<'_>) {
+    for lane in lanes(warp.active) {
+        let b = operand(warp, 1, lane) as u32;
+        let c = operand(warp, 2, lane) as u32;
+        let (source, inside) = shuffle_source(desc.mods.mode(), lane as u32, b, c);
+        let present = warp.active >> source & 1 != 0;
+        let from = if present { source as usize } else { lane };
+        let value = operand(warp, 0, from);
+        store(warp, 0, lane, value);
+        store(warp, 1, lane, inside.into());
+    }
+}
+
+/// A predicate over the group.
+pub fn vote(desc: &Desc, warp: &mut WarpLanes<'_>) {
+    let ballot = lanes(warp.active)
+        .filter(|&lane| operand(warp, 0, lane) & 1 != 0)
+        .fold(0u32, |ballot, lane| ballot | 1 << lane);
+    let value = match desc.mods.mode() {
+        Mode::All => (ballot == warp.active).into(),
+        Mode::Any => (ballot != 0).into(),
+        Mode::Uni => (ballot == 0 || ballot == warp.active).into(),
+        _ => ballot.into(),
+    };
+    broadcast(warp, 0, value);
+}
+
+/// Which lanes hold the same value: per lane with `.any`; with `.all` the group if all agree.
+pub fn match_sync(desc: &Desc, warp: &mut WarpLanes<'_>) {
+    let equal_to = |warp: &WarpLanes<'_>, lane: usize| {
+        lanes(warp.active)
+            .filter(|&other| operand(warp, 0, other) == operand(warp, 0, lane))
+            .fold(0u32, |equal, other| equal | 1 << other)
+    };
+    for lane in lanes(warp.active) {
+        let equal = equal_to(warp, lane);
+        if desc.mods.mode() == Mode::All {
+            let all = equal == warp.active;
+            store(warp, 0, lane, if all { equal.into() } else { 0 });
+            store(warp, 1, lane, all.into());
+        } else {
+            store(warp, 0, lane, equal.into());
+        }
+    }
+}
+
+/// A reduction over the group, in lane order.
+pub fn redux(desc: &Desc, warp: &mut WarpLanes<'_>) {
+    let value = match Format::of(desc.ty) {
+        Some(format) => reduce_floats(desc, warp, &format),
+        None => reduce_integers(desc, warp),
+    };
+    broadcast(warp, 0, value);
+}
+
+fn reduce_integers(desc: &Desc, warp: &WarpLanes<'_>) -> Bits {
+    let values = lanes(warp.active).map(|lane| operand(warp, 0, lane));
+    let whole = values.reduce(|a, b| atomic::integer(desc.ty, desc.mods.atom_op(), a, &[b]));
+    whole.unwrap_or(0) & mask(desc.ty.bits())
+}
+
+fn reduce_floats(desc: &Desc, warp: &WarpLanes<'_>, format: &Format) -> Bits {
+    let pick = if desc.mods.atom_op() == AtomOp::Max {
+        minmax::max
+    } else {
+        minmax::min
+    };
+    // A lone lane's value still passes through `.abs` and NaN rules: fold it with itself.
+    let Some(first) = lanes(warp.active).next() else {
+        return format.nan;
+    };
+    lanes(warp.active).fold(operand(warp, 0, first), |a, lane| {
+        let mut out = [0];
+        pick(desc, &[a, operand(warp, 0, lane)], &mut out);
+        out[0]
+    })
+}
+
+/// The lowest lane is elected: its number, and whether this is it.
+pub fn elect(_: &Desc, warp: &mut WarpLanes<'_>) {
+    let leader = warp.active.trailing_zeros().min(31);
+    for lane in lanes(warp.active) {
+        store(warp, 0, lane, leader.into());
+        store(warp, 1, lane, (lane as u32 == leader).into());
+    }
+}
+
+/// The lanes that execute this together.
+pub fn activemask(_: &Desc, warp: &mut WarpLanes<'_>) {
+    let active = warp.active.into();
+    broadcast(warp, 0, active);
+}
