@@ -1,1 +1,3 @@
 //! Harness of the file tests.
+
+pub mod conformance;

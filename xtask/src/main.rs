@@ -1,2 +1,66 @@
-//! Command line.
-fn main() {}
+//! Project chores: `cargo xtask COMMAND`.
+//!
+//! Each command is a module with one `run`, listed in [`COMMANDS`]. This crate stays free of the compiler and
+//! the runtime, so that it builds in seconds; commands that need them build and start the `margay` program.
+#![allow(
+    clippy::print_stdout,
+    reason = "a command line program talks on its standard output"
+)]
+
+mod conformance;
+mod exec;
+mod toolchain;
+
+use std::process::ExitCode;
+
+/// What a command returns: a message for the user when it failed.
+type Outcome = Result<(), String>;
+
+/// A command's name, what it does, and its function, which gets the arguments after the name.
+type Command = (&'static str, &'static str, fn(&[String]) -> Outcome);
+
+const COMMANDS: &[Command] = &[
+    (
+        "toolchain",
+        "put NVIDIA's compiler into .cache/cuda and print where it is",
+        toolchain::run,
+    ),
+    (
+        "import-conformance",
+        "pack conformance data from a folder into tests/data/conformance",
+        conformance::run,
+    ),
+];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let Some(command) = args
+        .first()
+        .and_then(|name| COMMANDS.iter().find(|c| c.0 == name))
+    else {
+        return usage(args.first().map(String::as_str));
+    };
+    match (command.2)(&args[1..]) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask {}: {message}", command.0);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Lists the commands; asking for help is no failure.
+fn usage(asked: Option<&str>) -> ExitCode {
+    println!("usage: cargo xtask COMMAND [ARGUMENTS]\n");
+    for (name, about, _) in COMMANDS {
+        println!("  {name:<20} {about}");
+    }
+    match asked {
+        Some("--help" | "-h" | "help") => ExitCode::SUCCESS,
+        Some(other) => {
+            eprintln!("\nno command '{other}'");
+            ExitCode::FAILURE
+        }
+        None => ExitCode::FAILURE,
+    }
+}

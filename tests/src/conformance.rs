@@ -1,0 +1,177 @@
+//! The conformance data in `tests/data/conformance`: programs and instruction forms with what the reference
+//! assembler says about each.
+//!
+//! `cargo xtask import-conformance` packs the files. Each line of a file is one program's text with its
+//! facts; the loaders return them all, in file order, which is stable.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+use flate2::read::GzDecoder;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+/// One instruction form in a complete module.
+///
+/// The kernel is called [`FormKernel::id`] and has the parameters `in`, `out`, `aux` (addresses) and `kparam`
+/// (128 bytes). Thread `t` reads its operands from `in + 1024*t`, 16 bytes apart, and stores its results to
+/// `out + 1024*t`.
+#[derive(Clone, Debug, Deserialize)]
+pub struct FormKernel {
+    /// Name of the form and of its kernel.
+    pub id: String,
+    /// Opcode without modifiers.
+    pub opcode: String,
+    /// The instruction.
+    pub text: String,
+    /// Lowest ISA version that has it, as written in a `.version` directive.
+    pub ptx_version: String,
+    /// Lowest target that has it.
+    pub min_sm: String,
+    /// Group of instructions.
+    pub category: String,
+    /// How often real programs use it.
+    pub uses: u64,
+    /// How many files of real programs use it.
+    pub files: u64,
+    /// The module's text.
+    pub module: String,
+}
+
+/// An invalid program.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Rejected {
+    /// Name of the program.
+    pub file: String,
+    /// Kind of the error.
+    pub class: String,
+    /// Line on which the first error is reported, counted from 1; 0 when it is about the text as a whole.
+    pub line: usize,
+    /// How many errors the reference assembler reports.
+    pub errors: usize,
+    /// Lines of the other errors.
+    pub other_lines: Vec<usize>,
+    /// The text that is wrong.
+    pub offending: String,
+    /// The program's text.
+    pub text: String,
+}
+
+/// A program that is about directives and syntax, valid or not.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ModuleCase {
+    /// Name of the program.
+    pub file: String,
+    /// What it is about.
+    pub category: String,
+    /// Short name.
+    pub name: String,
+    /// Target that it was assembled for.
+    pub arch: String,
+    /// Assembled as an object to be linked later.
+    pub relocatable: bool,
+    /// Whether the reference assembler accepts it.
+    pub accepted: bool,
+    /// Lines of its errors, where they were told.
+    pub error_lines: Vec<usize>,
+    /// The program's text.
+    pub text: String,
+}
+
+/// All instruction forms.
+pub fn forms() -> Vec<FormKernel> {
+    load("forms")
+}
+
+/// Every `forms().len() / count`-th form or so, beginning at a place that `seed` chooses, so that different
+/// commits try different forms. All of them when `MARGAY_FULL=1` is set in the environment.
+pub fn forms_sample(seed: u64, count: usize) -> Vec<FormKernel> {
+    let all = forms();
+    if std::env::var_os("MARGAY_FULL").is_some_and(|v| v == "1") {
+        return all;
+    }
+    let step = (all.len() / count.max(1)).max(1);
+    let start = (seed % step as u64) as usize;
+    all.into_iter().skip(start).step_by(step).collect()
+}
+
+/// The seed for [`forms_sample`] of this run: `MARGAY_SEED` (a commit's hash in CI, any text), or 0.
+pub fn sample_seed() -> u64 {
+    let text = std::env::var("MARGAY_SEED").unwrap_or_default();
+    text.bytes().fold(0, |seed: u64, byte| {
+        seed.wrapping_mul(31).wrapping_add(u64::from(byte))
+    })
+}
+
+/// All invalid programs.
+pub fn rejected() -> Vec<Rejected> {
+    load("rejected")
+}
+
+/// All programs about directives and syntax.
+pub fn modules() -> Vec<ModuleCase> {
+    load("modules")
+}
+
+/// Reads a set; the files are part of the repository, so one that is missing or damaged is a panic.
+fn load<T: DeserializeOwned>(set: &str) -> Vec<T> {
+    let name = format!("data/conformance/{set}.jsonl.gz");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    let file = File::open(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let lines = BufReader::new(GzDecoder::new(file)).lines();
+    let record = |(number, line): (usize, std::io::Result<String>)| {
+        let line = line.unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        serde_json::from_str(&line)
+            .unwrap_or_else(|e| panic!("{}:{}: {e}", path.display(), number + 1))
+    };
+    lines.enumerate().map(record).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sets_are_whole() {
+        let forms = forms();
+        assert_eq!(forms.len(), 21_390);
+        assert!(
+            forms
+                .iter()
+                .all(|f| f.module.contains(&format!(".entry {}(", f.id))
+                    && f.module.contains(&f.text))
+        );
+        let rejected = rejected();
+        assert_eq!(rejected.len(), 219);
+        for case in &rejected {
+            assert!(
+                case.line <= case.text.lines().count(),
+                "{}: line {}",
+                case.file,
+                case.line
+            );
+        }
+        let modules = modules();
+        assert_eq!(modules.len(), 154);
+        assert_eq!(modules.iter().filter(|m| m.accepted).count(), 130);
+        assert!(
+            modules
+                .iter()
+                .all(|m| !m.accepted || m.error_lines.is_empty())
+        );
+    }
+
+    #[test]
+    fn samples_spread_and_differ() {
+        let ids = |seed| {
+            forms_sample(seed, 100)
+                .into_iter()
+                .map(|f| f.id)
+                .collect::<Vec<_>>()
+        };
+        assert!((100..=102).contains(&ids(0).len()));
+        assert_eq!(ids(5), ids(5));
+        assert_ne!(ids(0), ids(1));
+    }
+}

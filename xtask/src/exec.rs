@@ -1,0 +1,66 @@
+//! Running other programs, and where things are.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::Outcome;
+
+/// The repository's root: the folder above this crate.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask lies in the repository")
+        .to_owned()
+}
+
+/// Where release builds land, honouring `CARGO_TARGET_DIR`.
+pub(crate) fn release_dir() -> PathBuf {
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    root().join(target).join("release")
+}
+
+/// The cargo that started this program.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Runs `command` with its output on the terminal; an error tells the command line.
+pub(crate) fn run(command: &mut Command) -> Outcome {
+    let status = command
+        .status()
+        .map_err(|e| format!("{}: {e}", show(command)))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{} ended with {status}", show(command)))
+    }
+}
+
+/// Runs `command` and returns what it printed.
+pub(crate) fn output(command: &mut Command) -> Result<String, String> {
+    let output = command
+        .output()
+        .map_err(|e| format!("{}: {e}", show(command)))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!(
+            "{} ended with {}: {}",
+            show(command),
+            output.status,
+            said.trim()
+        ));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// A command as one would type it.
+pub(crate) fn show(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words
+        .map(|w| w.to_string_lossy().into_owned())
+        .collect::<Vec<_>>()
+        .join(" ")
+}
