@@ -18,6 +18,7 @@ pub mod device;
 pub mod engine;
 pub mod error;
 pub mod event;
+pub mod fault;
 pub mod kernel;
 pub mod launch;
 pub mod module;

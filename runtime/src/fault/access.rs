@@ -1,0 +1,311 @@
+//! Touching memory that may not be there: copies, fills, loads, stores and compare-and-swap
+//! that answer a fault with `Err` instead of dying of it.
+//!
+//! Every helper of generated code and every copy between host and device goes through here. Any
+//! thread may call these, once [`super::install`] has run; before that a fault is the program's
+//! end, as for any other code.
+//!
+//! Loads and stores of up to 8 bytes are single accesses; 16-byte ones are single where the CPU
+//! makes them so. They order nothing: use [`std::sync::atomic::fence`] around them.
+//! Compare-and-swap is sequentially consistent. Copies run forward over each byte once or twice
+//! and promise no order.
+//!
+//! Loads are safe functions: they cannot change anything, and the value read is only bits.
+
+use super::arch::{RoutineResult, routines};
+use super::{AccessKind, TrapKind};
+
+/// An access that met no memory, or memory without the right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{kind:?} on {access:?} at address {address:#x}")]
+pub struct AccessFault {
+    /// The first byte that could not be accessed, or the operand's address where the CPU does
+    /// not tell.
+    pub address: u64,
+    /// Direction.
+    pub access: AccessKind,
+    /// Reason.
+    pub kind: TrapKind,
+}
+
+const KINDS: [TrapKind; 6] = [
+    TrapKind::Unmapped,
+    TrapKind::Unmapped,
+    TrapKind::Protected,
+    TrapKind::NonCanonical,
+    TrapKind::Misaligned,
+    TrapKind::Bus,
+];
+
+/// Packs what the signal handler knows for [`RoutineResult::status`].
+pub(super) fn pack_status(kind: TrapKind, access: Option<AccessKind>) -> u64 {
+    let index = KINDS.iter().rposition(|&k| k == kind).unwrap_or(1) as u64;
+    let direction = match access {
+        Some(AccessKind::Write) => 1 << 8,
+        Some(_) => 2 << 8,
+        None => 0,
+    };
+    index | direction
+}
+
+/// The routine's answer; `guess` is what it was told to access and how.
+fn check(result: RoutineResult, guess: (u64, AccessKind)) -> Result<u64, AccessFault> {
+    if result.status == 0 {
+        return Ok(result.value);
+    }
+    let kind = KINDS[(result.status & 0xff) as usize % KINDS.len()];
+    Err(AccessFault {
+        address: if result.value == 0 {
+            guess.0
+        } else {
+            result.value
+        },
+        access: match result.status >> 8 {
+            1 => AccessKind::Write,
+            2 => AccessKind::Read,
+            _ => guess.1,
+        },
+        kind,
+    })
+}
+
+fn aligned(address: u64, bytes: u64) -> Result<(), AccessFault> {
+    if address.is_multiple_of(bytes) {
+        return Ok(());
+    }
+    Err(AccessFault {
+        address,
+        access: AccessKind::Write,
+        kind: TrapKind::Misaligned,
+    })
+}
+
+/// Copies `n` bytes from `src` to `dst`, either of which may fault; what had been copied by
+/// then stays. Ranges should not overlap (as for `memcpy`).
+///
+/// # Errors
+/// The first fault met.
+///
+/// # Safety
+/// `dst..dst + n` must not hold anything that safe Rust code relies on: device memory, or
+/// memory that the program gave us to write to.
+pub unsafe fn copy(dst: u64, src: u64, n: usize) -> Result<(), AccessFault> {
+    // SAFETY: the caller's promise.
+    let result = unsafe { routines::copy(dst, src, n as u64) };
+    // Without help from the CPU, the operand that is no address is the culprit.
+    let guess = if src >> 47 != 0 {
+        (src, AccessKind::Read)
+    } else {
+        (dst, AccessKind::Write)
+    };
+    check(result, guess).map(|_| ())
+}
+
+/// Copies from memory that may fault into a slice.
+///
+/// # Errors
+/// The first fault met; the slice may have been written in part.
+pub fn read(dst: &mut [u8], src: u64) -> Result<(), AccessFault> {
+    // SAFETY: the destination is borrowed mutably.
+    unsafe { copy(dst.as_mut_ptr() as u64, src, dst.len()) }
+}
+
+/// Copies a slice to memory that may fault.
+///
+/// # Errors
+/// The first fault met; what had been copied by then stays.
+///
+/// # Safety
+/// As for [`copy`].
+pub unsafe fn write(dst: u64, src: &[u8]) -> Result<(), AccessFault> {
+    // SAFETY: the caller's promise.
+    unsafe { copy(dst, src.as_ptr() as u64, src.len()) }
+}
+
+/// Sets `n` bytes to `value`.
+///
+/// # Errors
+/// The first fault met.
+///
+/// # Safety
+/// As for [`copy`].
+pub unsafe fn fill8(dst: u64, value: u8, n: usize) -> Result<(), AccessFault> {
+    let pattern = u64::from(value) * 0x0101_0101_0101_0101;
+    // SAFETY: the caller's promise.
+    let result = unsafe { routines::fill(dst, n as u64, pattern) };
+    check(result, (dst, AccessKind::Write)).map(|_| ())
+}
+
+/// Sets `n` elements of 2 bytes to `value`. Nothing is written if the size overflows.
+///
+/// # Errors
+/// The first fault met.
+///
+/// # Safety
+/// As for [`copy`].
+pub unsafe fn fill16(dst: u64, value: u16, n: usize) -> Result<(), AccessFault> {
+    let pattern = u64::from(value) * 0x0001_0001_0001_0001;
+    // SAFETY: the caller's promise.
+    unsafe { fill_elements(dst, pattern, n, 2) }
+}
+
+/// Sets `n` elements of 4 bytes to `value`. Nothing is written if the size overflows.
+///
+/// # Errors
+/// The first fault met.
+///
+/// # Safety
+/// As for [`copy`].
+pub unsafe fn fill32(dst: u64, value: u32, n: usize) -> Result<(), AccessFault> {
+    let pattern = u64::from(value) * 0x0000_0001_0000_0001;
+    // SAFETY: the caller's promise.
+    unsafe { fill_elements(dst, pattern, n, 4) }
+}
+
+/// # Safety
+/// As for [`copy`].
+unsafe fn fill_elements(dst: u64, pattern: u64, n: usize, element: u64) -> Result<(), AccessFault> {
+    let overflow = AccessFault {
+        address: dst,
+        access: AccessKind::Write,
+        kind: TrapKind::NonCanonical,
+    };
+    let bytes = (n as u64).checked_mul(element).ok_or(overflow)?;
+    // SAFETY: the caller's promise.
+    let result = unsafe { routines::fill(dst, bytes, pattern) };
+    check(result, (dst, AccessKind::Write)).map(|_| ())
+}
+
+macro_rules! scalars {
+    ($($ty:ident, $load:ident, $store:ident, $cas:ident;)*) => {$(
+        #[doc = concat!("Loads a `", stringify!($ty), "` in one access; any alignment.")]
+        ///
+        /// # Errors
+        /// The fault.
+        pub fn $load(address: u64) -> Result<$ty, AccessFault> {
+            // SAFETY: a load changes nothing, and its fault is recovered.
+            let result = unsafe { routines::$load(address) };
+            check(result, (address, AccessKind::Read)).map(|value| value as $ty)
+        }
+
+        #[doc = concat!("Stores a `", stringify!($ty), "` in one access; any alignment.")]
+        ///
+        /// # Errors
+        /// The fault.
+        ///
+        /// # Safety
+        /// As for [`copy`].
+        pub unsafe fn $store(address: u64, value: $ty) -> Result<(), AccessFault> {
+            // SAFETY: the caller's promise.
+            let result = unsafe { routines::$store(address, u64::from(value)) };
+            check(result, (address, AccessKind::Write)).map(|_| ())
+        }
+
+        #[doc = concat!("Compares and swaps a `", stringify!($ty), "`; returns the old value.")]
+        ///
+        /// # Errors
+        /// The fault, also when the address is not aligned.
+        ///
+        /// # Safety
+        /// As for [`copy`].
+        pub unsafe fn $cas(
+            address: u64,
+            expected: $ty,
+            new: $ty,
+        ) -> Result<$ty, AccessFault> {
+            aligned(address, size_of::<$ty>() as u64)?;
+            // SAFETY: the caller's promise.
+            let result = unsafe { routines::$cas(address, u64::from(expected), u64::from(new)) };
+            check(result, (address, AccessKind::Write)).map(|value| value as $ty)
+        }
+    )*};
+}
+
+scalars! {
+    u8, load8, store8, cas8;
+    u16, load16, store16, cas16;
+    u32, load32, store32, cas32;
+    u64, load64, store64, cas64;
+}
+
+/// Loads 16 bytes; any alignment.
+///
+/// # Errors
+/// The fault.
+pub fn load128(address: u64) -> Result<u128, AccessFault> {
+    let mut value = 0u128;
+    // SAFETY: `value` is ours; the load changes nothing and its fault is recovered.
+    let result = unsafe { routines::load128(address, &mut value) };
+    check(result, (address, AccessKind::Read)).map(|_| value)
+}
+
+/// Stores 16 bytes; any alignment.
+///
+/// # Errors
+/// The fault.
+///
+/// # Safety
+/// As for [`copy`].
+pub unsafe fn store128(address: u64, value: u128) -> Result<(), AccessFault> {
+    // SAFETY: the caller's promise.
+    let result = unsafe { routines::store128(address, &value) };
+    check(result, (address, AccessKind::Write)).map(|_| ())
+}
+
+/// Compares and swaps 16 bytes; returns the old value.
+///
+/// # Errors
+/// The fault, also when the address is not aligned.
+///
+/// # Safety
+/// As for [`copy`].
+pub unsafe fn cas128(address: u64, expected: u128, new: u128) -> Result<u128, AccessFault> {
+    aligned(address, 16)?;
+    let mut old = expected;
+    // SAFETY: the caller's promise; `old` and `new` are locals.
+    let result = unsafe { routines::cas128(address, &mut old, &new) };
+    check(result, (address, AccessKind::Write)).map(|_| old)
+}
+
+/// Applies `f` atomically to 1, 2, 4 or 8 bytes and returns the old value, zero-extended.
+///
+/// # Errors
+/// The fault; [`TrapKind::Misaligned`] also for any other `bytes`.
+///
+/// # Safety
+/// As for [`copy`].
+pub unsafe fn update(
+    address: u64,
+    bytes: u32,
+    mut f: impl FnMut(u64) -> u64,
+) -> Result<u64, AccessFault> {
+    macro_rules! turn {
+        ($ty:ident, $load:ident, $cas:ident) => {{
+            let mut old = $load(address)?;
+            loop {
+                let new = f(u64::from(old)) as $ty;
+                // SAFETY: the caller's promise.
+                let seen = unsafe { $cas(address, old, new)? };
+                if seen == old {
+                    return Ok(u64::from(old));
+                }
+                old = seen;
+            }
+        }};
+    }
+    match bytes {
+        1 => turn!(u8, load8, cas8),
+        2 => turn!(u16, load16, cas16),
+        4 => turn!(u32, load32, cas32),
+        8 => turn!(u64, load64, cas64),
+        _ => Err(AccessFault {
+            address,
+            access: AccessKind::Write,
+            kind: TrapKind::Misaligned,
+        }),
+    }
+}
+
+#[cfg(test)]
+#[path = "access_tests.rs"]
+mod tests;

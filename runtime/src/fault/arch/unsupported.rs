@@ -1,0 +1,166 @@
+//! Hosts without fault recovery: everything compiles, and [`SUPPORTED`] says no.
+//!
+//! `install` and `WorkerGuard` answer with the named error, so that the interpreter alone runs
+//! kernels there; the access routines are plain accesses.
+
+use std::ffi::c_void;
+
+use super::super::thread::SaveArea;
+use super::super::{AccessKind, TrapKind};
+
+pub(in crate::fault) const SUPPORTED: bool = false;
+pub(in crate::fault) const RUN_FP_CONTROL: u64 = 0;
+
+/// # Safety
+/// As for `f`; nothing is recovered.
+pub(in crate::fault) unsafe fn enter_raw(
+    f: u64,
+    ctx: *mut u8,
+    a: u64,
+    b: u64,
+    save: *mut c_void,
+    _stack_top: u64,
+) -> u64 {
+    // SAFETY: `f` was made from a function of this type by `enter`.
+    let f: super::super::GeneratedFn = unsafe { std::mem::transmute(f as usize) };
+    // SAFETY: the caller's promise; `save` is the caller's local.
+    unsafe { (*save.cast::<SaveArea>()).result.set(f(ctx, a, b)) };
+    0
+}
+
+/// # Safety
+/// Never safe to reach; nothing calls it without generated code.
+pub(in crate::fault) unsafe fn resume(_save: *mut c_void) -> ! {
+    std::process::abort()
+}
+
+pub(in crate::fault) fn in_armed_window(_pc: u64) -> bool {
+    false
+}
+
+pub(in crate::fault) struct Context;
+
+impl Context {
+    /// # Safety
+    /// None needed.
+    pub(in crate::fault) unsafe fn new(_raw: *mut c_void) -> Context {
+        Context
+    }
+
+    pub(in crate::fault) fn pc(&self) -> u64 {
+        0
+    }
+
+    pub(in crate::fault) fn return_address(&self) -> Option<u64> {
+        None
+    }
+
+    pub(in crate::fault) fn access_kind(&self) -> Option<AccessKind> {
+        None
+    }
+
+    pub(in crate::fault) fn explain(&self, _code_end: u64) -> (TrapKind, Option<u64>) {
+        (TrapKind::NonCanonical, None)
+    }
+
+    pub(in crate::fault) fn recover(&mut self, _save: *mut SaveArea) {}
+
+    pub(in crate::fault) fn land(&mut self, _landing: u64, _status: u64, _value: u64) {}
+}
+
+/// Plain accesses with the routines' signatures.
+pub(in crate::fault) mod routines {
+    use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+    use super::super::RoutineResult;
+
+    const DONE: RoutineResult = RoutineResult {
+        status: 0,
+        value: 0,
+    };
+
+    pub(in crate::fault) unsafe fn copy(dst: u64, src: u64, n: u64) -> RoutineResult {
+        // SAFETY: the caller's promise.
+        unsafe { std::ptr::copy(src as *const u8, dst as *mut u8, n as usize) };
+        DONE
+    }
+
+    pub(in crate::fault) unsafe fn fill(dst: u64, bytes: u64, pattern: u64) -> RoutineResult {
+        for i in 0..bytes {
+            let byte = pattern.to_ne_bytes()[(i % 8) as usize];
+            // SAFETY: the caller's promise.
+            unsafe { ((dst + i) as *mut u8).write(byte) };
+        }
+        DONE
+    }
+
+    macro_rules! scalars {
+        ($($ty:ident, $atomic:ident, $load:ident, $store:ident, $cas:ident;)*) => {$(
+            pub(in crate::fault) unsafe fn $load(address: u64) -> RoutineResult {
+                // SAFETY: the caller's promise.
+                let value = unsafe { (address as *const $ty).read_unaligned() };
+                RoutineResult { status: 0, value: u64::from(value) }
+            }
+
+            pub(in crate::fault) unsafe fn $store(address: u64, value: u64) -> RoutineResult {
+                // SAFETY: the caller's promise.
+                unsafe { (address as *mut $ty).write_unaligned(value as $ty) };
+                DONE
+            }
+
+            pub(in crate::fault) unsafe fn $cas(
+                address: u64,
+                expected: u64,
+                new: u64,
+            ) -> RoutineResult {
+                // SAFETY: aligned (checked before) and the caller's promise.
+                let cell = unsafe { $atomic::from_ptr(address as *mut $ty) };
+                let order = Ordering::SeqCst;
+                let old = cell.compare_exchange(expected as $ty, new as $ty, order, order);
+                RoutineResult { status: 0, value: u64::from(old.unwrap_or_else(|seen| seen)) }
+            }
+        )*};
+    }
+
+    scalars! {
+        u8, AtomicU8, load8, store8, cas8;
+        u16, AtomicU16, load16, store16, cas16;
+        u32, AtomicU32, load32, store32, cas32;
+        u64, AtomicU64, load64, store64, cas64;
+    }
+
+    pub(in crate::fault) unsafe fn load128(address: u64, out: *mut u128) -> RoutineResult {
+        // SAFETY: the caller's promise.
+        unsafe { *out = (address as *const u128).read_unaligned() };
+        DONE
+    }
+
+    pub(in crate::fault) unsafe fn store128(address: u64, value: *const u128) -> RoutineResult {
+        // SAFETY: the caller's promise.
+        unsafe { (address as *mut u128).write_unaligned(*value) };
+        DONE
+    }
+
+    /// Atomic among its own calls only; there is no generated code to race with.
+    pub(in crate::fault) unsafe fn cas128(
+        address: u64,
+        expected: *mut u128,
+        new: *const u128,
+    ) -> RoutineResult {
+        static ONE: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
+        let _held = ONE.lock();
+        // SAFETY: the caller's promise.
+        unsafe {
+            let old = (address as *const u128).read();
+            if old == *expected {
+                (address as *mut u128).write(*new);
+            }
+            *expected = old;
+        }
+        DONE
+    }
+
+    pub(in crate::fault) fn access_landing(_pc: u64) -> Option<(u64, u64)> {
+        None
+    }
+}

@@ -1,0 +1,250 @@
+//! x86-64 Linux: the trampoline of `enter`, the recovery stub and the saved context.
+//!
+//! System V convention. Of the host's state the trampoline keeps the six callee-saved registers
+//! (on its own stack), the stack pointer and MXCSR (in the save area); x87 control is left alone
+//! because generated code does not use x87.
+//!
+//! Invariant: from `armed` to `armed_end` the save area is complete, so a stop may unwind at any
+//! instruction between them; before and after it only sets the pending flag, which the
+//! trampoline tests after arming and the caller tests after the return.
+
+use std::arch::global_asm;
+use std::ffi::c_void;
+
+use super::super::decode;
+use super::super::thread::SaveArea;
+use super::super::{AccessKind, TrapKind};
+
+/// This host recovers from faults.
+pub(in crate::fault) const SUPPORTED: bool = true;
+
+/// MXCSR for generated code: all exceptions masked, round to nearest, no FTZ, no DAZ.
+pub(in crate::fault) const RUN_FP_CONTROL: u64 = 0x1f80;
+
+global_asm!(
+    ".pushsection .text.margay_fault_enter,\"ax\",@progbits",
+    ".balign 16",
+    ".globl margay_fault_enter",
+    ".hidden margay_fault_enter",
+    ".type margay_fault_enter,@function",
+    "margay_fault_enter:", // f rdi, ctx rsi, a rdx, b rcx, save r8, stack top or 0 r9
+    ".cfi_startproc",
+    "push rbp",
+    ".cfi_def_cfa_offset 16",
+    ".cfi_offset rbp, -16",
+    "mov rbp, rsp",
+    ".cfi_def_cfa_register rbp",
+    "push rbx",
+    "push r12",
+    "push r13",
+    "push r14",
+    "push r15",
+    ".cfi_offset rbx, -24",
+    ".cfi_offset r12, -32",
+    ".cfi_offset r13, -40",
+    ".cfi_offset r14, -48",
+    ".cfi_offset r15, -56",
+    "sub rsp, 8",
+    "mov rbx, r8",
+    "stmxcsr [rbx + {host_fp}]",
+    "mov [rbx + {sp}], rsp",
+    ".globl margay_fault_armed",
+    ".hidden margay_fault_armed",
+    "margay_fault_armed:",
+    "mov rax, [rbx + {pending}]",
+    "cmp dword ptr [rax], 0",
+    "jne 3f",
+    "ldmxcsr [rbx + {run_fp}]",
+    "mov rax, rdi",
+    "mov rdi, rsi",
+    "mov rsi, rdx",
+    "mov rdx, rcx",
+    "test r9, r9",
+    "cmovnz rsp, r9",
+    "call rax",
+    ".globl margay_fault_armed_end",
+    ".hidden margay_fault_armed_end",
+    "margay_fault_armed_end:",
+    "mov [rbx + {result}], rax",
+    "mov rdi, rbx",
+    "xor eax, eax",
+    "jmp 4f",
+    "3:",
+    "mov rdi, rbx",
+    ".globl margay_fault_recover",
+    ".hidden margay_fault_recover",
+    "margay_fault_recover:", // save rdi; everything else is unknown
+    "mov eax, 1",
+    "4:",
+    "cld",
+    "mov rsp, [rdi + {sp}]",
+    "ldmxcsr [rdi + {host_fp}]",
+    "lea rbp, [rsp + 48]",
+    "add rsp, 8",
+    "pop r15",
+    "pop r14",
+    "pop r13",
+    "pop r12",
+    "pop rbx",
+    "pop rbp",
+    ".cfi_def_cfa rsp, 8",
+    "ret",
+    ".cfi_endproc",
+    ".size margay_fault_enter, . - margay_fault_enter",
+    ".popsection",
+    sp = const std::mem::offset_of!(SaveArea, sp),
+    result = const std::mem::offset_of!(SaveArea, result),
+    host_fp = const std::mem::offset_of!(SaveArea, host_fp_control),
+    run_fp = const std::mem::offset_of!(SaveArea, run_fp_control),
+    pending = const std::mem::offset_of!(SaveArea, pending),
+);
+
+unsafe extern "C" {
+    /// Calls `f(ctx, a, b)` on the stack that ends at `stack_top` (0: this one). Returns 0 with
+    /// the result in `save`, or 1 when the call was cut short.
+    #[link_name = "margay_fault_enter"]
+    pub(in crate::fault) fn enter_raw(
+        f: u64,
+        ctx: *mut u8,
+        a: u64,
+        b: u64,
+        save: *mut c_void,
+        stack_top: u64,
+    ) -> u64;
+
+    /// Makes the `enter_raw` call that owns `save` return 1.
+    #[link_name = "margay_fault_recover"]
+    pub(in crate::fault) fn resume(save: *mut c_void) -> !;
+
+    fn margay_fault_armed();
+    fn margay_fault_armed_end();
+}
+
+/// Whether `pc` lies in the part of the trampoline where the save area is valid.
+pub(in crate::fault) fn in_armed_window(pc: u64) -> bool {
+    let start = margay_fault_armed as *const () as u64;
+    let end = margay_fault_armed_end as *const () as u64;
+    start <= pc && pc < end
+}
+
+const ERROR_WRITE: i64 = 1 << 1;
+const ERROR_FETCH: i64 = 1 << 4;
+const PAGE_FAULT: i64 = 14;
+
+/// The machine state that a signal interrupted, as the kernel saved it.
+pub(in crate::fault) struct Context {
+    raw: *mut libc::ucontext_t,
+}
+
+impl Context {
+    /// Wraps the third argument of a signal handler.
+    ///
+    /// # Safety
+    /// `raw` is the context pointer of the running handler and outlives the value.
+    pub(in crate::fault) unsafe fn new(raw: *mut c_void) -> Context {
+        Context { raw: raw.cast() }
+    }
+
+    fn register(&self, index: i32) -> i64 {
+        // SAFETY: `raw` is valid by the contract of `new`; `index` is one of libc's REG_*.
+        unsafe { (*self.raw).uc_mcontext.gregs[index as usize] }
+    }
+
+    fn set_register(&mut self, index: i32, value: u64) {
+        // SAFETY: as in `register`; the context is this thread's own until the handler returns.
+        unsafe { (*self.raw).uc_mcontext.gregs[index as usize] = value as i64 }
+    }
+
+    /// Interrupted program counter.
+    pub(in crate::fault) fn pc(&self) -> u64 {
+        self.register(libc::REG_RIP) as u64
+    }
+
+    /// Address from which the return address of the innermost call can be loaded, for a pc at
+    /// the first instruction of a callee.
+    pub(in crate::fault) fn return_address(&self) -> Option<u64> {
+        let sp = self.register(libc::REG_RSP) as u64;
+        super::super::access::load64(sp).ok()
+    }
+
+    /// Direction of the access behind a page fault.
+    pub(in crate::fault) fn access_kind(&self) -> Option<AccessKind> {
+        if self.register(libc::REG_TRAPNO) != PAGE_FAULT {
+            return None;
+        }
+        let error = self.register(libc::REG_ERR);
+        Some(match error {
+            e if e & ERROR_FETCH != 0 => AccessKind::Execute,
+            e if e & ERROR_WRITE != 0 => AccessKind::Write,
+            _ => AccessKind::Read,
+        })
+    }
+
+    /// Finds the address and the reason of a fault that came with neither (general protection
+    /// and stack faults), from the instruction at the pc. `code_end` bounds the bytes to read.
+    pub(in crate::fault) fn explain(&self, code_end: u64) -> (TrapKind, Option<u64>) {
+        let mut bytes = [0u8; decode::MAX_LENGTH];
+        let pc = self.pc();
+        let len = code_end.saturating_sub(pc).min(bytes.len() as u64) as usize;
+        for (i, byte) in bytes[..len].iter_mut().enumerate() {
+            match super::super::access::load8(pc + i as u64) {
+                Ok(value) => *byte = value,
+                Err(_) => break,
+            }
+        }
+        let address = decode::memory_operand(&bytes[..len], &self.general_registers());
+        (address.map_or(TrapKind::NonCanonical, kind_of), address)
+    }
+
+    /// The sixteen general registers in the order of their encoding.
+    fn general_registers(&self) -> [u64; 16] {
+        const ORDER: [i32; 16] = [
+            libc::REG_RAX,
+            libc::REG_RCX,
+            libc::REG_RDX,
+            libc::REG_RBX,
+            libc::REG_RSP,
+            libc::REG_RBP,
+            libc::REG_RSI,
+            libc::REG_RDI,
+            libc::REG_R8,
+            libc::REG_R9,
+            libc::REG_R10,
+            libc::REG_R11,
+            libc::REG_R12,
+            libc::REG_R13,
+            libc::REG_R14,
+            libc::REG_R15,
+        ];
+        ORDER.map(|index| self.register(index) as u64)
+    }
+
+    /// On return from the handler, the `enter_raw` call that owns `save` returns 1.
+    pub(in crate::fault) fn recover(&mut self, save: *mut SaveArea) {
+        self.set_register(libc::REG_RDI, save as u64);
+        self.set_register(
+            libc::REG_RIP,
+            resume as unsafe extern "C" fn(*mut c_void) -> ! as usize as u64,
+        );
+    }
+
+    /// On return from the handler, the interrupted access routine returns through `landing`
+    /// with these two values.
+    pub(in crate::fault) fn land(&mut self, landing: u64, status: u64, value: u64) {
+        self.set_register(libc::REG_RAX, status);
+        self.set_register(libc::REG_RDX, value);
+        self.set_register(libc::REG_RIP, landing);
+    }
+}
+
+/// What a general protection fault at `address` means.
+fn kind_of(address: u64) -> TrapKind {
+    // The widest access is 64 bytes; one that only ends beyond the hole faults as well.
+    let canonical = |a: u64| (a as i64) << 16 >> 16 == a as i64;
+    let all = canonical(address) && canonical(address.wrapping_add(63));
+    if all && !address.is_multiple_of(16) {
+        TrapKind::Misaligned
+    } else {
+        TrapKind::NonCanonical
+    }
+}

@@ -1,0 +1,391 @@
+//! x86-64 routines through which helpers and host copies touch device memory.
+//!
+//! All of them lie between `margay_access_begin` and `margay_access_end`; a fault there makes
+//! the routine return through its landing. Large copies use `rep movsb`, which on every CPU with
+//! ERMS beats vector loops and allocates no read-for-ownership traffic; others use 64-byte turns.
+
+use std::arch::global_asm;
+
+use super::RoutineResult;
+
+/// The head of one routine: global for the linker, hidden from other objects.
+macro_rules! routine {
+    ($name:literal) => {
+        concat!(
+            ".balign 16\n.globl ",
+            $name,
+            "\n.hidden ",
+            $name,
+            "\n",
+            $name,
+            ":"
+        )
+    };
+}
+
+// One block, so that all routines lie next to each other.
+global_asm!(
+    ".pushsection .text.margay_access,\"ax\",@progbits",
+    routine!("margay_access_begin"),
+    "nop",
+    // dst rdi, src rsi, n rdx, smallest n for `rep movsb` rcx.
+    routine!("margay_access_copy"),
+    "cmp rdx, 16",
+    "jb 5f",
+    "cmp rdx, 32",
+    "jbe 4f",
+    "cmp rdx, 64",
+    "jbe 3f",
+    "cmp rdx, rcx",
+    "jae 6f",
+    // 65 bytes and more: the last 64 are loaded now and stored last.
+    "lea r8, [rdi + rdx - 64]",
+    "movups xmm4, [rsi + rdx - 64]",
+    "movups xmm5, [rsi + rdx - 48]",
+    "movups xmm6, [rsi + rdx - 32]",
+    "movups xmm7, [rsi + rdx - 16]",
+    "2:",
+    "movups xmm0, [rsi]",
+    "movups xmm1, [rsi + 16]",
+    "movups xmm2, [rsi + 32]",
+    "movups xmm3, [rsi + 48]",
+    "movups [rdi], xmm0",
+    "movups [rdi + 16], xmm1",
+    "movups [rdi + 32], xmm2",
+    "movups [rdi + 48], xmm3",
+    "add rsi, 64",
+    "add rdi, 64",
+    "cmp rdi, r8",
+    "jb 2b",
+    "movups [r8], xmm4",
+    "movups [r8 + 16], xmm5",
+    "movups [r8 + 32], xmm6",
+    "movups [r8 + 48], xmm7",
+    "xor eax, eax",
+    "ret",
+    "3:", // 33 to 64
+    "movups xmm0, [rsi]",
+    "movups xmm1, [rsi + 16]",
+    "movups xmm2, [rsi + rdx - 32]",
+    "movups xmm3, [rsi + rdx - 16]",
+    "movups [rdi], xmm0",
+    "movups [rdi + 16], xmm1",
+    "movups [rdi + rdx - 32], xmm2",
+    "movups [rdi + rdx - 16], xmm3",
+    "xor eax, eax",
+    "ret",
+    "4:", // 16 to 32
+    "movups xmm0, [rsi]",
+    "movups xmm1, [rsi + rdx - 16]",
+    "movups [rdi], xmm0",
+    "movups [rdi + rdx - 16], xmm1",
+    "xor eax, eax",
+    "ret",
+    "5:", // 0 to 15
+    "cmp edx, 8",
+    "jb 7f",
+    "mov rax, [rsi]",
+    "mov rcx, [rsi + rdx - 8]",
+    "mov [rdi], rax",
+    "mov [rdi + rdx - 8], rcx",
+    "xor eax, eax",
+    "ret",
+    "7:",
+    "cmp edx, 4",
+    "jb 8f",
+    "mov eax, [rsi]",
+    "mov ecx, [rsi + rdx - 4]",
+    "mov [rdi], eax",
+    "mov [rdi + rdx - 4], ecx",
+    "xor eax, eax",
+    "ret",
+    "8:",
+    "test edx, edx",
+    "je 9f",
+    "movzx eax, byte ptr [rsi + rdx - 1]",
+    "cmp edx, 1",
+    "je 24f",
+    "movzx ecx, word ptr [rsi]",
+    "mov [rdi], cx",
+    "24:",
+    "mov [rdi + rdx - 1], al",
+    "9:",
+    "xor eax, eax",
+    "ret",
+    "6:", // large: first 64 bytes by hand, then aligned stores
+    "movups xmm0, [rsi]",
+    "movups xmm1, [rsi + 16]",
+    "movups xmm2, [rsi + 32]",
+    "movups xmm3, [rsi + 48]",
+    "movups [rdi], xmm0",
+    "movups [rdi + 16], xmm1",
+    "movups [rdi + 32], xmm2",
+    "movups [rdi + 48], xmm3",
+    "mov ecx, edi",
+    "neg ecx",
+    "and ecx, 63",
+    "add rdi, rcx",
+    "add rsi, rcx",
+    "sub rdx, rcx",
+    "mov rcx, rdx",
+    "rep movsb",
+    "xor eax, eax",
+    "ret",
+    // dst rdi, bytes rsi, pattern of 8 bytes rdx, smallest n for `rep stosq` rcx. The element's size
+    // divides 8 and `bytes`, so a store at the end that overlaps an earlier one is in phase.
+    routine!("margay_access_fill"),
+    "cmp rsi, 16",
+    "jb 5f",
+    "movq xmm0, rdx",
+    "punpcklqdq xmm0, xmm0",
+    "lea r8, [rdi + rsi - 16]",
+    "cmp rsi, rcx",
+    "jae 6f",
+    "cmp rsi, 64",
+    "jb 3f",
+    "lea r9, [rdi + rsi - 64]",
+    "2:",
+    "movups [rdi], xmm0",
+    "movups [rdi + 16], xmm0",
+    "movups [rdi + 32], xmm0",
+    "movups [rdi + 48], xmm0",
+    "add rdi, 64",
+    "cmp rdi, r9",
+    "jbe 2b",
+    "3:", // less than 64 left, and at least 16 in all
+    "cmp rdi, r8",
+    "ja 4f",
+    "movups [rdi], xmm0",
+    "add rdi, 16",
+    "jmp 3b",
+    "4:",
+    "movups [r8], xmm0",
+    "xor eax, eax",
+    "ret",
+    "5:", // 0 to 15
+    "cmp esi, 8",
+    "jb 7f",
+    "mov [rdi], rdx",
+    "mov [rdi + rsi - 8], rdx",
+    "xor eax, eax",
+    "ret",
+    "7:",
+    "cmp esi, 4",
+    "jb 8f",
+    "mov [rdi], edx",
+    "mov [rdi + rsi - 4], edx",
+    "xor eax, eax",
+    "ret",
+    "8:",
+    "cmp esi, 2",
+    "jb 9f",
+    "mov [rdi], dx",
+    "mov [rdi + rsi - 2], dx",
+    "xor eax, eax",
+    "ret",
+    "9:",
+    "test esi, esi",
+    "je 24f",
+    "mov [rdi], dl",
+    "24:",
+    "xor eax, eax",
+    "ret",
+    "6:",
+    "mov rax, rdx",
+    "mov rcx, rsi",
+    "shr rcx, 3",
+    "rep stosq",
+    "movups [r8], xmm0",
+    "xor eax, eax",
+    "ret",
+    routine!("margay_access_load8"),
+    "movzx edx, byte ptr [rdi]",
+    "xor eax, eax",
+    "ret",
+    routine!("margay_access_load16"),
+    "movzx edx, word ptr [rdi]",
+    "xor eax, eax",
+    "ret",
+    routine!("margay_access_load32"),
+    "mov edx, [rdi]",
+    "xor eax, eax",
+    "ret",
+    routine!("margay_access_load64"),
+    "mov rdx, [rdi]",
+    "xor eax, eax",
+    "ret",
+    // address rdi, out rsi
+    routine!("margay_access_load128"),
+    "movups xmm0, [rdi]",
+    "movups [rsi], xmm0",
+    "xor eax, eax",
+    "ret",
+    routine!("margay_access_store8"),
+    "mov [rdi], sil",
+    "xor eax, eax",
+    "ret",
+    routine!("margay_access_store16"),
+    "mov [rdi], si",
+    "xor eax, eax",
+    "ret",
+    routine!("margay_access_store32"),
+    "mov [rdi], esi",
+    "xor eax, eax",
+    "ret",
+    routine!("margay_access_store64"),
+    "mov [rdi], rsi",
+    "xor eax, eax",
+    "ret",
+    // address rdi, value rsi
+    routine!("margay_access_store128"),
+    "movups xmm0, [rsi]",
+    "movups [rdi], xmm0",
+    "xor eax, eax",
+    "ret",
+    // address rdi, expected rsi, new rdx; returns the old value.
+    routine!("margay_access_cas8"),
+    "mov eax, esi",
+    "lock cmpxchg [rdi], dl",
+    "movzx edx, al",
+    "mov eax, 0",
+    "ret",
+    routine!("margay_access_cas16"),
+    "mov eax, esi",
+    "lock cmpxchg [rdi], dx",
+    "movzx edx, ax",
+    "mov eax, 0",
+    "ret",
+    routine!("margay_access_cas32"),
+    "mov eax, esi",
+    "lock cmpxchg [rdi], edx",
+    "mov edx, eax",
+    "mov eax, 0",
+    "ret",
+    routine!("margay_access_cas64"),
+    "mov rax, rsi",
+    "lock cmpxchg [rdi], rdx",
+    "mov rdx, rax",
+    "mov eax, 0",
+    "ret",
+    // address rdi, expected in and old value out rsi, new rdx. The only routine that borrows a
+    // callee-saved register; its landing gives it back.
+    routine!("margay_access_cas128"),
+    "mov r8, rbx",
+    "mov rax, [rsi]",
+    "mov rbx, [rdx]",
+    "mov rcx, [rdx + 8]",
+    "mov rdx, [rsi + 8]",
+    "lock cmpxchg16b [rdi]",
+    "mov [rsi], rax",
+    "mov [rsi + 8], rdx",
+    "mov rbx, r8",
+    "xor eax, eax",
+    "ret",
+    ".globl margay_access_land_rbx",
+    ".hidden margay_access_land_rbx",
+    "margay_access_land_rbx:",
+    "mov rbx, r8",
+    ".globl margay_access_land",
+    ".hidden margay_access_land",
+    "margay_access_land:",
+    "cld",
+    "ret",
+    ".globl margay_access_end",
+    ".hidden margay_access_end",
+    "margay_access_end:",
+    ".popsection",
+);
+
+unsafe extern "C" {
+    fn margay_access_begin();
+    fn margay_access_end();
+    fn margay_access_land();
+    fn margay_access_land_rbx();
+
+    #[link_name = "margay_access_copy"]
+    fn copy_raw(dst: u64, src: u64, n: u64, rep_from: u64) -> RoutineResult;
+    #[link_name = "margay_access_fill"]
+    fn fill_raw(dst: u64, bytes: u64, pattern: u64, rep_from: u64) -> RoutineResult;
+    #[link_name = "margay_access_load8"]
+    pub(in crate::fault) fn load8(address: u64) -> RoutineResult;
+    #[link_name = "margay_access_load16"]
+    pub(in crate::fault) fn load16(address: u64) -> RoutineResult;
+    #[link_name = "margay_access_load32"]
+    pub(in crate::fault) fn load32(address: u64) -> RoutineResult;
+    #[link_name = "margay_access_load64"]
+    pub(in crate::fault) fn load64(address: u64) -> RoutineResult;
+    #[link_name = "margay_access_load128"]
+    pub(in crate::fault) fn load128(address: u64, out: *mut u128) -> RoutineResult;
+    #[link_name = "margay_access_store8"]
+    pub(in crate::fault) fn store8(address: u64, value: u64) -> RoutineResult;
+    #[link_name = "margay_access_store16"]
+    pub(in crate::fault) fn store16(address: u64, value: u64) -> RoutineResult;
+    #[link_name = "margay_access_store32"]
+    pub(in crate::fault) fn store32(address: u64, value: u64) -> RoutineResult;
+    #[link_name = "margay_access_store64"]
+    pub(in crate::fault) fn store64(address: u64, value: u64) -> RoutineResult;
+    #[link_name = "margay_access_store128"]
+    pub(in crate::fault) fn store128(address: u64, value: *const u128) -> RoutineResult;
+    #[link_name = "margay_access_cas8"]
+    pub(in crate::fault) fn cas8(address: u64, expected: u64, new: u64) -> RoutineResult;
+    #[link_name = "margay_access_cas16"]
+    pub(in crate::fault) fn cas16(address: u64, expected: u64, new: u64) -> RoutineResult;
+    #[link_name = "margay_access_cas32"]
+    pub(in crate::fault) fn cas32(address: u64, expected: u64, new: u64) -> RoutineResult;
+    #[link_name = "margay_access_cas64"]
+    pub(in crate::fault) fn cas64(address: u64, expected: u64, new: u64) -> RoutineResult;
+    #[link_name = "margay_access_cas128"]
+    pub(in crate::fault) fn cas128(
+        address: u64,
+        expected: *mut u128,
+        new: *const u128,
+    ) -> RoutineResult;
+}
+
+/// From how many bytes on string instructions are used.
+fn rep_from() -> u64 {
+    // CPUID leaf 7, EBX bit 9: enhanced rep movsb/stosb.
+    static FROM: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
+    *FROM.get_or_init(|| {
+        let leaf = std::arch::x86_64::__cpuid_count(7, 0);
+        if leaf.ebx & (1 << 9) != 0 {
+            2048
+        } else {
+            u64::MAX
+        }
+    })
+}
+
+/// Copies `n` bytes forward.
+///
+/// # Safety
+/// Bytes that are written must not be ones that safe Rust code relies on.
+pub(in crate::fault) unsafe fn copy(dst: u64, src: u64, n: u64) -> RoutineResult {
+    // SAFETY: passed on to the caller; faults are recovered.
+    unsafe { copy_raw(dst, src, n, rep_from()) }
+}
+
+/// Repeats `pattern` over `bytes` bytes.
+///
+/// # Safety
+/// As for [`copy`].
+pub(in crate::fault) unsafe fn fill(dst: u64, bytes: u64, pattern: u64) -> RoutineResult {
+    // SAFETY: passed on to the caller; faults are recovered.
+    unsafe { fill_raw(dst, bytes, pattern, rep_from()) }
+}
+
+/// Where a fault at `pc` lands, and the end of that code; `None` if `pc` is in no routine.
+pub(in crate::fault) fn access_landing(pc: u64) -> Option<(u64, u64)> {
+    let at = |f: unsafe extern "C" fn()| f as usize as u64;
+    let (begin, end) = (at(margay_access_begin), at(margay_access_end));
+    if pc < begin || pc >= end {
+        return None;
+    }
+    let cas128 = cas128 as *const () as u64;
+    let landing = if pc >= cas128 {
+        at(margay_access_land_rbx)
+    } else {
+        at(margay_access_land)
+    };
+    Some((landing, end))
+}

@@ -1,0 +1,210 @@
+//! The registry of generated code: program counter to owner, readable from a signal handler.
+//!
+//! A chunked list that only grows: chunks are never freed, slots are reused. Lookup takes no
+//! lock and no memory, so it works wherever a signal may land; it scans, which is right for
+//! something that happens once per fault.
+//!
+//! Invariant: a slot whose `version` is odd or changes during the read is being written. A
+//! reader skips it: code that is running on this thread was registered before it was entered and
+//! stays registered until it has been left, so its own slot is never in motion.
+
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
+
+use parking_lot::Mutex;
+
+const CHUNK_SLOTS: usize = 128;
+
+/// One registered range of generated code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeRange {
+    /// First byte.
+    pub start: u64,
+    /// One past the last byte.
+    pub end: u64,
+    /// Id given at registration.
+    pub owner: u64,
+}
+
+struct Slot {
+    version: AtomicUsize,
+    start: AtomicU64,
+    end: AtomicU64,
+    owner: AtomicU64,
+}
+
+impl Slot {
+    const fn new() -> Slot {
+        Slot {
+            version: AtomicUsize::new(0),
+            start: AtomicU64::new(0),
+            end: AtomicU64::new(0),
+            owner: AtomicU64::new(0),
+        }
+    }
+
+    /// A consistent copy, or `None` while a writer is at work.
+    fn read(&self) -> Option<CodeRange> {
+        let before = self.version.load(Ordering::Acquire);
+        let range = CodeRange {
+            start: self.start.load(Ordering::Relaxed),
+            end: self.end.load(Ordering::Relaxed),
+            owner: self.owner.load(Ordering::Relaxed),
+        };
+        fence(Ordering::Acquire);
+        let after = self.version.load(Ordering::Relaxed);
+        (before == after && before & 1 == 0).then_some(range)
+    }
+
+    /// Replaces the content. Callers hold the write lock.
+    fn write(&self, range: CodeRange) {
+        let version = self.version.load(Ordering::Relaxed);
+        self.version.store(version | 1, Ordering::Relaxed);
+        fence(Ordering::Release);
+        self.start.store(range.start, Ordering::Relaxed);
+        self.end.store(range.end, Ordering::Relaxed);
+        self.owner.store(range.owner, Ordering::Relaxed);
+        self.version
+            .store((version | 1).wrapping_add(1), Ordering::Release);
+    }
+}
+
+struct Chunk {
+    slots: [Slot; CHUNK_SLOTS],
+    next: AtomicPtr<Chunk>,
+}
+
+impl Chunk {
+    const fn new() -> Chunk {
+        Chunk {
+            slots: [const { Slot::new() }; CHUNK_SLOTS],
+            next: AtomicPtr::new(std::ptr::null_mut()),
+        }
+    }
+
+    fn next(&self) -> Option<&'static Chunk> {
+        let next = self.next.load(Ordering::Acquire);
+        // SAFETY: `next` is null or was published by `grow`, which leaks the chunk.
+        unsafe { next.as_ref() }
+    }
+
+    /// Appends a chunk. Callers hold the write lock.
+    fn grow(&self) -> &'static Chunk {
+        let chunk: &'static Chunk = Box::leak(Box::new(Chunk::new()));
+        self.next
+            .store(std::ptr::from_ref(chunk).cast_mut(), Ordering::Release);
+        chunk
+    }
+}
+
+static FIRST: Chunk = Chunk::new();
+static WRITE: Mutex<()> = Mutex::new(());
+
+const EMPTY: CodeRange = CodeRange {
+    start: 0,
+    end: 0,
+    owner: 0,
+};
+
+/// Declares `len` bytes at `start` to be generated code of `owner`: faults there are ours.
+///
+/// Register before the code is first entered. A second registration of the same start replaces
+/// the first.
+pub fn register_code(start: u64, len: usize, owner: u64) {
+    if len == 0 {
+        return;
+    }
+    let range = CodeRange {
+        start,
+        end: start.saturating_add(len as u64),
+        owner,
+    };
+    let _writing = WRITE.lock();
+    find_slot(start)
+        .or_else(|| find_slot(0))
+        .unwrap_or_else(|| &last_chunk().grow().slots[0])
+        .write(range);
+}
+
+/// Takes back a registration, by its start. Returns whether there was one.
+///
+/// No thread may be inside that code any more.
+pub fn unregister_code(start: u64) -> bool {
+    let _writing = WRITE.lock();
+    let slot = (start != 0).then(|| find_slot(start)).flatten();
+    if let Some(slot) = slot {
+        slot.write(EMPTY);
+    }
+    slot.is_some()
+}
+
+/// The registered range that holds `pc`. Lock-free; fit for signal handlers.
+pub fn lookup_code(pc: u64) -> Option<CodeRange> {
+    chunks()
+        .flat_map(|chunk| chunk.slots.iter())
+        .filter_map(Slot::read)
+        .find(|range| range.start <= pc && pc < range.end)
+}
+
+fn chunks() -> impl Iterator<Item = &'static Chunk> {
+    std::iter::successors(Some(&FIRST), |chunk| chunk.next())
+}
+
+fn last_chunk() -> &'static Chunk {
+    chunks().last().expect("the first chunk is static")
+}
+
+fn find_slot(start: u64) -> Option<&'static Slot> {
+    chunks()
+        .flat_map(|chunk| chunk.slots.iter())
+        .find(|slot| slot.start.load(Ordering::Relaxed) == start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Addresses no code can have, so that tests in parallel do not meet real ranges.
+    const BASE: u64 = 0xffff_0000_0000_0000;
+
+    #[test]
+    fn finds_by_any_pc_inside_and_by_none_outside() {
+        register_code(BASE + 0x1000, 0x100, 7);
+        let range = lookup_code(BASE + 0x10ff).map(|r| (r.start, r.owner));
+        assert_eq!(range, Some((BASE + 0x1000, 7)));
+        assert_eq!(lookup_code(BASE + 0x1100), None);
+        assert_eq!(lookup_code(BASE + 0x0fff), None);
+        assert!(unregister_code(BASE + 0x1000));
+        assert!(!unregister_code(BASE + 0x1000));
+        assert_eq!(lookup_code(BASE + 0x1000), None);
+    }
+
+    #[test]
+    fn grows_past_one_chunk_and_reuses_slots() {
+        let at = |i: u64| BASE + 0x10_0000 + i * 0x1000;
+        for i in 0..1000 {
+            register_code(at(i), 0x800, i);
+        }
+        let chunks_before = chunks().count();
+        assert!(chunks_before >= 1000 / CHUNK_SLOTS);
+        for i in 0..1000 {
+            assert_eq!(lookup_code(at(i) + 0x7ff).map(|r| r.owner), Some(i));
+            assert!(unregister_code(at(i)));
+        }
+        for i in 0..1000 {
+            register_code(at(i), 0x800, i);
+        }
+        assert!(chunks().count() <= chunks_before + 1);
+        for i in 0..1000 {
+            assert!(unregister_code(at(i)));
+        }
+    }
+
+    #[test]
+    fn empty_and_overlong_ranges_are_harmless() {
+        register_code(BASE + 0x9000_0000, 0, 1);
+        assert_eq!(lookup_code(BASE + 0x9000_0000), None);
+        register_code(u64::MAX - 15, usize::MAX, 2);
+        assert_eq!(lookup_code(u64::MAX - 1).map(|r| r.owner), Some(2));
+        assert!(unregister_code(u64::MAX - 15));
+    }
+}

@@ -1,0 +1,254 @@
+//! The two signal handlers: faults, and the stop signal.
+//!
+//! Invariant: everything reached from a handler is async-signal-safe: no lock, no allocation, no
+//! panic; thread-local state is touched only when the pc (or the sender) says that this thread
+//! has used it before.
+
+use std::ffi::c_void;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use super::arch::{self, Context};
+use super::thread::{self, SaveArea, ThreadState};
+use super::{AccessKind, FaultError, Trap, TrapKind, code_ranges, entry, forward};
+
+/// `si_code` of faults that the kernel reports without an address.
+const SI_KERNEL: i32 = 0x80;
+
+static STOP_SIGNAL: AtomicI32 = AtomicI32::new(0);
+
+/// Installs the handlers, once per process; later calls return the first outcome.
+///
+/// SIGSEGV, SIGBUS, SIGFPE and SIGILL keep their previous handlers behind ours. A handler that
+/// the program installs *later* replaces ours, as in any process; if it passes on what is not
+/// its own (Go, the JVM), faults still arrive here.
+///
+/// The stop signal is the highest real-time signal, counted down from SIGRTMAX - 2, that nobody
+/// handles at this time.
+///
+/// # Errors
+/// [`FaultError::Unsupported`] on hosts without recovery, [`FaultError::System`] if the system
+/// refuses a handler.
+pub fn install() -> Result<(), &'static FaultError> {
+    static OUTCOME: OnceLock<Result<(), FaultError>> = OnceLock::new();
+    OUTCOME.get_or_init(install_now).as_ref().copied()
+}
+
+fn install_now() -> Result<(), FaultError> {
+    if !arch::SUPPORTED {
+        return Err(FaultError::Unsupported(std::env::consts::ARCH));
+    }
+    let flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+    for signal in forward::SIGNALS {
+        forward::remember(signal)?;
+        set_action(signal, on_fault, flags | libc::SA_NODEFER)?;
+    }
+    let stop = free_signal().ok_or(FaultError::Unsupported("no free real-time signal"))?;
+    set_action(stop, on_stop, flags | libc::SA_RESTART)?;
+    STOP_SIGNAL.store(stop, Ordering::Release);
+    Ok(())
+}
+
+type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut c_void);
+
+fn set_action(signal: i32, handler: Handler, flags: i32) -> Result<(), FaultError> {
+    // SAFETY: all zeroes is a valid sigaction.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = handler as usize;
+    action.sa_flags = flags;
+    // SAFETY: the set is ours to initialise.
+    unsafe { libc::sigemptyset(&mut action.sa_mask) };
+    // SAFETY: `action` is complete and `handler` has the signature of SA_SIGINFO.
+    match unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) } {
+        0 => Ok(()),
+        _ => Err(FaultError::last_os("sigaction")),
+    }
+}
+
+fn free_signal() -> Option<i32> {
+    (libc::SIGRTMIN() + 2..=libc::SIGRTMAX() - 2)
+        .rev()
+        .find(|&signal| forward::current(signal).is_ok_and(|a| a.sa_sigaction == libc::SIG_DFL))
+}
+
+/// The signal by which workers are stopped; 0 before [`install`].
+pub fn stop_signal() -> i32 {
+    STOP_SIGNAL.load(Ordering::Acquire)
+}
+
+/// Sends the stop signal to one thread of this process.
+pub(super) fn signal_thread(thread: libc::pid_t) -> bool {
+    // SAFETY: tgkill only sends a signal, whose handler ignores threads that are no workers.
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, stop_signal()) == 0 }
+}
+
+extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: errno is this thread's own; the code we interrupted may be about to read it.
+    let errno = unsafe { *libc::__errno_location() };
+    // SAFETY: the kernel passes a valid context to a handler with SA_SIGINFO.
+    let mut view = unsafe { Context::new(context) };
+    // SAFETY: as is the information.
+    let fault = unsafe { Fault::read(signal, &*info) };
+    if !recover(&fault, &mut view) {
+        // SAFETY: the arguments are the kernel's.
+        unsafe { forward::forward(signal, info, context) };
+    }
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+/// What the kernel says about a signal.
+struct Fault {
+    signal: i32,
+    code: i32,
+    address: u64,
+}
+
+impl Fault {
+    /// # Safety
+    /// `info` belongs to one of the four fault signals.
+    unsafe fn read(signal: i32, info: &libc::siginfo_t) -> Fault {
+        Fault {
+            signal,
+            code: info.si_code,
+            // SAFETY: the field is plain bytes for every signal; it is used for faults only.
+            address: unsafe { info.si_addr() } as u64,
+        }
+    }
+
+    /// Caused by the interrupted instruction, not sent by somebody.
+    fn is_synchronous(&self) -> bool {
+        self.code > 0
+    }
+
+    fn is_memory(&self) -> bool {
+        self.signal == libc::SIGSEGV || self.signal == libc::SIGBUS
+    }
+
+    fn kind(&self) -> TrapKind {
+        const SEGV_MAPERR: i32 = 1;
+        match self.signal {
+            libc::SIGSEGV if self.code == SEGV_MAPERR => TrapKind::Unmapped,
+            libc::SIGSEGV => TrapKind::Protected,
+            libc::SIGBUS if self.code == libc::BUS_ADRALN => TrapKind::Misaligned,
+            libc::SIGBUS => TrapKind::Bus,
+            libc::SIGFPE => TrapKind::Arithmetic,
+            _ => TrapKind::IllegalInstruction,
+        }
+    }
+
+    /// Kind and address, with the instruction's help where the kernel has none.
+    fn explain(&self, context: &Context, code_end: u64) -> (TrapKind, Option<u64>) {
+        match (self.is_memory(), self.code) {
+            (true, SI_KERNEL) => context.explain(code_end),
+            (true, _) => (self.kind(), Some(self.address)),
+            (false, _) => (self.kind(), None),
+        }
+    }
+}
+
+/// Deals with a fault of ours; false if it is not ours.
+fn recover(fault: &Fault, context: &mut Context) -> bool {
+    if !fault.is_synchronous() {
+        return false;
+    }
+    let pc = context.pc();
+    if let Some((landing, end)) = arch::routines::access_landing(pc) {
+        if !fault.is_memory() {
+            return false;
+        }
+        land(fault, context, landing, end);
+        return true;
+    }
+    if let Some(range) = code_ranges::lookup_code(pc) {
+        let (kind, address) = fault.explain(context, range.end);
+        let access = context.access_kind().filter(|_| address.is_some());
+        return unwind(fault, context, kind, address, access, (pc, range.owner));
+    }
+    recover_fetch(fault, context, pc)
+}
+
+/// Generated code called or jumped to `pc`, where there is no code.
+fn recover_fetch(fault: &Fault, context: &mut Context, pc: u64) -> bool {
+    let fetch = context.access_kind() == Some(AccessKind::Execute) && fault.address == pc;
+    if !fault.is_memory() || !fetch {
+        return false;
+    }
+    let caller = context.return_address().unwrap_or(0);
+    // A return address may be one past the end of the code, after a call that does not return.
+    let Some(range) = code_ranges::lookup_code(caller.wrapping_sub(1)) else {
+        return false;
+    };
+    let place = (caller, range.owner);
+    let access = Some(AccessKind::Execute);
+    unwind(fault, context, fault.kind(), Some(pc), access, place)
+}
+
+/// Makes the innermost `enter` of this thread return a trap; false if there is none.
+fn unwind(
+    fault: &Fault,
+    context: &mut Context,
+    kind: TrapKind,
+    address: Option<u64>,
+    access: Option<AccessKind>,
+    (pc, owner): (u64, u64),
+) -> bool {
+    thread::with(|state| {
+        let trap = Trap {
+            kind: if in_stack_guard(state, address) {
+                TrapKind::StackOverflow
+            } else {
+                kind
+            },
+            signal: fault.signal,
+            code: fault.code,
+            address,
+            access,
+            pc,
+            owner,
+        };
+        cut_short(state, context, trap)
+    })
+}
+
+fn in_stack_guard(state: &ThreadState, address: Option<u64>) -> bool {
+    let start = state.guard_start.load(Ordering::Relaxed);
+    let end = state.guard_end.load(Ordering::Relaxed);
+    address.is_some_and(|a| start <= a && a < end)
+}
+
+fn cut_short(state: &ThreadState, context: &mut Context, trap: Trap) -> bool {
+    let save: *mut SaveArea = state.current.load(Ordering::Relaxed);
+    // SAFETY: null, or the save area of an `enter` that is running on this thread.
+    let Some(area) = (unsafe { save.as_ref() }) else {
+        return false;
+    };
+    area.trap.set(Some(trap));
+    context.recover(save);
+    true
+}
+
+/// Makes the access routine that was interrupted return the fault.
+fn land(fault: &Fault, context: &mut Context, landing: u64, end: u64) {
+    let (kind, address) = fault.explain(context, end);
+    let access = context.access_kind();
+    let status = super::access::pack_status(kind, access);
+    context.land(landing, status, address.unwrap_or(0));
+}
+
+extern "C" fn on_stop(_signal: i32, _info: *mut libc::siginfo_t, context: *mut c_void) {
+    // SAFETY: the kernel passes a valid context to a handler with SA_SIGINFO.
+    let mut view = unsafe { Context::new(context) };
+    thread::with(|state| {
+        if !state.stop_requested() {
+            return;
+        }
+        state.note_stop();
+        let pc = view.pc();
+        let range = code_ranges::lookup_code(pc);
+        if range.is_some() || arch::in_armed_window(pc) {
+            let trap = entry::stopped(pc, range.map_or(0, |r| r.owner));
+            cut_short(state, &mut view, trap);
+        }
+    });
+}

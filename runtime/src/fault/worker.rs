@@ -1,0 +1,191 @@
+//! Making a thread fit to run generated code: stacks, signal mask, a handle to stop it by.
+//!
+//! Invariant: a guard is dropped on the thread that made it, while no `enter` runs there.
+
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::thread::{self, PENDING_NONE, Shared};
+use super::{FaultError, GuardedStack, StopHandle, forward, install, stop_signal};
+
+/// Sizes for a worker's stacks.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkerOptions {
+    /// Bytes of stack for generated code and the helpers that it calls.
+    pub stack_size: usize,
+    /// Bytes below it that fault. Larger than any frame of generated code.
+    pub guard_size: usize,
+    /// Bytes of the stack that signal handlers run on, ours and those we forward to.
+    pub signal_stack_size: usize,
+}
+
+impl Default for WorkerOptions {
+    fn default() -> WorkerOptions {
+        WorkerOptions {
+            stack_size: 8 << 20,
+            guard_size: 1 << 20,
+            signal_stack_size: 128 << 10,
+        }
+    }
+}
+
+/// While it lives, this thread is a worker.
+///
+/// The four fault signals and the stop signal are unblocked and every other signal that can be
+/// is blocked, so that the program's own handlers run on its own threads. Dropping it puts mask
+/// and alternate stack back.
+#[derive(Debug)]
+pub struct WorkerGuard {
+    shared: Arc<Shared>,
+    stack: GuardedStack,
+    /// Unmapped after the previous alternate stack is back.
+    _signal_stack: GuardedStack,
+    previous_stack: libc::stack_t,
+    previous_mask: libc::sigset_t,
+    not_send: PhantomData<*const ()>,
+}
+
+impl WorkerGuard {
+    /// Makes the calling thread a worker, with the default sizes.
+    ///
+    /// # Errors
+    /// As for [`WorkerGuard::with_options`].
+    pub fn new() -> Result<WorkerGuard, FaultError> {
+        WorkerGuard::with_options(WorkerOptions::default())
+    }
+
+    /// Makes the calling thread a worker.
+    ///
+    /// # Errors
+    /// [`FaultError::Unsupported`] if the host has no recovery or the thread is a worker
+    /// already; [`FaultError::System`] if there is no room for the stacks.
+    pub fn with_options(options: WorkerOptions) -> Result<WorkerGuard, FaultError> {
+        install().map_err(copy_error)?;
+        if thread::with(|state| !state.shared.load(Ordering::Relaxed).is_null()) {
+            return Err(FaultError::Unsupported("this thread is a worker already"));
+        }
+        let stack = GuardedStack::new(options.stack_size, options.guard_size)?;
+        let signal_stack = GuardedStack::new(signal_stack_size(&options), 64 << 10)?;
+        let previous_stack = use_signal_stack(&signal_stack)?;
+        let guard = WorkerGuard {
+            shared: Arc::new(Shared {
+                // SAFETY: gettid has no preconditions.
+                thread: Mutex::new(unsafe { libc::syscall(libc::SYS_gettid) } as libc::pid_t),
+                requested: AtomicU64::new(0),
+            }),
+            stack,
+            _signal_stack: signal_stack,
+            previous_stack,
+            previous_mask: set_worker_mask(),
+            not_send: PhantomData,
+        };
+        guard.publish();
+        Ok(guard)
+    }
+
+    fn publish(&self) {
+        thread::with(|state| {
+            let stack = &self.stack;
+            state.stack_top.store(stack.top(), Ordering::Relaxed);
+            state
+                .guard_start
+                .store(stack.guard_start(), Ordering::Relaxed);
+            state.guard_end.store(stack.bottom(), Ordering::Relaxed);
+            state.token.store(0, Ordering::Relaxed);
+            state.pending.store(PENDING_NONE, Ordering::Relaxed);
+            let shared = Arc::as_ptr(&self.shared).cast_mut();
+            state.shared.store(shared, Ordering::Release);
+        });
+    }
+
+    /// The handle by which others stop this worker.
+    pub fn stop_handle(&self) -> StopHandle {
+        StopHandle {
+            shared: Arc::clone(&self.shared),
+        }
+    }
+
+    /// Lowest address that generated code and its helpers may use for their stack: a limit for
+    /// checks in recursive device functions, to be compared with a margin for helpers.
+    pub fn stack_bottom(&self) -> u64 {
+        self.stack.bottom()
+    }
+}
+
+impl Drop for WorkerGuard {
+    fn drop(&mut self) {
+        *self.shared.thread.lock() = 0;
+        thread::with(|state| {
+            state.shared.store(std::ptr::null_mut(), Ordering::Release);
+            state.token.store(0, Ordering::Relaxed);
+            state.stack_top.store(0, Ordering::Relaxed);
+            state.guard_start.store(0, Ordering::Relaxed);
+            state.guard_end.store(0, Ordering::Relaxed);
+            state.pending.store(PENDING_NONE, Ordering::Relaxed);
+        });
+        // SAFETY: puts back what `with_options` found; both values came from the system.
+        unsafe {
+            libc::sigaltstack(&self.previous_stack, std::ptr::null_mut());
+            libc::pthread_sigmask(libc::SIG_SETMASK, &self.previous_mask, std::ptr::null_mut());
+        }
+    }
+}
+
+fn copy_error(error: &FaultError) -> FaultError {
+    match error {
+        FaultError::Unsupported(what) => FaultError::Unsupported(what),
+        FaultError::System { what, source } => FaultError::System {
+            what,
+            source: std::io::Error::from(source.kind()),
+        },
+    }
+}
+
+/// The wanted size, on top of what the CPU's register state needs.
+fn signal_stack_size(options: &WorkerOptions) -> usize {
+    // SAFETY: getauxval has no preconditions; 0 means unknown.
+    let frame = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize;
+    options.signal_stack_size.saturating_add(frame)
+}
+
+fn use_signal_stack(stack: &GuardedStack) -> Result<libc::stack_t, FaultError> {
+    let new = libc::stack_t {
+        ss_sp: stack.bottom() as *mut _,
+        ss_flags: 0,
+        ss_size: stack.size(),
+    };
+    let mut old = MaybeUninit::uninit();
+    // SAFETY: `new` describes memory that outlives its use (see `WorkerGuard::drop`).
+    match unsafe { libc::sigaltstack(&new, old.as_mut_ptr()) } {
+        // SAFETY: filled in on success.
+        0 => Ok(unsafe { old.assume_init() }),
+        _ => Err(FaultError::last_os("sigaltstack")),
+    }
+}
+
+/// Blocks everything but what a worker must hear; returns the mask before.
+fn set_worker_mask() -> libc::sigset_t {
+    // Blocking a signal that a thread raises by its own doing only makes its death silent.
+    let open = forward::SIGNALS.into_iter().chain([
+        stop_signal(),
+        libc::SIGABRT,
+        libc::SIGTRAP,
+        libc::SIGSYS,
+    ]);
+    let mut mask = MaybeUninit::uninit();
+    let mut previous = MaybeUninit::uninit();
+    // SAFETY: `sigfillset` initialises the set, `pthread_sigmask` the previous one; with valid
+    // arguments neither can fail.
+    unsafe {
+        libc::sigfillset(mask.as_mut_ptr());
+        for signal in open {
+            libc::sigdelset(mask.as_mut_ptr(), signal);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, mask.as_ptr(), previous.as_mut_ptr());
+        previous.assume_init()
+    }
+}
