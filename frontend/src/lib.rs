@@ -1,6 +1,6 @@
 //! PTX text and containers in, checked syntax trees and IR out.
 //!
-//! The parser turns a [`SourceFile`] into a [`Parsed`]: a syntax tree ([`ast::Module`]) that is always
+//! [`parse`] turns a [`SourceFile`] into a [`Parsed`]: a syntax tree ([`ast::Module`]) that is always
 //! there, and [`Diagnostic`]s for what is wrong with the text. Resolution and lowering work on the
 //! tree. Invariant: no input, however broken, makes this crate panic or run without end.
 #![forbid(unsafe_code)]
@@ -9,10 +9,13 @@ pub mod ast;
 mod code;
 pub mod container;
 pub mod diagnostic;
+pub mod lexer;
+mod parser;
 pub mod source;
 
 pub use code::Code;
 pub use diagnostic::{Diagnostic, Severity};
+pub use parser::parse;
 pub use source::{LineColumn, SourceFile, Span};
 
 use std::sync::Arc;

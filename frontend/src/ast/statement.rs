@@ -35,7 +35,8 @@ pub struct Instruction {
     pub opcode_start: u32,
     /// `@p` or `@!p`.
     pub guard: Option<Id<Guard>>,
-    /// The words after dots, such as `cc` and `u32`.
+    /// The words after dots, such as `cc` and `u32`; `.unified`, which stands after an address, is
+    /// the last.
     pub modifiers: List<Modifier>,
     /// The operands.
     pub operands: List<Operand>,

@@ -1,0 +1,153 @@
+//! The words after a dot that start or belong to declarations.
+//!
+//! A new module's name table begins with these words, so that telling a keyword from a modifier is a
+//! comparison of numbers. The reserved ones never are modifiers: where one follows an opcode, a
+//! semicolon is missing.
+
+use crate::ast::{Name, Names};
+
+macro_rules! keywords {
+    (reserved { $($reserved:ident $reserved_word:literal)* } other { $($other:ident $other_word:literal)* }) => {
+        /// A word of the language of declarations.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+        pub(super) enum Keyword {
+            $($reserved,)*
+            $($other,)*
+        }
+
+        impl Keyword {
+            /// All keywords with their words, reserved ones first.
+            const ALL: &'static [(Keyword, &'static str)] = &[
+                $((Keyword::$reserved, $reserved_word),)*
+                $((Keyword::$other, $other_word),)*
+            ];
+
+            const RESERVED: usize = [$($reserved_word),*].len();
+        }
+    };
+}
+
+keywords! {
+    reserved {
+        Version "version"
+        Target "target"
+        AddressSize "address_size"
+        Entry "entry"
+        Func "func"
+        Extern "extern"
+        Visible "visible"
+        Common "common"
+        File "file"
+        Section "section"
+        Loc "loc"
+        Pragma "pragma"
+        BranchTargets "branchtargets"
+        CallTargets "calltargets"
+        CallPrototype "callprototype"
+        Reg "reg"
+        Align "align"
+        Attribute "attribute"
+        Ptr "ptr"
+        MaxNReg "maxnreg"
+        MaxNTid "maxntid"
+        ReqNTid "reqntid"
+        MinNCtaPerSm "minnctapersm"
+        MaxNCtaPerSm "maxnctapersm"
+        ReqNCtaPerCluster "reqnctapercluster"
+        ExplicitCluster "explicitcluster"
+        MaxClusterRank "maxclusterrank"
+        BlocksAreClusters "blocksareclusters"
+        NoReturn "noreturn"
+        AbiPreserve "abi_preserve"
+        AbiPreserveControl "abi_preserve_control"
+    }
+    other {
+        Weak "weak"
+        Alias "alias"
+        Global "global"
+        Const "const"
+        Shared "shared"
+        Local "local"
+        Param "param"
+        Tex "tex"
+        V2 "v2"
+        V4 "v4"
+        Managed "managed"
+        Unified "unified"
+        B8 "b8"
+        B16 "b16"
+        B32 "b32"
+        B64 "b64"
+        U64 "u64"
+        S64 "s64"
+    }
+}
+
+impl Keyword {
+    /// A name table that begins with the keywords.
+    pub(super) fn names() -> Names {
+        let mut names = Names::default();
+        for (_, word) in Self::ALL {
+            names.intern(word);
+        }
+        names
+    }
+
+    /// The keyword that a name from such a table is.
+    pub(super) fn from_name(name: Name) -> Option<Self> {
+        Self::ALL.get(name.index()).map(|row| row.0)
+    }
+
+    /// True for the name of a keyword that is never a modifier.
+    pub(super) fn is_reserved(name: Name) -> bool {
+        name.index() < Self::RESERVED
+    }
+
+    /// True if the word starts a function or can only stand at module scope: inside of a body it
+    /// means that the body's closing brace is missing.
+    pub(super) fn ends_body(self) -> bool {
+        self <= Keyword::Section
+    }
+
+    /// True if the word can start an item at module scope.
+    pub(super) fn starts_item(self) -> bool {
+        use Keyword::*;
+        matches!(
+            self,
+            Entry
+                | Func
+                | Alias
+                | Extern
+                | Visible
+                | Common
+                | Weak
+                | File
+                | Section
+                | Pragma
+                | Align
+                | Attribute
+        ) || self.is_space()
+    }
+
+    /// True for the words of state spaces.
+    pub(super) fn is_space(self) -> bool {
+        use Keyword::*;
+        matches!(self, Reg | Global | Const | Shared | Local | Param | Tex)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_begin_with_keywords() {
+        let names = Keyword::names();
+        for &(keyword, word) in Keyword::ALL {
+            let name = names.get(word).expect("interned");
+            assert_eq!(Keyword::from_name(name), Some(keyword));
+        }
+        assert!(Keyword::is_reserved(names.get("reg").expect("interned")));
+        assert!(!Keyword::is_reserved(names.get("weak").expect("interned")));
+    }
+}

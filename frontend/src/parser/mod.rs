@@ -1,0 +1,361 @@
+//! Tokens to syntax tree.
+//!
+//! A recursive-descent parser with one function per production. A production that fails reports its
+//! problem and returns `Err(Failed)`; the nearest list of statements or items skips to a place where
+//! it can go on, so that one run reports many problems and always yields a tree.
+//!
+//! Invariants: no production recurses without taking from [`Parser::deeper`]'s budget; every loop
+//! that may not take a token stops at [`Token::End`] and is guarded by [`Parser::progress`].
+
+mod debug;
+mod declaration;
+mod expression;
+mod function;
+mod initializer;
+mod instruction;
+mod keyword;
+mod module;
+mod operand;
+mod statement;
+
+use std::sync::Arc;
+
+use crate::Parsed;
+use crate::ast::{Id, Ident, List, Location, Module, Name, Operand};
+use crate::code::Code;
+use crate::diagnostic::Diagnostic;
+use crate::lexer::{Lexer, Token};
+use crate::source::{SourceFile, Span};
+use keyword::Keyword;
+
+/// Parses a PTX module.
+///
+/// ```
+/// use margay_frontend::{SourceFile, parse};
+///
+/// let parsed = parse(SourceFile::new("k.ptx", ".version 8.0\n.target sm_80\n.entry k() { ret }"));
+/// assert_eq!(parsed.diagnostics[0].summary(&parsed.source),
+///     "k.ptx:3:18: error[E0001]: expected `;`, found `}`");
+/// ```
+pub fn parse(source: impl Into<Arc<SourceFile>>) -> Parsed {
+    let source = source.into();
+    let text = source.text();
+    let end = floor_boundary(text, SourceFile::MAX_LEN);
+    let mut parser = Parser::new(&text[..end]);
+    if end < text.len() {
+        parser.report(Diagnostic::error(
+            Code::TOO_LONG,
+            Span::at(0),
+            "a PTX text must be shorter than 4 GiB",
+        ));
+    }
+    parser.module();
+    let (module, diagnostics) = parser.finish();
+    Parsed {
+        source,
+        module,
+        diagnostics,
+    }
+}
+
+fn floor_boundary(text: &str, limit: usize) -> usize {
+    let mut end = limit.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    end
+}
+
+/// A production that could not be completed; its problem has been reported.
+#[derive(Debug, Clone, Copy)]
+struct Failed;
+
+type Parse<T> = Result<T, Failed>;
+
+/// A parser in the middle of its work.
+struct Parser<'s> {
+    text: &'s str,
+    lexer: Lexer<'s>,
+    token: Token,
+    span: Span,
+    /// The token after the current one, if it has been looked at.
+    peeked: Option<(Token, Span)>,
+    /// End of the token before the current one.
+    previous_end: u32,
+    module: Module,
+    diagnostics: Vec<Diagnostic>,
+    /// Nesting of expressions and initialisers.
+    depth: u32,
+    /// The `.loc` in force.
+    location: Option<Id<Location>>,
+    /// Operands whose list is not yet closed, innermost last.
+    pending: Vec<Operand>,
+}
+
+impl<'s> Parser<'s> {
+    /// Deepest nesting of expressions and initialisers.
+    const MAX_DEPTH: u32 = 100;
+    /// Parsing stops after so many problems.
+    const MAX_DIAGNOSTICS: usize = 100;
+
+    fn new(text: &'s str) -> Self {
+        let mut parser = Parser {
+            text,
+            lexer: Lexer::new(text),
+            token: Token::End,
+            span: Span::at(0),
+            peeked: None,
+            previous_end: 0,
+            module: Module {
+                names: Keyword::names(),
+                ..Module::default()
+            },
+            diagnostics: Vec::new(),
+            depth: 0,
+            location: None,
+            pending: Vec::new(),
+        };
+        parser.bump();
+        parser.previous_end = 0;
+        parser
+    }
+
+    fn finish(mut self) -> (Module, Vec<Diagnostic>) {
+        // Problems are found in the order of the text but for a few that need what follows.
+        self.diagnostics.sort_by_key(|d| d.span.start);
+        (self.module, self.diagnostics)
+    }
+
+    // Tokens.
+
+    /// Goes to the next token.
+    fn bump(&mut self) {
+        self.previous_end = self.span.end;
+        (self.token, self.span) = match self.peeked.take() {
+            Some(next) => next,
+            None => self.lexer.next_token(),
+        };
+    }
+
+    /// The kind of the token after the current one.
+    fn peek(&mut self) -> Token {
+        let lexer = &mut self.lexer;
+        self.peeked.get_or_insert_with(|| lexer.next_token()).0
+    }
+
+    fn at(&self, token: Token) -> bool {
+        self.token == token
+    }
+
+    /// Takes the current token if it is `token`.
+    fn eat(&mut self, token: Token) -> bool {
+        let found = self.at(token);
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    /// Takes `token` or fails; `what` describes it, such as "`;`".
+    fn expect(&mut self, token: Token, what: &str) -> Parse<Span> {
+        if !self.at(token) {
+            return self.unexpected(what);
+        }
+        let span = self.span;
+        self.bump();
+        Ok(span)
+    }
+
+    /// The text of the current token.
+    fn slice(&self) -> &'s str {
+        &self.text[self.span.range()]
+    }
+
+    /// From `start` to the end of the last token taken.
+    fn since(&self, start: u32) -> Span {
+        Span::new(start, self.previous_end.max(start))
+    }
+
+    // Names.
+
+    /// Interns and takes the current token, whatever it is.
+    fn take_name(&mut self) -> Ident {
+        let ident = Ident {
+            name: self.module.names.intern(self.slice()),
+            span: self.span,
+        };
+        self.bump();
+        ident
+    }
+
+    /// A name, or fails; `what` says what it is the name of.
+    fn ident(&mut self, what: &str) -> Parse<Ident> {
+        if self.at(Token::Ident) {
+            Ok(self.take_name())
+        } else {
+            self.unexpected(what)
+        }
+    }
+
+    /// The word of the current [`Token::DotWord`], without its dot.
+    fn dot_name(&mut self) -> Name {
+        let text = &self.text[self.span.start as usize + 1..self.span.end as usize];
+        self.module.names.intern(text)
+    }
+
+    /// The keyword that the current token is.
+    fn keyword(&mut self) -> Option<Keyword> {
+        match self.token {
+            Token::DotWord => Keyword::from_name(self.dot_name()),
+            _ => None,
+        }
+    }
+
+    /// Takes the current token if it is this keyword.
+    fn eat_keyword(&mut self, keyword: Keyword) -> bool {
+        let found = self.keyword() == Some(keyword);
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    /// The text of the current string without its quotes, or fails.
+    fn string(&mut self, what: &str) -> Parse<Ident> {
+        if !self.at(Token::String) {
+            return self.unexpected(what);
+        }
+        let span = Span::new(self.span.start + 1, self.span.end - 1);
+        let name = self.module.names.intern(&self.text[span.range()]);
+        self.bump();
+        Ok(Ident { name, span })
+    }
+
+    /// `"...", "...";` of a pragma whose keyword has been taken.
+    fn pragma_strings(&mut self) -> Parse<List<Ident>> {
+        let mut strings = vec![self.string("a string")?];
+        while self.eat(Token::Comma) {
+            strings.push(self.string("a string")?);
+        }
+        self.expect(Token::Semicolon, "`,` or `;`")?;
+        Ok(self.module.arena.add_list(strings))
+    }
+
+    // Problems.
+
+    fn report(&mut self, diagnostic: Diagnostic) {
+        if self.diagnostics.len() < Self::MAX_DIAGNOSTICS {
+            self.diagnostics.push(diagnostic);
+        } else if !self.at(Token::End) || self.peeked.is_some() {
+            self.stop();
+        }
+    }
+
+    /// Gives up: from here on the text counts as ended.
+    fn stop(&mut self) {
+        self.diagnostics.push(Diagnostic::error(
+            Code::TOO_MANY_ERRORS,
+            self.span,
+            "too many errors; the rest of the text was not read",
+        ));
+        self.peeked = None;
+        self.lexer = Lexer::new("");
+        (self.token, self.span) = (Token::End, Span::at(self.span.end));
+    }
+
+    /// Reports that the current token is not what the grammar wants.
+    fn unexpected<T>(&mut self, expected: &str) -> Parse<T> {
+        let diagnostic = match self.token {
+            Token::Stray => self.stray(),
+            Token::UnterminatedComment => Diagnostic::error(
+                Code::UNTERMINATED_COMMENT,
+                self.opening(),
+                "this comment has no `*/`",
+            ),
+            Token::UnterminatedString => Diagnostic::error(
+                Code::UNTERMINATED_STRING,
+                self.span,
+                "this string has no closing quote on its line",
+            )
+            .with_note("strings in PTX have no escapes and end on the line they start on"),
+            Token::End => Diagnostic::error(
+                Code::UNEXPECTED_END,
+                self.span,
+                format!("expected {expected}, found the end of the text"),
+            ),
+            _ => {
+                let found = self.found();
+                Diagnostic::error(
+                    Code::SYNTAX,
+                    self.span,
+                    format!("expected {expected}, found {found}"),
+                )
+            }
+        };
+        let diagnostic = diagnostic.with_label(format!("expected {expected}"));
+        self.report(diagnostic);
+        Err(Failed)
+    }
+
+    /// The first two bytes of the current token.
+    fn opening(&self) -> Span {
+        Span::new(self.span.start, self.span.end.min(self.span.start + 2))
+    }
+
+    fn stray(&self) -> Diagnostic {
+        let text = self.slice();
+        let message = match text.chars().next() {
+            Some('\0') => "a NUL byte is not allowed in PTX".to_owned(),
+            Some('#') => "`#` starts no directive here".to_owned(),
+            Some(c) if c.is_control() => format!("the character {c:?} is not allowed in PTX"),
+            Some(c) if !c.is_ascii() => {
+                format!("`{c}` is not allowed here: outside of comments PTX is ASCII")
+            }
+            _ => format!("`{text}` is no token of PTX"),
+        };
+        let diagnostic = Diagnostic::error(Code::STRAY_CHARACTER, self.span, message);
+        if text.starts_with('#') {
+            return diagnostic
+                .with_note("PTX has no preprocessor; only lines such as `# 1 \"file\"` are taken");
+        }
+        diagnostic
+    }
+
+    /// The current token as messages show it, shortened if it is long.
+    fn found(&self) -> String {
+        if let Some(description) = self.token.describe() {
+            return description.to_owned();
+        }
+        let text = self.slice();
+        match text.char_indices().nth(40) {
+            Some((cut, _)) => format!("`{}...`", &text[..cut]),
+            None => format!("`{text}`"),
+        }
+    }
+
+    // Guards.
+
+    /// Runs a production one nesting level deeper.
+    fn deeper<T>(&mut self, production: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+        if self.depth >= Self::MAX_DEPTH {
+            self.report(Diagnostic::error(
+                Code::TOO_DEEP,
+                self.span,
+                format!("nested more than {} levels deep", Self::MAX_DEPTH),
+            ));
+            return Err(Failed);
+        }
+        self.depth += 1;
+        let result = production(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Takes a token if none was taken since the token at `start` was current, so that a loop
+    /// cannot stand still.
+    fn progress(&mut self, start: Span) {
+        if self.span == start && !self.at(Token::End) {
+            self.bump();
+        }
+    }
+}

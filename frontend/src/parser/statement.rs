@@ -1,0 +1,251 @@
+//! The statements of a function body.
+
+use super::keyword::Keyword;
+use super::{Failed, Parse, Parser};
+use crate::ast::{BranchTarget, Ident, Linkage, List, Prototype, Statement, Targets};
+use crate::code::Code;
+use crate::diagnostic::Diagnostic;
+use crate::lexer::Token;
+use crate::source::Span;
+
+impl Parser<'_> {
+    /// `{ ... }` of a function. Braces inside are statements, so nesting costs no stack.
+    pub(super) fn body(&mut self) -> List<Statement> {
+        let mark = self.module.arena.count::<Statement>();
+        self.location = None;
+        let mut open = vec![self.span];
+        self.bump();
+        while let Some(&outer) = open.last() {
+            let start = self.span;
+            match self.token {
+                Token::LeftBrace => {
+                    open.push(start);
+                    self.bump();
+                    self.module.arena.add(Statement::ScopeBegin(start));
+                }
+                Token::RightBrace => {
+                    open.pop();
+                    self.bump();
+                    if !open.is_empty() {
+                        self.module.arena.add(Statement::ScopeEnd(start));
+                    }
+                }
+                Token::End => {
+                    self.unclosed(outer);
+                    self.close_scopes(open.len());
+                    break;
+                }
+                _ => {
+                    if self.statement().is_err() && !self.recover_in_body(start) {
+                        self.close_scopes(open.len());
+                        break;
+                    }
+                    self.progress(start);
+                }
+            }
+        }
+        self.module.arena.list_since(mark)
+    }
+
+    /// Ends the scopes that the text leaves open; the outermost is the body itself.
+    fn close_scopes(&mut self, open: usize) {
+        for _ in 1..open {
+            self.module.arena.add(Statement::ScopeEnd(self.span));
+        }
+    }
+
+    fn unclosed(&mut self, brace: Span) {
+        let diagnostic = Diagnostic::error(
+            Code::UNEXPECTED_END,
+            self.span,
+            "expected `}`, found the end of the text",
+        );
+        self.report(diagnostic.with_related(brace, "this `{` is not closed"));
+    }
+
+    /// Skips to the next statement after a problem; false if the body cannot go on.
+    fn recover_in_body(&mut self, start: Span) -> bool {
+        if self.span == start && self.keyword().is_none_or(|k| !k.ends_body()) {
+            self.skip_one();
+        }
+        loop {
+            match self.token {
+                Token::Semicolon => {
+                    self.bump();
+                    return true;
+                }
+                Token::RightBrace | Token::LeftBrace | Token::End => return true,
+                Token::DotWord => match self.keyword() {
+                    Some(keyword) if keyword.ends_body() => {
+                        return matches!(keyword, Keyword::Version | Keyword::Target)
+                            .then(|| self.skip_one())
+                            .is_some();
+                    }
+                    Some(keyword) if Self::starts_statement(keyword) => return true,
+                    _ => self.bump(),
+                },
+                _ => self.bump(),
+            }
+        }
+    }
+
+    /// Takes a token unless it closes something that others wait for.
+    fn skip_one(&mut self) {
+        if !matches!(self.token, Token::RightBrace | Token::End) {
+            self.bump();
+        }
+    }
+
+    fn starts_statement(keyword: Keyword) -> bool {
+        matches!(keyword, Keyword::Reg | Keyword::Loc | Keyword::Pragma)
+    }
+
+    /// One statement that is no brace.
+    fn statement(&mut self) -> Parse<()> {
+        let token = self.token;
+        match token {
+            Token::Ident if self.peek() == Token::Colon => self.label(),
+            Token::Ident => self.instruction(self.span.start, None),
+            Token::At => self.guarded_instruction(),
+            Token::DotWord => self.directive_statement(),
+            Token::Semicolon => self
+                .unexpected("a statement")
+                .inspect_err(|_| self.empty_statement()),
+            _ => self.unexpected("a statement"),
+        }
+    }
+
+    fn empty_statement(&mut self) {
+        if let Some(last) = self.diagnostics.last_mut() {
+            last.notes
+                .push("PTX has no empty statements: remove this `;`".to_owned());
+        }
+    }
+
+    /// `name:` and, if one follows, the directive that the label names.
+    fn label(&mut self) -> Parse<()> {
+        let label = self.take_name();
+        self.bump();
+        match self.keyword() {
+            Some(Keyword::BranchTargets) => {
+                let targets = self.targets(label)?;
+                let targets = self.module.arena.add(targets);
+                self.module.arena.add(Statement::BranchTargets(targets));
+            }
+            Some(Keyword::CallTargets) => {
+                let targets = self.targets(label)?;
+                let targets = self.module.arena.add(targets);
+                self.module.arena.add(Statement::CallTargets(targets));
+            }
+            Some(Keyword::CallPrototype) => {
+                let prototype = self.prototype(label)?;
+                let prototype = self.module.arena.add(prototype);
+                self.module.arena.add(Statement::CallPrototype(prototype));
+            }
+            _ => {
+                self.module.arena.add(Statement::Label(label));
+            }
+        }
+        Ok(())
+    }
+
+    /// `.branchtargets a, b<3>;` from the keyword on.
+    fn targets(&mut self, label: Ident) -> Parse<Targets> {
+        self.bump();
+        let mut targets = Vec::new();
+        loop {
+            let name = self.ident("a target")?;
+            let range = self.opt_range()?;
+            targets.push(BranchTarget { name, range });
+            if !self.eat(Token::Comma) {
+                break;
+            }
+        }
+        self.expect(Token::Semicolon, "`,` or `;`")?;
+        Ok(Targets {
+            label,
+            targets: self.module.arena.add_list(targets),
+            span: self.since(label.span.start),
+        })
+    }
+
+    /// `.callprototype (returns) _ (parameters) directives;` from the keyword on.
+    fn prototype(&mut self, label: Ident) -> Parse<Prototype> {
+        self.bump();
+        let returns = self.opt_parameters()?;
+        self.expect(Token::Underscore, "`_` in place of the function's name")?;
+        let parameters = self.opt_parameters()?;
+        let directives = self.func_directives()?;
+        self.expect(Token::Semicolon, "`;`")?;
+        Ok(Prototype {
+            label,
+            returns,
+            parameters,
+            directives,
+            span: self.since(label.span.start),
+        })
+    }
+
+    /// A statement that starts with a dot.
+    fn directive_statement(&mut self) -> Parse<()> {
+        let Some(keyword) = self.keyword() else {
+            return self.unknown_directive();
+        };
+        match keyword {
+            Keyword::Loc => self.loc(),
+            Keyword::Pragma => {
+                self.bump();
+                let strings = self.pragma_strings()?;
+                self.module.arena.add(Statement::Pragma(strings));
+                Ok(())
+            }
+            Keyword::Alias => {
+                let alias = self.alias()?;
+                self.module.items.push(alias);
+                Ok(())
+            }
+            Keyword::Align | Keyword::Attribute => self.local_declaration(),
+            _ if keyword.is_space() => self.local_declaration(),
+            Keyword::BranchTargets | Keyword::CallTargets | Keyword::CallPrototype => {
+                let message = format!("`{}` needs a label before it", self.slice());
+                self.misplaced(message)
+            }
+            _ if keyword.ends_body() => {
+                let message = format!(
+                    "`{}` is not allowed inside of a function; is a `}}` missing before it?",
+                    self.slice()
+                );
+                self.misplaced(message)
+            }
+            _ => {
+                let message = format!("`{}` starts no statement", self.slice());
+                self.misplaced(message)
+            }
+        }
+    }
+
+    fn local_declaration(&mut self) -> Parse<()> {
+        let head = self.declaration_head(Linkage::Internal, self.span.start)?;
+        self.declarators(&head, |parser, variable| {
+            let id = parser.module.arena.add(variable);
+            parser.module.arena.add(Statement::Variable(id));
+        })
+    }
+
+    /// Reports a directive that exists but cannot stand here.
+    pub(super) fn misplaced<T>(&mut self, message: String) -> Parse<T> {
+        self.report(Diagnostic::error(Code::DIRECTIVE_PLACE, self.span, message));
+        Err(Failed)
+    }
+
+    /// Reports a word after a dot that is no directive.
+    pub(super) fn unknown_directive<T>(&mut self) -> Parse<T> {
+        let message = format!("`{}` is no directive of PTX", self.slice());
+        self.report(Diagnostic::error(
+            Code::UNKNOWN_DIRECTIVE,
+            self.span,
+            message,
+        ));
+        Err(Failed)
+    }
+}
