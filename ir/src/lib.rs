@@ -1,7 +1,7 @@
 //! Margay's typed SSA intermediate representation of PTX kernels.
 //!
 //! Types ([`types`]), modifiers ([`mods`]), the op table ([`ops`]) with its reference meanings
-//! ([`meaning`]), functions ([`function`]) in modules ([`module`]), built by [`builder`], printed by
+//! ([`meaning`]), the syntax table of PTX ([`forms`]), functions ([`function`]) in modules ([`module`]), built by [`builder`], printed by
 //! [`print`]. Analyses are in [`analysis`]. This crate knows no code generator, does no I/O and holds
 //! no `unsafe`.
 #![forbid(unsafe_code)]
@@ -10,6 +10,7 @@ pub mod analysis;
 pub mod builder;
 pub mod entity;
 pub mod exec;
+pub mod forms;
 pub mod function;
 pub mod interp;
 pub mod meaning;

@@ -1,0 +1,532 @@
+//! Compiles the text of the syntax table into [`Form`]s.
+//!
+//! # The notation
+//!
+//! A line is one of
+//!
+//! ```text
+//! class NAME field = a b c@80/7.0        // a named set of modifiers (or types), one per slot
+//! let NAME = {CLASS} {x} ...             // shorthand for several slots, used as $NAME
+//! head.prefix slots types @req : operands -> Opcode field=value
+//! // a comment
+//! ```
+//!
+//! A line that begins with white space continues the one before.
+//!
+//! *Slots* may come in any order in PTX: `x` or `CLASS` must be there, `{x}` or `{CLASS}` may be.
+//! `a|b` is a choice, `field=a|b` says which field of [`Mods`] it sets. What stands behind the head
+//! with dots (`mul.half=lo|hi`) must come first and in that order. *Types* begin with a dot
+//! (`.u16|u32`, `.CLASS`) and keep their order. Any choice may carry its own requirement
+//! `@target/version`; a bare `@...` is the line's; `until@70/6.4` ends it.
+//!
+//! *Operands* are separated by commas: flags, a core, `:type`, a condition.
+//! Flags: `>` written, `_` may be a sink, `%` registers only, `#` constants only, `!` may be negated,
+//! `-` may be negative, `~` may have a selector, `$` special registers and symbols too,
+//! `^` a variable in the instruction's state space too.
+//! Cores: `name`, `name|p` (a pair), `name|?p` (perhaps a pair), `[name]`, `[name=space]` (`?` any),
+//! `[a, b]`, `{name*count}`, `@name` (a label), `&name` (a function), `(name)` (a list).
+//! A count is `4`, `vec`, `num*2`, `n/4`; behind it `?` permits a single element without braces and
+//! `-` fewer elements.
+//! Types: `0` (the first type; the default), `0+` (in a register that may be wider), `0*2` (twice
+//! the size), `u32`, `int` (any integer), `any`.
+//! Conditions: `?` (may be missing), `if mod` (exactly with that modifier), `<lo..hi/step>` (range).
+//!
+//! *Actions*: `-> Opcode`, `-> control`, `-> nothing`, `-| family` (left out).
+//!
+//! Invariant: the table is part of the program, so a mistake in it panics, in every test.
+
+use super::pattern::{
+    Action, Allow, Choice, Count, Form, OperandPattern, Range, Shape, Slot, Space, TypeRule,
+    Variable,
+};
+use super::setter;
+use super::target::Requirement;
+use crate::mods::Mods;
+use crate::ops::Opcode;
+use crate::types::OpType;
+use rustc_hash::FxHashMap;
+
+/// Named sets and shorthands, and the forms so far.
+#[derive(Default)]
+struct Compiler {
+    classes: FxHashMap<&'static str, Vec<Choice>>,
+    shorthands: FxHashMap<&'static str, &'static str>,
+    forms: Vec<Form>,
+}
+
+/// Compiles all the table's files, in order; classes of one are known in the following.
+pub(super) fn compile(files: &[&'static str]) -> Vec<Form> {
+    let mut compiler = Compiler::default();
+    for text in files {
+        for line in logical_lines(text) {
+            compiler.line(line);
+        }
+    }
+    compiler.forms
+}
+
+/// Lines with their continuations; comments and empty lines are dropped.
+fn logical_lines(text: &'static str) -> Vec<&'static str> {
+    let mut lines: Vec<&'static str> = Vec::new();
+    let mut start = None;
+    let mut position = 0;
+    for raw in text.split_inclusive('\n') {
+        let line = raw.trim_end();
+        let content = line.trim_start();
+        let continues = line.len() != content.len();
+        let here = position;
+        position += raw.len();
+        if content.is_empty() || content.starts_with("//") {
+            continue;
+        }
+        if !continues {
+            start = Some(here);
+            lines.push("");
+        }
+        let (Some(start), Some(last)) = (start, lines.last_mut()) else {
+            bad(line, "continues nothing");
+        };
+        *last = text[start..here + line.len()].trim_end();
+    }
+    lines
+}
+
+fn bad(line: &str, why: &str) -> ! {
+    panic!("syntax table: {why}: {line}")
+}
+
+/// Splits at white space outside of braces; `{x}` is one word.
+fn words(text: &'static str) -> impl Iterator<Item = &'static str> {
+    text.split_whitespace()
+}
+
+impl Compiler {
+    fn line(&mut self, line: &'static str) {
+        if let Some(rest) = line.strip_prefix("class ") {
+            let Some((name, alternatives)) = rest.split_once('=') else {
+                bad(line, "a class needs =")
+            };
+            let mut names = name.split_whitespace();
+            let Some(name) = names.next() else {
+                bad(line, "no name")
+            };
+            let field = names.next();
+            let choices = words(alternatives)
+                .flat_map(|word| self.choice(line, field, word))
+                .collect();
+            self.classes.insert(name, choices);
+        } else if let Some(rest) = line.strip_prefix("let ") {
+            let Some((name, text)) = rest.split_once(" = ") else {
+                bad(line, "a shorthand needs =")
+            };
+            self.shorthands.insert(name.trim(), text);
+        } else {
+            self.form(line);
+        }
+    }
+
+    /// The choices that one word of a set stands for.
+    fn choice(&self, line: &str, field: Option<&'static str>, word: &'static str) -> Vec<Choice> {
+        let (text, requirement) = match word.split_once('@') {
+            Some((text, requirement)) => (text, Some(parse_requirement(line, requirement))),
+            None => (word, None),
+        };
+        if let Some(choices) = self.classes.get(text) {
+            let mut choices = choices.clone();
+            for choice in &mut choices {
+                if requirement.is_some() {
+                    choice.requirement.clone_from(&requirement);
+                }
+                if field.is_some() {
+                    choice.sets = set(line, field, choice.text);
+                }
+            }
+            return choices;
+        }
+        vec![Choice {
+            text,
+            sets: set(line, field, text),
+            requirement,
+        }]
+    }
+
+    /// A slot from `a|b`, `field=a|b`, `CLASS`.
+    fn slot(&self, line: &str, word: &'static str, required: bool) -> Slot {
+        let (field, alternatives) = match word.split_once('=') {
+            Some((field, alternatives)) => (Some(field), alternatives),
+            None => (None, word),
+        };
+        // `|` separates choices, but also targets inside a choice's requirement: a target is a
+        // number.
+        let mut pieces: Vec<&'static str> = Vec::new();
+        let mut start = 0;
+        let mut in_requirement = false;
+        for (at, c) in alternatives.char_indices() {
+            match c {
+                '@' => in_requirement = true,
+                '|' => {
+                    let next_digit =
+                        alternatives[at + 1..].starts_with(|c: char| c.is_ascii_digit());
+                    if !(in_requirement && next_digit) {
+                        pieces.push(&alternatives[start..at]);
+                        start = at + 1;
+                        in_requirement = false;
+                    }
+                }
+                _ => {}
+            }
+        }
+        pieces.push(&alternatives[start..]);
+        let choices = pieces
+            .into_iter()
+            .flat_map(|piece| self.choice(line, field, piece))
+            .collect();
+        Slot { choices, required }
+    }
+
+    fn form(&mut self, line: &'static str) {
+        let (left, right) = match line.split_once(" : ") {
+            Some(parts) => parts,
+            None => match line.find(" -") {
+                Some(at) => (&line[..at], &line[at..]),
+                None => bad(line, "no action"),
+            },
+        };
+        let mut form = Form {
+            source: line,
+            head: "",
+            prefix: Vec::new(),
+            slots: Vec::new(),
+            types: Vec::new(),
+            operands: Vec::new(),
+            base: Mods::NONE,
+            action: Action::Nothing,
+            requirement: Requirement::default(),
+            until: None,
+        };
+        let mut left = words(left);
+        let Some(head) = left.next() else {
+            bad(line, "no head")
+        };
+        let mut parts = split_head(head);
+        let heads = parts.remove(0);
+        for part in parts {
+            form.prefix.push(self.slot(line, part, true));
+        }
+        for word in left {
+            self.word(line, word, &mut form);
+        }
+        let right = self.operands(line, right, &mut form.operands);
+        action(line, right, &mut form);
+        for head in heads.split('|') {
+            self.forms.push(Form {
+                source: line,
+                head,
+                prefix: form.prefix.clone(),
+                slots: form.slots.clone(),
+                types: form.types.clone(),
+                operands: form.operands.clone(),
+                base: form.base,
+                action: match form.action {
+                    Action::Becomes(Opcode::Const) => {
+                        Action::Becomes(opcode(line, &capitalised(head)))
+                    }
+                    action => action,
+                },
+                requirement: form.requirement.clone(),
+                until: form.until,
+            });
+        }
+    }
+
+    fn word(&self, line: &'static str, word: &'static str, form: &mut Form) {
+        if let Some(requirement) = word.strip_prefix("until@") {
+            let requirement = parse_requirement(line, requirement);
+            form.until = Some((requirement.version, requirement.targets[0]));
+        } else if let Some(requirement) = word.strip_prefix('@') {
+            form.requirement = parse_requirement(line, requirement);
+        } else if let Some(name) = word.strip_prefix('$') {
+            let Some(&text) = self.shorthands.get(name) else {
+                bad(line, "unknown shorthand")
+            };
+            for word in words(text) {
+                self.word(line, word, form);
+            }
+        } else if let Some(types) = word.strip_prefix('.') {
+            form.types.push(self.slot(line, types, true));
+        } else if let Some(inner) = word.strip_prefix('{') {
+            let inner = inner.strip_suffix('}').unwrap_or_else(|| bad(line, "no }"));
+            form.slots.push(self.slot(line, inner, false));
+        } else {
+            form.slots.push(self.slot(line, word, true));
+        }
+    }
+
+    /// Reads the operands; what is left is the action.
+    fn operands(
+        &self,
+        line: &'static str,
+        text: &'static str,
+        operands: &mut Vec<OperandPattern>,
+    ) -> &'static str {
+        let at = text
+            .find("-> ")
+            .or_else(|| text.find("-| "))
+            .unwrap_or_else(|| bad(line, "no action"));
+        for operand in split_operands(&text[..at]) {
+            operands.push(operand_pattern(line, operand));
+        }
+        &text[at..]
+    }
+}
+
+fn set(line: &str, field: Option<&str>, text: &str) -> Mods {
+    setter::set(field, text).unwrap_or_else(|| bad(line, "no such value of the field"))
+}
+
+fn parse_requirement(line: &str, text: &str) -> Requirement {
+    Requirement::parse(text).unwrap_or_else(|| bad(line, "malformed requirement"))
+}
+
+/// Splits `mul.half=lo|hi` at dots (a dot of a version is behind a `/`).
+fn split_head(head: &'static str) -> Vec<&'static str> {
+    head.split('.').collect()
+}
+
+fn capitalised(head: &str) -> String {
+    let mut chars = head.chars();
+    match chars.next() {
+        Some(first) => first.to_ascii_uppercase().to_string() + chars.as_str(),
+        None => String::new(),
+    }
+}
+
+fn opcode(line: &str, variant: &str) -> Opcode {
+    Opcode::ALL
+        .iter()
+        .copied()
+        .find(|opcode| format!("{opcode:?}") == variant)
+        .unwrap_or_else(|| bad(line, "no such opcode"))
+}
+
+fn action(line: &'static str, text: &'static str, form: &mut Form) {
+    if let Some(reason) = text.strip_prefix("-| ") {
+        form.action = Action::LeftOut(reason.trim());
+        return;
+    }
+    let mut words = words(text.trim_start_matches("-> "));
+    form.action = match words.next() {
+        Some("control") => Action::Structural,
+        Some("nothing") => Action::Nothing,
+        // The head names the opcode.
+        Some("*") => Action::Becomes(Opcode::Const),
+        Some(name) => Action::Becomes(opcode(line, name)),
+        None => bad(line, "no action"),
+    };
+    for word in words {
+        let Some((field, value)) = word.split_once('=') else {
+            bad(line, "field=value expected")
+        };
+        form.base = Mods(form.base.0 | set(line, Some(field), value).0);
+    }
+}
+
+/// Splits at commas outside of brackets.
+fn split_operands(text: &'static str) -> Vec<&'static str> {
+    let mut pieces = Vec::new();
+    let mut depth = 0;
+    let mut start = 0;
+    for (at, c) in text.char_indices() {
+        match c {
+            '[' | '{' | '(' => depth += 1,
+            ']' | '}' | ')' => depth -= 1,
+            ',' if depth == 0 => {
+                pieces.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    pieces.push(text[start..].trim());
+    pieces.retain(|piece| !piece.is_empty());
+    pieces
+}
+
+fn operand_pattern(line: &'static str, text: &'static str) -> OperandPattern {
+    let mut pattern = OperandPattern {
+        name: "",
+        shape: Shape::Scalar,
+        ty: TypeRule::Same(0),
+        allow: Allow::REGISTER | Allow::IMMEDIATE,
+        range: None,
+        only_with: None,
+    };
+    let mut rest = text;
+    if let Some((before, modifier)) = rest.split_once(" if ") {
+        pattern.only_with = Some(modifier.trim());
+        rest = before.trim();
+    }
+    if let Some(before) = rest.strip_suffix('?') {
+        pattern.allow |= Allow::OPTIONAL;
+        rest = before;
+    }
+    if let Some((before, range)) = rest.split_once('<') {
+        pattern.range = Some(parse_range(line, range));
+        rest = before;
+    }
+    rest = flags(rest, &mut pattern.allow);
+    let (core, ty) = split_type(rest);
+    core_of(line, core, &mut pattern);
+    if let Some(ty) = ty {
+        pattern.ty = type_rule(line, ty);
+    } else if matches!(pattern.shape, Shape::Memory(_) | Shape::Tuple(_)) {
+        pattern.ty = TypeRule::Integer;
+    }
+    pattern
+}
+
+fn parse_range(line: &str, text: &str) -> Range {
+    let number = |text: &str| -> i64 { text.parse().unwrap_or_else(|_| bad(line, "bad range")) };
+    let Some((low, high)) = text.strip_suffix('>').and_then(|t| t.split_once("..")) else {
+        bad(line, "malformed range")
+    };
+    let (high, step) = high.split_once('/').unwrap_or((high, "1"));
+    Range {
+        low: number(low),
+        high: number(high),
+        step: number(step).max(1),
+    }
+}
+
+fn flags(text: &'static str, allow: &mut Allow) -> &'static str {
+    let mut rest = text;
+    loop {
+        let Some(first) = rest.chars().next() else {
+            return rest;
+        };
+        match first {
+            '>' => {
+                *allow |= Allow::DEST;
+                allow.remove(Allow::IMMEDIATE);
+            }
+            '_' => *allow |= Allow::SINK,
+            '%' => allow.remove(Allow::IMMEDIATE),
+            '#' => allow.remove(Allow::REGISTER),
+            '!' => *allow |= Allow::NOT,
+            '-' => *allow |= Allow::MINUS,
+            '~' => *allow |= Allow::SELECTOR,
+            '$' => *allow |= Allow::SPECIAL | Allow::SYMBOL,
+            '^' => *allow |= Allow::SYMBOL_IN_SPACE,
+            _ => return rest,
+        }
+        rest = &rest[first.len_utf8()..];
+    }
+}
+
+/// Splits `core:type` at the last colon behind any bracket.
+fn split_type(text: &'static str) -> (&'static str, Option<&'static str>) {
+    let close = text.rfind([']', '}', ')']).unwrap_or(0);
+    match text[close..].find(':') {
+        Some(at) => (&text[..close + at], Some(&text[close + at + 1..])),
+        None => (text, None),
+    }
+}
+
+fn core_of(line: &'static str, core: &'static str, pattern: &mut OperandPattern) {
+    pattern.name = core;
+    if let Some(inner) = core.strip_prefix('[') {
+        let inner = inner.strip_suffix(']').unwrap_or_else(|| bad(line, "no ]"));
+        let parts = split_operands(inner);
+        if parts.len() == 1 {
+            let (name, space) = inner.split_once('=').unwrap_or((inner, ""));
+            pattern.name = name;
+            pattern.shape = Shape::Memory(space_of(line, space));
+        } else {
+            pattern.shape = Shape::Tuple(
+                parts
+                    .into_iter()
+                    .map(|part| operand_pattern(line, part))
+                    .collect(),
+            );
+        }
+    } else if let Some(inner) = core.strip_prefix('{') {
+        let inner = inner.strip_suffix('}').unwrap_or_else(|| bad(line, "no }"));
+        let Some((name, count)) = inner.split_once('*') else {
+            bad(line, "a vector needs a count")
+        };
+        pattern.name = name;
+        pattern.shape = Shape::Vector(count_of(line, count));
+    } else if let Some(name) = core.strip_prefix('@') {
+        pattern.name = name;
+        pattern.shape = Shape::Label;
+    } else if let Some(name) = core.strip_prefix('&') {
+        pattern.name = name;
+        pattern.shape = Shape::Callee;
+    } else if let Some(name) = core.strip_prefix('(') {
+        pattern.name = name.trim_end_matches(')');
+        pattern.shape = Shape::Group;
+    } else if let Some((name, second)) = core.split_once('|') {
+        pattern.name = name;
+        pattern.allow |= match second.strip_prefix('?') {
+            Some(_) => Allow::MAY_PAIR,
+            None => Allow::MUST_PAIR,
+        };
+    }
+}
+
+fn space_of(line: &str, text: &str) -> Space {
+    match text {
+        "" => Space::OfModifier,
+        "?" => Space::Any,
+        _ => Space::Fixed(
+            setter::state_space(text).unwrap_or_else(|| bad(line, "no such state space")),
+        ),
+    }
+}
+
+fn count_of(line: &str, text: &str) -> Count {
+    let bare = text.ends_with('?');
+    let text = text.trim_end_matches('?');
+    let or_fewer = text.ends_with('-');
+    let text = text.trim_end_matches('-');
+    let mut count = Count {
+        scale: 1,
+        variable: Variable::One,
+        divisor: 1,
+        bare,
+        or_fewer,
+    };
+    let (text, divisor) = text.split_once('/').unwrap_or((text, "1"));
+    let number = |text: &str| text.parse().unwrap_or_else(|_| bad(line, "bad count"));
+    count.divisor = number(divisor);
+    for factor in text.split('*') {
+        match factor {
+            "vec" => count.variable = Variable::Vec,
+            "num" => count.variable = Variable::Num,
+            "m" => count.variable = Variable::M,
+            "n" => count.variable = Variable::N,
+            "k" => count.variable = Variable::K,
+            _ => count.scale *= number(factor),
+        }
+    }
+    count
+}
+
+fn type_rule(line: &str, text: &str) -> TypeRule {
+    let position = |text: &str| text.parse().unwrap_or_else(|_| bad(line, "unknown type"));
+    match text {
+        "int" => TypeRule::Integer,
+        "any" => TypeRule::Any,
+        _ => {
+            if let Some(ty) = OpType::from_name(text) {
+                TypeRule::Fixed(ty)
+            } else if let Some(text) = text.strip_suffix("*2") {
+                TypeRule::Doubled(position(text))
+            } else if let Some(text) = text.strip_suffix('+') {
+                TypeRule::Wider(position(text))
+            } else {
+                TypeRule::Same(position(text))
+            }
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Matching head and modifiers: from `add.rn.f32` to the forms that are so spelled.
+
+use super::error::{FormError, FormErrorKind};
+use super::pattern::{Action, Count, Form, Slot, Variable};
+use super::table;
+use super::target::{Target, Version};
+use crate::meaning::Desc;
+use crate::mods::Mods;
+use crate::ops::Opcode;
+use crate::types::OpType;
+use smallvec::SmallVec;
+
+/// A form together with the modifiers that an instruction chose.
+#[derive(Clone, Debug)]
+pub struct Spelling {
+    /// The form.
+    pub form: &'static Form,
+    /// The operation: opcode, first two types, modifiers. The opcode of an instruction that becomes
+    /// no row of the op table is meaningless; see [`Form::action`].
+    pub desc: Desc,
+    /// All types in order.
+    pub types: SmallVec<[OpType; 4]>,
+    /// The modifiers that are no types, as the table spells them.
+    pub modifiers: SmallVec<[&'static str; 6]>,
+    numbers: Numbers,
+}
+
+/// Numbers that modifiers spell.
+#[derive(Clone, Copy, Debug)]
+struct Numbers {
+    vec: u32,
+    num: u32,
+    shape: [u32; 3],
+}
+
+impl Spelling {
+    /// Whether the instruction has this modifier.
+    pub fn has(&self, modifier: &str) -> bool {
+        self.modifiers.contains(&modifier)
+    }
+
+    /// `[m, n, k]` of `.m16n8k16`; ones without such a modifier.
+    pub fn shape(&self) -> [u32; 3] {
+        self.numbers.shape
+    }
+
+    pub(super) fn count(&self, count: Count) -> u32 {
+        let variable = match count.variable {
+            Variable::One => 1,
+            Variable::Vec => self.numbers.vec,
+            Variable::Num => self.numbers.num,
+            Variable::M => self.numbers.shape[0],
+            Variable::N => self.numbers.shape[1],
+            Variable::K => self.numbers.shape[2],
+        };
+        (count.scale * variable / count.divisor).max(1)
+    }
+}
+
+/// How far a form went along with an instruction.
+struct Miss {
+    progress: usize,
+    kind: FormErrorKind,
+    wanted: Option<&'static str>,
+}
+
+/// All forms spelled `head` with these modifiers that the version and target have.
+///
+/// # Errors
+///
+/// What is wrong with the modifiers, or which version or target would have the instruction.
+pub fn spell(
+    head: &str,
+    modifiers: &[&str],
+    version: Version,
+    target: Target,
+) -> Result<Vec<Spelling>, FormError> {
+    let forms = table::forms_of(head);
+    if forms.is_empty() {
+        return Err(FormError::new(
+            FormErrorKind::UnknownOpcode,
+            format!("`{head}` is no PTX instruction"),
+        ));
+    }
+    let mut found = Vec::new();
+    let mut best: Option<Miss> = None;
+    for form in forms {
+        let miss = match try_form(form, modifiers) {
+            Ok((spelling, choices)) => match lacks(form, &choices, version, target) {
+                None => {
+                    found.push(spelling);
+                    continue;
+                }
+                Some(kind) => Miss {
+                    progress: usize::MAX,
+                    kind,
+                    wanted: None,
+                },
+            },
+            Err(miss) => miss,
+        };
+        if best
+            .as_ref()
+            .is_none_or(|best| miss.progress > best.progress)
+        {
+            best = Some(miss);
+        }
+    }
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    Err(explain(head, modifiers, best))
+}
+
+type Requirements = SmallVec<[&'static super::target::Requirement; 4]>;
+
+fn lacks(
+    form: &Form,
+    choices: &Requirements,
+    version: Version,
+    target: Target,
+) -> Option<FormErrorKind> {
+    if let Some((last_version, last_target)) = form.until
+        && version >= last_version
+        && target.has(last_target)
+    {
+        return Some(FormErrorKind::Withdrawn);
+    }
+    let all = || std::iter::once(&form.requirement).chain(choices.iter().copied());
+    if let Some(requirement) = all().find(|r| !r.allows(target)) {
+        return Some(FormErrorKind::Target(requirement.targets.clone()));
+    }
+    let needed = all().map(|r| r.version).max()?;
+    (needed > version).then_some(FormErrorKind::Version(needed))
+}
+
+/// Fills the form's slots with the modifiers.
+fn try_form(form: &'static Form, modifiers: &[&str]) -> Result<(Spelling, Requirements), Miss> {
+    let mut fill = Fill::new(form);
+    for (at, &modifier) in modifiers.iter().enumerate() {
+        if !fill.take(at, modifier) {
+            return Err(Miss {
+                progress: at,
+                kind: FormErrorKind::IllegalModifier(at),
+                wanted: None,
+            });
+        }
+    }
+    fill.finish(modifiers.len())
+}
+
+struct Fill {
+    form: &'static Form,
+    taken: u64,
+    mods: u64,
+    types: SmallVec<[OpType; 4]>,
+    texts: SmallVec<[&'static str; 6]>,
+    requirements: Requirements,
+}
+
+impl Fill {
+    fn new(form: &'static Form) -> Fill {
+        Fill {
+            form,
+            taken: 0,
+            mods: form.base.0,
+            types: SmallVec::new(),
+            texts: SmallVec::new(),
+            requirements: SmallVec::new(),
+        }
+    }
+
+    fn take(&mut self, at: usize, modifier: &str) -> bool {
+        let form = self.form;
+        if let Some(slot) = form.prefix.get(at) {
+            return self.choose(slot, modifier);
+        }
+        for (index, slot) in form.slots.iter().enumerate() {
+            if self.taken & (1 << index) == 0 && self.choose(slot, modifier) {
+                self.taken |= 1 << index;
+                return true;
+            }
+        }
+        let Some(slot) = form.types.get(self.types.len()) else {
+            return false;
+        };
+        let Some(choice) = slot.find(modifier) else {
+            return false;
+        };
+        if let Some(requirement) = &choice.requirement {
+            self.requirements.push(requirement);
+        }
+        // Widths that only table and texture fields have are no types of their own.
+        self.types
+            .push(OpType::from_name(modifier).unwrap_or_default());
+        true
+    }
+
+    fn choose(&mut self, slot: &'static Slot, modifier: &str) -> bool {
+        let Some(choice) = slot.find(modifier) else {
+            return false;
+        };
+        self.mods |= choice.sets.0;
+        self.texts.push(choice.text);
+        if let Some(requirement) = &choice.requirement {
+            self.requirements.push(requirement);
+        }
+        true
+    }
+
+    fn finish(self, given: usize) -> Result<(Spelling, Requirements), Miss> {
+        let form = self.form;
+        let missing = |kind, slot: &Slot, progress| Miss {
+            progress,
+            kind,
+            wanted: slot.choices.first().map(|choice| choice.text),
+        };
+        if let Some(slot) = form.prefix.get(given) {
+            return Err(missing(FormErrorKind::MissingModifier, slot, given));
+        }
+        if let Some(slot) = form.types.get(self.types.len()) {
+            return Err(missing(FormErrorKind::MissingType, slot, given));
+        }
+        for (index, slot) in form.slots.iter().enumerate() {
+            if slot.required && self.taken & (1 << index) == 0 {
+                // Nearer than a missing type: everything written was right.
+                return Err(missing(FormErrorKind::MissingModifier, slot, given + 1));
+            }
+        }
+        let opcode = match form.action {
+            Action::Becomes(opcode) => opcode,
+            _ => Opcode::Unreachable,
+        };
+        let desc = Desc {
+            opcode,
+            ty: self.types.first().copied().unwrap_or_default(),
+            src: self.types.get(1).copied().unwrap_or_default(),
+            mods: Mods(self.mods),
+        };
+        let numbers = numbers(&self.texts, desc.mods);
+        let spelling = Spelling {
+            form,
+            desc,
+            types: self.types,
+            modifiers: self.texts,
+            numbers,
+        };
+        Ok((spelling, self.requirements))
+    }
+}
+
+fn numbers(texts: &[&'static str], mods: Mods) -> Numbers {
+    let mut numbers = Numbers {
+        vec: mods.vec(),
+        num: 1,
+        shape: [1; 3],
+    };
+    for text in texts {
+        if let Some(number) = text.strip_prefix('x').and_then(|n| n.parse().ok()) {
+            numbers.num = number;
+        } else if let Some(shape) = tile(text) {
+            numbers.shape = shape;
+        } else if numbers.vec == 1
+            && let Some(number) = text.strip_prefix('v').and_then(|n| n.parse().ok())
+        {
+            numbers.vec = number;
+        }
+    }
+    numbers
+}
+
+/// `[64, 128, 16]` of `m64n128k16`; a missing `k` is 1.
+fn tile(text: &str) -> Option<[u32; 3]> {
+    let (m, rest) = text.strip_prefix('m')?.split_once('n')?;
+    let (n, k) = rest.split_once('k').unwrap_or((rest, "1"));
+    Some([m.parse().ok()?, n.parse().ok()?, k.parse().ok()?])
+}
+
+fn explain(head: &str, modifiers: &[&str], best: Option<Miss>) -> FormError {
+    let spelled = std::iter::once(head)
+        .chain(modifiers.iter().copied())
+        .collect::<Vec<_>>()
+        .join(".");
+    if let Some(at) = modifiers.iter().position(|m| !table::knows_modifier(m)) {
+        let message = format!("unknown modifier `.{}` of `{head}`", modifiers[at]);
+        return FormError::new(FormErrorKind::UnknownModifier(at), message);
+    }
+    let stranger = |m: &&str| !table::head_takes(head, m);
+    if let Some(at) = modifiers.iter().position(stranger) {
+        let message = format!("`{head}` does not take the modifier `.{}`", modifiers[at]);
+        return FormError::new(FormErrorKind::IllegalModifier(at), message);
+    }
+    let Some(miss) = best else {
+        let message = format!("`{spelled}` is not accepted");
+        return FormError::new(FormErrorKind::UnknownOpcode, message);
+    };
+    let wanted = miss.wanted.unwrap_or_default();
+    let message = match &miss.kind {
+        FormErrorKind::IllegalModifier(at) => format!(
+            "the modifier `.{}` does not go with the others of `{spelled}`",
+            modifiers[*at]
+        ),
+        FormErrorKind::MissingType => {
+            format!("`{spelled}` lacks a type, such as `.{wanted}`")
+        }
+        FormErrorKind::MissingModifier => {
+            format!("`{spelled}` lacks a modifier, such as `.{wanted}`")
+        }
+        FormErrorKind::Version(version) => {
+            format!("`{spelled}` needs PTX `.version {version}` or later")
+        }
+        FormErrorKind::Target(targets) => {
+            let names: Vec<String> = targets.iter().map(ToString::to_string).collect();
+            format!(
+                "`{spelled}` needs `.target {}` or later",
+                names.join("` or `")
+            )
+        }
+        FormErrorKind::Withdrawn => {
+            format!(
+                "`{spelled}` no longer exists for this target and version; it lacks `.sync` or a rounding"
+            )
+        }
+        _ => format!("`{spelled}` is not accepted"),
+    };
+    FormError::new(miss.kind, message)
+}

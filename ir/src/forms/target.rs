@@ -1,0 +1,155 @@
+//! PTX versions, targets, and what a form asks of them.
+//!
+//! Invariant: a [`Requirement`] is monotonic in the version, and in the target except for the
+//! architecture-specific (`a`) and family-specific (`f`) variants, which it lists.
+
+use smallvec::SmallVec;
+use std::fmt;
+
+/// A PTX language version, such as 8.5.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Version(u16);
+
+impl Version {
+    /// Version `major.minor`.
+    pub const fn new(major: u16, minor: u16) -> Version {
+        Version(major * 100 + minor)
+    }
+
+    /// Parses `8.5`.
+    pub fn parse(text: &str) -> Option<Version> {
+        let (major, minor) = text.split_once('.')?;
+        let (major, minor): (u16, u16) = (major.parse().ok()?, minor.parse().ok()?);
+        (major < 100 && minor < 100).then(|| Version::new(major, minor))
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.0 / 100, self.0 % 100)
+    }
+}
+
+/// Which instructions beyond the portable ones a target has.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Variant {
+    /// Portable ones only: `sm_100`.
+    #[default]
+    Base,
+    /// Those of a family of architectures: `sm_100f`.
+    Family,
+    /// Those of this architecture: `sm_100a`.
+    Specific,
+}
+
+/// A target architecture, such as `sm_90a`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Target {
+    /// 90 of `sm_90a`.
+    pub number: u16,
+    /// `a` of `sm_90a`.
+    pub variant: Variant,
+}
+
+impl Target {
+    /// Parses `sm_90a` (also `compute_90a`).
+    pub fn parse(text: &str) -> Option<Target> {
+        let digits = text
+            .strip_prefix("sm_")
+            .or_else(|| text.strip_prefix("compute_"))?;
+        Target::parse_number(digits)
+    }
+
+    fn parse_number(text: &str) -> Option<Target> {
+        let (digits, variant) = match text.strip_suffix('a') {
+            Some(digits) => (digits, Variant::Specific),
+            None => match text.strip_suffix('f') {
+                Some(digits) => (digits, Variant::Family),
+                None => (text, Variant::Base),
+            },
+        };
+        let number = digits.parse().ok()?;
+        Some(Target { number, variant })
+    }
+
+    /// Whether a module for `self` may use what `needed` introduced. A portable feature is there
+    /// from its target on; a family's on the `f` and `a` variants of the same family from its
+    /// member on; an architecture's on itself alone.
+    pub fn has(self, needed: Target) -> bool {
+        match needed.variant {
+            Variant::Base => self.number >= needed.number,
+            Variant::Family => {
+                self.variant != Variant::Base
+                    && self.number >= needed.number
+                    && self.number / 10 == needed.number / 10
+            }
+            Variant::Specific => self == needed,
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let suffix = match self.variant {
+            Variant::Base => "",
+            Variant::Family => "f",
+            Variant::Specific => "a",
+        };
+        write!(f, "sm_{}{suffix}", self.number)
+    }
+}
+
+/// The lowest version, and the targets one of which a module's target must have.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Requirement {
+    /// Lowest PTX version.
+    pub version: Version,
+    /// Alternatives; empty when every target will do.
+    pub targets: SmallVec<[Target; 2]>,
+}
+
+impl Requirement {
+    /// Parses `80/7.0`, `90a|100f/8.0`, `80` or `/7.0`.
+    pub(super) fn parse(text: &str) -> Option<Requirement> {
+        let (targets, version) = text.split_once('/').unwrap_or((text, "0.0"));
+        let version = Version::parse(version)?;
+        let mut alternatives = SmallVec::new();
+        for target in targets.split('|').filter(|t| !t.is_empty()) {
+            alternatives.push(Target::parse_number(target)?);
+        }
+        Some(Requirement {
+            version,
+            targets: alternatives,
+        })
+    }
+
+    /// Whether `target` is one of those asked for.
+    pub fn allows(&self, target: Target) -> bool {
+        self.targets.is_empty() || self.targets.iter().any(|&needed| target.has(needed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variants_reach_as_far_as_their_family() {
+        let target = |text| Target::parse(text).unwrap();
+        assert!(target("sm_120").has(target("sm_90")));
+        assert!(target("sm_90a").has(target("sm_90")));
+        assert!(!target("sm_100a").has(target("sm_90a")));
+        assert!(target("sm_103a").has(target("sm_100f")));
+        assert!(!target("sm_110f").has(target("sm_100f")));
+        assert!(!target("sm_103").has(target("sm_100f")));
+        assert!(!target("sm_100f").has(target("sm_100a")));
+    }
+
+    #[test]
+    fn requirements_list_alternatives() {
+        let requirement = Requirement::parse("90a|100f/8.0").unwrap();
+        assert_eq!(requirement.version, Version::new(8, 0));
+        assert!(requirement.allows(Target::parse("sm_103f").unwrap()));
+        assert!(!requirement.allows(Target::parse("sm_90").unwrap()));
+    }
+}
