@@ -7,8 +7,13 @@
     reason = "a command line program talks on its standard output"
 )]
 
+mod ci;
 mod conformance;
+mod demo;
+mod e2e;
 mod exec;
+mod fuzz_seeds;
+mod support;
 mod toolchain;
 
 use std::process::ExitCode;
@@ -21,9 +26,34 @@ type Command = (&'static str, &'static str, fn(&[String]) -> Outcome);
 
 const COMMANDS: &[Command] = &[
     (
+        "demo",
+        "build everything, run CUDA kernels on the CPU and check their results",
+        demo::run,
+    ),
+    (
+        "ci",
+        "what .ci/run does, step by step; --full also runs every conformance form",
+        ci::run,
+    ),
+    (
+        "e2e",
+        "build CUDA programs with NVIDIA's compiler and run them on libcuda.so.1",
+        e2e::run,
+    ),
+    (
         "toolchain",
         "put NVIDIA's compiler into .cache/cuda and print where it is",
         toolchain::run,
+    ),
+    (
+        "support",
+        "write docs/support-*.md; --check fails when they are stale",
+        support::run,
+    ),
+    (
+        "fuzz-seeds",
+        "write the seed corpora of fuzz/",
+        fuzz_seeds::run,
     ),
     (
         "import-conformance",

@@ -1,0 +1,134 @@
+//! `cargo xtask ci [--full]`: every check that a change must pass, one after another.
+//!
+//! `.ci/run` installs what a bare machine lacks and calls this. All steps use the release profile, so that
+//! the code generator is compiled once and checked once. Steps go on after one that failed; the exit code and
+//! the last lines tell which. `--full` runs every conformance form instead of a sample chosen by the commit.
+
+use std::process::Command;
+use std::time::Instant;
+
+use crate::{Outcome, exec};
+
+/// A step's name, the arguments for cargo, and an environment variable.
+struct Step {
+    name: &'static str,
+    cargo: &'static [&'static str],
+    environment: Option<(&'static str, &'static str)>,
+}
+
+impl Step {
+    const fn new(name: &'static str, cargo: &'static [&'static str]) -> Self {
+        Step {
+            name,
+            cargo,
+            environment: None,
+        }
+    }
+}
+
+const STEPS: &[Step] = &[
+    Step::new("format", &["fmt", "--all", "--check"]),
+    Step::new("build", &["build", "--release", "--workspace"]),
+    Step::new("tests", TESTS),
+    Step::new(
+        "documentation tests",
+        &["test", "--release", "--workspace", "--doc"],
+    ),
+    Step::new(
+        "lints",
+        &[
+            "clippy",
+            "--release",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ],
+    ),
+    Step {
+        name: "documentation",
+        cargo: &[
+            "doc",
+            "--release",
+            "--workspace",
+            "--no-deps",
+            "--document-private-items",
+        ],
+        environment: Some((
+            "RUSTDOCFLAGS",
+            "-D warnings -A rustdoc::private_intra_doc_links",
+        )),
+    },
+    Step::new("support tables", &["xtask", "support", "--check"]),
+    Step::new("CUDA programs", &["xtask", "e2e"]),
+];
+
+/// Everything but documentation tests, which nextest does not run.
+const TESTS: &[&str] = &[
+    "nextest",
+    "run",
+    "--release",
+    "--workspace",
+    "--no-fail-fast",
+];
+/// The same where nextest is missing.
+const TESTS_WITHOUT_NEXTEST: &[&str] = &[
+    "test",
+    "--release",
+    "--workspace",
+    "--all-targets",
+    "--no-fail-fast",
+];
+
+pub(crate) fn run(args: &[String]) -> Outcome {
+    let full = match args {
+        [] => false,
+        [flag] if flag == "--full" => true,
+        _ => return Err("the only option is --full".to_owned()),
+    };
+    let seed = exec::output(Command::new("git").args(["rev-parse", "HEAD"])).unwrap_or_default();
+    let nextest = exec::output(exec::cargo().args(["nextest", "--version"])).is_ok();
+    let mut table = Vec::new();
+    for step in STEPS {
+        println!("\n==== {}", step.name);
+        let started = Instant::now();
+        let arguments = if step.cargo == TESTS && !nextest {
+            TESTS_WITHOUT_NEXTEST
+        } else {
+            step.cargo
+        };
+        let mut command = exec::cargo();
+        command
+            .args(arguments)
+            .envs(step.environment)
+            .env("MARGAY_SEED", seed.trim());
+        if full {
+            command.env("MARGAY_FULL", "1");
+        }
+        let outcome = exec::run(&mut command);
+        if let Err(error) = &outcome {
+            println!("{error}");
+        }
+        table.push((step.name, started.elapsed(), outcome.is_ok()));
+    }
+    println!();
+    for (name, took, ok) in &table {
+        println!(
+            "{:<22} {:<6} {:>6.0} s",
+            name,
+            if *ok { "ok" } else { "FAILED" },
+            took.as_secs_f64()
+        );
+    }
+    let failed: Vec<&str> = table
+        .iter()
+        .filter(|(.., ok)| !ok)
+        .map(|(name, ..)| *name)
+        .collect();
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("failed: {}", failed.join(", ")))
+    }
+}

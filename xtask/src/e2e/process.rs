@@ -1,0 +1,175 @@
+//! A child process with its output gathered, a time limit and a signal at a given moment.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use crate::exec;
+
+/// What a program prints when it is ready for its signal.
+const READY: &str = "READY";
+/// How often a running child is looked at.
+const POLL: Duration = Duration::from_millis(20);
+
+/// A started child.
+pub(super) struct Process {
+    child: Child,
+    lines: Receiver<(Stream, String)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stream {
+    Out,
+    Err,
+}
+
+/// How a child ended and what it said.
+pub(super) struct Ended {
+    /// The exit code, if it was not killed by a signal.
+    pub(super) code: Option<i32>,
+    status: ExitStatus,
+    timed_out: bool,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+}
+
+impl Ended {
+    /// The end in words.
+    pub(super) fn how(&self) -> String {
+        match (self.timed_out, self.code, self.status.signal()) {
+            (true, ..) => "the time limit".to_owned(),
+            (_, Some(code), _) => format!("exit code {code}"),
+            (_, _, Some(signal)) => format!("signal {signal}"),
+            _ => self.status.to_string(),
+        }
+    }
+}
+
+impl Process {
+    /// Starts `command` in a process group of its own, so that it can be ended with its children.
+    pub(super) fn start(command: &mut Command) -> Result<Self, String> {
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        let mut child = command
+            .spawn()
+            .map_err(|e| format!("{}: {e}", exec::show(command)))?;
+        let (sender, lines) = channel();
+        read(
+            child.stdout.take().expect("piped"),
+            Stream::Out,
+            sender.clone(),
+        );
+        read(child.stderr.take().expect("piped"), Stream::Err, sender);
+        Ok(Process { child, lines })
+    }
+
+    /// Waits for the end, which `limit` forces. `signal` is sent to the group once it printed `READY`.
+    pub(super) fn wait(
+        mut self,
+        limit: Duration,
+        mut signal: Option<&str>,
+    ) -> Result<Ended, String> {
+        let started = Instant::now();
+        let mut said = [String::new(), String::new()];
+        let mut timed_out = false;
+        let status = loop {
+            match self.lines.recv_timeout(POLL) {
+                Ok((stream, line)) => {
+                    if stream == Stream::Out && line.trim_end() == READY {
+                        signal.take().map_or(Ok(()), |s| self.send(s))?;
+                    }
+                    said[stream as usize] += &line;
+                }
+                Err(ended) => {
+                    if let Some(status) = self.child.try_wait().map_err(|e| e.to_string())? {
+                        break status;
+                    }
+                    if ended == RecvTimeoutError::Disconnected {
+                        std::thread::sleep(POLL);
+                    }
+                }
+            }
+            if started.elapsed() > limit {
+                timed_out = true;
+                self.send("KILL")?;
+                break self.child.wait().map_err(|e| e.to_string())?;
+            }
+        };
+        for (stream, line) in self.lines {
+            said[stream as usize] += &line;
+        }
+        let [stdout, stderr] = said;
+        Ok(Ended {
+            code: status.code().filter(|_| !timed_out),
+            status,
+            timed_out,
+            stdout,
+            stderr,
+        })
+    }
+
+    /// Sends a signal to the child's process group.
+    fn send(&self, signal: &str) -> Result<(), String> {
+        let group = format!("-{}", self.child.id());
+        exec::run(Command::new("kill").args(["-s", signal, "--", &group]))
+    }
+}
+
+/// Sends the lines of `from` until it closes.
+fn read(from: impl Read + Send + 'static, stream: Stream, to: Sender<(Stream, String)>) {
+    std::thread::spawn(move || {
+        let mut from = BufReader::new(from);
+        let mut line = Vec::new();
+        while from.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
+            let text = String::from_utf8_lossy(&line).into_owned();
+            if to.send((stream, text)).is_err() {
+                return;
+            }
+            line.clear();
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, limit: Duration, signal: Option<&str>) -> Ended {
+        let process = Process::start(Command::new("sh").args(["-c", script])).expect("starts");
+        process.wait(limit, signal).expect("waits")
+    }
+
+    #[test]
+    fn gathers_output_and_code() {
+        let ended = shell(
+            "echo one; echo two >&2; printf three; exit 7",
+            Duration::from_secs(60),
+            None,
+        );
+        assert_eq!(
+            (ended.code, ended.stdout.as_str(), ended.stderr.as_str()),
+            (Some(7), "one\nthree", "two\n")
+        );
+    }
+
+    #[test]
+    fn sends_the_signal_when_ready() {
+        let script = "trap 'echo got it; exit 3' INT; echo READY; while :; do sleep 0.05; done";
+        let ended = shell(script, Duration::from_secs(60), Some("INT"));
+        assert_eq!(
+            (ended.code, ended.stdout.as_str()),
+            (Some(3), "READY\ngot it\n")
+        );
+    }
+
+    #[test]
+    fn ends_what_hangs() {
+        let ended = shell("sleep 600", Duration::from_millis(100), None);
+        assert_eq!((ended.code, ended.how().as_str()), (None, "the time limit"));
+    }
+}
