@@ -145,11 +145,11 @@ macro_rules! for_each_op {
             Rcp "rcp" () (pure arith::rcp);
             Sqrt "sqrt" () (pure arith::sqrt);
             Rsqrt "rsqrt" () (pure approx::rsqrt);
-            Sin "sin" () (none);
-            Cos "cos" () (none);
-            Lg2 "lg2" () (none);
-            Ex2 "ex2" () (none);
-            Tanh "tanh" () (none);
+            Sin "sin" () (pure approx::sin);
+            Cos "cos" () (pure approx::cos);
+            Lg2 "lg2" () (pure approx::lg2);
+            Ex2 "ex2" () (pure approx::ex2);
+            Tanh "tanh" () (pure approx::tanh);
             Copysign "copysign" () (pure float::copysign);
             Testp "testp" () (pure compare::testp);
             // Comparison and selection.

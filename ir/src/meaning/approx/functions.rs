@@ -1,0 +1,293 @@
+//! `sin cos lg2 ex2 tanh` of `f32`, without branches or tables.
+//!
+//! Each reduces its argument to a small interval and evaluates a polynomial there with fused
+//! multiply-adds. Coefficients come from Chebyshev interpolation of the reduced function in 200-bit
+//! arithmetic, rounded to `f32`. The worst errors found over all of `f32` stand at each function;
+//! `tests/approximations.rs` checks them. NaN results are `0x7fffffff`.
+
+use super::Arithmetic;
+
+/// The least normal number.
+const LEAST_NORMAL: f32 = f32::MIN_POSITIVE;
+const MAGNITUDE: i32 = 0x7fff_ffff;
+const SIGN: i32 = i32::MIN;
+
+/// `(2^f - 1) / f` for `f` in [-1/2, 1/2].
+const EXPONENTIAL: [f32; 6] = [
+    0.693_147_18,
+    0.240_226_51,
+    0.055_503_57,
+    0.009_618_083,
+    0.001_339_086_3,
+    0.000_154_531_63,
+];
+/// `log2(1 + f) / f` for `1 + f` in [sqrt(1/2), sqrt(2)].
+const LOGARITHM: [f32; 9] = [
+    1.442_695,
+    -0.721_347_45,
+    0.480_910_75,
+    -0.360_693_28,
+    0.287_903_25,
+    -0.239_169_88,
+    0.216_078_22,
+    -0.205_861_88,
+    0.123_109_68,
+];
+/// `(sin(r) - r) / r^3` in `r^2`, for `r` in [-pi/4, pi/4].
+const SINE: [f32; 3] = [-0.166_666_64, 0.008_332_725, -0.000_195_828_31];
+/// `(cos(r) - 1 + r^2 / 2) / r^4` in `r^2`.
+const COSINE: [f32; 3] = [0.041_666_664, -0.001_388_827_9, 0.000_024_542_871];
+/// `(tanh(x) - x) / x^3` in `x^2`, for `x` in [-0.4, 0.4].
+const TANGENT: [f32; 3] = [-0.333_330_78, 0.133_045_91, -0.049_078_684];
+
+/// Two pi, negated, as an unevaluated sum.
+const MINUS_TWO_PI: [f32; 3] = [-6.283_185_5, 1.748_455_5e-7, 6.860_498e-15];
+/// Half of pi, negated, as an unevaluated sum.
+const MINUS_HALF_PI: [f32; 2] = [-1.570_796_4, 4.371_139e-8];
+const TURNS_PER_RADIAN: f32 = 0.159_154_94;
+const QUADRANTS_PER_RADIAN: f32 = 0.636_619_75;
+/// `2 * log2(e)`.
+const TWICE_LOG2_E: f32 = 2.885_390_0;
+
+/// A polynomial, the constant coefficient first.
+fn polynomial<A: Arithmetic>(a: &mut A, x: A::Float, coefficients: &[f32]) -> A::Float {
+    let (last, rest) = coefficients
+        .split_last()
+        .expect("polynomials have coefficients");
+    let mut sum = a.float(*last);
+    for &coefficient in rest.iter().rev() {
+        let coefficient = a.float(coefficient);
+        sum = a.mul_add(sum, x, coefficient);
+    }
+    sum
+}
+
+/// Into [low, high]; NaN stays.
+fn clamp<A: Arithmetic>(a: &mut A, x: A::Float, low: f32, high: f32) -> A::Float {
+    let (low, high) = (a.float(low), a.float(high));
+    let below = a.less(x, low);
+    let x = a.select(below, low, x);
+    let above = a.less(high, x);
+    a.select(above, high, x)
+}
+
+fn magnitude<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Float {
+    let (bits, mask) = (a.bits(x), a.int(MAGNITUDE));
+    let bits = a.and(bits, mask);
+    a.from_bits(bits)
+}
+
+fn sign<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Int {
+    let (bits, mask) = (a.bits(x), a.int(SIGN));
+    a.and(bits, mask)
+}
+
+fn flip<A: Arithmetic>(a: &mut A, x: A::Float, sign: A::Int) -> A::Float {
+    let bits = a.bits(x);
+    let bits = a.xor(bits, sign);
+    a.from_bits(bits)
+}
+
+/// The canonical NaN where `x` is NaN.
+fn with_nan<A: Arithmetic>(a: &mut A, x: A::Float, result: A::Float) -> A::Float {
+    let nan = a.int(MAGNITUDE);
+    let nan = a.from_bits(nan);
+    let unordered = a.is_nan(x);
+    a.select(unordered, nan, result)
+}
+
+/// A zero of the same sign where `x` is subnormal.
+fn flush<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Float {
+    let (size, least) = (magnitude(a, x), a.float(LEAST_NORMAL));
+    let zero = sign(a, x);
+    let zero = a.from_bits(zero);
+    let subnormal = a.less(size, least);
+    a.select(subnormal, zero, x)
+}
+
+/// `p * 2^k` for integral `k` in [-152, 130], rounded once.
+fn scale<A: Arithmetic>(a: &mut A, p: A::Float, k: A::Float) -> A::Float {
+    let k = a.to_int(k);
+    let half = a.shift_right(k, 1);
+    let rest = a.int_sub(k, half);
+    let factor = |a: &mut A, k| {
+        let bias = a.int(127);
+        let field = a.int_add(k, bias);
+        let bits = a.shift_left(field, 23);
+        a.from_bits(bits)
+    };
+    let (first, second) = (factor(a, half), factor(a, rest));
+    let scaled = a.mul(p, first);
+    a.mul(scaled, second)
+}
+
+/// Two to a power, NaN excepted.
+fn power_of_two<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Float {
+    let x = clamp(a, x, -152.0, 130.0);
+    let whole = a.nearest(x);
+    let fraction = a.sub(x, whole);
+    let slope = polynomial(a, fraction, &EXPONENTIAL);
+    let one = a.float(1.0);
+    let p = a.mul_add(fraction, slope, one);
+    scale(a, p, whole)
+}
+
+/// Two to a power.
+pub fn ex2<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
+    let mut result = power_of_two(a, x);
+    if ftz {
+        let (least, zero) = (a.float(-126.0), a.float(0.0));
+        let subnormal = a.less(x, least);
+        result = a.select(subnormal, zero, result);
+    }
+    with_nan(a, x, result)
+}
+
+/// The logarithm to base two.
+pub fn lg2<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
+    let zero = a.float(0.0);
+    let (argument, offset) = if ftz { (x, zero) } else { normalised(a, x) };
+    let bits = a.bits(argument);
+    let root_of_half = a.int(0x3f35_04f3);
+    let above = a.int_sub(bits, root_of_half);
+    let exponent = a.shift_right(above, 23);
+    let field = a.shift_left(exponent, 23);
+    let mantissa = a.int_sub(bits, field);
+    let mantissa = a.from_bits(mantissa);
+    let one = a.float(1.0);
+    let f = a.sub(mantissa, one);
+    let slope = polynomial(a, f, &LOGARITHM);
+    let exponent = a.to_float(exponent);
+    let exponent = a.sub(exponent, offset);
+    let result = a.mul_add(f, slope, exponent);
+    logarithm_limits(a, x, result, ftz)
+}
+
+/// A positive subnormal number times 2^24, and the 24; others as they are, and 0.
+fn normalised<A: Arithmetic>(a: &mut A, x: A::Float) -> (A::Float, A::Float) {
+    let (least, zero) = (a.float(LEAST_NORMAL), a.float(0.0));
+    let subnormal = a.less(x, least);
+    let (power, digits) = (a.float(16_777_216.0), a.float(24.0));
+    let raised = a.mul(x, power);
+    (
+        a.select(subnormal, raised, x),
+        a.select(subnormal, digits, zero),
+    )
+}
+
+/// The logarithm's values at infinity, zero and below.
+fn logarithm_limits<A: Arithmetic>(
+    a: &mut A,
+    x: A::Float,
+    result: A::Float,
+    ftz: bool,
+) -> A::Float {
+    let (infinity, minus_infinity) = (a.float(f32::INFINITY), a.float(f32::NEG_INFINITY));
+    let nan = a.int(MAGNITUDE);
+    let nan = a.from_bits(nan);
+    let finite = a.less(x, infinity);
+    let result = a.select(finite, result, infinity);
+    let zero = a.float(0.0);
+    let negative = a.less(x, zero);
+    let result = a.select(negative, nan, result);
+    let size = magnitude(a, x);
+    let vanishes = if ftz {
+        let least = a.float(LEAST_NORMAL);
+        a.less(size, least)
+    } else {
+        let size = a.bits(size);
+        a.is_zero(size)
+    };
+    let result = a.select(vanishes, minus_infinity, result);
+    with_nan(a, x, result)
+}
+
+/// A non-negative angle as a number of quadrants and a rest in about [-pi/4, pi/4].
+fn reduce_angle<A: Arithmetic>(a: &mut A, angle: A::Float) -> (A::Int, A::Float) {
+    let scale = a.float(TURNS_PER_RADIAN);
+    let turns = a.mul(angle, scale);
+    let turns = a.nearest(turns);
+    let rest = subtract_multiple(a, angle, turns, &MINUS_TWO_PI);
+    let scale = a.float(QUADRANTS_PER_RADIAN);
+    let quadrants = a.mul(rest, scale);
+    let quadrants = a.nearest(quadrants);
+    let rest = subtract_multiple(a, rest, quadrants, &MINUS_HALF_PI);
+    // Angles beyond any accuracy still give results within [-1, 1].
+    let rest = clamp(a, rest, -0.8, 0.8);
+    (a.to_int(quadrants), rest)
+}
+
+fn subtract_multiple<A: Arithmetic>(
+    a: &mut A,
+    x: A::Float,
+    count: A::Float,
+    period: &[f32],
+) -> A::Float {
+    period.iter().fold(x, |rest, &part| {
+        let part = a.float(part);
+        a.mul_add(count, part, rest)
+    })
+}
+
+/// The sine of a rest plus quadrants.
+fn sine_of_quadrant<A: Arithmetic>(a: &mut A, quadrant: A::Int, rest: A::Float) -> A::Float {
+    let square = a.mul(rest, rest);
+    let cube = a.mul(square, rest);
+    let slope = polynomial(a, square, &SINE);
+    let sine = a.mul_add(cube, slope, rest);
+    let fourth = a.mul(square, square);
+    let slope = polynomial(a, square, &COSINE);
+    let (half, one) = (a.float(-0.5), a.float(1.0));
+    let parabola = a.mul_add(square, half, one);
+    let cosine = a.mul_add(fourth, slope, parabola);
+    let (low, high) = (a.int(1), a.int(2));
+    let odd = a.and(quadrant, low);
+    let even = a.is_zero(odd);
+    let value = a.select(even, sine, cosine);
+    let second_half = a.and(quadrant, high);
+    let sign = a.shift_left(second_half, 30);
+    flip(a, value, sign)
+}
+
+/// The sine.
+pub fn sin<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
+    let x = if ftz { flush(a, x) } else { x };
+    let size = magnitude(a, x);
+    let (quadrant, rest) = reduce_angle(a, size);
+    let value = sine_of_quadrant(a, quadrant, rest);
+    let sign = sign(a, x);
+    let result = flip(a, value, sign);
+    with_nan(a, value, result)
+}
+
+/// The cosine.
+pub fn cos<A: Arithmetic>(a: &mut A, x: A::Float, _ftz: bool) -> A::Float {
+    let size = magnitude(a, x);
+    let (quadrant, rest) = reduce_angle(a, size);
+    let one = a.int(1);
+    let quadrant = a.int_add(quadrant, one);
+    let value = sine_of_quadrant(a, quadrant, rest);
+    with_nan(a, value, value)
+}
+
+/// The hyperbolic tangent.
+pub fn tanh<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Float {
+    let size = magnitude(a, x);
+    let square = a.mul(size, size);
+    let cube = a.mul(square, size);
+    let slope = polynomial(a, square, &TANGENT);
+    let near_zero = a.mul_add(cube, slope, size);
+    // 1 - 2 / (e^2x + 1).
+    let (factor, one, two) = (a.float(TWICE_LOG2_E), a.float(1.0), a.float(2.0));
+    let exponent = a.mul(size, factor);
+    let power = power_of_two(a, exponent);
+    let denominator = a.add(power, one);
+    let quotient = a.div(two, denominator);
+    let elsewhere = a.sub(one, quotient);
+    let limit = a.float(0.4);
+    let small = a.less(size, limit);
+    let value = a.select(small, near_zero, elsewhere);
+    let sign = sign(a, x);
+    let result = flip(a, value, sign);
+    with_nan(a, x, result)
+}

@@ -1,0 +1,137 @@
+//! The operations that approximations are made of.
+
+/// Arithmetic on `f32` values, 32-bit integers and truth values, one lane or many.
+///
+/// An engine implements this once, as values on the host ([`Host`]) or as code under construction,
+/// and gets every function of [`super::functions`] with the same bits. Operations are IEEE 754 in
+/// round-to-nearest-even; integers wrap.
+pub trait Arithmetic {
+    /// `f32` values.
+    type Float: Copy;
+    /// 32-bit integers.
+    type Int: Copy;
+    /// Truth values.
+    type Truth: Copy;
+
+    /// A constant.
+    fn float(&mut self, value: f32) -> Self::Float;
+    /// A constant.
+    fn int(&mut self, value: i32) -> Self::Int;
+    /// `a + b`.
+    fn add(&mut self, a: Self::Float, b: Self::Float) -> Self::Float;
+    /// `a - b`.
+    fn sub(&mut self, a: Self::Float, b: Self::Float) -> Self::Float;
+    /// `a * b`.
+    fn mul(&mut self, a: Self::Float, b: Self::Float) -> Self::Float;
+    /// `a / b`.
+    fn div(&mut self, a: Self::Float, b: Self::Float) -> Self::Float;
+    /// `a * b + c`, rounded once.
+    fn mul_add(&mut self, a: Self::Float, b: Self::Float, c: Self::Float) -> Self::Float;
+    /// The nearest integral value, ties to even.
+    fn nearest(&mut self, a: Self::Float) -> Self::Float;
+    /// The integer that an integral value is; out of range it saturates, of NaN it is 0.
+    fn to_int(&mut self, a: Self::Float) -> Self::Int;
+    /// The value of an integer below 2^24.
+    fn to_float(&mut self, a: Self::Int) -> Self::Float;
+    /// The encoding.
+    fn bits(&mut self, a: Self::Float) -> Self::Int;
+    /// The value that an encoding stands for.
+    fn from_bits(&mut self, a: Self::Int) -> Self::Float;
+    /// `a + b`.
+    fn int_add(&mut self, a: Self::Int, b: Self::Int) -> Self::Int;
+    /// `a - b`.
+    fn int_sub(&mut self, a: Self::Int, b: Self::Int) -> Self::Int;
+    /// Conjunction of bits.
+    fn and(&mut self, a: Self::Int, b: Self::Int) -> Self::Int;
+    /// Exclusive or of bits.
+    fn xor(&mut self, a: Self::Int, b: Self::Int) -> Self::Int;
+    /// Left shift by a constant.
+    fn shift_left(&mut self, a: Self::Int, count: u32) -> Self::Int;
+    /// Right shift by a constant, filling with the sign.
+    fn shift_right(&mut self, a: Self::Int, count: u32) -> Self::Int;
+    /// `a < b`; false if one is NaN.
+    fn less(&mut self, a: Self::Float, b: Self::Float) -> Self::Truth;
+    /// Whether the value is NaN.
+    fn is_nan(&mut self, a: Self::Float) -> Self::Truth;
+    /// Whether the integer is zero.
+    fn is_zero(&mut self, a: Self::Int) -> Self::Truth;
+    /// `a` where the condition holds, else `b`.
+    fn select(&mut self, condition: Self::Truth, a: Self::Float, b: Self::Float) -> Self::Float;
+}
+
+/// One lane, on the host.
+#[derive(Clone, Copy, Debug)]
+pub struct Host;
+
+impl Arithmetic for Host {
+    type Float = f32;
+    type Int = i32;
+    type Truth = bool;
+
+    fn float(&mut self, value: f32) -> f32 {
+        value
+    }
+    fn int(&mut self, value: i32) -> i32 {
+        value
+    }
+    fn add(&mut self, a: f32, b: f32) -> f32 {
+        a + b
+    }
+    fn sub(&mut self, a: f32, b: f32) -> f32 {
+        a - b
+    }
+    fn mul(&mut self, a: f32, b: f32) -> f32 {
+        a * b
+    }
+    fn div(&mut self, a: f32, b: f32) -> f32 {
+        a / b
+    }
+    fn mul_add(&mut self, a: f32, b: f32, c: f32) -> f32 {
+        a.mul_add(b, c)
+    }
+    fn nearest(&mut self, a: f32) -> f32 {
+        a.round_ties_even()
+    }
+    fn to_int(&mut self, a: f32) -> i32 {
+        a as i32
+    }
+    fn to_float(&mut self, a: i32) -> f32 {
+        a as f32
+    }
+    fn bits(&mut self, a: f32) -> i32 {
+        a.to_bits() as i32
+    }
+    fn from_bits(&mut self, a: i32) -> f32 {
+        f32::from_bits(a as u32)
+    }
+    fn int_add(&mut self, a: i32, b: i32) -> i32 {
+        a.wrapping_add(b)
+    }
+    fn int_sub(&mut self, a: i32, b: i32) -> i32 {
+        a.wrapping_sub(b)
+    }
+    fn and(&mut self, a: i32, b: i32) -> i32 {
+        a & b
+    }
+    fn xor(&mut self, a: i32, b: i32) -> i32 {
+        a ^ b
+    }
+    fn shift_left(&mut self, a: i32, count: u32) -> i32 {
+        a.wrapping_shl(count)
+    }
+    fn shift_right(&mut self, a: i32, count: u32) -> i32 {
+        a.wrapping_shr(count)
+    }
+    fn less(&mut self, a: f32, b: f32) -> bool {
+        a < b
+    }
+    fn is_nan(&mut self, a: f32) -> bool {
+        a.is_nan()
+    }
+    fn is_zero(&mut self, a: i32) -> bool {
+        a == 0
+    }
+    fn select(&mut self, condition: bool, a: f32, b: f32) -> f32 {
+        if condition { a } else { b }
+    }
+}
