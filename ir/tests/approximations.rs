@@ -195,9 +195,12 @@ fn widen(ty: OpType, bits: Bits) -> f64 {
     f64::from_bits(out[0] as u64)
 }
 
+/// Function, format, reference, whether the error is relative, and the bound's logarithm.
+type HalfCase = (Opcode, OpType, fn(f64) -> f64, bool, f64);
+
 #[test]
 fn half_precision_errors_stay_within_the_bounds() {
-    let cases: [(Opcode, OpType, fn(f64) -> f64, bool, f64); 4] = [
+    let cases: [HalfCase; 4] = [
         (Opcode::Ex2, OpType::F16, f64::exp2, true, -9.9),
         (Opcode::Ex2, OpType::BF16, f64::exp2, true, -7.0),
         (Opcode::Tanh, OpType::F16, f64::tanh, false, -10.987),

@@ -495,7 +495,7 @@ fn divide_real(a: Real, b: Real) -> Number {
     }
     let a = a.with_top(127);
     let quotient = a.significand / b.significand;
-    let sticky = u128::from(a.significand % b.significand != 0);
+    let sticky = u128::from(!a.significand.is_multiple_of(b.significand));
     Number::Finite(Real {
         negative,
         significand: quotient | sticky,

@@ -6,6 +6,7 @@
 //! `tests/approximations.rs` checks them. NaN results are `0x7fffffff`.
 
 use super::Arithmetic;
+use std::f32::consts::{FRAC_1_PI, FRAC_2_PI, FRAC_PI_2, LN_2, LOG2_E, TAU};
 
 /// The least normal number.
 const LEAST_NORMAL: f32 = f32::MIN_POSITIVE;
@@ -14,40 +15,39 @@ const SIGN: i32 = i32::MIN;
 
 /// `(2^f - 1) / f` for `f` in [-1/2, 1/2].
 const EXPONENTIAL: [f32; 6] = [
-    0.693_147_18,
-    0.240_226_51,
-    0.055_503_57,
-    0.009_618_083,
-    0.001_339_086_3,
-    0.000_154_531_63,
+    LN_2,
+    0.2402265,
+    0.05550357,
+    0.009618083,
+    0.0013390863,
+    0.00015453163,
 ];
 /// `log2(1 + f) / f` for `1 + f` in [sqrt(1/2), sqrt(2)].
 const LOGARITHM: [f32; 9] = [
-    1.442_695,
-    -0.721_347_45,
-    0.480_910_75,
-    -0.360_693_28,
-    0.287_903_25,
-    -0.239_169_88,
-    0.216_078_22,
-    -0.205_861_88,
-    0.123_109_68,
+    LOG2_E,
+    -0.72134745,
+    0.48091075,
+    -0.36069328,
+    0.28790325,
+    -0.23916988,
+    0.21607822,
+    -0.20586188,
+    0.12310968,
 ];
 /// `(sin(r) - r) / r^3` in `r^2`, for `r` in [-pi/4, pi/4].
-const SINE: [f32; 3] = [-0.166_666_64, 0.008_332_725, -0.000_195_828_31];
+const SINE: [f32; 3] = [-0.16666664, 0.008332725, -0.00019582831];
 /// `(cos(r) - 1 + r^2 / 2) / r^4` in `r^2`.
-const COSINE: [f32; 3] = [0.041_666_664, -0.001_388_827_9, 0.000_024_542_871];
+const COSINE: [f32; 3] = [0.041666664, -0.0013888279, 2.4542871e-5];
 /// `(tanh(x) - x) / x^3` in `x^2`, for `x` in [-0.4, 0.4].
-const TANGENT: [f32; 3] = [-0.333_330_78, 0.133_045_91, -0.049_078_684];
+const TANGENT: [f32; 3] = [-0.33333078, 0.13304591, -0.049078684];
 
 /// Two pi, negated, as an unevaluated sum.
-const MINUS_TWO_PI: [f32; 3] = [-6.283_185_5, 1.748_455_5e-7, 6.860_498e-15];
+const MINUS_TWO_PI: [f32; 3] = [-TAU, 1.7484555e-7, 6.860498e-15];
 /// Half of pi, negated, as an unevaluated sum.
-const MINUS_HALF_PI: [f32; 2] = [-1.570_796_4, 4.371_139e-8];
-const TURNS_PER_RADIAN: f32 = 0.159_154_94;
-const QUADRANTS_PER_RADIAN: f32 = 0.636_619_75;
-/// `2 * log2(e)`.
-const TWICE_LOG2_E: f32 = 2.885_390_0;
+const MINUS_HALF_PI: [f32; 2] = [-FRAC_PI_2, 4.371139e-8];
+const TURNS_PER_RADIAN: f32 = FRAC_1_PI / 2.0;
+const QUADRANTS_PER_RADIAN: f32 = FRAC_2_PI;
+const TWICE_LOG2_E: f32 = 2.0 * LOG2_E;
 
 /// A polynomial, the constant coefficient first.
 fn polynomial<A: Arithmetic>(a: &mut A, x: A::Float, coefficients: &[f32]) -> A::Float {
@@ -74,7 +74,7 @@ fn clamp<A: Arithmetic>(a: &mut A, x: A::Float, low: f32, high: f32) -> A::Float
 fn magnitude<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Float {
     let (bits, mask) = (a.bits(x), a.int(MAGNITUDE));
     let bits = a.and(bits, mask);
-    a.from_bits(bits)
+    a.of_bits(bits)
 }
 
 fn sign<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Int {
@@ -85,13 +85,13 @@ fn sign<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Int {
 fn flip<A: Arithmetic>(a: &mut A, x: A::Float, sign: A::Int) -> A::Float {
     let bits = a.bits(x);
     let bits = a.xor(bits, sign);
-    a.from_bits(bits)
+    a.of_bits(bits)
 }
 
 /// The canonical NaN where `x` is NaN.
 fn with_nan<A: Arithmetic>(a: &mut A, x: A::Float, result: A::Float) -> A::Float {
     let nan = a.int(MAGNITUDE);
-    let nan = a.from_bits(nan);
+    let nan = a.of_bits(nan);
     let unordered = a.is_nan(x);
     a.select(unordered, nan, result)
 }
@@ -100,7 +100,7 @@ fn with_nan<A: Arithmetic>(a: &mut A, x: A::Float, result: A::Float) -> A::Float
 fn flush<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Float {
     let (size, least) = (magnitude(a, x), a.float(LEAST_NORMAL));
     let zero = sign(a, x);
-    let zero = a.from_bits(zero);
+    let zero = a.of_bits(zero);
     let subnormal = a.less(size, least);
     a.select(subnormal, zero, x)
 }
@@ -114,7 +114,7 @@ fn scale<A: Arithmetic>(a: &mut A, p: A::Float, k: A::Float) -> A::Float {
         let bias = a.int(127);
         let field = a.int_add(k, bias);
         let bits = a.shift_left(field, 23);
-        a.from_bits(bits)
+        a.of_bits(bits)
     };
     let (first, second) = (factor(a, half), factor(a, rest));
     let scaled = a.mul(p, first);
@@ -153,7 +153,7 @@ pub fn lg2<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
     let exponent = a.shift_right(above, 23);
     let field = a.shift_left(exponent, 23);
     let mantissa = a.int_sub(bits, field);
-    let mantissa = a.from_bits(mantissa);
+    let mantissa = a.of_bits(mantissa);
     let one = a.float(1.0);
     let f = a.sub(mantissa, one);
     let slope = polynomial(a, f, &LOGARITHM);
@@ -184,7 +184,7 @@ fn logarithm_limits<A: Arithmetic>(
 ) -> A::Float {
     let (infinity, minus_infinity) = (a.float(f32::INFINITY), a.float(f32::NEG_INFINITY));
     let nan = a.int(MAGNITUDE);
-    let nan = a.from_bits(nan);
+    let nan = a.of_bits(nan);
     let finite = a.less(x, infinity);
     let result = a.select(finite, result, infinity);
     let zero = a.float(0.0);

@@ -36,7 +36,7 @@ pub trait Arithmetic {
     /// The encoding.
     fn bits(&mut self, a: Self::Float) -> Self::Int;
     /// The value that an encoding stands for.
-    fn from_bits(&mut self, a: Self::Int) -> Self::Float;
+    fn of_bits(&mut self, a: Self::Int) -> Self::Float;
     /// `a + b`.
     fn int_add(&mut self, a: Self::Int, b: Self::Int) -> Self::Int;
     /// `a - b`.
@@ -101,7 +101,7 @@ impl Arithmetic for Host {
     fn bits(&mut self, a: f32) -> i32 {
         a.to_bits() as i32
     }
-    fn from_bits(&mut self, a: i32) -> f32 {
+    fn of_bits(&mut self, a: i32) -> f32 {
         f32::from_bits(a as u32)
     }
     fn int_add(&mut self, a: i32, b: i32) -> i32 {
