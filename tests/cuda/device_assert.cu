@@ -1,0 +1,40 @@
+// assert in a kernel: one that holds, and one that fails, ends the launch with cudaErrorAssert and
+// is gone after a reset.
+#include "common.h"
+
+#include <cassert>
+
+extern "C" __global__ void device_assert(int *out, int limit) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    assert(i < limit);
+    out[i] = i * 3;
+}
+
+int main() {
+    Verdict verdict("device_assert");
+    std::vector<int> want(64);
+    for (int i = 0; i < 64; ++i)
+        want[i] = i * 3;
+
+    int *out = nullptr;
+    std::vector<int> got(64);
+    CUDA_OK(cudaMalloc((void **)&out, 64 * sizeof(int)));
+    device_assert<<<2, 32>>>(out, 64);
+    LAUNCH_OK();
+    CUDA_OK(cudaMemcpy(got.data(), out, 64 * sizeof(int), cudaMemcpyDeviceToHost));
+    verdict.equal("holds", got, want);
+
+    device_assert<<<2, 32>>>(out, 40);
+    LAUNCH_OK();
+    verdict.status("synchronize", cudaDeviceSynchronize(), cudaErrorAssert);
+    verdict.status("copy", cudaMemcpy(got.data(), out, sizeof(int), cudaMemcpyDeviceToHost),
+                   cudaErrorAssert);
+    verdict.status("malloc", cudaMalloc((void **)&out, 16), cudaErrorAssert);
+
+    CUDA_OK(cudaDeviceReset());
+    Buffer<int> again(64);
+    device_assert<<<2, 32>>>(again.ptr(), 64);
+    LAUNCH_OK();
+    verdict.equal("after the reset", again.get(), want);
+    return verdict.finish();
+}
