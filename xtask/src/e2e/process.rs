@@ -27,7 +27,7 @@ enum Stream {
 
 /// How a child ended and what it said.
 pub(super) struct Ended {
-    /// The exit code, if it was not killed by a signal.
+    /// The exit code, 128 + N for signal N as in a shell; none past the time limit.
     pub(super) code: Option<i32>,
     status: ExitStatus,
     timed_out: bool,
@@ -38,10 +38,10 @@ pub(super) struct Ended {
 impl Ended {
     /// The end in words.
     pub(super) fn how(&self) -> String {
-        match (self.timed_out, self.code, self.status.signal()) {
+        match (self.timed_out, self.status.signal(), self.code) {
             (true, ..) => "the time limit".to_owned(),
-            (_, Some(code), _) => format!("exit code {code}"),
-            (_, _, Some(signal)) => format!("signal {signal}"),
+            (_, Some(signal), _) => format!("signal {signal}"),
+            (_, _, Some(code)) => format!("exit code {code}"),
             _ => self.status.to_string(),
         }
     }
@@ -105,7 +105,10 @@ impl Process {
         }
         let [stdout, stderr] = said;
         Ok(Ended {
-            code: status.code().filter(|_| !timed_out),
+            code: status
+                .code()
+                .or(status.signal().map(|signal| 128 + signal))
+                .filter(|_| !timed_out),
             status,
             timed_out,
             stdout,
@@ -165,6 +168,12 @@ mod tests {
             (ended.code, ended.stdout.as_str()),
             (Some(3), "READY\ngot it\n")
         );
+    }
+
+    #[test]
+    fn a_signal_counts_from_128() {
+        let ended = shell("kill -TERM $$", Duration::from_secs(60), None);
+        assert_eq!((ended.code, ended.how().as_str()), (Some(143), "signal 15"));
     }
 
     #[test]
