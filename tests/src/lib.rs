@@ -1,3 +1,4 @@
 //! Harness of the file tests.
 
 pub mod conformance;
+pub mod fuzz;

@@ -119,7 +119,7 @@ fn text(folder: &Path, file: &str) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|e| format!("{file}: {e}"))
 }
 
-fn read_gz(path: &Path) -> Result<String, String> {
+pub(crate) fn read_gz(path: &Path) -> Result<String, String> {
     let file = fs::File::open(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let mut text = String::new();
     std::io::Read::read_to_string(&mut GzDecoder::new(file), &mut text)

@@ -1,35 +1,52 @@
 //! `cargo xtask fuzz-seeds`: small seed corpora for the fuzz targets, in `fuzz/corpus`.
 //!
-//! The seeds are real inputs from the repository's own test data, cut to a size that a fuzzer can mutate
-//! usefully. `tests/tests/fuzz_corpora.rs` replays whatever is in the folders.
+//! The seeds are inputs from the repository's own test data, few and small, so that a fuzzer mutates them
+//! usefully. `tests/tests/fuzz_corpora.rs` replays whatever is in the folders; what a fuzzer finds is added
+//! there by hand, and this command never removes a file.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::{Outcome, exec};
+use serde_json::Value;
 
-/// Larger files teach a fuzzer little and slow it down.
-const MAX_SEED: u64 = 12_000;
-/// Seeds taken from each source.
-const PER_SOURCE: usize = 24;
+use crate::{Outcome, conformance, exec};
 
-/// Which files seed which target: target, folder, extension.
-const SOURCES: &[(&str, &str, &str)] = &[
-    ("container", "frontend/tests/data", "fatbin"),
-    ("container", "frontend/tests/data", "cubin"),
-    ("container", "frontend/tests/data", "o"),
-    ("lexer", "tests/cuda/ptx", "ptx"),
-    ("parser", "tests/cuda/ptx", "ptx"),
+/// Larger inputs teach a fuzzer little and slow it down.
+const MAX_SEED: usize = 12_000;
+
+/// Where seeds come from.
+enum Source {
+    /// Files with this extension in a folder.
+    Files(&'static str, &'static str),
+    /// Every n-th text of a conformance set.
+    Texts(&'static str, usize),
+}
+
+/// Which sources seed which target.
+const SOURCES: &[(&str, Source)] = &[
+    ("container", Source::Files("frontend/tests/data", "fatbin")),
+    ("container", Source::Files("frontend/tests/data", "cubin")),
+    ("container", Source::Files("frontend/tests/data", "o")),
+    ("lexer", Source::Texts("rejected", 12)),
+    ("lexer", Source::Texts("modules", 12)),
+    ("parser", Source::Texts("rejected", 5)),
+    ("parser", Source::Texts("modules", 3)),
 ];
+
+/// A seed's file name and contents.
+type Seed = (String, Vec<u8>);
 
 pub(crate) fn run(_: &[String]) -> Outcome {
     let mut written = 0;
-    for (target, folder, extension) in SOURCES {
+    for (target, source) in SOURCES {
         let corpus = exec::root().join("fuzz/corpus").join(target);
         fs::create_dir_all(&corpus).map_err(|e| format!("{}: {e}", corpus.display()))?;
-        for file in seeds(&exec::root().join(folder), extension)? {
-            let name = file.file_name().expect("a listed file has a name");
-            fs::copy(&file, corpus.join(name)).map_err(|e| format!("{}: {e}", file.display()))?;
+        let seeds = match source {
+            Source::Files(folder, extension) => files(&exec::root().join(folder), extension)?,
+            Source::Texts(set, step) => texts(set, *step)?,
+        };
+        for (name, bytes) in seeds.iter().filter(|(_, bytes)| bytes.len() <= MAX_SEED) {
+            fs::write(corpus.join(name), bytes).map_err(|e| format!("{name}: {e}"))?;
             written += 1;
         }
     }
@@ -37,18 +54,32 @@ pub(crate) fn run(_: &[String]) -> Outcome {
     Ok(())
 }
 
-/// The first small files with `extension` in `folder`, in order of their names.
-fn seeds(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
+fn files(folder: &Path, extension: &str) -> Result<Vec<Seed>, String> {
     let listing = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let small =
-        |path: &PathBuf| fs::metadata(path).is_ok_and(|m| m.is_file() && m.len() <= MAX_SEED);
-    let mut files: Vec<PathBuf> = listing
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|e| e == extension))
-        .filter(small)
-        .collect();
-    files.sort();
-    files.truncate(PER_SOURCE);
-    Ok(files)
+    let paths = listing.flatten().map(|entry| entry.path());
+    let chosen = paths.filter(|path| path.extension().is_some_and(|e| e == extension));
+    let read = |path: std::path::PathBuf| {
+        let name = path
+            .file_name()
+            .expect("a listed file has a name")
+            .to_string_lossy()
+            .into_owned();
+        fs::read(&path)
+            .map(|bytes| (name, bytes))
+            .map_err(|e| format!("{}: {e}", path.display()))
+    };
+    chosen.map(read).collect()
+}
+
+fn texts(set: &str, step: usize) -> Result<Vec<Seed>, String> {
+    let packed = exec::root().join(format!("tests/data/conformance/{set}.jsonl.gz"));
+    let lines = conformance::read_gz(&packed)?;
+    let seed = |line| {
+        let record: Value = serde_json::from_str(line).map_err(|e| e.to_string())?;
+        match (record["file"].as_str(), record["text"].as_str()) {
+            (Some(file), Some(text)) => Ok((file.to_owned(), text.as_bytes().to_vec())),
+            _ => Err(format!("{set}: a record without file or text")),
+        }
+    };
+    lines.lines().step_by(step).map(seed).collect()
 }

@@ -1,0 +1,100 @@
+//! What must hold for any input whatever: the bodies of the fuzz targets in `fuzz/`.
+//!
+//! A target takes bytes and panics when a promise is broken; it must end soon on every input. The fuzzer
+//! calls them with inputs that it finds, `tests/tests/fuzz_corpora.rs` with the checked-in ones.
+
+use margay_frontend::container::{
+    Image, container_len, elf_len, elf_tables_len, select_ptx, wrapper,
+};
+use margay_frontend::diagnostic::Style;
+use margay_frontend::lexer::{Lexer, Token};
+use margay_frontend::{Diagnostic, SourceFile, Span, parse};
+
+/// A fuzz target: its name, which is that of its corpus, and its body.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    ("lexer", lexer),
+    ("parser", parser),
+    ("container", container),
+];
+
+/// Tokens lie in order, do not overlap, are not empty, and end.
+pub fn lexer(bytes: &[u8]) {
+    let source = SourceFile::from_bytes("fuzz", bytes);
+    let text = source.text();
+    let mut lexer = Lexer::new(text);
+    let mut end = 0;
+    loop {
+        let (token, span) = lexer.next_token();
+        if token == Token::End {
+            break;
+        }
+        assert!(
+            span.start >= end,
+            "{token:?} at {span:?} begins before {end}"
+        );
+        assert!(!span.is_empty(), "{token:?} at {span:?} is empty");
+        assert!(
+            text.get(span.range()).is_some(),
+            "{token:?} at {span:?} is not in the text"
+        );
+        end = span.end;
+    }
+    assert_eq!(lexer.next_token().0, Token::End, "the end is the end");
+}
+
+/// Every text gives a tree and messages that can be shown.
+pub fn parser(bytes: &[u8]) {
+    let parsed = parse(SourceFile::from_bytes("fuzz", bytes));
+    let text = parsed.source.text();
+    let inside = |span: Span| span.start <= span.end && text.get(span.range()).is_some();
+    for diagnostic in &parsed.diagnostics {
+        assert!(
+            inside(diagnostic.span),
+            "{diagnostic:?} points outside of the text"
+        );
+    }
+    // Rendering all would take quadratic time on a text with an error on each line.
+    for diagnostic in parsed.diagnostics.iter().take(RENDERED) {
+        show(diagnostic, &parsed.source);
+    }
+}
+
+/// How many messages are rendered for one input.
+const RENDERED: usize = 16;
+
+fn show(diagnostic: &Diagnostic, source: &SourceFile) {
+    let summary = diagnostic.summary(source);
+    assert!(
+        summary.contains("fuzz:"),
+        "a summary names its file: {summary}"
+    );
+    assert!(!diagnostic.render(source, Style::Plain).is_empty());
+}
+
+/// No image makes the reader panic, and what it hands out lies inside the image.
+pub fn container(bytes: &[u8]) {
+    if let Some(header) = bytes.first_chunk() {
+        let _ = wrapper(header);
+    }
+    if let Some(header) = bytes.first_chunk() {
+        let _ = container_len(header);
+    }
+    if let Some(header) = bytes.first_chunk()
+        && let Ok(length) = elf_tables_len(header)
+        && let Some(tables) = bytes.get(..length)
+    {
+        let _ = elf_len(tables);
+    }
+    if let Ok(Image::Fatbin(container)) = Image::parse(bytes) {
+        for entry in &container.entries {
+            assert!(entry.stored().len() <= bytes.len());
+            assert!(entry.prefix(64).map_or(0, |p| p.len()) <= 64);
+        }
+    }
+    if let Ok(selection) = select_ptx(&[bytes], 80) {
+        assert!(selection.texts.iter().all(|t| !t.text.contains('\0')));
+    }
+}
