@@ -21,6 +21,7 @@ pub mod event;
 pub mod fault;
 pub mod kernel;
 pub mod launch;
+pub mod memory;
 pub mod module;
 pub mod runtime;
 pub mod scheduler;

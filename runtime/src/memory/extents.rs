@@ -1,0 +1,100 @@
+//! The book of free address ranges: best fit, lowest address first, neighbours joined.
+//!
+//! Pure bookkeeping; knows nothing of pages.
+//!
+//! Invariant: ranges are disjoint and never adjacent; `by_size` holds exactly those of
+//! `by_start`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Free ranges of an address space.
+#[derive(Debug, Default)]
+pub(super) struct Extents {
+    by_start: BTreeMap<u64, u64>,
+    by_size: BTreeSet<(u64, u64)>,
+}
+
+impl Extents {
+    /// One free range.
+    pub(super) fn new(start: u64, len: u64) -> Extents {
+        let mut extents = Extents::default();
+        extents.insert(start, len);
+        extents
+    }
+
+    /// Takes `len` bytes; the start of what was taken.
+    pub(super) fn take(&mut self, len: u64) -> Option<u64> {
+        let &(size, start) = self.by_size.range((len, 0)..).next()?;
+        self.remove(start, size);
+        if size > len {
+            self.insert(start + len, size - len);
+        }
+        Some(start)
+    }
+
+    /// Gives a range back.
+    pub(super) fn give(&mut self, start: u64, len: u64) {
+        let (mut start, mut len) = (start, len);
+        if let Some((&before, &size)) = self.by_start.range(..start).next_back()
+            && before + size == start
+        {
+            self.remove(before, size);
+            start = before;
+            len += size;
+        }
+        if let Some(&size) = self.by_start.get(&(start + len)) {
+            self.remove(start + len, size);
+            len += size;
+        }
+        self.insert(start, len);
+    }
+
+    /// Bytes free in all.
+    #[cfg(test)]
+    pub(super) fn total(&self) -> u64 {
+        self.by_start.values().sum()
+    }
+
+    fn insert(&mut self, start: u64, len: u64) {
+        self.by_start.insert(start, len);
+        self.by_size.insert((len, start));
+    }
+
+    fn remove(&mut self, start: u64, len: u64) {
+        self.by_start.remove(&start);
+        self.by_size.remove(&(len, start));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn best_fit_then_lowest() {
+        let mut extents = Extents::new(0x1000, 0x9000);
+        assert_eq!(extents.take(0x1000), Some(0x1000));
+        assert_eq!(extents.take(0x2000), Some(0x2000));
+        assert_eq!(extents.take(0x1000), Some(0x4000));
+        extents.give(0x2000, 0x2000);
+        // 0x2000 bytes at 0x2000 fit better than 0x5000 at 0x5000.
+        assert_eq!(extents.take(0x2000), Some(0x2000));
+        assert_eq!(extents.take(0x6000), None);
+        assert_eq!(extents.total(), 0x5000);
+    }
+
+    #[test]
+    fn neighbours_join_in_any_order() {
+        for order in [[0, 1, 2], [2, 1, 0], [0, 2, 1], [1, 0, 2]] {
+            let mut extents = Extents::new(0, 0x300);
+            for _ in 0..3 {
+                extents.take(0x100).expect("room");
+            }
+            assert_eq!(extents.total(), 0);
+            for part in order {
+                extents.give(part * 0x100, 0x100);
+            }
+            assert_eq!(extents.take(0x300), Some(0));
+        }
+    }
+}

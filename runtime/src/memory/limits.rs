@@ -1,0 +1,107 @@
+//! How much memory this process may use: what the machine, its control group and its resource
+//! limits say.
+//!
+//! Invariant: a missing or strange file means "no limit from here", never an error.
+
+/// Bytes of memory that this process can count on, before anything is used.
+pub(super) fn physical_memory() -> u64 {
+    let pages = sysconf(libc::_SC_PHYS_PAGES);
+    let ram = pages.saturating_mul(page_size());
+    [control_group_limit(), resource_limit(libc::RLIMIT_DATA)]
+        .into_iter()
+        .flatten()
+        .fold(ram, u64::min)
+}
+
+/// Bytes in a page.
+pub(super) fn page_size() -> u64 {
+    sysconf(libc::_SC_PAGESIZE).max(4096)
+}
+
+/// Bytes of address space still to be had under `ulimit -v`; `None` without that limit.
+pub(super) fn address_space_left() -> Option<u64> {
+    let limit = resource_limit(libc::RLIMIT_AS)?;
+    let used = std::fs::read_to_string("/proc/self/statm")
+        .ok()
+        .and_then(|text| text.split(' ').next()?.parse::<u64>().ok())
+        .unwrap_or(0)
+        .saturating_mul(page_size());
+    Some(limit.saturating_sub(used))
+}
+
+fn sysconf(name: i32) -> u64 {
+    // SAFETY: sysconf has no preconditions.
+    u64::try_from(unsafe { libc::sysconf(name) }).unwrap_or(0)
+}
+
+fn resource_limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
+    let mut limit = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: `limit` is valid for the call.
+    let failed = unsafe { libc::getrlimit(resource, &mut limit) } != 0;
+    (!failed && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
+fn control_group_limit() -> Option<u64> {
+    let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let group = own.lines().find_map(|line| line.strip_prefix("0::"))?;
+    let mut smallest = None;
+    let mut path = std::path::PathBuf::from("/sys/fs/cgroup").join(group.trim_start_matches('/'));
+    // The limit of any group above counts as well.
+    while path.starts_with("/sys/fs/cgroup") {
+        let limit = std::fs::read_to_string(path.join("memory.max"))
+            .ok()
+            .and_then(|text| text.trim().parse::<u64>().ok());
+        smallest = [smallest, limit].into_iter().flatten().min();
+        if !path.pop() {
+            break;
+        }
+    }
+    smallest
+}
+
+/// Whether every page of `address..address + bytes` is mapped in this process.
+pub(super) fn is_mapped(address: u64, bytes: u64) -> bool {
+    const STEP_PAGES: u64 = 16 << 10;
+    let page = page_size();
+    let Some(end) = address
+        .checked_add(bytes)
+        .and_then(|end| super::round_up(end, page))
+    else {
+        return false;
+    };
+    let mut states = vec![0u8; STEP_PAGES as usize];
+    let mut at = address & !(page - 1);
+    while at < end {
+        let len = (end - at).min(STEP_PAGES * page);
+        // SAFETY: mincore only reports; `states` has a byte for each page asked about.
+        let failed = unsafe { libc::mincore(at as *mut _, len as usize, states.as_mut_ptr()) };
+        if failed != 0 {
+            return false;
+        }
+        at += len;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_plausible() {
+        assert!(physical_memory() > 64 << 20);
+        assert!(physical_memory() < 1 << 47);
+        assert!(page_size().is_power_of_two());
+        let local = 0u8;
+        assert!(is_mapped(&raw const local as u64, 1));
+        assert!(!is_mapped(0, 1));
+        assert!(!is_mapped(&raw const local as u64, 1 << 46));
+        assert!(!is_mapped(u64::MAX - 10, 8));
+        if let Some(left) = address_space_left() {
+            assert!(left > 0);
+        }
+    }
+}

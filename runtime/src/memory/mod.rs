@@ -1,0 +1,110 @@
+//! Device memory, and the windows of resident CTAs.
+//!
+//! Device memory is host memory in one address range of our own ([`AddressSpace`]), reserved
+//! once without rights. An allocation opens part of it; what lies between allocations stays
+//! closed, so that a wild access of device code faults (`crate::fault`) instead of hitting
+//! somebody else. Freed ranges are closed again and kept for reuse; nothing is unmapped before
+//! the space itself goes.
+//!
+//! - `reservation` asks the system for address ranges and opens, closes and empties parts;
+//!   `pages` hands out guarded pieces of one and keeps freed pieces warm.
+//! - `extents` keeps book of free parts; `slab` cuts ranges for allocations under 64 KiB.
+//! - `space` ties them together and answers "what is at this address?" in a lock's time.
+//! - `windows` holds the shared and local memory of resident CTAs.
+//!
+//! Invariant: allocations, guards and free parts never overlap, and every open byte belongs to
+//! an allocation (or to the slab it was cut from). No request, whatever its size, aborts the
+//! process: what cannot be served is a [`MemoryError`].
+
+mod extents;
+mod limits;
+mod pages;
+mod reservation;
+mod slab;
+mod space;
+mod windows;
+
+pub use space::{
+    AddressSpace, Allocation, MemoryConfig, MemoryInfo, MemoryKind, Request, SMALL_LIMIT,
+};
+pub use windows::{CtaWindow, WindowGeometry, Windows};
+
+use crate::error::Error;
+use crate::fault::AccessFault;
+
+/// Alignment of every allocation, in bytes. CUDA promises 256; programs count on 512.
+pub const ALIGNMENT: u64 = 512;
+
+/// Why a request for memory failed.
+#[derive(Debug, thiserror::Error)]
+pub enum MemoryError {
+    /// No bytes were asked for, or more than an address can count.
+    #[error("invalid size {0}")]
+    InvalidSize(u64),
+    /// The limit is reached, or the system has no more.
+    #[error("out of memory: {requested} bytes asked for, {free} free")]
+    OutOfMemory {
+        /// Bytes asked for.
+        requested: u64,
+        /// Bytes that were free.
+        free: u64,
+    },
+    /// No allocation of the expected kind starts at this address: it was never one, or is
+    /// freed, or the address points into one.
+    #[error("{0:#x} is not the start of an allocation")]
+    NotAllocated(u64),
+    /// Part of the range is registered, or allocated by us.
+    #[error("the host memory at {0:#x} is registered already")]
+    AlreadyRegistered(u64),
+    /// No registration starts here.
+    #[error("the host memory at {0:#x} is not registered")]
+    NotRegistered(u64),
+    /// The range to register is not all mapped.
+    #[error("the host memory at {0:#x} is not mapped")]
+    NotMapped(u64),
+    /// An access outside our memory, or to a closed part of it.
+    #[error(transparent)]
+    Access(#[from] AccessFault),
+    /// A CTA wants more shared or local memory than a window holds.
+    #[error("a window of {wanted} bytes is wanted, {available} are possible")]
+    WindowTooLarge {
+        /// Bytes asked for.
+        wanted: u64,
+        /// Bytes there are.
+        available: u64,
+    },
+    /// All windows are in use.
+    #[error("all {0} windows are in use")]
+    NoWindow(usize),
+    /// The system refused.
+    #[error("{what}: {source}")]
+    System {
+        /// The call that failed.
+        what: &'static str,
+        /// Its reason.
+        source: std::io::Error,
+    },
+}
+
+impl From<MemoryError> for Error {
+    fn from(error: MemoryError) -> Error {
+        match error {
+            MemoryError::OutOfMemory { requested, free } => Error::OutOfMemory { requested, free },
+            MemoryError::AlreadyRegistered(_) => Error::HostMemoryAlreadyRegistered,
+            MemoryError::NotRegistered(_) => Error::HostMemoryNotRegistered,
+            MemoryError::WindowTooLarge { .. } | MemoryError::NoWindow(_) => {
+                Error::LaunchOutOfResources(error.to_string())
+            }
+            MemoryError::System { .. } => Error::OperatingSystem(error.to_string()),
+            MemoryError::InvalidSize(_)
+            | MemoryError::NotAllocated(_)
+            | MemoryError::NotMapped(_)
+            | MemoryError::Access(_) => Error::InvalidValue(error.to_string()),
+        }
+    }
+}
+
+/// `value` rounded up to a multiple of `to`, a power of two; `None` on overflow.
+fn round_up(value: u64, to: u64) -> Option<u64> {
+    Some(value.checked_add(to - 1)? & !(to - 1))
+}

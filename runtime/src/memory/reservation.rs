@@ -1,0 +1,191 @@
+//! A range of addresses that is ours: reserved without rights, opened and closed in parts.
+//!
+//! Reserving costs neither memory nor swap (MAP_NORESERVE); opened pages cost memory when first
+//! touched. The range stays out of core dumps until opened parts are wanted there: a dump of
+//! terabytes of nothing helps nobody.
+//!
+//! Invariant: every part handed to a method lies inside the reservation (checked), so that no
+//! rights but our own ever change.
+
+use super::MemoryError;
+use super::limits::page_size;
+
+/// Reserved addresses.
+#[derive(Debug)]
+pub(super) struct Reservation {
+    base: u64,
+    len: u64,
+    page: u64,
+}
+
+/// What may be done with an opened part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rights {
+    None,
+    ReadWrite,
+}
+
+impl Reservation {
+    /// Reserves `len` bytes whose start is a multiple of `align`, a power of two.
+    pub(super) fn new(len: u64, align: u64) -> Result<Reservation, MemoryError> {
+        let page = page_size();
+        let (align, len) = (align.max(page), super::round_up(len, page));
+        let len = len.ok_or(MemoryError::InvalidSize(u64::MAX))?;
+        let padded = len
+            .checked_add(align)
+            .ok_or(MemoryError::InvalidSize(len))?;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let null = std::ptr::null_mut();
+        // SAFETY: a new private mapping; nothing is replaced.
+        let start = unsafe { libc::mmap(null, padded as usize, libc::PROT_NONE, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(system("mmap"));
+        }
+        let start = start as u64;
+        let base = super::round_up(start, align).ok_or(MemoryError::InvalidSize(len))?;
+        // Give the padding back.
+        unmap(start, base - start);
+        unmap(base + len, start + padded - (base + len));
+        // SAFETY: our own mapping; the advice changes no content. Failure changes nothing.
+        unsafe { libc::madvise(base as *mut _, len as usize, libc::MADV_DONTDUMP) };
+        Ok(Reservation { base, len, page })
+    }
+
+    /// The largest reservation among `sizes`, tried in order.
+    pub(super) fn largest(
+        sizes: impl IntoIterator<Item = u64>,
+        align: u64,
+    ) -> Result<Reservation, MemoryError> {
+        let mut last = MemoryError::InvalidSize(0);
+        for size in sizes {
+            match Reservation::new(size, align) {
+                Ok(reservation) => return Ok(reservation),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    pub(super) fn base(&self) -> u64 {
+        self.base
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub(super) fn page(&self) -> u64 {
+        self.page
+    }
+
+    /// Whether `address..address + bytes` lies inside.
+    pub(super) fn holds(&self, address: u64, bytes: u64) -> bool {
+        let offset = address.wrapping_sub(self.base);
+        offset < self.len && bytes <= self.len - offset
+    }
+
+    /// Gives a part new rights. `start` and `len` are multiples of the page.
+    pub(super) fn protect(&self, start: u64, len: u64, rights: Rights) -> Result<(), MemoryError> {
+        self.check(start, len)?;
+        let rights = match rights {
+            Rights::None => libc::PROT_NONE,
+            Rights::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
+        };
+        // SAFETY: inside our own reservation. Rust code holds no references into it.
+        match unsafe { libc::mprotect(start as *mut _, len as usize, rights) } {
+            0 => Ok(()),
+            _ => Err(system("mprotect")),
+        }
+    }
+
+    /// Gives the memory of a part back to the system; it reads as zeroes afterwards.
+    pub(super) fn discard(&self, start: u64, len: u64) -> Result<(), MemoryError> {
+        self.check(start, len)?;
+        // SAFETY: inside our own reservation; its content is given up on purpose.
+        match unsafe { libc::madvise(start as *mut _, len as usize, libc::MADV_DONTNEED) } {
+            0 => Ok(()),
+            _ => Err(system("madvise")),
+        }
+    }
+
+    /// Asks for huge pages in a part; a hint.
+    pub(super) fn prefer_huge_pages(&self, start: u64, len: u64) {
+        if self.check(start, len).is_ok() {
+            // SAFETY: inside our own reservation; the advice changes no content.
+            unsafe { libc::madvise(start as *mut _, len as usize, libc::MADV_HUGEPAGE) };
+        }
+    }
+
+    fn check(&self, start: u64, len: u64) -> Result<(), MemoryError> {
+        if self.holds(start, len) {
+            Ok(())
+        } else {
+            Err(MemoryError::NotAllocated(start))
+        }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        unmap(self.base, self.len);
+    }
+}
+
+fn unmap(start: u64, len: u64) {
+    if len != 0 {
+        // SAFETY: called with parts of our own mapping that are in use no more.
+        unsafe { libc::munmap(start as *mut _, len as usize) };
+    }
+}
+
+fn system(what: &'static str) -> MemoryError {
+    MemoryError::System {
+        what,
+        source: std::io::Error::last_os_error(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::{access, install};
+
+    #[test]
+    fn parts_open_close_and_empty() {
+        install().expect("handlers");
+        let space = Reservation::new(1 << 30, 1 << 21).expect("address space");
+        let base = space.base();
+        assert_eq!(base % (1 << 21), 0);
+        assert!(base + space.len() < 1 << 47);
+        assert!(access::load8(base).is_err());
+        space.protect(base, 8192, Rights::ReadWrite).expect("open");
+        // SAFETY: memory of this test alone.
+        unsafe { access::store32(base + 8188, 7) }.expect("open");
+        assert!(access::load32(base + 8189).is_err());
+        space.protect(base, 8192, Rights::None).expect("close");
+        assert!(access::load32(base + 8188).is_err());
+        space.protect(base, 8192, Rights::ReadWrite).expect("open");
+        assert_eq!(access::load32(base + 8188), Ok(7));
+        space.discard(base, 8192).expect("empty");
+        assert_eq!(access::load32(base + 8188), Ok(0));
+    }
+
+    #[test]
+    fn nothing_outside_is_touched() {
+        let space = Reservation::new(1 << 20, 1).expect("address space");
+        let (base, end) = (space.base(), space.base() + space.len());
+        for (start, len) in [
+            (base - 4096, 4096),
+            (end, 4096),
+            (end - 4096, 8192),
+            (0, 4096),
+        ] {
+            assert!(space.protect(start, len, Rights::ReadWrite).is_err());
+            assert!(space.discard(start, len).is_err());
+        }
+        assert!(!space.holds(base, u64::MAX));
+        assert!(!space.holds(u64::MAX, 1));
+        assert!(Reservation::new(u64::MAX, 4096).is_err());
+        assert!(Reservation::new(1 << 60, 4096).is_err());
+    }
+}

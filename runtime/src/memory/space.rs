@@ -1,0 +1,564 @@
+//! The address space of the device: allocate, free, look up, account.
+//!
+//! Two locks: the index (address to allocation), read by every lookup, and the books (free
+//! ranges, slabs, sums), held while something is allocated or freed. Nobody takes the index
+//! while holding the books' lock, so there is no order to get wrong.
+//!
+//! Invariant: an address is in the index exactly while its memory is open to the program; what
+//! is removed from the index by one thread is freed by that thread alone.
+
+use std::collections::{BTreeMap, HashMap};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::pages::Pages;
+use super::slab::{self, Slab};
+use super::{MemoryError, limits};
+use crate::fault::{AccessFault, AccessKind, TrapKind, access};
+
+/// Largest allocation that is served from a slab.
+pub const SMALL_LIMIT: u64 = 64 << 10;
+
+/// What kind of memory an allocation is. All kinds are host memory; they differ in what CUDA
+/// says about them and in what they count against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum MemoryKind {
+    /// `cuMemAlloc` and its kin.
+    Device,
+    /// Page-locked host memory.
+    Pinned,
+    /// Managed memory.
+    Managed,
+    /// The program's own memory, registered.
+    Registered,
+    /// From a stream-ordered pool.
+    Pool,
+}
+
+impl MemoryKind {
+    /// Whether it counts against the device's memory.
+    pub fn is_device(self) -> bool {
+        matches!(self, MemoryKind::Device | MemoryKind::Pool)
+    }
+}
+
+/// What to allocate.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// Size; 0 is an error, as in CUDA.
+    pub bytes: u64,
+    /// Kind; not `Registered`.
+    pub kind: MemoryKind,
+    /// Ordinal of the device it is for.
+    pub device: i32,
+    /// Id of the owner (a context), for [`AddressSpace::free_owned`].
+    pub owner: u64,
+    /// Flags that the caller keeps with it.
+    pub flags: u32,
+}
+
+/// An allocation or a registration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    /// Its first address, a multiple of [`super::ALIGNMENT`] unless registered.
+    pub base: u64,
+    /// Size as asked for.
+    pub size: u64,
+    /// Kind.
+    pub kind: MemoryKind,
+    /// Ordinal of the device.
+    pub device: i32,
+    /// Owner as given.
+    pub owner: u64,
+    /// Flags as given.
+    pub flags: u32,
+    /// Unique in the process, never 0, never reused.
+    pub id: u64,
+}
+
+impl Allocation {
+    /// One past the last byte.
+    pub fn end(&self) -> u64 {
+        self.base + self.size
+    }
+
+    /// Whether `bytes` bytes at `address` lie inside.
+    pub fn holds(&self, address: u64, bytes: u64) -> bool {
+        let offset = address.wrapping_sub(self.base);
+        offset < self.size && bytes <= self.size - offset
+    }
+}
+
+/// Sizes and habits of an address space.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryConfig {
+    /// Addresses to reserve, in bytes; less is taken where the system grants less.
+    pub reserve: u64,
+    /// Device memory there is; `None`: four fifths of what this process may use.
+    pub device_limit: Option<u64>,
+    /// Pinned and managed memory there is; `None`: what this process may use.
+    pub host_limit: Option<u64>,
+    /// Bytes of freed memory to keep for reuse; `None`: a quarter of the device's.
+    pub cache_limit: Option<u64>,
+    /// Byte that every new allocation is filled with, to find reads of memory never written;
+    /// `None`: zeroes, or what an earlier allocation left.
+    pub fresh: Option<u8>,
+}
+
+impl Default for MemoryConfig {
+    fn default() -> MemoryConfig {
+        MemoryConfig {
+            reserve: 4 << 40,
+            device_limit: None,
+            host_limit: None,
+            cache_limit: None,
+            fresh: None,
+        }
+    }
+}
+
+/// Figures for `cuMemGetInfo` and reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct MemoryInfo {
+    /// The device's memory.
+    pub total: u64,
+    /// What of it can still be allocated.
+    pub free: u64,
+    /// Device memory in use, with rounding.
+    pub device: u64,
+    /// Pinned memory in use.
+    pub pinned: u64,
+    /// Managed memory in use.
+    pub managed: u64,
+    /// Freed memory that is kept for reuse.
+    pub cached: u64,
+    /// Live allocations and registrations.
+    pub allocations: usize,
+    /// Addresses reserved.
+    pub reserved: u64,
+}
+
+/// Where an allocation's bytes came from.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// A piece of its own of this length.
+    Piece(u64),
+    /// The slab at this address.
+    Slab(u64),
+    /// The program.
+    Foreign,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    allocation: Allocation,
+    place: Place,
+}
+
+#[derive(Debug)]
+struct Books {
+    pages: Pages,
+    slabs: HashMap<u64, Slab>,
+    /// Slabs with a free slot, by class.
+    partial: Vec<Vec<u64>>,
+    device: u64,
+    pinned: u64,
+    managed: u64,
+    next_id: u64,
+}
+
+/// The device's memory.
+#[derive(Debug)]
+pub struct AddressSpace {
+    index: RwLock<BTreeMap<u64, Record>>,
+    books: Mutex<Books>,
+    /// The reserved addresses; they never change.
+    base: u64,
+    len: u64,
+    device_limit: u64,
+    host_limit: u64,
+    fresh: Option<u8>,
+}
+
+impl AddressSpace {
+    /// Reserves the addresses.
+    ///
+    /// # Errors
+    /// [`MemoryError::System`] if not even 256 MiB of addresses are to be had.
+    pub fn new(config: &MemoryConfig) -> Result<AddressSpace, MemoryError> {
+        let machine = limits::physical_memory();
+        let device_limit = config.device_limit.unwrap_or(machine / 5 * 4);
+        let cache_limit = config.cache_limit.unwrap_or(device_limit / 4);
+        let pages = Pages::new(reservation_sizes(config.reserve), cache_limit)?;
+        let (base, len) = (pages.reservation().base(), pages.reservation().len());
+        tracing::debug!(base, len, device_limit, "device address space reserved");
+        Ok(AddressSpace {
+            index: RwLock::new(BTreeMap::new()),
+            books: Mutex::new(Books {
+                pages,
+                slabs: HashMap::new(),
+                partial: vec![Vec::new(); slab::CLASSES.len()],
+                device: 0,
+                pinned: 0,
+                managed: 0,
+                next_id: 1,
+            }),
+            base,
+            len,
+            device_limit,
+            host_limit: config.host_limit.unwrap_or(machine),
+            fresh: config.fresh,
+        })
+    }
+
+    /// Allocates. The memory reads as zeroes, as an earlier allocation left it, or as the
+    /// configured byte.
+    ///
+    /// # Errors
+    /// [`MemoryError::InvalidSize`] for 0 bytes, [`MemoryError::OutOfMemory`].
+    pub fn alloc(&self, request: &Request) -> Result<Allocation, MemoryError> {
+        if request.bytes == 0 || request.kind == MemoryKind::Registered {
+            return Err(MemoryError::InvalidSize(request.bytes));
+        }
+        let record = self.books.lock().alloc(request, self)?;
+        let allocation = record.allocation;
+        if let Some(byte) = self.fresh {
+            self.fill8(allocation.base, byte, allocation.size)?;
+        }
+        self.index.write().insert(allocation.base, record);
+        Ok(allocation)
+    }
+
+    /// Frees the allocation that starts at `base` if it is of one of `kinds`.
+    ///
+    /// # Errors
+    /// [`MemoryError::NotAllocated`] otherwise: also for a second free and for addresses inside
+    /// an allocation.
+    pub fn free(&self, base: u64, kinds: &[MemoryKind]) -> Result<Allocation, MemoryError> {
+        let record = {
+            let mut index = self.index.write();
+            let found = index
+                .get(&base)
+                .is_some_and(|r| kinds.contains(&r.allocation.kind));
+            found.then(|| index.remove(&base)).flatten()
+        };
+        let record = record.ok_or(MemoryError::NotAllocated(base))?;
+        self.books.lock().release(&record);
+        Ok(record.allocation)
+    }
+
+    /// Frees everything of one owner, registrations included; how many there were.
+    pub fn free_owned(&self, owner: u64) -> usize {
+        let records: Vec<Record> = {
+            let mut index = self.index.write();
+            let owned = index.extract_if(.., |_, record| record.allocation.owner == owner);
+            owned.map(|(_, record)| record).collect()
+        };
+        let mut books = self.books.lock();
+        for record in &records {
+            books.release(record);
+        }
+        records.len()
+    }
+
+    /// The allocation or registration that holds `address`.
+    pub fn find(&self, address: u64) -> Option<Allocation> {
+        let index = self.index.read();
+        let (_, record) = index.range(..=address).next_back()?;
+        let allocation = record.allocation;
+        allocation.holds(address, 1).then_some(allocation)
+    }
+
+    /// Every allocation and registration, by address.
+    pub fn allocations(&self) -> Vec<Allocation> {
+        self.index.read().values().map(|r| r.allocation).collect()
+    }
+
+    /// Registers the program's own memory.
+    ///
+    /// # Errors
+    /// [`MemoryError::InvalidSize`] for 0 bytes, [`MemoryError::NotMapped`] if not all of it is
+    /// mapped (or it is device memory), [`MemoryError::AlreadyRegistered`] if some of it is
+    /// registered or was allocated as pinned.
+    pub fn register(
+        &self,
+        base: u64,
+        bytes: u64,
+        device: i32,
+        owner: u64,
+        flags: u32,
+    ) -> Result<Allocation, MemoryError> {
+        let end = base.checked_add(bytes).filter(|_| bytes != 0 && base != 0);
+        let end = end.ok_or(MemoryError::InvalidSize(bytes))?;
+        if !limits::is_mapped(base, bytes) {
+            return Err(MemoryError::NotMapped(base));
+        }
+        let id = self.books.lock().new_id();
+        let mut index = self.index.write();
+        let overlap = index
+            .range(..end)
+            .next_back()
+            .filter(|(_, r)| r.allocation.end() > base);
+        if let Some((_, record)) = overlap {
+            return Err(match record.allocation.kind {
+                MemoryKind::Registered | MemoryKind::Pinned => MemoryError::AlreadyRegistered(base),
+                _ => MemoryError::NotMapped(base),
+            });
+        }
+        let allocation = Allocation {
+            base,
+            size: bytes,
+            kind: MemoryKind::Registered,
+            device,
+            owner,
+            flags,
+            id,
+        };
+        let place = Place::Foreign;
+        index.insert(base, Record { allocation, place });
+        Ok(allocation)
+    }
+
+    /// Undoes the registration that starts at `base`.
+    ///
+    /// # Errors
+    /// [`MemoryError::NotRegistered`] if there is none.
+    pub fn unregister(&self, base: u64) -> Result<Allocation, MemoryError> {
+        self.free(base, &[MemoryKind::Registered])
+            .map_err(|_| MemoryError::NotRegistered(base))
+    }
+
+    /// The figures of this moment.
+    pub fn info(&self) -> MemoryInfo {
+        let allocations = self.index.read().len();
+        let books = self.books.lock();
+        MemoryInfo {
+            total: self.device_limit,
+            free: self.device_limit.saturating_sub(books.device),
+            device: books.device,
+            pinned: books.pinned,
+            managed: books.managed,
+            cached: books.pages.warm_bytes(),
+            allocations,
+            reserved: self.len,
+        }
+    }
+
+    /// Gives all cached memory back to the system.
+    pub fn trim(&self) {
+        self.books.lock().pages.flush();
+    }
+
+    /// Whether `address` is one of ours, allocated or not.
+    pub fn contains(&self, address: u64) -> bool {
+        self.holds(address, 1)
+    }
+
+    /// First and one past the last of our addresses.
+    pub fn range(&self) -> std::ops::Range<u64> {
+        self.base..self.base + self.len
+    }
+
+    fn holds(&self, address: u64, bytes: u64) -> bool {
+        let offset = address.wrapping_sub(self.base);
+        offset < self.len && bytes <= self.len - offset
+    }
+
+    /// Writes to our memory. (Reading needs no check: [`access::read`].)
+    ///
+    /// # Errors
+    /// [`MemoryError::Access`] if part of it is closed or not ours.
+    pub fn write(&self, address: u64, bytes: &[u8]) -> Result<(), MemoryError> {
+        self.check(address, bytes.len() as u64)?;
+        // SAFETY: inside our reservation, which no Rust object lives in.
+        Ok(unsafe { access::write(address, bytes) }?)
+    }
+
+    /// Copies within our memory or from the program's into it.
+    ///
+    /// # Errors
+    /// [`MemoryError::Access`] if the destination is not ours, or either side faults.
+    pub fn copy(&self, dst: u64, src: u64, bytes: u64) -> Result<(), MemoryError> {
+        self.check(dst, bytes)?;
+        // SAFETY: as in `write`.
+        Ok(unsafe { access::copy(dst, src, bytes as usize) }?)
+    }
+
+    /// Sets bytes of our memory.
+    ///
+    /// # Errors
+    /// [`MemoryError::Access`] if part of it is closed or not ours.
+    pub fn fill8(&self, address: u64, value: u8, count: u64) -> Result<(), MemoryError> {
+        self.check(address, count)?;
+        // SAFETY: as in `write`.
+        Ok(unsafe { access::fill8(address, value, count as usize) }?)
+    }
+
+    /// Sets 2-byte elements of our memory.
+    ///
+    /// # Errors
+    /// As for [`AddressSpace::fill8`].
+    pub fn fill16(&self, address: u64, value: u16, count: u64) -> Result<(), MemoryError> {
+        self.check(address, count.saturating_mul(2))?;
+        // SAFETY: as in `write`.
+        Ok(unsafe { access::fill16(address, value, count as usize) }?)
+    }
+
+    /// Sets 4-byte elements of our memory.
+    ///
+    /// # Errors
+    /// As for [`AddressSpace::fill8`].
+    pub fn fill32(&self, address: u64, value: u32, count: u64) -> Result<(), MemoryError> {
+        self.check(address, count.saturating_mul(4))?;
+        // SAFETY: as in `write`.
+        Ok(unsafe { access::fill32(address, value, count as usize) }?)
+    }
+
+    fn check(&self, address: u64, bytes: u64) -> Result<(), AccessFault> {
+        if bytes == 0 || self.holds(address, bytes) {
+            return Ok(());
+        }
+        Err(AccessFault {
+            address,
+            access: AccessKind::Write,
+            kind: TrapKind::Unmapped,
+        })
+    }
+}
+
+impl Books {
+    fn new_id(&mut self) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        id
+    }
+
+    fn alloc(&mut self, request: &Request, space: &AddressSpace) -> Result<Record, MemoryError> {
+        let free = self.room(request.kind, space);
+        let out_of_memory = || MemoryError::OutOfMemory {
+            requested: request.bytes,
+            free,
+        };
+        let class = slab::class_of(request.bytes);
+        let cost = match class {
+            Some(class) => slab::CLASSES[class],
+            None => self
+                .pages
+                .rounded(request.bytes)
+                .ok_or_else(out_of_memory)?,
+        };
+        if cost > free {
+            return Err(out_of_memory());
+        }
+        if self.pages.warm_bytes() > free - cost {
+            self.pages.flush();
+        }
+        let (base, place) = match class {
+            Some(class) => self.take_slot(class),
+            None => {
+                let piece = self.pages.open(request.bytes);
+                piece.map(|base| (base, Place::Piece(request.bytes)))
+            }
+        }
+        .ok_or_else(out_of_memory)?;
+        *self.sum(request.kind) += cost;
+        let allocation = Allocation {
+            base,
+            size: request.bytes,
+            kind: request.kind,
+            device: request.device,
+            owner: request.owner,
+            flags: request.flags,
+            id: self.new_id(),
+        };
+        Ok(Record { allocation, place })
+    }
+
+    /// What can still be allocated of this kind.
+    fn room(&self, kind: MemoryKind, space: &AddressSpace) -> u64 {
+        if kind.is_device() {
+            space.device_limit.saturating_sub(self.device)
+        } else {
+            space.host_limit.saturating_sub(self.pinned + self.managed)
+        }
+    }
+
+    fn sum(&mut self, kind: MemoryKind) -> &mut u64 {
+        match kind {
+            MemoryKind::Device | MemoryKind::Pool => &mut self.device,
+            MemoryKind::Managed => &mut self.managed,
+            MemoryKind::Pinned | MemoryKind::Registered => &mut self.pinned,
+        }
+    }
+
+    fn take_slot(&mut self, class: usize) -> Option<(u64, Place)> {
+        if self.partial[class].is_empty() {
+            let base = self.pages.open(self.pages.slab_len())?;
+            let slab = Slab::new(base, self.pages.slab_len(), class);
+            self.slabs.insert(base, slab);
+            self.partial[class].push(base);
+        }
+        let base = *self.partial[class].last()?;
+        let slab = self.slabs.get_mut(&base)?;
+        let address = slab.take()?;
+        if slab.is_full() {
+            self.partial[class].pop();
+        }
+        Some((address, Place::Slab(base)))
+    }
+
+    /// Takes back what a record, already out of the index, holds.
+    fn release(&mut self, record: &Record) {
+        let Allocation {
+            base, size, kind, ..
+        } = record.allocation;
+        let cost = match record.place {
+            Place::Foreign => return,
+            Place::Piece(len) => {
+                self.pages.close(base, len);
+                self.pages.rounded(len)
+            }
+            Place::Slab(slab) => {
+                self.give_slot(slab, base);
+                slab::class_of(size).map(|class| slab::CLASSES[class])
+            }
+        };
+        let sum = self.sum(kind);
+        *sum = sum.saturating_sub(cost.unwrap_or(0));
+    }
+
+    fn give_slot(&mut self, slab_base: u64, address: u64) {
+        let Some(slab) = self.slabs.get_mut(&slab_base) else {
+            return;
+        };
+        let (was_full, class) = (slab.is_full(), slab.class);
+        if !slab.give(address) {
+            return;
+        }
+        let partial = &mut self.partial[class];
+        if was_full {
+            partial.push(slab_base);
+        }
+        // One empty slab of a class is kept open for the next request.
+        if slab.is_empty() && partial.len() > 1 {
+            partial.retain(|&base| base != slab_base);
+            self.slabs.remove(&slab_base);
+            self.pages.close(slab_base, self.pages.slab_len());
+        }
+    }
+}
+
+/// Reservations to try, largest first. Under `ulimit -v` at most half of what is left is taken:
+/// the program and its threads need addresses too.
+fn reservation_sizes(wanted: u64) -> impl Iterator<Item = u64> {
+    const SMALLEST: u64 = 256 << 20;
+    let left = limits::address_space_left().map_or(u64::MAX, |left| (left / 2).max(SMALLEST));
+    let first = wanted.max(SMALLEST);
+    std::iter::successors(Some(first), |size| Some(size / 2))
+        .take_while(|&size| size >= SMALLEST)
+        .filter(move |&size| size <= left)
+}
+
+#[cfg(test)]
+#[path = "space_tests.rs"]
+mod tests;

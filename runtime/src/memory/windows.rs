@@ -1,0 +1,397 @@
+//! Shared and local memory of resident CTAs.
+//!
+//! Every slot has a window for shared and one for local memory. Offsets in them are 32 bits wide
+//! in generated code, and a window is 4 GiB wide with closed memory behind it, so whatever
+//! offset the code makes up hits the CTA's own bytes or faults, and no access pays for a check.
+//! A window is open to the largest size class (a power of two) that it was ever asked for. Its
+//! content is what the last CTA left, as on a GPU.
+//!
+//! Where the system does not grant so many addresses, windows are small and *masked*: generated
+//! code must reduce every offset with [`WindowGeometry::shared_mask`] and `local_mask`.
+//!
+//! A slot serves a cluster of CTAs as well: their shared memories lie side by side in one window
+//! (rank times stride), which the closed [`WindowGeometry::tail`] behind it makes room for.
+//!
+//! Invariant: windows of different slots never overlap, and a slot is held by at most one
+//! [`CtaWindow`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use super::reservation::{Reservation, Rights};
+use super::{MemoryError, limits};
+
+const GIB: u64 = 1 << 30;
+/// Smallest part that is opened.
+const SMALLEST_CLASS: u64 = 64 << 10;
+
+/// Widths of the windows of a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowGeometry {
+    /// Bytes of a window for shared memory: a power of two.
+    pub shared_span: u64,
+    /// Bytes of a window for local memory: a power of two.
+    pub local_span: u64,
+    /// Closed bytes behind each window. An access of 16 bytes at the last offset, plus the
+    /// cluster rank's share, ends inside.
+    pub tail: u64,
+    /// Whether generated code must mask offsets, because the windows are narrower than 4 GiB.
+    pub masked: bool,
+}
+
+impl WindowGeometry {
+    const fn new(shared_span: u64, local_span: u64, tail: u64) -> WindowGeometry {
+        WindowGeometry {
+            shared_span,
+            local_span,
+            tail,
+            masked: shared_span < 4 * GIB || local_span < 4 * GIB,
+        }
+    }
+
+    /// What a shared offset is and-ed with; all ones in 32 bits when not masked.
+    pub fn shared_mask(&self) -> u32 {
+        (self.shared_span - 1) as u32
+    }
+
+    /// What a local offset is and-ed with; all ones in 32 bits when not masked.
+    pub fn local_mask(&self) -> u32 {
+        (self.local_span - 1) as u32
+    }
+
+    /// Bytes from slot to slot.
+    pub fn stride(&self) -> u64 {
+        self.shared_span + self.local_span + 2 * self.tail
+    }
+}
+
+/// What is tried, in this order.
+const GEOMETRIES: [WindowGeometry; 6] = [
+    WindowGeometry::new(4 * GIB, 4 * GIB, 64 << 20),
+    WindowGeometry::new(64 << 20, GIB, 1 << 20),
+    WindowGeometry::new(16 << 20, 256 << 20, 64 << 10),
+    WindowGeometry::new(4 << 20, 64 << 20, 64 << 10),
+    WindowGeometry::new(1 << 20, 16 << 20, 64 << 10),
+    WindowGeometry::new(256 << 10, 4 << 20, 64 << 10),
+];
+
+/// How far a slot's windows are open.
+#[derive(Debug, Default)]
+struct Slot {
+    shared_open: AtomicU64,
+    local_open: AtomicU64,
+}
+
+/// The windows of all resident CTAs.
+#[derive(Debug)]
+pub struct Windows {
+    reservation: Reservation,
+    geometry: WindowGeometry,
+    slots: Box<[Slot]>,
+    /// Free slots; the last one used is the first one taken, for its warm pages.
+    free: Mutex<Vec<u32>>,
+}
+
+impl Windows {
+    /// Reserves windows for `slots` resident CTAs (or clusters), narrower ones if need be.
+    ///
+    /// # Errors
+    /// [`MemoryError::System`] if not even the narrowest fit.
+    pub fn new(slots: usize) -> Result<Arc<Windows>, MemoryError> {
+        let room = limits::address_space_left().map_or(u64::MAX, |left| left / 2);
+        let mut last = MemoryError::InvalidSize(0);
+        for geometry in GEOMETRIES {
+            let len = geometry.stride().checked_mul(slots as u64);
+            let Some(len) = len.filter(|&len| len <= room) else {
+                continue;
+            };
+            match Windows::with_geometry(slots, geometry, len) {
+                Ok(windows) => return Ok(windows),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    fn with_geometry(
+        slots: usize,
+        geometry: WindowGeometry,
+        len: u64,
+    ) -> Result<Arc<Windows>, MemoryError> {
+        let reservation = Reservation::new(len, 2 << 20)?;
+        if geometry.masked {
+            tracing::warn!("few addresses to be had: windows are narrow, offsets are masked");
+        }
+        Ok(Arc::new(Windows {
+            reservation,
+            geometry,
+            slots: (0..slots).map(|_| Slot::default()).collect(),
+            free: Mutex::new((0..slots as u32).rev().collect()),
+        }))
+    }
+
+    /// Widths, and whether generated code must mask.
+    pub fn geometry(&self) -> WindowGeometry {
+        self.geometry
+    }
+
+    /// Slots in all.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there are no slots.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Slots not in use.
+    pub fn free_slots(&self) -> usize {
+        self.free.lock().len()
+    }
+
+    /// First and one past the last address of all windows.
+    pub fn range(&self) -> std::ops::Range<u64> {
+        self.reservation.base()..self.reservation.base() + self.reservation.len()
+    }
+
+    /// Takes a slot and opens at least these sizes.
+    ///
+    /// # Errors
+    /// [`MemoryError::NoWindow`], [`MemoryError::WindowTooLarge`], or the system's refusal to
+    /// open more.
+    pub fn claim(self: &Arc<Self>, shared: u64, local: u64) -> Result<CtaWindow, MemoryError> {
+        let slot = self.free.lock().pop();
+        let slot = slot.ok_or(MemoryError::NoWindow(self.slots.len()))?;
+        // From here on dropping the window gives the slot back.
+        let window = CtaWindow {
+            windows: Arc::clone(self),
+            slot,
+        };
+        window.open(shared, local)?;
+        Ok(window)
+    }
+
+    /// Gives the memory of all free slots back to the system.
+    pub fn trim(&self) {
+        let free = self.free.lock();
+        for &slot in free.iter() {
+            let [shared, local] = self.parts(slot);
+            for part in [shared, local] {
+                let open = part.open.load(Ordering::Relaxed);
+                if open != 0 {
+                    // Failure only costs memory.
+                    let _ = self.reservation.discard(part.base, open);
+                }
+            }
+        }
+    }
+
+    fn shared_base(&self, slot: u32) -> u64 {
+        self.reservation.base() + self.geometry.stride() * u64::from(slot)
+    }
+
+    fn parts(&self, slot: u32) -> [Part<'_>; 2] {
+        let base = self.shared_base(slot);
+        let state = &self.slots[slot as usize];
+        [
+            Part {
+                base,
+                span: self.geometry.shared_span,
+                open: &state.shared_open,
+            },
+            Part {
+                base: base + self.geometry.shared_span + self.geometry.tail,
+                span: self.geometry.local_span,
+                open: &state.local_open,
+            },
+        ]
+    }
+}
+
+/// One window of a slot.
+struct Part<'a> {
+    base: u64,
+    span: u64,
+    open: &'a AtomicU64,
+}
+
+impl Part<'_> {
+    /// Opens at least `wanted` bytes. Only the slot's holder calls this.
+    fn grow(&self, reservation: &Reservation, wanted: u64) -> Result<(), MemoryError> {
+        if wanted <= self.open.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if wanted > self.span {
+            return Err(MemoryError::WindowTooLarge {
+                wanted,
+                available: self.span,
+            });
+        }
+        let class = wanted.next_power_of_two().max(SMALLEST_CLASS);
+        reservation.protect(self.base, class, Rights::ReadWrite)?;
+        self.open.store(class, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Closes what lies beyond `wanted`, rounded up to pages.
+    fn shrink(&self, reservation: &Reservation, wanted: u64) -> Result<(), MemoryError> {
+        let open = self.open.load(Ordering::Relaxed);
+        let keep = super::round_up(wanted, reservation.page()).unwrap_or(open);
+        if keep < open {
+            reservation.protect(self.base + keep, open - keep, Rights::None)?;
+            self.open.store(keep, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+/// The windows of one resident CTA or cluster; dropping it frees the slot.
+#[derive(Debug)]
+pub struct CtaWindow {
+    windows: Arc<Windows>,
+    slot: u32,
+}
+
+impl CtaWindow {
+    /// Where shared offset 0 is.
+    pub fn shared(&self) -> u64 {
+        self.windows.shared_base(self.slot)
+    }
+
+    /// Where local offset 0 is.
+    pub fn local(&self) -> u64 {
+        let geometry = &self.windows.geometry;
+        self.shared() + geometry.shared_span + geometry.tail
+    }
+
+    /// Number of the slot, below [`Windows::len`].
+    pub fn slot(&self) -> usize {
+        self.slot as usize
+    }
+
+    /// The set that it is of.
+    pub fn windows(&self) -> &Arc<Windows> {
+        &self.windows
+    }
+
+    /// Opens at least these sizes; costs nothing when they are open already.
+    ///
+    /// # Errors
+    /// [`MemoryError::WindowTooLarge`], or the system's refusal.
+    pub fn open(&self, shared: u64, local: u64) -> Result<(), MemoryError> {
+        let parts = self.windows.parts(self.slot);
+        for (part, wanted) in parts.into_iter().zip([shared, local]) {
+            part.grow(&self.windows.reservation, wanted)?;
+        }
+        Ok(())
+    }
+
+    /// Closes what lies beyond these sizes (to a page), for checked runs.
+    ///
+    /// # Errors
+    /// The system's refusal.
+    pub fn close_beyond(&self, shared: u64, local: u64) -> Result<(), MemoryError> {
+        let parts = self.windows.parts(self.slot);
+        for (part, wanted) in parts.into_iter().zip([shared, local]) {
+            part.shrink(&self.windows.reservation, wanted)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes open for shared and for local memory.
+    pub fn opened(&self) -> (u64, u64) {
+        let [shared, local] = self.windows.parts(self.slot);
+        let open = |part: Part<'_>| part.open.load(Ordering::Relaxed);
+        (open(shared), open(local))
+    }
+}
+
+impl Drop for CtaWindow {
+    fn drop(&mut self) {
+        self.windows.free.lock().push(self.slot);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::{TrapKind, access, install};
+
+    #[test]
+    fn offsets_stay_in_the_window_or_fault() {
+        install().expect("handlers");
+        let windows = Windows::new(4).expect("address space");
+        assert!(!windows.geometry().masked);
+        assert_eq!(windows.geometry().shared_mask(), u32::MAX);
+        let a = windows.claim(48 << 10, 100 << 10).expect("slot");
+        let b = windows.claim(1, 1).expect("slot");
+        assert_eq!(a.opened(), (64 << 10, 128 << 10));
+        assert_eq!(b.opened(), (64 << 10, 64 << 10));
+        for window in [&a, &b] {
+            let (shared_open, local_open) = window.opened();
+            for (base, open) in [(window.shared(), shared_open), (window.local(), local_open)] {
+                // SAFETY: memory of this test alone.
+                unsafe { access::store32(base + open - 4, 9) }.expect("open");
+                for offset in [open, open + (1 << 20), u64::from(u32::MAX) - 15] {
+                    let fault = access::load128(base + offset).expect_err("closed");
+                    assert_eq!(fault.kind, TrapKind::Protected);
+                }
+                assert!(access::load128(base + u64::from(u32::MAX)).is_err());
+                assert!(access::load8(base - 1).is_err() || base == windows.range().start);
+            }
+        }
+        assert!(windows.range().end < 1 << 47);
+    }
+
+    #[test]
+    fn slots_are_reused_and_stay_open() {
+        install().expect("handlers");
+        let windows = Windows::new(2).expect("address space");
+        let a = windows.claim(1 << 20, 0).expect("slot");
+        let _b = windows.claim(0, 0).expect("slot");
+        assert!(matches!(windows.claim(0, 0), Err(MemoryError::NoWindow(2))));
+        let (slot, shared) = (a.slot(), a.shared());
+        // SAFETY: memory of this test alone.
+        unsafe { access::store32(shared, 5) }.expect("open");
+        drop(a);
+        assert_eq!(windows.free_slots(), 1);
+        let again = windows.claim(16, 70_000).expect("slot");
+        assert_eq!((again.slot(), again.shared()), (slot, shared));
+        assert_eq!(again.opened(), (1 << 20, 128 << 10));
+        assert_eq!(access::load32(shared), Ok(5));
+        again.close_beyond(5000, 0).expect("close");
+        assert_eq!(again.opened(), (8192, 0));
+        assert!(access::load8(shared + 8192).is_err());
+        again.open(8193, 0).expect("open");
+        assert_eq!(access::load8(shared + 8192), Ok(0));
+        drop(again);
+        windows.trim();
+        assert_eq!(access::load32(shared), Ok(0));
+    }
+
+    #[test]
+    fn too_much_is_an_error_and_keeps_the_slot_free() {
+        let windows = Windows::new(1).expect("address space");
+        let error = windows.claim(0, (4 << 30) + 1).expect_err("too wide");
+        assert!(matches!(error, MemoryError::WindowTooLarge { .. }));
+        assert!(windows.claim(u64::MAX, 0).is_err());
+        assert_eq!(windows.free_slots(), 1);
+        assert!(Windows::new(usize::MAX).is_err());
+    }
+
+    #[test]
+    fn all_geometries_are_sound() {
+        for geometry in GEOMETRIES {
+            assert!(
+                geometry.shared_span.is_power_of_two() && geometry.local_span.is_power_of_two()
+            );
+            assert!(geometry.tail >= SMALLEST_CLASS);
+            assert_eq!(geometry.masked, geometry.shared_mask() != u32::MAX);
+        }
+        // 256 slots of the widest stay under 8 TiB, and so do 900.
+        assert!(GEOMETRIES[0].stride() * 900 < 8 << 40);
+    }
+}
