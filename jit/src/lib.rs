@@ -1,1 +1,17 @@
-//! Native code from IR regions.
+//! Native code from IR regions, through Cranelift.
+//!
+//! [`Compiler`] turns a kernel prepared by [`margay_ir::pass::prepare`] into native functions: the
+//! *warp form*, one function for each region entry that runs the lanes of a mask to their next
+//! points; the *CTA form*, one function that loops over the threads of a range of CTAs itself.
+//! Both keep live values in the same frames ([`margay_ir::analysis::Regions`]), so a CTA can go from
+//! the CTA form to the scheduler of [`margay_ir::exec`] in the middle.
+//!
+//! Cranelift is hidden behind [`emit`]; nothing of it shows in this crate's interface.
+
+pub mod abi;
+pub mod code_memory;
+mod compiler;
+mod emit;
+mod fast;
+
+pub use compiler::{CompileError, CompiledFunction, CompiledKernel, Compiler};

@@ -1,0 +1,116 @@
+//! The binary interface between generated code and its host.
+//!
+//! Generated code gets a [`NativeContext`] (one per worker, rewritten for each CTA) and calls the
+//! host through [`Helpers`]. Everything is reached through pointers in the context, so code holds no
+//! addresses and needs no relocation. Invariant: field offsets are taken with `offset_of!`, never
+//! written by hand.
+
+use std::ffi::c_void;
+
+use margay_ir::meaning::{Bits, Desc};
+
+/// Status of a region, CTA or device function: 0 when it went on to its end.
+pub mod status {
+    /// All lanes stopped or exited.
+    pub const OK: i32 = 0;
+    /// A helper recorded a fault in the host's data.
+    pub const HELPER: i32 = 1;
+    /// `trap`.
+    pub const TRAP: i32 = 2;
+    /// The end of a path that cannot be taken.
+    pub const UNREACHABLE: i32 = 3;
+    /// `brkpt`.
+    pub const BREAKPOINT: i32 = 4;
+    /// A thread's stack is full.
+    pub const STACK: i32 = 5;
+    /// An indirect call of something that is no function.
+    pub const INVALID_PC: i32 = 6;
+    /// Lanes of the CTA left a fast form by different ways; the frames say where each stands.
+    pub const DIVERGED: i32 = 7;
+}
+
+/// What generated code knows of its launch and CTA.
+#[repr(C)]
+#[derive(Debug)]
+pub struct NativeContext {
+    /// Address of the parameter buffer.
+    pub params: u64,
+    /// Address of the CTA's shared window.
+    pub shared_base: u64,
+    /// Address of the CTA's local window.
+    pub local_base: u64,
+    /// Bytes of local memory of a thread.
+    pub local_stride: u32,
+    /// Turns of waiting loops left before a lane gives way.
+    pub turns: u32,
+    /// CTA coordinates.
+    pub ctaid: [u32; 3],
+    /// `%smid`.
+    pub sm: u32,
+    /// Block shape.
+    pub ntid: [u32; 3],
+    /// Threads of a CTA.
+    pub threads: u32,
+    /// Grid shape.
+    pub nctaid: [u32; 3],
+    /// Depth of native calls.
+    pub depth: u32,
+    /// Linear number of the CTA.
+    pub cta: u64,
+    /// Thread that runs (linear in the CTA), written by generated code.
+    pub thread: u32,
+    /// `%nwarpid`.
+    pub warps: u32,
+    /// Addresses of the module's symbols.
+    pub symbols: *const u64,
+    /// Coordinates of each thread.
+    pub tid: *const [u32; 4],
+    /// Native entry of each function of the module, or null.
+    pub functions: *const *const u8,
+    /// Number of entries in `functions`.
+    pub function_count: u64,
+    /// Handle of function 0.
+    pub function_base: u64,
+    /// Descriptions of operations without a fast lowering.
+    pub descs: *const Desc,
+    /// Host functions.
+    pub helpers: *const Helpers,
+    /// The host's own data.
+    pub host: *mut c_void,
+    /// Frames of the CTA's warps.
+    pub frames: *mut u8,
+}
+
+/// Host functions that generated code calls.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Helpers {
+    /// Computes a pure operation: description, operands, results.
+    pub pure_op: unsafe extern "C" fn(*const Desc, *const Bits, *mut Bits),
+    /// Atomic read-modify-write at a host address; the old content goes to the last argument.
+    pub update:
+        unsafe extern "C" fn(*mut NativeContext, *const Desc, u64, *const Bits, *mut Bits) -> i32,
+    /// A clock register.
+    pub clock: unsafe extern "C" fn(*mut NativeContext, u32) -> u64,
+    /// A special register that code does not compute itself.
+    pub special: unsafe extern "C" fn(*mut NativeContext, u32) -> u64,
+    /// A call to the system: which, arguments, results.
+    pub syscall: unsafe extern "C" fn(*mut NativeContext, u32, *const Bits, *mut Bits) -> i32,
+    /// Whether an address lies in a state space (`margay_ir::mods::StateSpace as u32`).
+    pub in_space: unsafe extern "C" fn(*mut NativeContext, u32, u64) -> u32,
+    /// `cp.async`: target, source, bytes written, bytes read.
+    pub copy: unsafe extern "C" fn(*mut NativeContext, u64, u64, u64, u64) -> i32,
+}
+
+impl std::fmt::Debug for Helpers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Helpers")
+    }
+}
+
+/// A region: context, frame of the warp, lanes, warp number.
+pub type RegionFn = unsafe extern "C" fn(*mut NativeContext, *mut u8, u32, u32) -> i32;
+/// A range of CTAs: context, first, number. Coordinates of the first are in the context.
+pub type CtaFn = unsafe extern "C" fn(*mut NativeContext, u64, u64) -> i32;
+/// A device function: context, thread, offset of its local memory, arguments and results.
+pub type DeviceFn = unsafe extern "C" fn(*mut NativeContext, u32, u32, *mut Bits) -> i32;

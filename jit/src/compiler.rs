@@ -1,0 +1,316 @@
+//! The compiler: IR functions in, native functions out.
+
+use std::sync::OnceLock;
+
+use cranelift_codegen::Context;
+use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::{self, UserFuncName};
+use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::settings::{self, Configurable};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use margay_ir::analysis::{Cfg, Regions, slots};
+use margay_ir::entity::{FuncId, Inst, SecondaryMap, Slot};
+use margay_ir::exec::{Point, Stop};
+use margay_ir::function::{Function, SourceLoc, payload_func};
+use margay_ir::meaning::Desc;
+use margay_ir::module::Module;
+use margay_ir::ops::Opcode;
+use margay_ir::pass;
+
+use crate::code_memory::CodeMemory;
+use crate::emit::lane::LaneParts;
+use crate::emit::{Unsupported, cta_form, device, warp_form};
+
+/// Why there is no native code for a function.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum CompileError {
+    /// The code uses something native code cannot do; the interpreter can.
+    #[error("no native code for {0}")]
+    Unsupported(String),
+    /// The machine is not one that code can be made for.
+    #[error("no code generator for this machine: {0}")]
+    Machine(String),
+    /// The code generator failed.
+    #[error("code generation failed: {0}")]
+    Backend(String),
+    /// No memory for code.
+    #[error("no memory for code: {0}")]
+    Memory(String),
+}
+
+/// One native function.
+#[derive(Debug)]
+pub struct CompiledFunction {
+    /// The code.
+    pub code: CodeMemory,
+    /// Source position of the code from each offset on, ascending.
+    pub locs: Vec<(u32, SourceLoc)>,
+    /// Operations that the code computes by their meanings: what `NativeContext::descs` points to.
+    pub descs: Vec<Desc>,
+}
+
+impl CompiledFunction {
+    /// Source position of the instruction at an address, if it lies in this function.
+    pub fn loc_at(&self, pc: u64) -> Option<SourceLoc> {
+        let offset = pc.checked_sub(self.code.start() as u64)?;
+        if offset >= self.code.bytes().len() as u64 {
+            return None;
+        }
+        let index = self
+            .locs
+            .partition_point(|&(start, _)| u64::from(start) <= offset);
+        Some(self.locs.get(index.checked_sub(1)?)?.1)
+    }
+}
+
+/// A kernel ready to compile: regions known, forms compiled when first asked for.
+#[derive(Debug)]
+pub struct CompiledKernel {
+    /// The prepared function.
+    pub function: Function,
+    /// Its regions and frame.
+    pub regions: Regions,
+    /// Bytes of local memory that the kernel's own slots take.
+    pub local_bytes: u32,
+    slots: SecondaryMap<Slot, u32>,
+    warp: Vec<OnceLock<Result<CompiledFunction, CompileError>>>,
+    cta: OnceLock<Result<CompiledFunction, CompileError>>,
+}
+
+impl CompiledKernel {
+    /// Prepares a kernel (or, for [`Compiler::device`], a device function) of a module.
+    pub fn new(module: &Module, id: FuncId) -> CompiledKernel {
+        let function = pass::prepare(module, id, None);
+        let cfg = Cfg::new(&function);
+        let regions = Regions::new(&function, &cfg);
+        let (slots, local_bytes) = slots::layout(&function);
+        let warp = regions.entries.iter().map(|_| OnceLock::new()).collect();
+        CompiledKernel {
+            function,
+            regions,
+            local_bytes,
+            slots,
+            warp,
+            cta: OnceLock::new(),
+        }
+    }
+
+    /// Whether no thread ever waits for another.
+    pub fn is_pointless(&self) -> bool {
+        self.regions.entries.len() == 1
+    }
+
+    /// The point behind a stop.
+    pub fn point(&self, stop: Stop) -> Option<Point> {
+        self.regions.point(&self.function, stop)
+    }
+
+    /// The warp form's function of a region, compiled on first need.
+    pub fn region(
+        &self,
+        compiler: &Compiler,
+        stop: Stop,
+    ) -> Result<&CompiledFunction, CompileError> {
+        let index = stop.0 as usize;
+        let (Some(cell), Some(entry)) = (self.warp.get(index), self.regions.entries.get(index))
+        else {
+            return Err(CompileError::Unsupported(
+                "a region that does not exist".into(),
+            ));
+        };
+        let made = cell.get_or_init(|| {
+            compiler.function(warp_form::signature(), &self.function, |b, descs| {
+                warp_form::emit(self.parts(compiler, b, descs, Some(&self.regions)), entry)
+            })
+        });
+        made.as_ref().map_err(Clone::clone)
+    }
+
+    /// The CTA form of a kernel without points, compiled on first need.
+    pub fn cta(&self, compiler: &Compiler) -> Result<&CompiledFunction, CompileError> {
+        let made = self.cta.get_or_init(|| {
+            compiler.function(cta_form::signature(), &self.function, |b, descs| {
+                cta_form::emit(self.parts(compiler, b, descs, None))
+            })
+        });
+        made.as_ref().map_err(Clone::clone)
+    }
+
+    /// A device function: no lane may wait in it.
+    pub fn device(&self, compiler: &Compiler) -> Result<&CompiledFunction, CompileError> {
+        let made = self.cta.get_or_init(|| {
+            compiler.function(device::signature(), &self.function, |b, descs| {
+                device::emit(self.parts(compiler, b, descs, None))
+            })
+        });
+        made.as_ref().map_err(Clone::clone)
+    }
+
+    /// Functions called directly, and whether any is called through a handle.
+    pub fn calls(&self) -> (Vec<FuncId>, bool) {
+        let mut direct = Vec::new();
+        let mut indirect = false;
+        for &block in self.function.blocks() {
+            for &inst in self.function.insts(block) {
+                let data = &self.function.dfg.insts[inst];
+                match data.opcode {
+                    Opcode::Call => direct.push(payload_func(data.payload())),
+                    Opcode::CallIndirect => indirect = true,
+                    _ => {}
+                }
+            }
+        }
+        direct.sort_unstable();
+        direct.dedup();
+        (direct, indirect)
+    }
+
+    /// Native functions compiled so far.
+    pub fn compiled(&self) -> impl Iterator<Item = &CompiledFunction> {
+        let warp = self.warp.iter().filter_map(|cell| cell.get());
+        warp.chain(self.cta.get())
+            .filter_map(|made| made.as_ref().ok())
+    }
+
+    fn parts<'a, 'b>(
+        &'a self,
+        compiler: &Compiler,
+        b: &'a mut FunctionBuilder<'b>,
+        descs: &'a mut Vec<Desc>,
+        regions: Option<&'a Regions>,
+    ) -> LaneParts<'a, 'b> {
+        LaneParts {
+            b,
+            function: &self.function,
+            regions,
+            descs,
+            slots: &self.slots,
+            has_fma: compiler.has_fma,
+        }
+    }
+}
+
+/// Makes native code for the machine it runs on. Shared by threads.
+pub struct Compiler {
+    isa: OwnedTargetIsa,
+    has_fma: bool,
+}
+
+impl std::fmt::Debug for Compiler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Compiler({})", self.isa.triple())
+    }
+}
+
+impl Compiler {
+    /// A compiler for this machine.
+    pub fn new() -> Result<Compiler, CompileError> {
+        let mut flags = settings::builder();
+        for (name, value) in [
+            ("opt_level", "speed"),
+            (
+                "enable_verifier",
+                if cfg!(debug_assertions) {
+                    "true"
+                } else {
+                    "false"
+                },
+            ),
+            ("is_pic", "false"),
+            ("unwind_info", "false"),
+            ("enable_probestack", "true"),
+            ("probestack_strategy", "inline"),
+        ] {
+            flags
+                .set(name, value)
+                .map_err(|error| CompileError::Machine(error.to_string()))?;
+        }
+        let isa = cranelift_native::builder()
+            .map_err(|error| CompileError::Machine(error.to_owned()))?
+            .finish(settings::Flags::new(flags))
+            .map_err(|error| CompileError::Machine(error.to_string()))?;
+        let has = |name: &str| {
+            isa.isa_flags()
+                .iter()
+                .any(|flag| flag.name == name && flag.as_bool() == Some(true))
+        };
+        let has_fma = cfg!(target_arch = "aarch64") || has("has_fma");
+        Ok(Compiler { isa, has_fma })
+    }
+
+    /// Compiles one native function whose body `emit` writes.
+    fn function(
+        &self,
+        signature: ir::Signature,
+        source: &Function,
+        emit: impl FnOnce(&mut FunctionBuilder<'_>, &mut Vec<Desc>) -> Result<(), Unsupported>,
+    ) -> Result<CompiledFunction, CompileError> {
+        let mut descs = Vec::new();
+        let mut context = self.built(signature, &mut descs, emit)?;
+        let compiled = context
+            .compile(&*self.isa, &mut ControlPlane::default())
+            .map_err(|error| CompileError::Backend(format!("{:?}", error.inner)))?;
+        if !compiled.buffer.relocs().is_empty() {
+            return Err(CompileError::Unsupported(
+                "an operation this machine lacks".into(),
+            ));
+        }
+        let locs = compiled
+            .buffer
+            .get_srclocs_sorted()
+            .iter()
+            .map(|place| {
+                let inst = Inst(place.loc.bits());
+                let known = (inst.0 as usize) < source.dfg.insts.len();
+                (
+                    place.start,
+                    if known {
+                        source.dfg.locs[inst]
+                    } else {
+                        SourceLoc::default()
+                    },
+                )
+            })
+            .collect();
+        let code = CodeMemory::new(compiled.code_buffer())
+            .map_err(|error| CompileError::Memory(error.to_string()))?;
+        Ok(CompiledFunction { code, locs, descs })
+    }
+
+    fn built(
+        &self,
+        signature: ir::Signature,
+        descs: &mut Vec<Desc>,
+        emit: impl FnOnce(&mut FunctionBuilder<'_>, &mut Vec<Desc>) -> Result<(), Unsupported>,
+    ) -> Result<Context, CompileError> {
+        let mut function = ir::Function::with_name_signature(UserFuncName::user(0, 0), signature);
+        let mut scratch = FunctionBuilderContext::new();
+        let mut builder = FunctionBuilder::new(&mut function, &mut scratch);
+        emit(&mut builder, descs).map_err(|Unsupported(what)| CompileError::Unsupported(what))?;
+        builder.finalize(self.isa.frontend_config());
+        Ok(Context::for_function(function))
+    }
+
+    /// Cranelift's text of a kernel's form, for people: the CTA form, or the region behind a stop.
+    pub fn clif(
+        &self,
+        kernel: &CompiledKernel,
+        stop: Option<Stop>,
+    ) -> Result<String, CompileError> {
+        let mut descs = Vec::new();
+        let context = match stop {
+            None => self.built(cta_form::signature(), &mut descs, |b, descs| {
+                cta_form::emit(kernel.parts(self, b, descs, None))
+            })?,
+            Some(stop) => {
+                let entry = kernel.regions.entries.get(stop.0 as usize).ok_or_else(|| {
+                    CompileError::Unsupported("a region that does not exist".into())
+                })?;
+                self.built(warp_form::signature(), &mut descs, |b, descs| {
+                    warp_form::emit(kernel.parts(self, b, descs, Some(&kernel.regions)), entry)
+                })?
+            }
+        };
+        Ok(context.func.display().to_string())
+    }
+}

@@ -1,0 +1,31 @@
+//! Emission of one native function.
+//!
+//! [`Lane`] translates IR instructions for one lane; its submodules wrap it in the loop of the form
+//! asked for.
+
+pub(crate) mod control;
+pub(crate) mod cta_form;
+pub(crate) mod device;
+pub(crate) mod lane;
+pub(crate) mod memory;
+pub(crate) mod slow;
+pub(crate) mod special;
+pub(crate) mod warp_form;
+
+pub(crate) use lane::{Lane, Unsupported};
+
+use cranelift_codegen::ir::{self, types};
+use margay_ir::types::{Kind, Type};
+
+/// How a value of a type is held by Cranelift.
+pub(crate) fn clif_type(ty: Type) -> ir::Type {
+    match ty.kind() {
+        Kind::Pred | Kind::B8 => types::I8,
+        Kind::B16 => types::I16,
+        Kind::B32 => types::I32,
+        Kind::B64 => types::I64,
+        Kind::B128 => types::I128,
+        Kind::F32 => types::F32,
+        Kind::F64 => types::F64,
+    }
+}

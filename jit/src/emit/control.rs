@@ -1,0 +1,249 @@
+//! Control flow: branches, points, calls, structural operations.
+
+use std::mem::offset_of;
+
+use cranelift_codegen::ir::{self, BlockArg, InstBuilder, types};
+use margay_ir::entity::{Block, Inst};
+use margay_ir::exec::Stop;
+use margay_ir::function::{BlockCall, InstData, payload_func, payload_slot, split_symbol_payload};
+use margay_ir::ops::Opcode;
+use margay_ir::types::Kind;
+
+use super::lane::{Lane, Unsupported, fixed, host};
+use crate::abi::{NativeContext, status};
+
+impl Lane<'_, '_> {
+    pub(crate) fn terminate(&mut self, inst: Inst) -> Result<(), Unsupported> {
+        let data = self.function.dfg.insts[inst];
+        let targets = self.function.dfg.targets(inst);
+        match data.opcode {
+            Opcode::Jump => self.jump_to(&targets[0]),
+            Opcode::Brif => {
+                let cond = self.arg(inst, 0);
+                let (then, other) = (self.edge(&targets[0]), self.edge(&targets[1]));
+                self.b.ins().brif(cond, then, &[], other, &[]);
+                self.fill_edge(then, &targets[0]);
+                self.fill_edge(other, &targets[1]);
+            }
+            Opcode::BrTable => self.branch_table(inst, targets),
+            Opcode::Exit => self.stop(Stop::EXIT),
+            Opcode::Ret => self.leave_function(inst),
+            Opcode::Trap => self.abort(status::TRAP),
+            _ => self.abort(status::UNREACHABLE),
+        }
+        Ok(())
+    }
+
+    /// The block a branch goes to: the target itself, or a new one that passes arguments.
+    fn edge(&mut self, call: &BlockCall) -> ir::Block {
+        if call.args.is_empty() {
+            self.block(call.block)
+        } else {
+            self.b.create_block()
+        }
+    }
+
+    fn fill_edge(&mut self, edge: ir::Block, call: &BlockCall) {
+        if !call.args.is_empty() {
+            self.b.switch_to_block(edge);
+            self.jump_to(call);
+        }
+    }
+
+    fn jump_to(&mut self, call: &BlockCall) {
+        let values: Vec<ir::Value> = call.args.iter().map(|&arg| self.get(arg)).collect();
+        let params = &self.function.dfg.blocks[call.block].params;
+        for (&param, bits) in params.iter().zip(values) {
+            self.set(param, bits);
+        }
+        let target = self.block(call.block);
+        self.b.ins().jump(target, &[]);
+    }
+
+    fn branch_table(&mut self, inst: Inst, targets: &[BlockCall]) {
+        let index = self.arg(inst, 0);
+        let edges: Vec<ir::Block> = targets.iter().map(|call| self.edge(call)).collect();
+        let calls: Vec<ir::BlockCall> = edges
+            .iter()
+            .map(|&edge| {
+                let pool = &mut self.b.func.dfg.value_lists;
+                ir::BlockCall::new(edge, std::iter::empty::<BlockArg>(), pool)
+            })
+            .collect();
+        let table = ir::JumpTableData::new(calls[0], &calls[1..]);
+        let table = self.b.create_jump_table(table);
+        let ty = self.b.func.dfg.value_type(index);
+        let index = if ty == types::I32 {
+            index
+        } else {
+            self.b.ins().ireduce(types::I32, index)
+        };
+        self.b.ins().br_table(index, table);
+        for (&edge, call) in edges.iter().zip(targets) {
+            self.fill_edge(edge, call);
+        }
+    }
+
+    /// The lane is done here: where it stands goes to the form's loop.
+    pub(crate) fn stop(&mut self, stop: Stop) {
+        let number = self.b.ins().iconst(types::I32, i64::from(stop.0 as i32));
+        self.b
+            .ins()
+            .jump(self.leave.next, &[BlockArg::Value(number)]);
+    }
+
+    /// Leaves the whole native function with a status.
+    pub(crate) fn abort(&mut self, code: i32) {
+        let code = self.b.ins().iconst(types::I32, i64::from(code));
+        self.b
+            .ins()
+            .jump(self.leave.abort, &[BlockArg::Value(code)]);
+    }
+
+    /// Goes on when `code` is zero, else leaves with it.
+    pub(crate) fn check(&mut self, code: ir::Value) {
+        let next = self.b.create_block();
+        self.b
+            .ins()
+            .brif(code, self.leave.abort, &[BlockArg::Value(code)], next, &[]);
+        self.b.switch_to_block(next);
+    }
+
+    fn leave_function(&mut self, inst: Inst) {
+        let Some(to) = self.results_to else {
+            return self.stop(Stop::EXIT);
+        };
+        let values = self.function.dfg.args(inst).to_vec();
+        for (i, value) in values.into_iter().enumerate() {
+            let bits = self.get(value);
+            self.store_wide(bits, to, 16 * i as i32);
+        }
+        self.stop(Stop::EXIT);
+    }
+
+    /// A synchronisation point; true when it ended the block.
+    pub(crate) fn point(&mut self, _block: Block, inst: Inst) -> Result<bool, Unsupported> {
+        let data = self.function.dfg.insts[inst];
+        let stop = self.regions.and_then(|regions| regions.stop_of(inst));
+        let Some(stop) = stop else {
+            return match data.opcode {
+                // Without frames nobody can wait: only what needs no waiting may stand here.
+                Opcode::Nanosleep => Ok(false),
+                _ => self.refuse(&data),
+            };
+        };
+        if data.opcode == Opcode::Yield {
+            self.yield_when_due(inst, stop);
+            return Ok(false);
+        }
+        self.save_behind(inst);
+        self.stop(stop);
+        Ok(true)
+    }
+
+    /// Stores what the point and the region behind it need.
+    fn save_behind(&mut self, inst: Inst) {
+        let results = self.function.dfg.results(inst);
+        let behind = self.behind(inst).unwrap_or_default();
+        for &value in behind.iter().filter(|value| !results.contains(value)) {
+            self.store_value(value);
+        }
+        for &value in self.function.dfg.args(inst) {
+            if !behind.contains(&value) {
+                self.store_value(value);
+            }
+        }
+    }
+
+    /// Counts a turn of a waiting loop; stops the lane when it has taken too many.
+    fn yield_when_due(&mut self, inst: Inst, stop: Stop) {
+        let offset = offset_of!(NativeContext, turns) as i32;
+        let turns = self
+            .b
+            .ins()
+            .load(types::I32, host(), self.fixed.ctx, offset);
+        let left = self.b.ins().iadd_imm_s(turns, -1);
+        self.b.ins().store(host(), left, self.fixed.ctx, offset);
+        let (due, go_on) = (self.b.create_block(), self.b.create_block());
+        self.b.ins().brif(left, go_on, &[], due, &[]);
+        self.b.switch_to_block(due);
+        self.b.set_cold_block(due);
+        self.save_behind(inst);
+        self.stop(stop);
+        self.b.switch_to_block(go_on);
+    }
+
+    /// Operations whose payload is not a set of modifiers.
+    pub(crate) fn structural(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+        let payload = data.payload();
+        match data.opcode {
+            Opcode::Const => self.constant(inst, payload),
+            Opcode::SReg => self.special_register(inst, payload)?,
+            Opcode::Clock => self.clock(inst, payload),
+            Opcode::LocalAddr => {
+                let offset = self.slots[payload_slot(payload)];
+                let address = self.b.ins().iadd_imm_s(self.here.local, i64::from(offset));
+                let wide = self.b.ins().uextend(types::I64, address);
+                self.result_of_width(inst, wide);
+            }
+            Opcode::SymbolAddr => {
+                let (symbol, addend) = split_symbol_payload(payload);
+                let table = self.field(types::I64, offset_of!(NativeContext, symbols));
+                let offset = i32::try_from(u64::from(symbol.0) * 8)
+                    .map_err(|_| Unsupported("more symbols than code can address".into()))?;
+                let base = self.b.ins().load(types::I64, fixed(), table, offset);
+                let address = self.b.ins().iadd_imm_s(base, i64::from(addend));
+                self.result_of_width(inst, address);
+            }
+            Opcode::ParamAddr => {
+                let base = self.field(types::I64, offset_of!(NativeContext, params));
+                let address = self.b.ins().iadd_imm_s(base, payload as i64);
+                self.result_of_width(inst, address);
+            }
+            Opcode::FuncAddr => {
+                let base = self.field(types::I64, offset_of!(NativeContext, function_base));
+                let handle = self
+                    .b
+                    .ins()
+                    .iadd_imm_s(base, 16 * (payload & 0xffff_ffff) as i64);
+                self.result_of_width(inst, handle);
+            }
+            Opcode::Call => self.call(inst, payload_func(payload))?,
+            Opcode::CallIndirect => self.call_indirect(inst)?,
+            Opcode::Syscall => self.syscall(inst, payload),
+            _ => return self.refuse(data),
+        }
+        Ok(())
+    }
+
+    fn constant(&mut self, inst: Inst, payload: u64) {
+        let value = self.function.dfg.results(inst)[0];
+        let bits = match self.function.dfg.ty(value).kind() {
+            Kind::F32 => self.b.ins().f32const(f32::from_bits(payload as u32)),
+            Kind::F64 => self.b.ins().f64const(f64::from_bits(payload)),
+            Kind::B128 => {
+                let (low, high) = (self.int(types::I64, payload), self.int(types::I64, 0));
+                self.b.ins().iconcat(low, high)
+            }
+            kind => {
+                let ty = super::clif_type(margay_ir::types::Type::scalar(kind));
+                self.int(ty, payload)
+            }
+        };
+        self.set(value, bits);
+    }
+
+    /// Defines an address result, cut to 32 bits where the register is narrow.
+    pub(crate) fn result_of_width(&mut self, inst: Inst, wide: ir::Value) {
+        let Some(&value) = self.function.dfg.results(inst).first() else {
+            return;
+        };
+        let ty = super::clif_type(self.function.dfg.ty(value));
+        let bits = if ty == types::I64 {
+            wide
+        } else {
+            self.b.ins().ireduce(ty, wide)
+        };
+        self.set(value, bits);
+    }
+}

@@ -1,0 +1,154 @@
+//! The CTA form of kernels without points: loops over a range of CTAs and over their threads, with
+//! every value in registers.
+
+use std::mem::offset_of;
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{self, AbiParam, BlockArg, InstBuilder, types};
+use cranelift_codegen::isa::CallConv;
+use cranelift_frontend::{FunctionBuilder, Variable};
+
+use super::lane::{Fixed, Here, Lane, LaneParts, Leave, Unsupported, host};
+use crate::abi::{NativeContext, status};
+
+/// Signature of [`crate::abi::CtaFn`].
+pub(crate) fn signature() -> ir::Signature {
+    let mut sig = ir::Signature::new(CallConv::SystemV);
+    sig.params.extend([types::I64; 3].map(AbiParam::new));
+    sig.returns.push(AbiParam::new(types::I32));
+    sig
+}
+
+fn field(b: &mut FunctionBuilder<'_>, ctx: ir::Value, offset: usize) -> ir::Value {
+    b.ins().load(types::I32, host(), ctx, offset as i32)
+}
+
+/// Emits the whole kernel.
+pub(crate) fn emit(parts: LaneParts<'_, '_>) -> Result<(), Unsupported> {
+    let entry = parts.function.entry();
+    let b = &mut *parts.b;
+    let start = b.create_block();
+    b.append_block_params_for_function_params(start);
+    b.switch_to_block(start);
+    let params: Vec<ir::Value> = b.block_params(start).to_vec();
+    let (ctx, first, count) = (params[0], params[1], params[2]);
+    let ctaid: [Variable; 3] = std::array::from_fn(|i| {
+        let var = b.declare_var(types::I32);
+        let value = field(b, ctx, offset_of!(NativeContext, ctaid) + 4 * i);
+        b.def_var(var, value);
+        var
+    });
+    let grid: [ir::Value; 2] =
+        std::array::from_fn(|i| field(b, ctx, offset_of!(NativeContext, nctaid) + 4 * i));
+    let threads = field(b, ctx, offset_of!(NativeContext, threads));
+    let end = b.ins().iadd(first, count);
+    let (cta, thread_var) = (b.declare_var(types::I64), b.declare_var(types::I32));
+    b.def_var(cta, first);
+
+    let [
+        cta_head,
+        cta_body,
+        thread_head,
+        body,
+        next,
+        cta_next,
+        done,
+        abort,
+    ] = std::array::from_fn(|_| b.create_block());
+    b.append_block_param(next, types::I32);
+    b.append_block_param(abort, types::I32);
+    b.ins().jump(cta_head, &[]);
+
+    b.switch_to_block(cta_head);
+    let here = b.use_var(cta);
+    let more = b.ins().icmp(IntCC::UnsignedLessThan, here, end);
+    b.ins().brif(more, cta_body, &[], done, &[]);
+
+    b.switch_to_block(cta_body);
+    let index: [ir::Value; 3] = ctaid.map(|var| b.use_var(var));
+    for (i, &value) in index.iter().enumerate() {
+        b.ins().store(
+            host(),
+            value,
+            ctx,
+            (offset_of!(NativeContext, ctaid) + 4 * i) as i32,
+        );
+    }
+    let here = b.use_var(cta);
+    b.ins()
+        .store(host(), here, ctx, offset_of!(NativeContext, cta) as i32);
+    let zero = b.ins().iconst(types::I32, 0);
+    b.def_var(thread_var, zero);
+    b.ins().jump(thread_head, &[]);
+
+    b.switch_to_block(thread_head);
+    let thread = b.use_var(thread_var);
+    let more = b.ins().icmp(IntCC::UnsignedLessThan, thread, threads);
+    b.ins().brif(more, body, &[], cta_next, &[]);
+
+    b.switch_to_block(body);
+    let thread = b.use_var(thread_var);
+    b.ins().store(
+        host(),
+        thread,
+        ctx,
+        offset_of!(NativeContext, thread) as i32,
+    );
+    let lane = b.ins().band_imm_u(thread, 31);
+    let lane = b.ins().uextend(types::I64, lane);
+    let local = b.ins().iconst(types::I32, 0);
+    let fixed = Fixed {
+        ctx,
+        ctaid: Some(index),
+    };
+    let lane_here = Here {
+        thread,
+        frame: None,
+        lane,
+        local,
+    };
+    let mut emitter = Lane::new(parts, fixed, lane_here, Leave { next, abort });
+    emitter.emit_from(entry, &[])?;
+    let b = emitter.b;
+
+    b.switch_to_block(next);
+    let thread = b.use_var(thread_var);
+    let following = b.ins().iadd_imm_s(thread, 1);
+    b.def_var(thread_var, following);
+    b.ins().jump(thread_head, &[]);
+
+    b.switch_to_block(cta_next);
+    let here = b.use_var(cta);
+    let following = b.ins().iadd_imm_s(here, 1);
+    b.def_var(cta, following);
+    next_index(b, ctaid, grid);
+    b.ins().jump(cta_head, &[]);
+
+    b.switch_to_block(done);
+    let ok = b.ins().iconst(types::I32, i64::from(status::OK));
+    b.ins().jump(abort, &[BlockArg::Value(ok)]);
+
+    b.switch_to_block(abort);
+    let code = b.block_params(abort)[0];
+    b.ins().return_(&[code]);
+    b.seal_all_blocks();
+    Ok(())
+}
+
+/// Moves CTA coordinates on by one, x fastest.
+fn next_index(b: &mut FunctionBuilder<'_>, ctaid: [Variable; 3], grid: [ir::Value; 2]) {
+    let zero = b.ins().iconst(types::I32, 0);
+    let [x, y, z] = ctaid.map(|var| b.use_var(var));
+    let x1 = b.ins().iadd_imm_s(x, 1);
+    let wrap_x = b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, x1, grid[0]);
+    let new_x = b.ins().select(wrap_x, zero, x1);
+    let carry_x = b.ins().uextend(types::I32, wrap_x);
+    let y1 = b.ins().iadd(y, carry_x);
+    let wrap_y = b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, y1, grid[1]);
+    let new_y = b.ins().select(wrap_y, zero, y1);
+    let carry_y = b.ins().uextend(types::I32, wrap_y);
+    let new_z = b.ins().iadd(z, carry_y);
+    for (var, value) in ctaid.into_iter().zip([new_x, new_y, new_z]) {
+        b.def_var(var, value);
+    }
+}

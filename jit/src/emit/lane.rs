@@ -1,0 +1,346 @@
+//! Translation of IR instructions for one lane.
+
+use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData};
+use cranelift_frontend::{FunctionBuilder, Variable};
+use margay_ir::analysis::Regions;
+use margay_ir::entity::{Block, Inst, SecondaryMap, Slot, Value};
+use margay_ir::function::{Function, InstData};
+use margay_ir::meaning::{Desc, Meaning};
+use margay_ir::ops::{Effects, Opcode};
+use rustc_hash::FxHashMap;
+
+use super::clif_type;
+use crate::fast;
+
+/// Something native code cannot do; the kernel then runs in the interpreter.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Unsupported(pub(crate) String);
+
+/// Parts of the function that stay the same for all lanes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fixed {
+    /// The `NativeContext`.
+    pub(crate) ctx: ir::Value,
+    /// CTA coordinates, where the form keeps them in registers.
+    pub(crate) ctaid: Option<[ir::Value; 3]>,
+}
+
+/// What is known of the lane being run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Here {
+    /// Linear thread number.
+    pub(crate) thread: ir::Value,
+    /// Frame of the lane's warp; `None` in forms without frames.
+    pub(crate) frame: Option<ir::Value>,
+    /// Lane number as a pointer-sized value.
+    pub(crate) lane: ir::Value,
+    /// Offset of the function's slots in the thread's local memory.
+    pub(crate) local: ir::Value,
+}
+
+/// What happens when a lane leaves the code being emitted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leave {
+    /// Where a lane goes after it stopped or exited; takes the stop as its parameter.
+    pub(crate) next: ir::Block,
+    /// Returns its parameter as the function's status.
+    pub(crate) abort: ir::Block,
+}
+
+/// Translator of the code of one function for one lane.
+pub(crate) struct Lane<'a, 'b> {
+    pub(crate) b: &'a mut FunctionBuilder<'b>,
+    pub(crate) function: &'a Function,
+    pub(crate) regions: Option<&'a Regions>,
+    pub(crate) descs: &'a mut Vec<Desc>,
+    pub(crate) slots: &'a SecondaryMap<Slot, u32>,
+    pub(crate) has_fma: bool,
+    pub(crate) fixed: Fixed,
+    pub(crate) here: Here,
+    pub(crate) leave: Leave,
+    vars: FxHashMap<Value, Variable>,
+    blocks: FxHashMap<Block, ir::Block>,
+    /// Values already computed again at the region's start.
+    again: FxHashMap<Value, ()>,
+    work: Vec<Block>,
+    /// Where a device function puts its results.
+    pub(crate) results_to: Option<ir::Value>,
+    /// Signatures of helpers, made once a function.
+    pub(crate) signatures: FxHashMap<&'static str, ir::SigRef>,
+    /// Stack slots that slow paths share for operands and results.
+    pub(crate) areas: [Option<ir::StackSlot>; 2],
+}
+
+/// The pieces [`Lane::new`] is made of.
+pub(crate) struct LaneParts<'a, 'b> {
+    pub(crate) b: &'a mut FunctionBuilder<'b>,
+    pub(crate) function: &'a Function,
+    pub(crate) regions: Option<&'a Regions>,
+    pub(crate) descs: &'a mut Vec<Desc>,
+    pub(crate) slots: &'a SecondaryMap<Slot, u32>,
+    pub(crate) has_fma: bool,
+}
+
+/// Device memory, which may fault.
+pub(crate) fn device() -> MemFlagsData {
+    MemFlagsData::new()
+}
+
+/// Memory of the host's own that always exists.
+pub(crate) fn host() -> MemFlagsData {
+    MemFlagsData::trusted()
+}
+
+/// Memory of the host's own that never changes while the function runs.
+pub(crate) fn fixed() -> MemFlagsData {
+    MemFlagsData::trusted().with_readonly().with_can_move()
+}
+
+impl<'a, 'b> Lane<'a, 'b> {
+    pub(crate) fn new(parts: LaneParts<'a, 'b>, fixed: Fixed, here: Here, leave: Leave) -> Self {
+        Lane {
+            b: parts.b,
+            function: parts.function,
+            regions: parts.regions,
+            descs: parts.descs,
+            slots: parts.slots,
+            has_fma: parts.has_fma,
+            fixed,
+            here,
+            leave,
+            vars: FxHashMap::default(),
+            blocks: FxHashMap::default(),
+            again: FxHashMap::default(),
+            work: Vec::new(),
+            results_to: None,
+            signatures: FxHashMap::default(),
+            areas: [None; 2],
+        }
+    }
+
+    /// Emits everything a lane runs from `entry` to its next points, beginning in the current block.
+    pub(crate) fn emit_from(&mut self, entry: Block, live_in: &[Value]) -> Result<(), Unsupported> {
+        self.load_live(live_in);
+        self.compute_again(entry)?;
+        let start = self.block(entry);
+        self.b.ins().jump(start, &[]);
+        while let Some(block) = self.work.pop() {
+            let target = self.blocks[&block];
+            self.b.switch_to_block(target);
+            for &inst in self.function.insts(block) {
+                let loc = self.function.dfg.locs[inst];
+                self.b.set_srcloc(ir::SourceLoc::new(inst.0));
+                debug_assert!(loc.ptx_line < u32::MAX);
+                if self.inst(block, inst)? {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn load_live(&mut self, live_in: &[Value]) {
+        for &value in live_in {
+            if let Some(bits) = self.load_stored(value) {
+                self.set(value, bits);
+            }
+        }
+    }
+
+    /// Reads a value's lane from the frame.
+    fn load_stored(&mut self, value: Value) -> Option<ir::Value> {
+        let (address, offset) = self.stored_at(value)?;
+        let ty = clif_type(self.function.dfg.ty(value));
+        Some(self.b.ins().load(ty, host(), address, offset))
+    }
+
+    /// Address of a value's lane in the frame.
+    fn stored_at(&mut self, value: Value) -> Option<(ir::Value, i32)> {
+        let offset = self.regions?.offset(value)?;
+        let bytes = self.function.dfg.ty(value).lane_bytes();
+        let scaled = self.b.ins().imul_imm_s(self.here.lane, i64::from(bytes));
+        let address = self.b.ins().iadd(self.here.frame?, scaled);
+        Some((address, i32::try_from(offset).ok()?))
+    }
+
+    /// Writes a value's lane to the frame.
+    pub(crate) fn store_value(&mut self, value: Value) {
+        let bits = self.get(value);
+        if let Some((address, offset)) = self.stored_at(value) {
+            self.b.ins().store(host(), bits, address, offset);
+        }
+    }
+
+    /// Computes, at the region's start, the values that other regions define and that are cheaper
+    /// to compute than to store.
+    fn compute_again(&mut self, entry: Block) -> Result<(), Unsupported> {
+        let Some(regions) = self.regions else {
+            return Ok(());
+        };
+        if entry == self.function.entry() {
+            return Ok(());
+        }
+        for value in self.used_from(entry) {
+            if regions.is_rematerialised(value) {
+                self.compute_value(value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Values used in the blocks that a lane may pass from `entry` to its next points.
+    fn used_from(&self, entry: Block) -> Vec<Value> {
+        let mut seen = FxHashMap::default();
+        let mut used = Vec::new();
+        let mut work = vec![entry];
+        while let Some(block) = work.pop() {
+            if seen.insert(block, ()).is_some() {
+                continue;
+            }
+            for &inst in self.function.insts(block) {
+                used.extend_from_slice(self.function.dfg.args(inst));
+                let calls = self.function.dfg.targets(inst);
+                used.extend(calls.iter().flat_map(|call| call.args.iter().copied()));
+                if self.function.effects(inst).is_point() {
+                    if self.is_yield(inst) {
+                        continue;
+                    }
+                    // The values behind the point are stored here.
+                    if let Some(next) = self.behind(inst) {
+                        used.extend_from_slice(next);
+                    }
+                    break;
+                }
+                work.extend(calls.iter().map(|call| call.block));
+            }
+        }
+        used.sort_unstable();
+        used.dedup();
+        used
+    }
+
+    fn is_yield(&self, inst: Inst) -> bool {
+        self.function.dfg.insts[inst].opcode == Opcode::Yield
+    }
+
+    /// Values that must be in the frame behind a point.
+    pub(crate) fn behind(&self, point: Inst) -> Option<&'a [Value]> {
+        let regions = self.regions?;
+        let stop = regions.stop_of(point)?;
+        Some(&regions.entries[stop.0 as usize].live_in)
+    }
+
+    fn compute_value(&mut self, value: Value) -> Result<(), Unsupported> {
+        if self.again.contains_key(&value) {
+            return Ok(());
+        }
+        self.again.insert(value, ());
+        let Some(inst) = self.function.dfg.def_inst(value) else {
+            return Ok(());
+        };
+        for &arg in self.function.dfg.args(inst) {
+            self.compute_value(arg)?;
+        }
+        self.operation(inst)
+    }
+
+    /// The Cranelift block of an IR block, queued for emission when new.
+    pub(crate) fn block(&mut self, block: Block) -> ir::Block {
+        if let Some(&known) = self.blocks.get(&block) {
+            return known;
+        }
+        let new = self.b.create_block();
+        self.blocks.insert(block, new);
+        self.work.push(block);
+        new
+    }
+
+    fn var(&mut self, value: Value) -> Variable {
+        let ty = clif_type(self.function.dfg.ty(value));
+        match self.vars.get(&value) {
+            Some(&var) => var,
+            None => {
+                let var = self.b.declare_var(ty);
+                self.vars.insert(value, var);
+                var
+            }
+        }
+    }
+
+    /// Current bits of a value.
+    pub(crate) fn get(&mut self, value: Value) -> ir::Value {
+        let var = self.var(value);
+        self.b.use_var(var)
+    }
+
+    /// Defines a value.
+    pub(crate) fn set(&mut self, value: Value, bits: ir::Value) {
+        let var = self.var(value);
+        self.b.def_var(var, bits);
+    }
+
+    /// Operand number `index`.
+    pub(crate) fn arg(&mut self, inst: Inst, index: usize) -> ir::Value {
+        let value = self.function.dfg.args(inst)[index];
+        self.get(value)
+    }
+
+    /// Defines the first result.
+    pub(crate) fn result(&mut self, inst: Inst, bits: ir::Value) {
+        if let Some(&value) = self.function.dfg.results(inst).first() {
+            self.set(value, bits);
+        }
+    }
+
+    /// A constant of an integer type.
+    pub(crate) fn int(&mut self, ty: ir::Type, bits: u64) -> ir::Value {
+        let shift = 64 - ty.bits().min(64);
+        let signed = ((bits << shift) as i64) >> shift;
+        self.b.ins().iconst(ty, signed)
+    }
+
+    /// Loads a field of the context that does not change while the function runs.
+    pub(crate) fn field(&mut self, ty: ir::Type, offset: usize) -> ir::Value {
+        self.b
+            .ins()
+            .load(ty, fixed(), self.fixed.ctx, offset as i32)
+    }
+
+    /// Emits an instruction; true when it ended the block.
+    fn inst(&mut self, block: Block, inst: Inst) -> Result<bool, Unsupported> {
+        let effects = self.function.effects(inst);
+        if effects.contains(Effects::TERMINATOR) {
+            self.terminate(inst)?;
+            return Ok(true);
+        }
+        if effects.is_point() {
+            return self.point(block, inst);
+        }
+        self.operation(inst)?;
+        Ok(false)
+    }
+
+    /// Emits an operation that neither ends a block nor synchronises.
+    pub(crate) fn operation(&mut self, inst: Inst) -> Result<(), Unsupported> {
+        let data = self.function.dfg.insts[inst];
+        let effects = data.opcode.effects();
+        if effects.contains(Effects::PAYLOAD) {
+            return self.structural(inst, &data);
+        }
+        if let Some(lowering) = fast::lowering(data.opcode)
+            && lowering(self, inst, &data).is_some()
+        {
+            return Ok(());
+        }
+        if let Meaning::Pure(_) = data.opcode.meaning() {
+            self.slow_pure(inst, &data);
+            return Ok(());
+        }
+        self.access(inst, &data)
+    }
+
+    /// Refuses an operation by name.
+    pub(crate) fn refuse<T>(&self, data: &InstData) -> Result<T, Unsupported> {
+        Err(Unsupported(data.opcode.name().to_owned()))
+    }
+}

@@ -1,0 +1,238 @@
+//! Loads, stores, atomics, address arithmetic of state spaces.
+
+use std::mem::offset_of;
+
+use cranelift_codegen::ir::{self, InstBuilder, types};
+use margay_ir::entity::Inst;
+use margay_ir::function::InstData;
+use margay_ir::mods::{MemOrder, Mode, StateSpace};
+use margay_ir::ops::Opcode;
+use margay_ir::types::OpType;
+
+use super::clif_type;
+use super::lane::{Lane, Unsupported, device, fixed};
+use crate::abi::NativeContext;
+
+/// Integer type that holds an element in memory.
+pub(crate) fn element_type(ty: OpType) -> Option<ir::Type> {
+    Some(match ty.bits() {
+        1..=8 => types::I8,
+        9..=16 => types::I16,
+        17..=32 => types::I32,
+        33..=64 => types::I64,
+        128 => types::I128,
+        _ => return None,
+    })
+}
+
+impl Lane<'_, '_> {
+    /// Emits an operation with an effect on memory.
+    pub(crate) fn access(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+        match data.opcode {
+            Opcode::Ld => self.load(inst, data),
+            Opcode::St => self.store(inst, data),
+            Opcode::Atom | Opcode::Red => self.atomic(inst, data),
+            Opcode::Fence => {
+                self.b.ins().fence();
+                Ok(())
+            }
+            Opcode::Cvta => {
+                self.cvta(inst, data);
+                Ok(())
+            }
+            Opcode::Isspacep => {
+                self.isspacep(inst, data);
+                Ok(())
+            }
+            Opcode::CpAsync => {
+                self.copy_async(inst);
+                Ok(())
+            }
+            Opcode::Brkpt => {
+                self.abort(crate::abi::status::BREAKPOINT);
+                let dead = self.b.create_block();
+                self.b.switch_to_block(dead);
+                Ok(())
+            }
+            _ => self.refuse(data),
+        }
+    }
+
+    /// Base address of the window of a space that has one.
+    pub(crate) fn window(&mut self, space: StateSpace) -> Option<ir::Value> {
+        match space {
+            StateSpace::Shared | StateSpace::SharedCluster => Some(self.b.ins().load(
+                types::I64,
+                fixed(),
+                self.fixed.ctx,
+                offset_of!(NativeContext, shared_base) as i32,
+            )),
+            StateSpace::Local => {
+                let base = self.field(types::I64, offset_of!(NativeContext, local_base));
+                let stride = self.field(types::I32, offset_of!(NativeContext, local_stride));
+                let stride = self.b.ins().uextend(types::I64, stride);
+                let thread = self.b.ins().uextend(types::I64, self.here.thread);
+                let mine = self.b.ins().imul(stride, thread);
+                Some(self.b.ins().iadd(base, mine))
+            }
+            _ => None,
+        }
+    }
+
+    /// Host address of an address operand.
+    pub(crate) fn host_address(&mut self, address: ir::Value, space: StateSpace) -> ir::Value {
+        match self.window(space) {
+            Some(base) => {
+                let offset = self.low_word(address);
+                let offset = self.b.ins().uextend(types::I64, offset);
+                self.b.ins().iadd(base, offset)
+            }
+            None if self.b.func.dfg.value_type(address) == types::I64 => address,
+            None => self.b.ins().uextend(types::I64, address),
+        }
+    }
+
+    fn low_word(&mut self, value: ir::Value) -> ir::Value {
+        if self.b.func.dfg.value_type(value) == types::I32 {
+            value
+        } else {
+            self.b.ins().ireduce(types::I32, value)
+        }
+    }
+
+    fn is_weak(data: &InstData) -> bool {
+        matches!(data.mods.order(), MemOrder::None | MemOrder::Weak)
+            || is_private(data.mods.space())
+    }
+
+    fn load(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+        let Some(element) = element_type(data.ty) else {
+            return self.refuse(data);
+        };
+        let address = self.arg(inst, 0);
+        let address = self.host_address(address, data.mods.space());
+        let flags = match data.mods.space() {
+            StateSpace::Param => fixed(),
+            _ => device(),
+        };
+        let results = self.function.dfg.results(inst).to_vec();
+        for (i, value) in results.into_iter().enumerate() {
+            let offset = i as i32 * element.bytes() as i32;
+            let to = clif_type(self.function.dfg.ty(value));
+            let same_float = to.is_float() && to.bits() == element.bits();
+            let bits = if !Self::is_weak(data) && element.bits() <= 64 {
+                let at = self.b.ins().iadd_imm_s(address, i64::from(offset));
+                let bits = self.b.ins().atomic_load(element, device(), at);
+                self.convert_loaded(bits, to, data.ty)
+            } else if same_float {
+                self.b.ins().load(to, flags, address, offset)
+            } else {
+                let bits = self.b.ins().load(element, flags, address, offset);
+                self.convert_loaded(bits, to, data.ty)
+            };
+            self.set(value, bits);
+        }
+        Ok(())
+    }
+
+    fn convert_loaded(&mut self, bits: ir::Value, to: ir::Type, ty: OpType) -> ir::Value {
+        let from = self.b.func.dfg.value_type(bits);
+        if to.is_float() && to.bits() == from.bits() {
+            self.b.ins().bitcast(to, host_cast(), bits)
+        } else if from.bits() < to.bits() {
+            if ty.is_signed() {
+                self.b.ins().sextend(to, bits)
+            } else {
+                self.b.ins().uextend(to, bits)
+            }
+        } else if from.bits() > to.bits() {
+            self.b.ins().ireduce(to, bits)
+        } else {
+            bits
+        }
+    }
+
+    /// The low bits of a value as an element.
+    pub(crate) fn narrowed(&mut self, bits: ir::Value, element: ir::Type) -> ir::Value {
+        let bits = self.as_int(bits);
+        let from = self.b.func.dfg.value_type(bits);
+        if from.bits() > element.bits() {
+            self.b.ins().ireduce(element, bits)
+        } else if from.bits() < element.bits() {
+            self.b.ins().uextend(element, bits)
+        } else {
+            bits
+        }
+    }
+
+    /// A floating-point value's bits.
+    pub(crate) fn as_int(&mut self, bits: ir::Value) -> ir::Value {
+        match self.b.func.dfg.value_type(bits) {
+            types::F32 => self.b.ins().bitcast(types::I32, host_cast(), bits),
+            types::F64 => self.b.ins().bitcast(types::I64, host_cast(), bits),
+            _ => bits,
+        }
+    }
+
+    fn store(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+        let Some(element) = element_type(data.ty) else {
+            return self.refuse(data);
+        };
+        let address = self.arg(inst, 0);
+        let address = self.host_address(address, data.mods.space());
+        for i in 0..self.function.dfg.args(inst).len() - 1 {
+            let bits = self.arg(inst, i + 1);
+            let offset = i as i32 * element.bytes() as i32;
+            let from = self.b.func.dfg.value_type(bits);
+            if !Self::is_weak(data) && element.bits() <= 64 {
+                let bits = self.narrowed(bits, element);
+                let at = self.b.ins().iadd_imm_s(address, i64::from(offset));
+                self.b.ins().atomic_store(device(), bits, at);
+            } else if from.is_float() && from.bits() == element.bits() {
+                self.b.ins().store(device(), bits, address, offset);
+            } else {
+                let bits = self.narrowed(bits, element);
+                self.b.ins().store(device(), bits, address, offset);
+            }
+        }
+        Ok(())
+    }
+
+    fn cvta(&mut self, inst: Inst, data: &InstData) {
+        let address = self.arg(inst, 0);
+        let bits = match (self.window(data.mods.space()), data.mods.mode()) {
+            (Some(base), Mode::To) => {
+                let wide = self.wide(address);
+                self.b.ins().isub(wide, base)
+            }
+            (Some(_), _) => self.host_address(address, data.mods.space()),
+            (None, _) => self.wide(address),
+        };
+        self.result_of_width(inst, bits);
+    }
+
+    pub(crate) fn wide(&mut self, value: ir::Value) -> ir::Value {
+        if self.b.func.dfg.value_type(value) == types::I64 {
+            value
+        } else {
+            self.b.ins().uextend(types::I64, value)
+        }
+    }
+}
+
+/// Whether only the CTA's own worker touches a space.
+pub(crate) fn is_private(space: StateSpace) -> bool {
+    matches!(
+        space,
+        StateSpace::Shared
+            | StateSpace::SharedCluster
+            | StateSpace::Local
+            | StateSpace::Param
+            | StateSpace::ParamFunc
+    )
+}
+
+/// Flags of a register-to-register bitcast.
+pub(crate) fn host_cast() -> ir::MemFlagsData {
+    ir::MemFlagsData::new()
+}

@@ -1,0 +1,422 @@
+//! Calls of the host: reference meanings, atomics, system calls, device functions.
+
+use std::mem::offset_of;
+
+use cranelift_codegen::ir::{self, AbiParam, InstBuilder, StackSlotData, StackSlotKind, types};
+use cranelift_codegen::isa::CallConv;
+use margay_ir::entity::{FuncId, Inst, Value};
+use margay_ir::function::InstData;
+use margay_ir::meaning::{Desc, Meaning};
+use margay_ir::mods::{AtomOp, StateSpace};
+use margay_ir::syscall::Syscall;
+
+use super::clif_type;
+use super::lane::{Lane, Unsupported, device, fixed, host};
+use super::memory::{element_type, host_cast, is_private};
+use crate::abi::{Helpers, NativeContext, status};
+
+/// Operands or results that the shared stack slots hold.
+const SHARED_CELLS: usize = 16;
+
+/// Native calls deeper than this are a full stack.
+const MAX_DEPTH: i64 = 2048;
+
+impl Lane<'_, '_> {
+    /// Calls a host function.
+    pub(crate) fn helper(
+        &mut self,
+        name: &'static str,
+        offset: usize,
+        args: &[ir::Value],
+        result: Option<ir::Type>,
+    ) -> Option<ir::Value> {
+        let table = self.field(types::I64, offset_of!(NativeContext, helpers));
+        let target = self.b.ins().load(types::I64, fixed(), table, offset as i32);
+        let sig = match self.signatures.get(name) {
+            Some(&sig) => sig,
+            None => {
+                let mut sig = ir::Signature::new(CallConv::SystemV);
+                sig.params.extend(
+                    args.iter()
+                        .map(|&v| AbiParam::new(self.b.func.dfg.value_type(v))),
+                );
+                sig.returns.extend(result.map(AbiParam::new));
+                let sig = self.b.import_signature(sig);
+                self.signatures.insert(name, sig);
+                sig
+            }
+        };
+        let call = self.b.ins().call_indirect(sig, target, args);
+        self.b.inst_results(call).first().copied()
+    }
+
+    /// Stack space for `count` operands (`which` 0) or results (`which` 1) of 16 bytes. Calls do
+    /// not overlap, so all that fit share one slot each.
+    fn area(&mut self, which: usize, count: usize) -> ir::Value {
+        let shared = count <= SHARED_CELLS;
+        let known = if shared { self.areas[which] } else { None };
+        let slot = known.unwrap_or_else(|| {
+            let bytes = 16 * count.max(SHARED_CELLS) as u32;
+            let data = StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 4);
+            self.b.create_sized_stack_slot(data)
+        });
+        if shared {
+            self.areas[which] = Some(slot);
+        }
+        self.b.ins().stack_addr(types::I64, slot, 0)
+    }
+
+    /// Stores a value zero-extended to 16 bytes.
+    pub(crate) fn store_wide(&mut self, bits: ir::Value, to: ir::Value, offset: i32) {
+        let bits = self.as_int(bits);
+        if self.b.func.dfg.value_type(bits) == types::I128 {
+            self.b.ins().store(host(), bits, to, offset);
+            return;
+        }
+        let wide = self.wide(bits);
+        let zero = self.b.ins().iconst(types::I64, 0);
+        self.b.ins().store(host(), wide, to, offset);
+        self.b.ins().store(host(), zero, to, offset + 8);
+    }
+
+    /// Loads a value from a 16-byte cell.
+    pub(crate) fn load_wide(&mut self, value: Value, from: ir::Value, offset: i32) -> ir::Value {
+        let ty = clif_type(self.function.dfg.ty(value));
+        self.b.ins().load(ty, host(), from, offset)
+    }
+
+    fn put_args(&mut self, values: &[ir::Value]) -> ir::Value {
+        let area = self.area(0, values.len());
+        for (i, &bits) in values.iter().enumerate() {
+            self.store_wide(bits, area, 16 * i as i32);
+        }
+        area
+    }
+
+    fn take_results(&mut self, inst: Inst, area: ir::Value) {
+        for (i, value) in self
+            .function
+            .dfg
+            .results(inst)
+            .to_vec()
+            .into_iter()
+            .enumerate()
+        {
+            let bits = self.load_wide(value, area, 16 * i as i32);
+            self.set(value, bits);
+        }
+    }
+
+    /// Address of a description in the kernel's table.
+    fn desc(&mut self, desc: Desc) -> ir::Value {
+        let index = match self.descs.iter().position(|known| *known == desc) {
+            Some(index) => index,
+            None => {
+                self.descs.push(desc);
+                self.descs.len() - 1
+            }
+        };
+        let table = self.field(types::I64, offset_of!(NativeContext, descs));
+        self.b
+            .ins()
+            .iadd_imm_s(table, (index * size_of::<Desc>()) as i64)
+    }
+
+    /// Computes a pure operation by its reference meaning.
+    pub(crate) fn slow_pure(&mut self, inst: Inst, data: &InstData) {
+        let args: Vec<ir::Value> = self
+            .function
+            .dfg
+            .args(inst)
+            .to_vec()
+            .into_iter()
+            .map(|v| self.get(v))
+            .collect();
+        let args = self.put_args(&args);
+        let out = self.area(1, self.function.dfg.results(inst).len());
+        let desc = self.desc(data.desc());
+        self.helper(
+            "pure",
+            offset_of!(Helpers, pure_op),
+            &[desc, args, out],
+            None,
+        );
+        self.take_results(inst, out);
+    }
+
+    pub(crate) fn atomic(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+        let address = self.arg(inst, 0);
+        let address = self.host_address(address, data.mods.space());
+        if self.fast_atomic(inst, data, address).is_some() {
+            return Ok(());
+        }
+        if !matches!(data.opcode.meaning(), Meaning::Rmw(_)) {
+            return self.refuse(data);
+        }
+        let operands: Vec<ir::Value> = self.function.dfg.args(inst)[1..]
+            .to_vec()
+            .into_iter()
+            .map(|v| self.get(v))
+            .collect();
+        let desc = self.desc(data.desc());
+        let out = self.area(1, data.mods.vec() as usize);
+        let groups: Vec<&[ir::Value]> = match data.mods.vec() {
+            1 => vec![&operands],
+            _ => operands.chunks(1).collect(),
+        };
+        for (i, group) in groups.into_iter().enumerate() {
+            let args = self.put_args(group);
+            let step = i as i64 * i64::from(data.ty.bits() / 8);
+            let at = self.b.ins().iadd_imm_s(address, step);
+            let to = self.b.ins().iadd_imm_s(out, 16 * i as i64);
+            let code = self.helper(
+                "update",
+                offset_of!(Helpers, update),
+                &[self.fixed.ctx, desc, at, args, to],
+                Some(types::I32),
+            );
+            if let Some(code) = code {
+                self.check(code);
+            }
+        }
+        self.take_results(inst, out);
+        Ok(())
+    }
+
+    /// Integer atomics that the host has, and plain read-modify-writes of shared memory.
+    fn fast_atomic(&mut self, inst: Inst, data: &InstData, address: ir::Value) -> Option<()> {
+        let element = element_type(data.ty)?;
+        if !data.ty.is_integer()
+            || data.mods.vec() != 1
+            || data.ty.elements() != 1
+            || element.bits() < 32
+            || element.bits() > 64
+        {
+            return None;
+        }
+        let b = self.arg(inst, 1);
+        let b = self.narrowed(b, element);
+        let old = if is_private(data.mods.space()) {
+            let old = self.b.ins().load(element, device(), address, 0);
+            let new = self.plain_update(inst, data, element, old, b)?;
+            self.b.ins().store(device(), new, address, 0);
+            old
+        } else if data.mods.atom_op() == AtomOp::Cas {
+            let new = self.arg(inst, 2);
+            let new = self.narrowed(new, element);
+            self.b.ins().atomic_cas(device(), address, b, new)
+        } else {
+            let op = host_atomic(data)?;
+            self.b.ins().atomic_rmw(element, device(), op, address, b)
+        };
+        if let Some(&value) = self.function.dfg.results(inst).first() {
+            let to = clif_type(self.function.dfg.ty(value));
+            let bits = if to.is_float() {
+                self.b.ins().bitcast(to, host_cast(), old)
+            } else {
+                old
+            };
+            self.set(value, bits);
+        }
+        Some(())
+    }
+
+    fn plain_update(
+        &mut self,
+        inst: Inst,
+        data: &InstData,
+        element: ir::Type,
+        old: ir::Value,
+        b: ir::Value,
+    ) -> Option<ir::Value> {
+        use ir::condcodes::IntCC;
+        let signed = data.ty.is_signed();
+        Some(match data.mods.atom_op() {
+            AtomOp::Add => self.b.ins().iadd(old, b),
+            AtomOp::And => self.b.ins().band(old, b),
+            AtomOp::Or => self.b.ins().bor(old, b),
+            AtomOp::Xor => self.b.ins().bxor(old, b),
+            AtomOp::Exch => b,
+            AtomOp::Min if signed => self.b.ins().smin(old, b),
+            AtomOp::Min => self.b.ins().umin(old, b),
+            AtomOp::Max if signed => self.b.ins().smax(old, b),
+            AtomOp::Max => self.b.ins().umax(old, b),
+            AtomOp::Cas => {
+                let new = self.arg(inst, 2);
+                let new = self.narrowed(new, element);
+                let same = self.b.ins().icmp(IntCC::Equal, old, b);
+                self.b.ins().select(same, new, old)
+            }
+            AtomOp::Inc => {
+                let next = self.b.ins().iadd_imm_s(old, 1);
+                let wrap = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, old, b);
+                let zero = self.b.ins().iconst(element, 0);
+                self.b.ins().select(wrap, zero, next)
+            }
+            AtomOp::Dec => {
+                let next = self.b.ins().iadd_imm_s(old, -1);
+                let zero = self.b.ins().icmp_imm_s(IntCC::Equal, old, 0);
+                let above = self.b.ins().icmp(IntCC::UnsignedGreaterThan, old, b);
+                let wrap = self.b.ins().bor(zero, above);
+                self.b.ins().select(wrap, b, next)
+            }
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn isspacep(&mut self, inst: Inst, data: &InstData) {
+        let address = self.arg(inst, 0);
+        let address = self.wide(address);
+        let space = self.b.ins().iconst(types::I32, data.mods.space() as i64);
+        let offset = offset_of!(Helpers, in_space);
+        let args = [self.fixed.ctx, space, address];
+        if let Some(inside) = self.helper("in_space", offset, &args, Some(types::I32)) {
+            let bit = self.b.ins().ireduce(types::I8, inside);
+            self.result(inst, bit);
+        }
+    }
+
+    pub(crate) fn copy_async(&mut self, inst: Inst) {
+        let target = self.arg(inst, 0);
+        let target = self.host_address(target, StateSpace::Shared);
+        let mut args = vec![self.fixed.ctx, target];
+        for i in 1..4 {
+            let value = self.arg(inst, i);
+            args.push(self.wide(value));
+        }
+        if let Some(code) = self.helper("copy", offset_of!(Helpers, copy), &args, Some(types::I32))
+        {
+            self.check(code);
+        }
+    }
+
+    pub(crate) fn syscall(&mut self, inst: Inst, payload: u64) {
+        let values: Vec<ir::Value> = self
+            .function
+            .dfg
+            .args(inst)
+            .to_vec()
+            .into_iter()
+            .map(|v| self.get(v))
+            .collect();
+        let args = self.put_args(&values);
+        let results = Syscall::from_payload(payload).map_or(0, |call| call.results().len());
+        let out = self.area(1, results);
+        let which = self.b.ins().iconst(types::I32, payload as i64);
+        let all = [self.fixed.ctx, which, args, out];
+        if let Some(code) = self.helper(
+            "syscall",
+            offset_of!(Helpers, syscall),
+            &all,
+            Some(types::I32),
+        ) {
+            self.check(code);
+        }
+        self.take_results(inst, out);
+    }
+
+    pub(crate) fn call(&mut self, inst: Inst, callee: FuncId) -> Result<(), Unsupported> {
+        let table = self.field(types::I64, offset_of!(NativeContext, functions));
+        let offset = i32::try_from(u64::from(callee.0) * 8)
+            .map_err(|_| Unsupported("more functions than code can address".into()))?;
+        let target = self.b.ins().load(types::I64, host(), table, offset);
+        self.call_native(inst, target, 0);
+        Ok(())
+    }
+
+    pub(crate) fn call_indirect(&mut self, inst: Inst) -> Result<(), Unsupported> {
+        let handle = self.arg(inst, 0);
+        let handle = self.wide(handle);
+        let base = self.field(types::I64, offset_of!(NativeContext, function_base));
+        let distance = self.b.ins().isub(handle, base);
+        // Handles are multiples of 16: rotating puts a misaligned one out of range.
+        let index = self.b.ins().rotr_imm_u(distance, 4);
+        let count = self.field(types::I64, offset_of!(NativeContext, function_count));
+        let bad = self.b.ins().icmp(
+            ir::condcodes::IntCC::UnsignedGreaterThanOrEqual,
+            index,
+            count,
+        );
+        self.abort_if(bad, status::INVALID_PC);
+        let table = self.field(types::I64, offset_of!(NativeContext, functions));
+        let offset = self.b.ins().imul_imm_s(index, 8);
+        let at = self.b.ins().iadd(table, offset);
+        let target = self.b.ins().load(types::I64, host(), at, 0);
+        self.call_native(inst, target, 1);
+        Ok(())
+    }
+
+    /// Leaves with a status when a condition holds.
+    fn abort_if(&mut self, cond: ir::Value, code: i32) {
+        let (bad, good) = (self.b.create_block(), self.b.create_block());
+        self.b.ins().brif(cond, bad, &[], good, &[]);
+        self.b.switch_to_block(bad);
+        self.b.set_cold_block(bad);
+        self.abort(code);
+        self.b.switch_to_block(good);
+    }
+
+    fn call_native(&mut self, inst: Inst, target: ir::Value, skip: usize) {
+        let missing = self
+            .b
+            .ins()
+            .icmp_imm_s(ir::condcodes::IntCC::Equal, target, 0);
+        self.abort_if(missing, status::INVALID_PC);
+        let offset = offset_of!(NativeContext, depth) as i32;
+        let depth = self
+            .b
+            .ins()
+            .load(types::I32, host(), self.fixed.ctx, offset);
+        let full = self.b.ins().icmp_imm_s(
+            ir::condcodes::IntCC::UnsignedGreaterThanOrEqual,
+            depth,
+            MAX_DEPTH,
+        );
+        self.abort_if(full, status::STACK);
+        let deeper = self.b.ins().iadd_imm_s(depth, 1);
+        self.b.ins().store(host(), deeper, self.fixed.ctx, offset);
+        let values: Vec<ir::Value> = self.function.dfg.args(inst)[skip..]
+            .to_vec()
+            .into_iter()
+            .map(|v| self.get(v))
+            .collect();
+        let results = self.function.dfg.results(inst).len();
+        let area = self.area(0, values.len().max(results));
+        for (i, &bits) in values.iter().enumerate() {
+            self.store_wide(bits, area, 16 * i as i32);
+        }
+        let size = margay_ir::analysis::slots::layout(self.function).1;
+        let local = self.b.ins().iadd_imm_s(self.here.local, i64::from(size));
+        let sig = match self.signatures.get("device") {
+            Some(&sig) => sig,
+            None => {
+                let sig = self.b.import_signature(super::device::signature());
+                self.signatures.insert("device", sig);
+                sig
+            }
+        };
+        let args = [self.fixed.ctx, self.here.thread, local, area];
+        let call = self.b.ins().call_indirect(sig, target, &args);
+        let code = self.b.inst_results(call)[0];
+        self.b.ins().store(host(), depth, self.fixed.ctx, offset);
+        self.check(code);
+        self.take_results(inst, area);
+    }
+}
+
+fn host_atomic(data: &InstData) -> Option<ir::AtomicRmwOp> {
+    use ir::AtomicRmwOp as Op;
+    let signed = data.ty.is_signed();
+    Some(match data.mods.atom_op() {
+        AtomOp::Add => Op::Add,
+        AtomOp::And => Op::And,
+        AtomOp::Or => Op::Or,
+        AtomOp::Xor => Op::Xor,
+        AtomOp::Exch => Op::Xchg,
+        AtomOp::Min if signed => Op::Smin,
+        AtomOp::Min => Op::Umin,
+        AtomOp::Max if signed => Op::Smax,
+        AtomOp::Max => Op::Umax,
+        _ => return None,
+    })
+}

@@ -1,0 +1,96 @@
+//! The warp form: runs the lanes of a mask from one region entry to their next points.
+//!
+//! Each lane's stop goes to the frame's header. Lanes run one after the other, lowest first.
+
+use std::mem::offset_of;
+
+use cranelift_codegen::ir::{self, AbiParam, BlockArg, InstBuilder, types};
+use cranelift_codegen::isa::CallConv;
+use margay_ir::analysis::regions::Entry;
+
+use super::lane::{Fixed, Here, Lane, LaneParts, Leave, Unsupported, host};
+use crate::abi::{NativeContext, status};
+
+/// Signature of [`crate::abi::RegionFn`].
+pub(crate) fn signature() -> ir::Signature {
+    let mut sig = ir::Signature::new(CallConv::SystemV);
+    sig.params
+        .extend([types::I64, types::I64, types::I32, types::I32].map(AbiParam::new));
+    sig.returns.push(AbiParam::new(types::I32));
+    sig
+}
+
+/// Emits the region behind `entry`.
+pub(crate) fn emit(parts: LaneParts<'_, '_>, entry: &Entry) -> Result<(), Unsupported> {
+    let b = &mut *parts.b;
+    let start = b.create_block();
+    b.append_block_params_for_function_params(start);
+    b.switch_to_block(start);
+    let params: Vec<ir::Value> = b.block_params(start).to_vec();
+    let (ctx, frame, mask, warp) = (params[0], params[1], params[2], params[3]);
+    let first_thread = b.ins().ishl_imm_u(warp, 5);
+
+    let (head, body, next, done, abort) = (
+        b.create_block(),
+        b.create_block(),
+        b.create_block(),
+        b.create_block(),
+        b.create_block(),
+    );
+    let rest = b.declare_var(types::I32);
+    let lane_var = b.declare_var(types::I64);
+    b.def_var(rest, mask);
+    b.ins().jump(head, &[]);
+
+    b.switch_to_block(head);
+    let left = b.use_var(rest);
+    b.ins().brif(left, body, &[], done, &[]);
+
+    b.switch_to_block(body);
+    let left = b.use_var(rest);
+    let lane = b.ins().ctz(left);
+    let below = b.ins().iadd_imm_s(left, -1);
+    let remaining = b.ins().band(left, below);
+    b.def_var(rest, remaining);
+    let thread = b.ins().iadd(first_thread, lane);
+    let lane = b.ins().uextend(types::I64, lane);
+    b.def_var(lane_var, lane);
+    b.ins().store(
+        host(),
+        thread,
+        ctx,
+        offset_of!(NativeContext, thread) as i32,
+    );
+
+    b.append_block_param(next, types::I32);
+    b.append_block_param(abort, types::I32);
+    let local = b.ins().iconst(types::I32, 0);
+    let fixed = Fixed { ctx, ctaid: None };
+    let here = Here {
+        thread,
+        frame: Some(frame),
+        lane,
+        local,
+    };
+    let mut emitter = Lane::new(parts, fixed, here, Leave { next, abort });
+    emitter.emit_from(entry.block, &entry.live_in)?;
+    let b = emitter.b;
+
+    b.switch_to_block(next);
+    let stop = b.block_params(next)[0];
+    let lane = b.use_var(lane_var);
+    let offset = b.ins().ishl_imm_u(lane, 2);
+    let at = b.ins().iadd(frame, offset);
+    b.ins().store(host(), stop, at, 0);
+    b.ins().jump(head, &[]);
+
+    b.switch_to_block(done);
+    let ok = b.ins().iconst(types::I32, i64::from(status::OK));
+    b.ins().jump(abort, &[BlockArg::Value(ok)]);
+
+    b.switch_to_block(abort);
+    let code = b.block_params(abort)[0];
+    b.ins().return_(&[code]);
+    b.seal_all_blocks();
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! Fast lowerings: operations that Cranelift computes directly.
+//!
+//! A lowering returns `None`, having emitted nothing that matters, for the types and modifiers it
+//! does not cover; those go to the reference meaning. Each is checked against that meaning by the
+//! property tests over the op table.
+
+mod compare;
+mod convert;
+mod data;
+mod float;
+mod integer;
+mod logic;
+
+use margay_ir::entity::Inst;
+use margay_ir::function::InstData;
+use margay_ir::ops::Opcode;
+
+use crate::emit::Lane;
+
+/// Emits an operation, or declines.
+pub(crate) type Lowering = fn(&mut Lane<'_, '_>, Inst, &InstData) -> Option<()>;
+
+/// The fast lowering of an opcode, if there is one.
+pub(crate) fn lowering(opcode: Opcode) -> Option<Lowering> {
+    const TABLE: &[(Opcode, Lowering)] = &[
+        (Opcode::Bitcast, data::bitcast),
+        (Opcode::Pack, data::pack),
+        (Opcode::Unpack, data::unpack),
+        (Opcode::Add, integer::add),
+        (Opcode::Sub, integer::sub),
+        (Opcode::Mul, integer::mul),
+        (Opcode::Mad, integer::mad),
+        (Opcode::Div, integer::div),
+        (Opcode::Rem, integer::rem),
+        (Opcode::Neg, integer::neg),
+        (Opcode::Abs, integer::abs),
+        (Opcode::Min, integer::min),
+        (Opcode::Max, integer::max),
+        (Opcode::Popc, integer::popc),
+        (Opcode::Clz, integer::clz),
+        (Opcode::Brev, integer::brev),
+        (Opcode::Fma, float::fma),
+        (Opcode::Sqrt, float::sqrt),
+        (Opcode::Rcp, float::rcp),
+        (Opcode::And, logic::and),
+        (Opcode::Or, logic::or),
+        (Opcode::Xor, logic::xor),
+        (Opcode::Not, logic::not),
+        (Opcode::Lop3, logic::lop3),
+        (Opcode::Shl, logic::shl),
+        (Opcode::Shr, logic::shr),
+        (Opcode::Shf, logic::shf),
+        (Opcode::Setp, compare::setp),
+        (Opcode::Set, compare::set),
+        (Opcode::Selp, compare::selp),
+        (Opcode::Cvt, convert::cvt),
+    ];
+    TABLE
+        .iter()
+        .find(|(known, _)| *known == opcode)
+        .map(|&(_, lowering)| lowering)
+}

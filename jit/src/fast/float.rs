@@ -1,0 +1,210 @@
+//! f32 and f64 arithmetic in round-to-nearest-even; everything else is left to the meanings.
+
+use cranelift_codegen::ir::condcodes::FloatCC;
+use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
+use margay_ir::entity::Inst;
+use margay_ir::function::InstData;
+use margay_ir::mods::{Precision, Rounding};
+use margay_ir::types::OpType;
+
+use crate::emit::{Lane, clif_type, memory};
+
+pub(super) fn float_type(ty: OpType) -> Option<Type> {
+    match ty {
+        OpType::F32 => Some(types::F32),
+        OpType::F64 => Some(types::F64),
+        _ => None,
+    }
+}
+
+/// Cranelift type of an operation that rounds to nearest even, or is exact.
+fn nearest(data: &InstData) -> Option<Type> {
+    let exact = matches!(data.mods.rounding(), Rounding::None | Rounding::Rn)
+        && data.mods.precision() == Precision::None
+        && !data.mods.relu();
+    if exact { float_type(data.ty) } else { None }
+}
+
+/// Operand as a floating-point value, flushed when the operation says so.
+pub(super) fn operand(
+    lane: &mut Lane<'_, '_>,
+    inst: Inst,
+    index: usize,
+    ty: Type,
+    ftz: bool,
+) -> Option<Value> {
+    let bits = lane.arg(inst, index);
+    let from = lane.b.func.dfg.value_type(bits);
+    if from.bits() != ty.bits() {
+        return None;
+    }
+    let value = if from == ty {
+        bits
+    } else {
+        lane.b.ins().bitcast(ty, memory::host_cast(), bits)
+    };
+    Some(if ftz && ty == types::F32 {
+        flush(lane, value)
+    } else {
+        value
+    })
+}
+
+/// Turns a subnormal `f32` into a zero of the same sign.
+pub(super) fn flush(lane: &mut Lane<'_, '_>, value: Value) -> Value {
+    let flags = memory::host_cast();
+    let bits = lane.b.ins().bitcast(types::I32, flags, value);
+    let exponent = lane.b.ins().band_imm_u(bits, 0x7f80_0000);
+    let sign = lane.b.ins().band_imm_u(bits, 0x8000_0000);
+    let kept = lane.b.ins().select(exponent, bits, sign);
+    lane.b.ins().bitcast(types::F32, flags, kept)
+}
+
+/// Clamps to [0, 1]; NaN becomes +0.
+fn saturate(lane: &mut Lane<'_, '_>, ty: Type, value: Value) -> Value {
+    let (zero, one) = match ty {
+        types::F32 => (lane.b.ins().f32const(0.0), lane.b.ins().f32const(1.0)),
+        _ => (lane.b.ins().f64const(0.0), lane.b.ins().f64const(1.0)),
+    };
+    let above = lane.b.ins().fcmp(FloatCC::GreaterThan, value, zero);
+    let floored = lane.b.ins().select(above, value, zero);
+    let below = lane.b.ins().fcmp(FloatCC::LessThan, floored, one);
+    lane.b.ins().select(below, floored, one)
+}
+
+/// Flushes, saturates and defines the result.
+fn finish(
+    lane: &mut Lane<'_, '_>,
+    inst: Inst,
+    data: &InstData,
+    ty: Type,
+    value: Value,
+) -> Option<()> {
+    let value = if data.mods.ftz() && ty == types::F32 {
+        flush(lane, value)
+    } else {
+        value
+    };
+    let value = if data.mods.sat() {
+        saturate(lane, ty, value)
+    } else {
+        value
+    };
+    let &result = lane.function.dfg.results(inst).first()?;
+    let to = clif_type(lane.function.dfg.ty(result));
+    let bits = if to == ty {
+        value
+    } else {
+        lane.b.ins().bitcast(to, memory::host_cast(), value)
+    };
+    lane.set(result, bits);
+    Some(())
+}
+
+macro_rules! binary {
+    ($name:ident, $op:ident) => {
+        pub(super) fn $name(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+            let ty = nearest(data)?;
+            let ftz = data.mods.ftz();
+            let (a, b) = (
+                operand(lane, inst, 0, ty, ftz)?,
+                operand(lane, inst, 1, ty, ftz)?,
+            );
+            let value = lane.b.ins().$op(a, b);
+            finish(lane, inst, data, ty, value)
+        }
+    };
+}
+
+binary!(add, fadd);
+binary!(sub, fsub);
+binary!(mul, fmul);
+binary!(div, fdiv);
+
+pub(super) fn fma(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    let ty = nearest(data)?;
+    if !lane.has_fma {
+        return None;
+    }
+    let ftz = data.mods.ftz();
+    let a = operand(lane, inst, 0, ty, ftz)?;
+    let b = operand(lane, inst, 1, ty, ftz)?;
+    let c = operand(lane, inst, 2, ty, ftz)?;
+    let value = lane.b.ins().fma(a, b, c);
+    finish(lane, inst, data, ty, value)
+}
+
+pub(super) fn sqrt(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    let ty = nearest(data)?;
+    let a = operand(lane, inst, 0, ty, data.mods.ftz())?;
+    let value = lane.b.ins().sqrt(a);
+    finish(lane, inst, data, ty, value)
+}
+
+pub(super) fn rcp(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    let ty = nearest(data)?;
+    let a = operand(lane, inst, 0, ty, data.mods.ftz())?;
+    let one = match ty {
+        types::F32 => lane.b.ins().f32const(1.0),
+        _ => lane.b.ins().f64const(1.0),
+    };
+    let value = lane.b.ins().fdiv(one, a);
+    finish(lane, inst, data, ty, value)
+}
+
+macro_rules! sign {
+    ($name:ident, $op:ident) => {
+        pub(super) fn $name(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+            let ty = nearest(data)?;
+            let a = operand(lane, inst, 0, ty, data.mods.ftz())?;
+            let value = lane.b.ins().$op(a);
+            finish(lane, inst, data, ty, value)
+        }
+    };
+}
+
+sign!(neg, fneg);
+sign!(abs, fabs);
+
+/// `min` or `max`: the other operand when one is NaN, -0 below +0.
+fn extreme(
+    lane: &mut Lane<'_, '_>,
+    inst: Inst,
+    data: &InstData,
+    takes_first: FloatCC,
+    is_min: bool,
+) -> Option<()> {
+    let ty = nearest(data)?;
+    let plain = !data.mods.nan() && !data.mods.xorsign_abs();
+    if !plain || lane.function.dfg.args(inst).len() != 2 {
+        return None;
+    }
+    let ftz = data.mods.ftz();
+    let (a, b) = (
+        operand(lane, inst, 0, ty, ftz)?,
+        operand(lane, inst, 1, ty, ftz)?,
+    );
+    let first = lane.b.ins().fcmp(takes_first, a, b);
+    let chosen = lane.b.ins().select(first, a, b);
+    let nan = lane.b.ins().fcmp(FloatCC::Unordered, b, b);
+    let chosen = lane.b.ins().select(nan, a, chosen);
+    // Equal operands differ at most in the sign of zero.
+    let (ia, ib) = (lane.as_int(a), lane.as_int(b));
+    let merged = if is_min {
+        lane.b.ins().bor(ia, ib)
+    } else {
+        lane.b.ins().band(ia, ib)
+    };
+    let merged = lane.b.ins().bitcast(ty, memory::host_cast(), merged);
+    let equal = lane.b.ins().fcmp(FloatCC::Equal, a, b);
+    let value = lane.b.ins().select(equal, merged, chosen);
+    finish(lane, inst, data, ty, value)
+}
+
+pub(super) fn min(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    extreme(lane, inst, data, FloatCC::LessThan, true)
+}
+
+pub(super) fn max(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    extreme(lane, inst, data, FloatCC::GreaterThan, false)
+}

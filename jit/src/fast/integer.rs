@@ -1,0 +1,221 @@
+//! Integer arithmetic; the words PTX shares with floating point are passed on to [`super::float`].
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
+use margay_ir::entity::Inst;
+use margay_ir::function::InstData;
+use margay_ir::mods::Half;
+use margay_ir::types::OpType;
+
+use super::float;
+use crate::emit::Lane;
+
+/// The Cranelift type of a plain integer operation without saturation and carry.
+fn plain(data: &InstData) -> Option<Type> {
+    let mods = data.mods;
+    if mods.sat() || mods.carry_out() || mods.relu() {
+        return None;
+    }
+    integer(data.ty)
+}
+
+pub(super) fn integer(ty: OpType) -> Option<Type> {
+    if !ty.is_integer() || ty.elements() != 1 {
+        return None;
+    }
+    match ty.bits() {
+        16 => Some(types::I16),
+        32 => Some(types::I32),
+        64 => Some(types::I64),
+        _ => None,
+    }
+}
+
+/// Operands as integers of exactly this type.
+fn operands<const N: usize>(lane: &mut Lane<'_, '_>, inst: Inst, ty: Type) -> Option<[Value; N]> {
+    let mut out = [None; N];
+    for (i, slot) in out.iter_mut().enumerate() {
+        let bits = lane.arg(inst, i);
+        let bits = lane.as_int(bits);
+        if lane.b.func.dfg.value_type(bits) != ty {
+            return None;
+        }
+        *slot = Some(bits);
+    }
+    let out: Option<Vec<Value>> = out.into_iter().collect();
+    out?.try_into().ok()
+}
+
+macro_rules! binary {
+    ($name:ident, $op:ident, $float:path) => {
+        pub(super) fn $name(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+            if data.ty.is_float() {
+                return $float(lane, inst, data);
+            }
+            let [a, b] = operands(lane, inst, plain(data)?)?;
+            let bits = lane.b.ins().$op(a, b);
+            lane.result(inst, bits);
+            Some(())
+        }
+    };
+}
+
+binary!(add, iadd, float::add);
+binary!(sub, isub, float::sub);
+
+fn widened(lane: &mut Lane<'_, '_>, ty: OpType, value: Value) -> Option<Value> {
+    let to = integer(ty.widened())?;
+    Some(if ty.is_signed() {
+        lane.b.ins().sextend(to, value)
+    } else {
+        lane.b.ins().uextend(to, value)
+    })
+}
+
+fn product(lane: &mut Lane<'_, '_>, data: &InstData, a: Value, b: Value) -> Option<Value> {
+    match data.mods.half() {
+        Half::Lo => Some(lane.b.ins().imul(a, b)),
+        Half::Wide => {
+            let (a, b) = (widened(lane, data.ty, a)?, widened(lane, data.ty, b)?);
+            Some(lane.b.ins().imul(a, b))
+        }
+        Half::Hi if data.ty.bits() >= 32 => Some(if data.ty.is_signed() {
+            lane.b.ins().smulhi(a, b)
+        } else {
+            lane.b.ins().umulhi(a, b)
+        }),
+        _ => None,
+    }
+}
+
+pub(super) fn mul(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    if data.ty.is_float() {
+        return float::mul(lane, inst, data);
+    }
+    let [a, b] = operands(lane, inst, plain(data)?)?;
+    let bits = product(lane, data, a, b)?;
+    lane.result(inst, bits);
+    Some(())
+}
+
+pub(super) fn mad(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    if data.ty.is_float() {
+        return None;
+    }
+    let ty = plain(data)?;
+    let [a, b] = operands(lane, inst, ty)?;
+    let addend = lane.arg(inst, 2);
+    let addend = lane.as_int(addend);
+    let wide = data.mods.half() == Half::Wide;
+    let expected = if wide {
+        integer(data.ty.widened())?
+    } else {
+        ty
+    };
+    if lane.b.func.dfg.value_type(addend) != expected {
+        return None;
+    }
+    let product = product(lane, data, a, b)?;
+    let bits = lane.b.ins().iadd(product, addend);
+    lane.result(inst, bits);
+    Some(())
+}
+
+pub(super) fn div(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    if data.ty.is_float() {
+        return float::div(lane, inst, data);
+    }
+    let ty = plain(data)?;
+    let [a, b] = operands(lane, inst, ty)?;
+    let zero = lane.b.ins().icmp_imm_s(IntCC::Equal, b, 0);
+    let ones = lane.b.ins().iconst(ty, -1);
+    let one = lane.b.ins().iconst(ty, 1);
+    let quotient = if data.ty.is_signed() {
+        let minus = lane.b.ins().icmp_imm_s(IntCC::Equal, b, -1);
+        let unsafe_divisor = lane.b.ins().bor(zero, minus);
+        let divisor = lane.b.ins().select(unsafe_divisor, one, b);
+        let quotient = lane.b.ins().sdiv(a, divisor);
+        let negated = lane.b.ins().ineg(a);
+        lane.b.ins().select(minus, negated, quotient)
+    } else {
+        let divisor = lane.b.ins().select(zero, one, b);
+        lane.b.ins().udiv(a, divisor)
+    };
+    let bits = lane.b.ins().select(zero, ones, quotient);
+    lane.result(inst, bits);
+    Some(())
+}
+
+pub(super) fn rem(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    let ty = plain(data)?;
+    let [a, b] = operands(lane, inst, ty)?;
+    let zero = lane.b.ins().icmp_imm_s(IntCC::Equal, b, 0);
+    let one = lane.b.ins().iconst(ty, 1);
+    let remainder = if data.ty.is_signed() {
+        let minus = lane.b.ins().icmp_imm_s(IntCC::Equal, b, -1);
+        let unsafe_divisor = lane.b.ins().bor(zero, minus);
+        let divisor = lane.b.ins().select(unsafe_divisor, one, b);
+        lane.b.ins().srem(a, divisor)
+    } else {
+        let divisor = lane.b.ins().select(zero, one, b);
+        lane.b.ins().urem(a, divisor)
+    };
+    let bits = lane.b.ins().select(zero, a, remainder);
+    lane.result(inst, bits);
+    Some(())
+}
+
+macro_rules! unary {
+    ($name:ident, $op:ident, $float:expr) => {
+        pub(super) fn $name(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+            if data.ty.is_float() {
+                let float: Option<super::Lowering> = $float;
+                return float.and_then(|float| float(lane, inst, data));
+            }
+            let [a] = operands(lane, inst, plain(data)?)?;
+            let bits = lane.b.ins().$op(a);
+            lane.result(inst, bits);
+            Some(())
+        }
+    };
+}
+
+unary!(neg, ineg, Some(float::neg));
+unary!(abs, iabs, Some(float::abs));
+unary!(brev, bitrev, None);
+
+macro_rules! count {
+    ($name:ident, $op:ident) => {
+        pub(super) fn $name(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+            let [a] = operands(lane, inst, plain(data)?)?;
+            let bits = lane.b.ins().$op(a);
+            let bits = lane.narrowed(bits, types::I32);
+            lane.result(inst, bits);
+            Some(())
+        }
+    };
+}
+
+count!(popc, popcnt);
+count!(clz, clz);
+
+macro_rules! order {
+    ($name:ident, $signed:ident, $unsigned:ident, $float:path) => {
+        pub(super) fn $name(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+            if data.ty.is_float() {
+                return $float(lane, inst, data);
+            }
+            let [a, b] = operands(lane, inst, plain(data)?)?;
+            let bits = if data.ty.is_signed() {
+                lane.b.ins().$signed(a, b)
+            } else {
+                lane.b.ins().$unsigned(a, b)
+            };
+            lane.result(inst, bits);
+            Some(())
+        }
+    };
+}
+
+order!(min, smin, umin, float::min);
+order!(max, smax, umax, float::max);
