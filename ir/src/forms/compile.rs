@@ -17,7 +17,7 @@
 //! `a|b` is a choice, `field=a|b` says which field of [`Mods`] it sets. What stands behind the head
 //! with dots (`mul.half=lo|hi`) must come first and in that order. *Types* begin with a dot
 //! (`.u16|u32`, `.CLASS`) and keep their order. Any choice may carry its own requirement
-//! `@target/version`; a bare `@...` is the line's; `until@70/6.4` ends it.
+//! `@target/version`, and `m<8..24/8>` counts (`m8 m16 m24`); a bare `@...` is the line's; `until@70/6.4` ends it.
 //!
 //! *Operands* are separated by commas: flags, a core, `:type`, a condition.
 //! Flags: `>` written, `_` may be a sink, `%` registers only, `#` constants only, `!` may be negated,
@@ -143,11 +143,14 @@ impl Compiler {
             }
             return choices;
         }
-        vec![Choice {
-            text,
-            sets: set(line, field, text),
-            requirement,
-        }]
+        expand(line, text)
+            .into_iter()
+            .map(|text| Choice {
+                text,
+                sets: set(line, field, text),
+                requirement: requirement.clone(),
+            })
+            .collect()
     }
 
     /// A slot from `a|b`, `field=a|b`, `CLASS`.
@@ -278,6 +281,25 @@ impl Compiler {
         }
         &text[at..]
     }
+}
+
+/// `a<8..24/8>b` is `a8b a16b a24b`.
+fn expand(line: &str, text: &'static str) -> Vec<&'static str> {
+    let Some((before, rest)) = text.split_once('<') else {
+        return vec![text];
+    };
+    let Some((range, after)) = rest.split_once('>') else {
+        bad(line, "no >")
+    };
+    let range = parse_range(line, &format!("{range}>"));
+    let mut texts = Vec::new();
+    let mut number = range.low;
+    while number <= range.high {
+        // Like the rest of the table these live as long as the process.
+        texts.push(&*String::leak(format!("{before}{number}{after}")));
+        number += range.step;
+    }
+    texts
 }
 
 fn set(line: &str, field: Option<&str>, text: &str) -> Mods {
@@ -449,6 +471,11 @@ fn core_of(line: &'static str, core: &'static str, pattern: &mut OperandPattern)
                     .collect(),
             );
         }
+    } else if let Some((vector, second)) = core.split_once("}|") {
+        pattern.allow |= pair_of(second);
+        // The closing brace belongs to the vector.
+        let end = vector.len() + 1;
+        core_of(line, &core[..end], pattern);
     } else if let Some(inner) = core.strip_prefix('{') {
         let inner = inner.strip_suffix('}').unwrap_or_else(|| bad(line, "no }"));
         let Some((name, count)) = inner.split_once('*') else {
@@ -467,10 +494,16 @@ fn core_of(line: &'static str, core: &'static str, pattern: &mut OperandPattern)
         pattern.shape = Shape::Group;
     } else if let Some((name, second)) = core.split_once('|') {
         pattern.name = name;
-        pattern.allow |= match second.strip_prefix('?') {
-            Some(_) => Allow::MAY_PAIR,
-            None => Allow::MUST_PAIR,
-        };
+        pattern.allow |= pair_of(second);
+    }
+}
+
+/// `|?p` may follow, `|p` must.
+fn pair_of(second: &str) -> Allow {
+    if second.starts_with('?') {
+        Allow::MAY_PAIR
+    } else {
+        Allow::MUST_PAIR
     }
 }
 

@@ -13,6 +13,10 @@ const FILES: &[&str] = &[
     include_str!("tables/convert.forms"),
     include_str!("tables/memory.forms"),
     include_str!("tables/control.forms"),
+    include_str!("tables/async.forms"),
+    include_str!("tables/matrix.forms"),
+    include_str!("tables/video.forms"),
+    include_str!("tables/texture.forms"),
 ];
 
 struct Table {

@@ -160,7 +160,8 @@ fn constant(text: &str) -> Option<OperandShape> {
     if let Some(value) = hex {
         return Some(OperandShape::Int(value as i64));
     }
-    if text.contains("1.0") || text.contains("2.0") {
+    let comparison = text.contains(['<', '>', '=']);
+    if !comparison && (text.contains("1.0") || text.contains("2.0")) {
         return Some(OperandShape::Double);
     }
     let decimal = text.contains('.') || text.contains('e') || text.contains('E');
@@ -215,7 +216,7 @@ fn register(name: &str) -> Option<OpType> {
         "hs" | "ohs" => OpType::S16,
         "r" | "or" | "xr" | "Ataddr" | "Asurf" => OpType::B32,
         "ru" | "oru" => OpType::U32,
-        "rs" | "ors" => OpType::S32,
+        "rs" | "ors" | "xrs" => OpType::S32,
         "rf" | "orf" | "xrf" => OpType::F32,
         "rx" | "orx" => OpType::F16x2,
         "d" | "od" => OpType::B64,
