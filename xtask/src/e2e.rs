@@ -27,7 +27,7 @@ const SETTINGS: &[(&str, &[(&str, &str)])] = &[
     ("1 worker", &[("MARGAY_WORKERS", "1")]),
     ("2 workers", &[("MARGAY_WORKERS", "2")]),
     ("3 workers", &[("MARGAY_WORKERS", "3")]),
-    ("reverse order", &[("MARGAY_REVERSE", "1")]),
+    ("reverse order", &[("MARGAY_ORDER", "reverse")]),
 ];
 
 /// A run that takes this many times its stated cost hangs. Slower machines must not fail.
