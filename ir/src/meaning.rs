@@ -7,8 +7,8 @@
 
 //!
 //! Who computes what: [`arith`] dispatches rows that integers ([`int`], [`carry`]) and floating
-//! point ([`float`], [`minmax`], [`approx`]) share; [`bits`], [`compare`], [`cvt`] and [`data`]
-//! serve their own rows; [`atomic`] and [`warp`] are read-modify-writes and collectives. All exact
+//! point ([`float`], [`minmax`], [`approx`]) share; [`bits`], [`compare`], [`cvt`], [`data`] and
+//! [`video`] serve their own rows; [`atomic`] and [`warp`] are read-modify-writes and collectives. All exact
 //! floating point stands on [`soft`]. A description that no PTX instruction has (a sine of
 //! integers, say) gives zeros; the verifier keeps such out.
 
@@ -24,6 +24,7 @@ pub mod float;
 pub mod int;
 pub mod minmax;
 pub mod soft;
+pub mod video;
 pub mod warp;
 
 use crate::mods::Mods;

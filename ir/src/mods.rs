@@ -188,7 +188,8 @@ fields! {
     atom_op, with_atom_op: AtomOp @ 35, 4;
     /// Opcode-specific variant.
     mode, with_mode: Mode @ 39, 6;
-    /// `.aligned` barrier, `.shiftamt` of `bfind`, `.wrap` of `shf`: the opcode's own flag.
+    /// `.aligned` barrier, `.shiftamt` of `bfind`, `.wrap` of `shf`, `.po` of `vmad`: the opcode's
+    /// own flag.
     flag, with_flag: bool @ 45, 1;
     /// `.nc`: read-only for the kernel's duration.
     nc, with_nc: bool @ 46, 1;
@@ -206,6 +207,8 @@ fields! {
     abs, with_abs: bool @ 60, 1;
     /// `.oob` of `fma`: an out-of-bounds NaN factor makes the result zero.
     oob, with_oob: bool @ 61, 1;
+    /// Operand `b` of a video op is signed (`src` says so for `a`, `ty` for the result).
+    bsigned, with_bsigned: bool @ 62, 1;
 }
 
 impl Mods {

@@ -27,6 +27,8 @@
 //! | `call.indirect` | handle, arguments | as the signature | payload: the signature |
 //! | `syscall` | as [`crate::syscall`] says | | payload: which one |
 //! | `cvta` | address | address | `mode` `to` for `cvta.to` |
+//! | `vadd2` ... `vset4` | `a`, `b` with their parts selected (a `prmt` of both each), `c` | `d` | lane mask in `dsel` |
+//! | `cvt` | values, highest element first, then random bits or scale factor | `d` | one packed operand for packed to packed |
 //! | `brif` | condition | | two targets: true, false |
 //! | `br_table` | index | | default target first |
 //!
@@ -172,15 +174,29 @@ macro_rules! for_each_op {
             Cvt "cvt" () (pure cvt::cvt);
             CvtPack "cvt.pack" () (pure cvt::cvt_pack);
             // Video.
-            Vadd "vadd" () (none);
-            Vsub "vsub" () (none);
-            Vabsdiff "vabsdiff" () (none);
-            Vmin "vmin" () (none);
-            Vmax "vmax" () (none);
-            Vshl "vshl" () (none);
-            Vshr "vshr" () (none);
-            Vmad "vmad" () (none);
-            Vset "vset" () (none);
+            Vadd "vadd" () (pure video::vadd);
+            Vsub "vsub" () (pure video::vsub);
+            Vabsdiff "vabsdiff" () (pure video::vabsdiff);
+            Vmin "vmin" () (pure video::vmin);
+            Vmax "vmax" () (pure video::vmax);
+            Vshl "vshl" () (pure video::vshl);
+            Vshr "vshr" () (pure video::vshr);
+            Vmad "vmad" () (pure video::vmad);
+            Vset "vset" () (pure video::vset);
+            Vadd2 "vadd2" () (pure video::vadd2);
+            Vsub2 "vsub2" () (pure video::vsub2);
+            Vavrg2 "vavrg2" () (pure video::vavrg2);
+            Vabsdiff2 "vabsdiff2" () (pure video::vabsdiff2);
+            Vmin2 "vmin2" () (pure video::vmin2);
+            Vmax2 "vmax2" () (pure video::vmax2);
+            Vset2 "vset2" () (pure video::vset2);
+            Vadd4 "vadd4" () (pure video::vadd4);
+            Vsub4 "vsub4" () (pure video::vsub4);
+            Vavrg4 "vavrg4" () (pure video::vavrg4);
+            Vabsdiff4 "vabsdiff4" () (pure video::vabsdiff4);
+            Vmin4 "vmin4" () (pure video::vmin4);
+            Vmax4 "vmax4" () (pure video::vmax4);
+            Vset4 "vset4" () (pure video::vset4);
             // Addresses.
             Cvta "cvta" () (none);
             Isspacep "isspacep" () (none);

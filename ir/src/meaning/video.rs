@@ -1,0 +1,251 @@
+//! Video instructions: arithmetic on bytes and half words of 32-bit registers.
+//!
+//! Types: `ty` is the result's (`u32` for `vset`), `src` that of `a`; `b` is signed if
+//! [`crate::mods::Mods::bsigned`] says so. Scalar forms select a part of each source, compute in wide
+//! integers, saturate to the part that `dsel` names, and then either combine with `c` (`atom_op`
+//! add, min or max) or put the part into `c`.
+//!
+//! SIMD forms get operands whose parts are already selected (a `prmt` of `b:a` each), a mask of
+//! lanes in `dsel` (0: all), and `c`, which shows through in unselected lanes or, with `atom_op`
+//! add, has the selected lanes' results added to it.
+
+use super::{Bits, Desc, arg, compare, int, mask, sign_extend};
+use crate::mods::{AtomOp, Mode};
+use crate::types::OpType;
+
+/// Position and width of a selected part; selector 0 is the whole word.
+fn part(selector: u8) -> (u32, u32) {
+    match selector {
+        1..=4 => (8 * (u32::from(selector) - 1), 8),
+        5 => (0, 16),
+        6 => (16, 16),
+        _ => (0, 32),
+    }
+}
+
+fn select(word: Bits, selector: u8, signed: bool) -> i128 {
+    let (position, width) = part(selector);
+    let bits = word >> position & mask(width);
+    if signed {
+        sign_extend(bits, width)
+    } else {
+        bits as i128
+    }
+}
+
+/// The selected parts of `a` and `b`.
+fn sources(desc: &Desc, args: &[Bits]) -> (i128, i128) {
+    let a = select(arg(args, 0), desc.mods.asel(), desc.src.is_signed());
+    let b = select(arg(args, 1), desc.mods.bsel(), desc.mods.bsigned());
+    (a, b)
+}
+
+/// The integer type of a part of a word.
+fn part_type(signed: bool, width: u32) -> OpType {
+    match (signed, width) {
+        (true, 8) => OpType::S8,
+        (true, 16) => OpType::S16,
+        (true, _) => OpType::S32,
+        (false, 8) => OpType::U8,
+        (false, 16) => OpType::U16,
+        (false, _) => OpType::U32,
+    }
+}
+
+/// Saturation, then the secondary operation or the merge.
+fn finish(desc: &Desc, args: &[Bits], value: i128) -> Bits {
+    let (position, width) = part(desc.mods.dsel());
+    let signed = desc.ty.is_signed();
+    let value = if desc.mods.sat() {
+        int::saturate(part_type(signed, width), value)
+    } else {
+        value
+    };
+    let c = arg(args, 2) & mask(32);
+    if width < 32 {
+        let field = mask(width) << position;
+        return (value as Bits) << position & field | c & !field;
+    }
+    let word = value as Bits & mask(32);
+    match desc.mods.atom_op() {
+        AtomOp::None => word,
+        op => super::atomic::integer(part_type(signed, 32), op, word, &[c]),
+    }
+}
+
+fn scalar(desc: &Desc, args: &[Bits], out: &mut [Bits], op: fn(i128, i128) -> i128) {
+    let (a, b) = sources(desc, args);
+    out[0] = finish(desc, args, op(a, b));
+}
+
+fn difference(a: i128, b: i128) -> i128 {
+    (a - b).abs()
+}
+
+/// Rounded up from the middle, unless the sum is negative.
+fn average(a: i128, b: i128) -> i128 {
+    let sum = a + b;
+    (sum + i128::from(sum >= 0)) >> 1
+}
+
+/// Sum.
+pub fn vadd(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    scalar(desc, args, out, |a, b| a + b);
+}
+
+/// Difference.
+pub fn vsub(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    scalar(desc, args, out, |a, b| a - b);
+}
+
+/// Magnitude of the difference.
+pub fn vabsdiff(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    scalar(desc, args, out, difference);
+}
+
+/// Minimum.
+pub fn vmin(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    scalar(desc, args, out, i128::min);
+}
+
+/// Maximum.
+pub fn vmax(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    scalar(desc, args, out, i128::max);
+}
+
+/// The amount of a shift, clamped or wrapped.
+fn amount(desc: &Desc, b: i128) -> u32 {
+    if desc.mods.mode() == Mode::Wrap {
+        b as u32 & 31
+    } else {
+        b.clamp(0, 32) as u32
+    }
+}
+
+/// Left shift.
+pub fn vshl(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    let (a, b) = sources(desc, args);
+    out[0] = finish(desc, args, a << amount(desc, b));
+}
+
+/// Right shift.
+pub fn vshr(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    let (a, b) = sources(desc, args);
+    out[0] = finish(desc, args, a >> amount(desc, b));
+}
+
+/// `a * b + c` with optional negations, plus one (`po`: the op's own flag) and a scaling shift.
+pub fn vmad(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    let (a, b) = sources(desc, args);
+    let negate = desc.mods.negate();
+    let plus_one = desc.mods.flag() || desc.mods.mode() == Mode::PlusOne;
+    let signed = desc.src.is_signed() || desc.mods.bsigned() || negate != 0;
+    let c = arg(args, 2) & mask(32);
+    let c = if signed {
+        sign_extend(c, 32)
+    } else {
+        c as i128
+    };
+    let sum = match (plus_one, negate & 1 != 0, negate & 2 != 0) {
+        (true, ..) => a * b + c + 1,
+        (false, true, _) => c - a * b,
+        (false, false, true) => a * b - c,
+        _ => a * b + c,
+    };
+    let scaled = match desc.mods.mode() {
+        Mode::Shr7 => sum >> 7,
+        Mode::Shr15 => sum >> 15,
+        _ => sum,
+    };
+    let result = if desc.mods.sat() {
+        int::saturate(part_type(signed, 32), scaled)
+    } else {
+        scaled
+    };
+    out[0] = result as Bits & mask(32);
+}
+
+/// Comparison: 1 or 0.
+pub fn vset(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    let (a, b) = sources(desc, args);
+    out[0] = finish(desc, args, compare::integers(desc.mods.cmp(), a, b).into());
+}
+
+/// A SIMD form of `lanes` lanes.
+fn simd(desc: &Desc, args: &[Bits], lanes: u32, op: impl Fn(i128, i128) -> i128) -> Bits {
+    let width = 32 / lanes;
+    let lane_type = part_type(desc.ty.is_signed(), width);
+    let chosen = if desc.mods.dsel() == 0 {
+        u8::MAX
+    } else {
+        desc.mods.dsel()
+    };
+    let read = |operand, lane: u32, signed: bool| {
+        let bits = arg(args, operand) >> (lane * width) & mask(width);
+        if signed {
+            sign_extend(bits, width)
+        } else {
+            bits as i128
+        }
+    };
+    let c = arg(args, 2) & mask(32);
+    (0..lanes)
+        .filter(|lane| chosen >> lane & 1 != 0)
+        .fold(c, |whole, lane| {
+            let a = read(0, lane, desc.src.is_signed());
+            let value = op(a, read(1, lane, desc.mods.bsigned()));
+            let value = if desc.mods.sat() {
+                int::saturate(lane_type, value)
+            } else {
+                value
+            };
+            if desc.mods.atom_op() == AtomOp::Add {
+                return whole.wrapping_add(value as Bits) & mask(32);
+            }
+            let field = mask(width) << (lane * width);
+            whole & !field | (value as Bits) << (lane * width) & field
+        })
+}
+
+macro_rules! simd_forms {
+    ($($(#[$doc:meta])* $two:ident $four:ident = $op:expr;)*) => {$(
+        $(#[$doc])*
+        pub fn $two(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+            out[0] = simd(desc, args, 2, $op);
+        }
+
+        $(#[$doc])*
+        pub fn $four(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+            out[0] = simd(desc, args, 4, $op);
+        }
+    )*};
+}
+
+simd_forms! {
+    /// Sums of lanes.
+    vadd2 vadd4 = |a, b| a + b;
+    /// Differences of lanes.
+    vsub2 vsub4 = |a, b| a - b;
+    /// Averages of lanes.
+    vavrg2 vavrg4 = average;
+    /// Magnitudes of the lanes' differences.
+    vabsdiff2 vabsdiff4 = difference;
+    /// Minima of lanes.
+    vmin2 vmin4 = i128::min;
+    /// Maxima of lanes.
+    vmax2 vmax4 = i128::max;
+}
+
+/// Comparisons of two lanes.
+pub fn vset2(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    out[0] = simd(desc, args, 2, |a, b| {
+        compare::integers(desc.mods.cmp(), a, b).into()
+    });
+}
+
+/// Comparisons of four lanes.
+pub fn vset4(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    out[0] = simd(desc, args, 4, |a, b| {
+        compare::integers(desc.mods.cmp(), a, b).into()
+    });
+}
