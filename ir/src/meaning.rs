@@ -114,15 +114,15 @@ pub(crate) fn element(ty: OpType, bits: Bits, index: u32) -> Bits {
     bits.checked_shr(index * stride(ty)).unwrap_or(0) & mask(stride(ty))
 }
 
-/// Applies `op` to each element of up to four operands; results are cut to the element's width.
-pub(crate) fn map_elements(ty: OpType, args: &[Bits], op: impl Fn(&[Bits]) -> Bits) -> Bits {
+/// Applies `op` to each element of up to four operands, those that are not there being zero;
+/// results are cut to the element's width.
+pub(crate) fn map_elements(ty: OpType, args: &[Bits], op: impl Fn(&[Bits; 4]) -> Bits) -> Bits {
     let mut operands = [0; 4];
-    let count = args.len().min(operands.len());
     (0..ty.elements()).fold(0, |whole, index| {
         for (operand, &bits) in operands.iter_mut().zip(args) {
             *operand = element(ty, bits, index);
         }
-        let bits = op(&operands[..count]) & mask(stride(ty));
+        let bits = op(&operands) & mask(stride(ty));
         whole | bits << (index * stride(ty))
     })
 }

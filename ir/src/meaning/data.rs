@@ -1,24 +1,25 @@
 //! Meanings that only move bits.
 
-use super::{Bits, Desc, mask};
+use super::{Bits, Desc, arg, mask};
 
 /// The same bits held as another type.
 pub fn bitcast(_: &Desc, args: &[Bits], out: &mut [Bits]) {
-    out[0] = args[0];
+    out[0] = arg(args, 0);
 }
 
 /// Joins equal parts, the first in the lowest bits; `ty` is the whole, `src` one part.
 pub fn pack(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let part = desc.src.bits();
-    out[0] = args.iter().enumerate().fold(0, |whole, (i, bits)| {
-        whole | (bits & mask(part)) << (i as u32 * part)
+    let whole = args.iter().zip(0u32..).fold(0, |whole: Bits, (bits, i)| {
+        whole | (bits & mask(part)).checked_shl(i * part).unwrap_or(0)
     });
+    out[0] = whole & mask(desc.ty.bits());
 }
 
 /// Splits into equal parts, the lowest bits first; `src` is the whole, `ty` one part.
 pub fn unpack(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let part = desc.ty.bits();
-    for (i, slot) in out.iter_mut().enumerate() {
-        *slot = args[0] >> (i as u32 * part) & mask(part);
+    for (i, slot) in (0u32..).zip(out) {
+        *slot = arg(args, 0).checked_shr(i * part).unwrap_or(0) & mask(part);
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn saturate(ty: OpType, value: i128) -> i128 {
     value.clamp(low, high)
 }
 
-fn per_element(desc: &Desc, args: &[Bits], op: impl Fn(&[i128]) -> i128) -> Bits {
+fn per_element(desc: &Desc, args: &[Bits], op: impl Fn(&[i128; 4]) -> i128) -> Bits {
     let ty = desc.ty;
     map_elements(ty, args, |x| {
         let mut values = [0; 4];

@@ -21,6 +21,7 @@ fn reduce(desc: &Desc, args: &[Bits], first_wins: fn(i128, i128) -> bool) -> Bit
     let Some(format) = Format::of(desc.ty) else {
         return 0;
     };
+    let count = args.len().clamp(1, 3);
     map_elements(desc.ty, args, |x| {
         let operand = |bits: Bits| {
             let bits = float::input(desc, &format, bits);
@@ -30,7 +31,7 @@ fn reduce(desc: &Desc, args: &[Bits], first_wins: fn(i128, i128) -> bool) -> Bit
                 bits
             }
         };
-        let mut operands = x.iter().map(|&bits| operand(bits));
+        let mut operands = x[..count].iter().map(|&bits| operand(bits));
         let first = operands.next().unwrap_or(0);
         operands.fold(first, |a, b| choose(desc, &format, a, b, first_wins))
     })
