@@ -11,6 +11,7 @@ pub mod container;
 pub mod diagnostic;
 pub mod lexer;
 mod parser;
+pub mod resolve;
 pub mod source;
 
 pub use code::Code;

@@ -16,7 +16,7 @@
 //! *Slots* may come in any order in PTX: `x` or `CLASS` must be there, `{x}` or `{CLASS}` may be.
 //! `a|b` is a choice, `field=a|b` says which field of [`Mods`] it sets. What stands behind the head
 //! with dots (`mul.half=lo|hi`) must come first and in that order. *Types* begin with a dot
-//! (`.u16|u32`, `.CLASS`) and keep their order. Any choice may carry its own requirement
+//! (`.u16|u32`, `.CLASS`) and keep their order; so do a copy's two spaces (`.space=shared .global`). Any choice may carry its own requirement
 //! `@target/version`, and `m<8..24/8>` counts (`m8 m16 m24`); a bare `@...` is the line's; `until@70/6.4` ends it.
 //!
 //! *Operands* are separated by commas: flags, a core, `:type`, a condition.

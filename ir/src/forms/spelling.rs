@@ -190,7 +190,8 @@ impl Fill {
         if let Some(requirement) = &choice.requirement {
             self.requirements.push(requirement);
         }
-        // Widths that only table and texture fields have are no types of their own.
+        self.mods |= choice.sets.0;
+        // Not every modifier whose place counts is a type (the spaces of copies are none).
         self.types
             .push(OpType::from_name(modifier).unwrap_or_default());
         true

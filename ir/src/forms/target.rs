@@ -52,6 +52,14 @@ pub struct Target {
 }
 
 impl Target {
+    /// The portable target of that number.
+    pub const fn base(number: u16) -> Target {
+        Target {
+            number,
+            variant: Variant::Base,
+        }
+    }
+
     /// Parses `sm_90a` (also `compute_90a`).
     pub fn parse(text: &str) -> Option<Target> {
         let digits = text

@@ -1,0 +1,186 @@
+//! Operands as the syntax table's matcher wants them.
+
+use margay_ir::forms::{Nested, OperandShape, OperandShapes};
+use margay_ir::types::OpType;
+
+use super::symbol::{Lookup, Symbol, register_type, state_space};
+use crate::ast::{
+    Constant, List, Module, Name, Operand, OperandKind, Prefix, StateSpace, Variable, VectorSize,
+};
+
+/// Turns operands into shapes.
+pub(super) struct Shaper<'a, L: ?Sized> {
+    pub(super) module: &'a Module,
+    pub(super) lookup: &'a L,
+    pub(super) shapes: &'a mut OperandShapes,
+}
+
+impl<L: Lookup + ?Sized> Shaper<'_, L> {
+    /// Adds the operands of an instruction; an operand without meaning is given with a reason.
+    pub(super) fn operands(&mut self, operands: List<Operand>) -> Result<(), (usize, String)> {
+        let module = self.module;
+        for (index, operand) in module[operands].iter().enumerate() {
+            let shape = self.operand(operand).map_err(|reason| (index, reason))?;
+            self.shapes.top.push(shape);
+        }
+        Ok(())
+    }
+
+    fn operand(&mut self, operand: &Operand) -> Result<OperandShape, String> {
+        Ok(match operand.kind {
+            OperandKind::Name(name) => self.name(name),
+            OperandKind::Component { base, selector } => self.component(base, selector)?,
+            OperandKind::Prefixed {
+                prefix,
+                base,
+                selector,
+            } => self.prefixed(prefix, base, selector)?,
+            OperandKind::Sink => OperandShape::Sink,
+            OperandKind::Constant(constant) => constant_shape(constant),
+            OperandKind::Offset { base, .. } => self.name(base),
+            OperandKind::Element { base, .. } => self.memory(base)?,
+            OperandKind::Memory { base, .. } => self.memory(base)?,
+            OperandKind::MemoryAt(_) => OperandShape::MemoryAt,
+            OperandKind::MemoryTuple(list) => OperandShape::Tuple(self.nested(list)?),
+            OperandKind::Vector(list) => OperandShape::Vector(self.nested(list)?),
+            OperandKind::Pair(list) => OperandShape::Pair(self.nested(list)?),
+            OperandKind::Group(list) => OperandShape::Group(self.nested(list)?),
+        })
+    }
+
+    fn nested(&mut self, list: List<Operand>) -> Result<Nested, String> {
+        let module = self.module;
+        // Parts of parts go first, so that the parts of one operand lie next to each other.
+        let mut parts = smallvec::SmallVec::<[OperandShape; 8]>::new();
+        for part in &module[list] {
+            parts.push(self.operand(part)?);
+        }
+        let start = self.shapes.nested.len() as u32;
+        self.shapes.nested.extend_from_slice(&parts);
+        Ok(Nested {
+            start,
+            len: parts.len() as u32,
+        })
+    }
+
+    fn name(&mut self, name: Name) -> OperandShape {
+        match self.lookup.lookup(name) {
+            None => OperandShape::Unknown,
+            Some(Symbol::Register { variable, .. }) => {
+                let variable = &self.module[variable];
+                match variable.vector {
+                    VectorSize::Scalar => OperandShape::Register(register_type(variable.scalar)),
+                    vector => self.vector_register(variable, vector),
+                }
+            }
+            Some(Symbol::Special(special)) => OperandShape::Special(special.ty),
+            Some(Symbol::Variable(variable)) => {
+                let variable = &self.module[variable];
+                if variable.scalar.is_opaque() || variable.space == StateSpace::Tex {
+                    OperandShape::Reference
+                } else {
+                    OperandShape::Symbol(state_space(variable.space))
+                }
+            }
+            Some(Symbol::Function(_)) => OperandShape::Function,
+            Some(Symbol::Label | Symbol::Targets(_) | Symbol::Prototype(_)) => OperandShape::Label,
+        }
+    }
+
+    /// A register declared `.v2` or `.v4` stands for its elements.
+    fn vector_register(&mut self, variable: &Variable, vector: VectorSize) -> OperandShape {
+        let start = self.shapes.nested.len() as u32;
+        let len = vector.count();
+        let element = OperandShape::Register(register_type(variable.scalar));
+        self.shapes
+            .nested
+            .extend(std::iter::repeat_n(element, len as usize));
+        OperandShape::Vector(Nested { start, len })
+    }
+
+    fn component(&mut self, base: Name, selector: Name) -> Result<OperandShape, String> {
+        let text = self.module.text(selector);
+        match self.lookup.lookup(base) {
+            None => Ok(OperandShape::Unknown),
+            Some(Symbol::Register { variable, .. }) => {
+                let variable = &self.module[variable];
+                let ty = register_type(variable.scalar);
+                if variable.vector != VectorSize::Scalar {
+                    return match element(text) {
+                        Some(index) if index < variable.vector.count() => {
+                            Ok(OperandShape::Register(ty))
+                        }
+                        _ => Err(format!("a vector register has no element `.{text}`")),
+                    };
+                }
+                selected(ty, text)
+            }
+            Some(Symbol::Special(special)) if special.vector && "xyzw".contains(text) => {
+                Ok(OperandShape::Special(special.ty))
+            }
+            Some(_) => Err(format!("`{}` has no `.{text}`", self.module.text(base))),
+        }
+    }
+
+    fn prefixed(
+        &mut self,
+        prefix: Prefix,
+        base: Name,
+        selector: Option<Name>,
+    ) -> Result<OperandShape, String> {
+        let operand = match selector {
+            Some(selector) => self.component(base, selector)?,
+            None => self.name(base),
+        };
+        match (prefix, operand) {
+            (_, OperandShape::Unknown) => Ok(OperandShape::Unknown),
+            (Prefix::Not, OperandShape::Register(ty)) => Ok(OperandShape::Not(ty)),
+            (Prefix::Minus, OperandShape::Register(ty) | OperandShape::Selected(ty)) => {
+                Ok(OperandShape::Minus(ty))
+            }
+            (Prefix::Not, _) => Err("`!` goes before a predicate register only".into()),
+            (Prefix::Minus, _) => Err("`-` goes before a register only".into()),
+        }
+    }
+
+    fn memory(&mut self, base: Name) -> Result<OperandShape, String> {
+        match self.name(base) {
+            OperandShape::Register(ty) => Ok(OperandShape::MemoryRegister(ty)),
+            OperandShape::Symbol(space) => Ok(OperandShape::MemorySymbol(space)),
+            OperandShape::Reference => Ok(OperandShape::MemoryReference),
+            OperandShape::Unknown => Ok(OperandShape::Unknown),
+            _ => Err(format!("`{}` is no address", self.module.text(base))),
+        }
+    }
+}
+
+fn constant_shape(constant: Constant) -> OperandShape {
+    match constant {
+        Constant::Int { bits, .. } => OperandShape::Int(bits as i64),
+        Constant::Double(_) => OperandShape::Double,
+        Constant::Single(_) => OperandShape::Single,
+    }
+}
+
+/// The index of `.x`, `.r` and so on.
+fn element(text: &str) -> Option<u32> {
+    match text {
+        "x" | "r" => Some(0),
+        "y" | "g" => Some(1),
+        "z" | "b" => Some(2),
+        "w" | "a" => Some(3),
+        _ => None,
+    }
+}
+
+/// A video selector: `b0` to `b3`, `h0`, `h1`, or several digits for the instructions that work on
+/// halves or bytes.
+fn selected(ty: OpType, text: &str) -> Result<OperandShape, String> {
+    let digits = text.strip_prefix(['b', 'h']).unwrap_or_default();
+    let known = matches!(digits.len(), 1..=4) && digits.bytes().all(|d| (b'0'..=b'7').contains(&d));
+    if known {
+        Ok(OperandShape::Selected(ty))
+    } else {
+        Err(format!("unknown selector `.{text}`"))
+    }
+}

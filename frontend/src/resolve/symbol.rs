@@ -1,0 +1,60 @@
+//! What a name in a function's body stands for.
+
+use margay_ir::mods::StateSpace as Space;
+use margay_ir::types::OpType;
+
+use super::special::Special;
+use crate::ast::{Function, Id, Name, Prototype, ScalarType, StateSpace, Targets, Variable};
+
+/// The meaning of a name.
+#[derive(Clone, Copy, Debug)]
+pub enum Symbol {
+    /// A register: a `.reg` variable, or one of a range of them.
+    Register {
+        /// The declaration.
+        variable: Id<Variable>,
+        /// Which of a range; 0 for a single register.
+        index: u64,
+    },
+    /// A special register.
+    Special(&'static Special),
+    /// A variable or parameter in memory, or an opaque reference.
+    Variable(Id<Variable>),
+    /// A kernel or function.
+    Function(Id<Function>),
+    /// A label of an instruction.
+    Label,
+    /// `.branchtargets` or `.calltargets`.
+    Targets(Id<Targets>),
+    /// `.callprototype`.
+    Prototype(Id<Prototype>),
+}
+
+/// Finds what a name means at the instruction that is being resolved.
+pub trait Lookup {
+    /// The meaning; `None` for a name without a declaration in scope.
+    fn lookup(&self, name: Name) -> Option<Symbol>;
+}
+
+impl<F: Fn(Name) -> Option<Symbol>> Lookup for F {
+    fn lookup(&self, name: Name) -> Option<Symbol> {
+        self(name)
+    }
+}
+
+/// The type that a register of this declared type has in operations; `None` for opaque references.
+pub fn register_type(scalar: ScalarType) -> OpType {
+    OpType::from_name(scalar.word()).unwrap_or_default()
+}
+
+/// The state space of a declaration, as instructions name it.
+pub fn state_space(space: StateSpace) -> Space {
+    match space {
+        StateSpace::Const => Space::Const,
+        StateSpace::Local => Space::Local,
+        StateSpace::Param => Space::Param,
+        StateSpace::Shared => Space::Shared,
+        StateSpace::Global | StateSpace::Tex => Space::Global,
+        StateSpace::Reg => Space::None,
+    }
+}
