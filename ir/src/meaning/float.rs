@@ -6,11 +6,14 @@
 //! operand made quiet, or `0xfff8000000000000` when no operand was NaN; `.sat` and `.relu` turn -0
 //! into +0; a result is flushed when it is subnormal after rounding.
 //!
+//! Ordinary `f32` and `f64` cases in round-to-nearest-even are the host's own operations, which IEEE
+//! 754 fixes; all that is not plainly ordinary goes the exact way.
+//!
 //! Invariant: mixed-precision forms (`add.f32.f16`) convert their narrow operands exactly, so they
 //! too round once.
 
 use super::soft::{self, Format, Number, Round};
-use super::{Bits, Desc, arg, map_elements};
+use super::{Bits, Desc, arg, map_elements, mask};
 use crate::types::OpType;
 
 /// What modifiers do around an operation.
@@ -89,52 +92,122 @@ fn passed_nan(format: &Format, operands: &[Bits]) -> Option<Bits> {
     Some(nan | 1 << 51)
 }
 
-/// Applies `op` to each element; the first `narrow` operands are in `src`'s format if one is given.
-fn compute(
-    desc: &Desc,
-    args: &[Bits],
-    narrow: usize,
-    op: impl Fn(&[Number], Round) -> Number,
-) -> Bits {
+/// An operation: exact on numbers, and the host's own in round-to-nearest-even.
+struct Operation {
+    exact: fn(&[Number; 4], Round) -> Number,
+    single: fn(&[f32; 4]) -> f32,
+    double: fn(&[f64; 4]) -> f64,
+}
+
+/// Whether the biased exponent is neither the least nor the greatest, with a margin of one.
+fn is_ordinary(format: &Format, bits: Bits) -> bool {
+    let field = format.magnitude(bits) >> format.fraction_bits;
+    field > 1 && field < mask(format.exponent_bits) - 1
+}
+
+/// The host's result, if operands and result are so ordinary that neither NaN rules nor the host's
+/// flush-to-zero flags can matter.
+fn on_host(operation: &Operation, format: &Format, operands: &[Bits; 4]) -> Option<Bits> {
+    if operands
+        .iter()
+        .any(|&bits| bits != 0 && !is_ordinary(format, bits))
+    {
+        return None;
+    }
+    let bits = match *format {
+        Format::F32 => {
+            let operands = operands.map(|bits| f32::from_bits(bits as u32));
+            (operation.single)(&operands).to_bits().into()
+        }
+        Format::F64 => {
+            let operands = operands.map(|bits| f64::from_bits(bits as u64));
+            (operation.double)(&operands).to_bits().into()
+        }
+        _ => return None,
+    };
+    is_ordinary(format, bits).then_some(bits)
+}
+
+/// Applies an operation to each element; the first `narrow` operands are in `src`'s format if one
+/// is given.
+fn compute(desc: &Desc, args: &[Bits], narrow: usize, operation: &Operation) -> Bits {
     let Some(frame) = Frame::of(desc) else {
         return 0;
     };
+    let format = frame.format;
     let mixed = Format::of(desc.src).filter(|_| desc.src != desc.ty);
+    let hosted = frame.round == Round::NearestEven && mixed.is_none();
     map_elements(desc.ty, args, |operands| {
-        if let Some(nan) = passed_nan(&frame.format, operands) {
+        if hosted && let Some(bits) = on_host(operation, &format, operands) {
+            return finish_bits(desc, &format, bits);
+        }
+        if let Some(nan) = passed_nan(&format, operands) {
             return nan;
         }
         let mut numbers = [Number::Nan; 4];
         for (i, (number, &bits)) in numbers.iter_mut().zip(operands).enumerate() {
-            let format = mixed.filter(|_| i < narrow).unwrap_or(frame.format);
+            let format = mixed.filter(|_| i < narrow).unwrap_or(format);
             *number = format.decode(input(desc, &format, bits));
         }
-        frame.finish(desc, op(&numbers, frame.round))
+        frame.finish(desc, (operation.exact)(&numbers, frame.round))
     })
 }
 
+const ADD: Operation = Operation {
+    exact: |x, round| soft::add(x[0], x[1], round),
+    single: |x| x[0] + x[1],
+    double: |x| x[0] + x[1],
+};
+const SUB: Operation = Operation {
+    exact: |x, round| soft::add(x[0], soft::negate(x[1]), round),
+    single: |x| x[0] - x[1],
+    double: |x| x[0] - x[1],
+};
+const MUL: Operation = Operation {
+    exact: |x, _| soft::multiply(x[0], x[1]),
+    single: |x| x[0] * x[1],
+    double: |x| x[0] * x[1],
+};
+const FMA: Operation = Operation {
+    exact: |x, round| soft::add(soft::multiply(x[0], x[1]), x[2], round),
+    single: |x| x[0].mul_add(x[1], x[2]),
+    double: |x| x[0].mul_add(x[1], x[2]),
+};
+const DIV: Operation = Operation {
+    exact: |x, _| soft::divide(x[0], x[1]),
+    single: |x| x[0] / x[1],
+    double: |x| x[0] / x[1],
+};
+const RCP: Operation = Operation {
+    exact: |x, _| soft::divide(Number::Finite(soft::Real::integer(false, 1)), x[0]),
+    single: |x| 1.0 / x[0],
+    double: |x| 1.0 / x[0],
+};
+const SQRT: Operation = Operation {
+    exact: |x, _| soft::square_root(x[0]),
+    single: |x| x[0].sqrt(),
+    double: |x| x[0].sqrt(),
+};
+
 /// `a + b`; in the mixed form `a` is narrow.
 pub fn add(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    out[0] = compute(desc, args, 1, |x, round| soft::add(x[0], x[1], round));
+    out[0] = compute(desc, args, 1, &ADD);
 }
 
 /// `a - b`; in the mixed form `a` is narrow.
 pub fn sub(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    out[0] = compute(desc, args, 1, |x, round| {
-        soft::add(x[0], soft::negate(x[1]), round)
-    });
+    out[0] = compute(desc, args, 1, &SUB);
 }
 
 /// `a * b`.
 pub fn mul(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    out[0] = compute(desc, args, 0, |x, _| soft::multiply(x[0], x[1]));
+    out[0] = compute(desc, args, 0, &MUL);
 }
 
-/// `a * b + c`, rounded once; in the mixed form `a` and `b` are narrow. With `.oob`
-/// a factor that is an out-of-bounds NaN makes the result zero.
+/// `a * b + c`, rounded once; in the mixed form `a` and `b` are narrow. With `.oob` a factor that is
+/// an out-of-bounds NaN makes the result zero.
 pub fn fma(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    let product_sum = |x: &[Number], round| soft::add(soft::multiply(x[0], x[1]), x[2], round);
-    let whole = compute(desc, args, 2, product_sum);
+    let whole = compute(desc, args, 2, &FMA);
     out[0] = if desc.mods.oob() {
         without_out_of_bounds(desc, args, whole)
     } else {
@@ -156,18 +229,17 @@ fn without_out_of_bounds(desc: &Desc, args: &[Bits], whole: Bits) -> Bits {
 
 /// `a / b`.
 pub fn div(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    out[0] = compute(desc, args, 0, |x, _| soft::divide(x[0], x[1]));
+    out[0] = compute(desc, args, 0, &DIV);
 }
 
 /// `1 / a`.
 pub fn rcp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    let one = Number::Finite(soft::Real::integer(false, 1));
-    out[0] = compute(desc, args, 0, |x, _| soft::divide(one, x[0]));
+    out[0] = compute(desc, args, 0, &RCP);
 }
 
 /// The square root of `a`.
 pub fn sqrt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    out[0] = compute(desc, args, 0, |x, _| soft::square_root(x[0]));
+    out[0] = compute(desc, args, 0, &SQRT);
 }
 
 /// The sign bit cleared, after `.ftz`.
