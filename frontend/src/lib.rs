@@ -10,12 +10,14 @@ mod code;
 pub mod container;
 pub mod diagnostic;
 pub mod lexer;
+mod lower;
 mod parser;
 pub mod resolve;
 pub mod source;
 
 pub use code::Code;
 pub use diagnostic::{Diagnostic, Severity};
+pub use lower::lower;
 pub use parser::parse;
 pub use source::{LineColumn, SourceFile, Span};
 

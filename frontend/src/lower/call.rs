@@ -1,0 +1,256 @@
+//! Calls: direct, through a handle, and of system functions.
+
+use margay_ir::entity::Value;
+use margay_ir::function::Signature;
+use margay_ir::meaning::Desc;
+use margay_ir::mods::{Mods, StateSpace};
+use margay_ir::ops::Opcode;
+use margay_ir::syscall::Syscall;
+use margay_ir::types::{OpType, Type};
+
+use super::env::Binding;
+use super::function::FunctionLowering;
+use super::module::is_array;
+use super::operand::Place;
+use super::{Lowered, op_type};
+use crate::ast::{self, Call, Name, Operand, OperandKind, Variable};
+use crate::{Code, Diagnostic, Span};
+
+/// Parameters of what is called.
+struct Callee {
+    returns: Vec<Variable>,
+    parameters: Vec<Variable>,
+}
+
+fn misfit(span: Span, what: &str) -> Diagnostic {
+    Diagnostic::error(Code::CALL, span, what)
+}
+
+impl FunctionLowering<'_, '_> {
+    /// Whether a name is declared as a `.param` anywhere in the function.
+    pub(super) fn is_param_name(&self, name: Name) -> bool {
+        self.param_bits(name).is_some()
+    }
+
+    pub(super) fn call(&mut self, instruction: &ast::Instruction) -> Lowered<()> {
+        let parts = instruction.call(self.ast);
+        let call = parts.ok_or_else(|| misfit(instruction.span, "a call needs a target"))?;
+        let direct = match call.target.kind {
+            OperandKind::Name(name) => self
+                .m
+                .functions
+                .get(&name)
+                .copied()
+                .map(|func| (name, func)),
+            _ => None,
+        };
+        let callee = match direct {
+            Some((name, _)) => self.head_of(name, call.target.span)?,
+            None => self.prototype_of(&call)?,
+        };
+        let args = self.arguments(&call, &callee)?;
+        let signature = self.m.signature(&callee.returns, &callee.parameters);
+        let types = signature.returns.clone();
+        let inst = match direct {
+            Some((name, func)) => match Syscall::from_name(self.ast.text(name)) {
+                Some(which) if !self.m.module.functions[func].has_body() => {
+                    self.system_call(which, &signature, &args, call.target.span)?
+                }
+                _ => {
+                    let desc = structural(Opcode::Call, u64::from(func.0));
+                    self.b.inst(desc, &args, &types)
+                }
+            },
+            None => {
+                let target = self.read(&call.target, OpType::U64)?;
+                let sig = self.intern(signature);
+                self.b.call_indirect(sig, target, &args, &types)
+            }
+        };
+        let results = self.b.function.dfg.results(inst).to_vec();
+        self.store_results(&call, &callee, &results)
+    }
+
+    fn system_call(
+        &mut self,
+        which: Syscall,
+        signature: &Signature,
+        args: &[Value],
+        span: Span,
+    ) -> Lowered<margay_ir::entity::Inst> {
+        if signature.params != which.params() || signature.returns != which.results() {
+            let message = format!(
+                "`{}` is declared with other parameters than the system's",
+                which.name()
+            );
+            return Err(misfit(span, &message));
+        }
+        Ok(self.b.inst(
+            structural(Opcode::Syscall, which as u64),
+            args,
+            which.results(),
+        ))
+    }
+
+    fn head_of(&self, name: Name, span: Span) -> Lowered<Callee> {
+        let head = self
+            .ast
+            .functions()
+            .find(|(_, head)| head.name.name == name);
+        let (_, head) = head.ok_or_else(|| super::unknown(span, self.ast.text(name)))?;
+        Ok(Callee {
+            returns: self.ast[head.returns].to_vec(),
+            parameters: self.ast[head.parameters].to_vec(),
+        })
+    }
+
+    /// The prototype of an indirect call: given, or that of the first of its possible targets.
+    fn prototype_of(&mut self, call: &Call) -> Lowered<Callee> {
+        let Some(operand) = call.prototype else {
+            return Err(misfit(
+                call.target.span,
+                "an indirect call needs a prototype",
+            ));
+        };
+        let OperandKind::Name(name) = operand.kind else {
+            return Err(misfit(operand.span, "a prototype's name is needed here"));
+        };
+        match self.find(name) {
+            Some(Binding::Prototype(id)) => Ok(Callee {
+                returns: self.ast[self.ast[id].returns].to_vec(),
+                parameters: self.ast[self.ast[id].parameters].to_vec(),
+            }),
+            Some(Binding::Targets(id)) => {
+                let first = self.ast[self.ast[id].targets].first().copied();
+                let first =
+                    first.ok_or_else(|| misfit(operand.span, "the list of targets is empty"))?;
+                self.head_of(first.name.name, operand.span)
+            }
+            Some(Binding::Symbol(symbol)) => {
+                let target =
+                    self.m.module.symbols[symbol]
+                        .relocs
+                        .iter()
+                        .find_map(|r| match r.target {
+                            margay_ir::module::RelocTarget::Func(func) => Some(func),
+                            _ => None,
+                        });
+                let text = target.map(|func| self.m.module.functions[func].name.clone());
+                let name = text.and_then(|text| self.ast.names.get(&text));
+                let name =
+                    name.ok_or_else(|| misfit(operand.span, "the array holds no function"))?;
+                self.head_of(name, operand.span)
+            }
+            _ => Err(misfit(operand.span, "a prototype's name is needed here")),
+        }
+    }
+
+    /// Values passed: addresses for returned arrays, then the arguments.
+    fn arguments(&mut self, call: &Call, callee: &Callee) -> Lowered<Vec<Value>> {
+        let returns = self.ast[call.returns].to_vec();
+        let arguments = self.ast[call.arguments].to_vec();
+        if returns.len() != callee.returns.len() || arguments.len() != callee.parameters.len() {
+            return Err(misfit(
+                call.target.span,
+                "the call passes another number of parameters",
+            ));
+        }
+        let mut values = Vec::new();
+        for (operand, variable) in returns.iter().zip(&callee.returns) {
+            if is_array(variable) {
+                values.push(self.array_address(operand)?);
+            }
+        }
+        for (operand, variable) in arguments.iter().zip(&callee.parameters) {
+            values.push(self.argument(operand, variable)?);
+        }
+        Ok(values)
+    }
+
+    fn argument(&mut self, operand: &Operand, variable: &Variable) -> Lowered<Value> {
+        if is_array(variable) {
+            return self.array_address(operand);
+        }
+        let ty = op_type(variable.scalar);
+        if let OperandKind::Name(name) = operand.kind
+            && let Some(Binding::Local(slot)) = self.find(name)
+            && self.is_param_slot(slot)
+        {
+            let address = self.slot_address(slot);
+            return Ok(self.load_local(ty, address));
+        }
+        let value = self.read(operand, ty)?;
+        let value = self.cut_to(value, ty);
+        if self.b.function.dfg.ty(value) != ty.held() {
+            return Err(misfit(
+                operand.span,
+                "the argument's size is not the parameter's",
+            ));
+        }
+        Ok(value)
+    }
+
+    /// The generic address of a `.param` array of this function.
+    fn array_address(&mut self, operand: &Operand) -> Lowered<Value> {
+        let OperandKind::Name(name) = operand.kind else {
+            return Err(misfit(operand.span, "an array must be passed by its name"));
+        };
+        match self.find(name) {
+            Some(Binding::Local(slot)) => {
+                let address = self.slot_address(slot);
+                let mods = Mods::NONE.with_space(StateSpace::Local);
+                let desc = Desc {
+                    opcode: Opcode::Cvta,
+                    ty: OpType::U64,
+                    src: OpType::None,
+                    mods,
+                };
+                Ok(self.b.op(desc, &[address], Type::B64))
+            }
+            Some(Binding::Pointer(variable)) => Ok(self.b.read(variable)),
+            Some(Binding::KernelParam(at)) => {
+                Ok(self
+                    .b
+                    .payload(Opcode::ParamAddr, OpType::U64, u64::from(at), Type::B64))
+            }
+            _ => Err(misfit(operand.span, "the parameter is an array")),
+        }
+    }
+
+    fn store_results(&mut self, call: &Call, callee: &Callee, results: &[Value]) -> Lowered<()> {
+        let returns = self.ast[call.returns].to_vec();
+        let scalars = returns
+            .iter()
+            .zip(&callee.returns)
+            .filter(|(_, variable)| !is_array(variable));
+        for ((operand, variable), &value) in scalars.zip(results) {
+            let ty = op_type(variable.scalar);
+            match operand.kind {
+                OperandKind::Sink => {}
+                OperandKind::Name(name) => match self.find(name) {
+                    Some(Binding::Local(slot)) => {
+                        let address = self.slot_address(slot);
+                        self.store_local(ty, address, value);
+                    }
+                    _ => {
+                        let place = self.place(operand)?;
+                        self.write(place, value, ty);
+                    }
+                },
+                _ => {
+                    self.write(Place::Sink, value, ty);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn structural(opcode: Opcode, payload: u64) -> Desc {
+    Desc {
+        opcode,
+        ty: OpType::None,
+        src: OpType::None,
+        mods: Mods(payload),
+    }
+}

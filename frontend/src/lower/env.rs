@@ -1,0 +1,176 @@
+//! What names stand for inside a function: scopes with registers, variables, labels.
+
+use margay_ir::builder::Variable;
+use margay_ir::entity::{Block, Slot, SymbolId};
+use margay_ir::types::OpType;
+use rustc_hash::FxHashMap;
+
+use crate::ast::{Id, Name, Prototype, Targets};
+
+/// What a name stands for.
+#[derive(Clone, Debug)]
+pub(super) enum Binding {
+    /// A register.
+    Register(Variable, OpType),
+    /// A vector register.
+    Vector(Vec<Variable>, OpType),
+    /// A `.param` variable that is only accessed as a whole.
+    Value(Variable, OpType),
+    /// A variable in local memory: its slot, and whether it is a `.param` array.
+    Local(Slot),
+    /// A parameter array passed by the generic address in a variable.
+    Pointer(Variable),
+    /// A parameter of the kernel at an offset of the parameter buffer.
+    KernelParam(u32),
+    /// A variable of the module, or a static one of the function.
+    Symbol(SymbolId),
+    /// A prototype of indirect calls.
+    Prototype(Id<Prototype>),
+    /// A list of branch or call targets.
+    Targets(Id<Targets>),
+}
+
+/// Registers declared as a range: `%r<100>`.
+#[derive(Clone, Debug)]
+struct Range {
+    base: Name,
+    count: u64,
+    ty: OpType,
+    made: FxHashMap<u64, Variable>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Scope {
+    parent: Option<usize>,
+    names: FxHashMap<Name, Binding>,
+    labels: FxHashMap<Name, Block>,
+    ranges: Vec<Range>,
+}
+
+/// The scopes of one function, numbered in the order of their opening braces.
+#[derive(Clone, Debug)]
+pub(super) struct Scopes {
+    scopes: Vec<Scope>,
+    current: usize,
+}
+
+impl Scopes {
+    /// The function's outermost scope.
+    pub(super) fn new() -> Scopes {
+        Scopes {
+            scopes: vec![Scope::default()],
+            current: 0,
+        }
+    }
+
+    /// Opens the next scope; on a second walk `number` finds it again.
+    pub(super) fn open(&mut self, number: usize) {
+        if number == self.scopes.len() {
+            self.scopes.push(Scope {
+                parent: Some(self.current),
+                ..Scope::default()
+            });
+        }
+        self.current = number;
+    }
+
+    /// Leaves the current scope.
+    pub(super) fn close(&mut self) {
+        self.current = self.scopes[self.current].parent.unwrap_or(0);
+    }
+
+    /// Back to the outermost scope, for a second walk.
+    pub(super) fn restart(&mut self) {
+        self.current = 0;
+    }
+
+    pub(super) fn bind(&mut self, name: Name, binding: Binding) {
+        self.scopes[self.current].names.insert(name, binding);
+    }
+
+    pub(super) fn bind_range(&mut self, base: Name, count: u64, ty: OpType) {
+        let range = Range {
+            base,
+            count,
+            ty,
+            made: FxHashMap::default(),
+        };
+        self.scopes[self.current].ranges.push(range);
+    }
+
+    pub(super) fn bind_label(&mut self, name: Name, block: Block) {
+        self.scopes[self.current].labels.insert(name, block);
+    }
+
+    /// The label of that name in this scope or one around it.
+    pub(super) fn label(&self, name: Name) -> Option<Block> {
+        self.up().find_map(|scope| scope.labels.get(&name).copied())
+    }
+
+    /// The binding of a name, innermost first. `split` gives a name's base and trailing number for
+    /// register ranges; `declare` makes a register's variable on first use.
+    pub(super) fn find(
+        &mut self,
+        name: Name,
+        split: impl Fn() -> Option<(Name, u64)>,
+        declare: impl FnOnce(OpType) -> Variable,
+    ) -> Option<Binding> {
+        let mut at = Some(self.current);
+        let mut parts = None;
+        while let Some(index) = at {
+            if let Some(binding) = self.scopes[index].names.get(&name) {
+                return Some(binding.clone());
+            }
+            if !self.scopes[index].ranges.is_empty()
+                && let Some((base, number)) = *parts.get_or_insert_with(&split)
+            {
+                let ranges = &mut self.scopes[index].ranges;
+                let range = ranges
+                    .iter_mut()
+                    .find(|r| r.base == base && number < r.count);
+                if let Some(range) = range {
+                    let ty = range.ty;
+                    let variable = *range.made.entry(number).or_insert_with(|| declare(ty));
+                    let binding = Binding::Register(variable, ty);
+                    self.scopes[index].names.insert(name, binding.clone());
+                    return Some(binding);
+                }
+            }
+            at = self.scopes[index].parent;
+        }
+        None
+    }
+
+    fn up(&self) -> impl Iterator<Item = &Scope> {
+        let mut at = Some(self.current);
+        std::iter::from_fn(move || {
+            let scope = &self.scopes[at?];
+            at = scope.parent;
+            Some(scope)
+        })
+    }
+}
+
+/// A register name's base and trailing number: `%r12` is `%r` and 12.
+pub(super) fn split_number(text: &str) -> Option<(&str, u64)> {
+    let digits = text.bytes().rev().take_while(u8::is_ascii_digit).count();
+    let (base, number) = text.split_at(text.len() - digits);
+    // `r007` is no member of `r<8>`: its number would be written 7.
+    if digits == 0 || base.is_empty() || (digits > 1 && number.starts_with('0')) {
+        return None;
+    }
+    Some((base, number.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split_number;
+
+    #[test]
+    fn numbers_are_split_off_the_end() {
+        assert_eq!(split_number("%r12"), Some(("%r", 12)));
+        assert_eq!(split_number("a0"), Some(("a", 0)));
+        assert_eq!(split_number("%tid"), None);
+        assert_eq!(split_number("7"), None);
+    }
+}

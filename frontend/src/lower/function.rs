@@ -1,0 +1,435 @@
+//! Bodies: declarations, scopes, labels, statements.
+
+use margay_ir::builder::{FunctionBuilder, Variable};
+use margay_ir::entity::{Block, FuncId, Slot, Value};
+use margay_ir::forms::OperandShapes;
+use margay_ir::function::{Function, Signature, SlotData, SourceLoc};
+use margay_ir::types::{OpType, Type};
+use rustc_hash::FxHashSet;
+
+use super::env::{Binding, Scopes, split_number};
+use super::module::{ModuleLowering, is_array};
+use super::{Lowered, data, op_type};
+use crate::ast::{self, Name, OperandKind, StateSpace, Statement};
+use crate::{Code, Diagnostic};
+
+/// Where a result of the function is kept until it returns.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ReturnPlace {
+    /// In a variable.
+    Value(Variable),
+    /// In local memory, because some access takes it apart.
+    Memory(Slot),
+}
+
+/// The lowering of one function.
+pub(super) struct FunctionLowering<'a, 'p> {
+    pub(super) m: &'a mut ModuleLowering<'p>,
+    pub(super) ast: &'p ast::Module,
+    pub(super) id: FuncId,
+    pub(super) b: FunctionBuilder,
+    pub(super) scopes: Scopes,
+    head: &'p ast::Function,
+    /// Where `ret` takes each result from.
+    pub(super) returns: Vec<(ReturnPlace, OpType)>,
+    /// The carry register, made on first use.
+    carry: Option<Variable>,
+    /// `.param` names that some access takes apart, so that they need memory.
+    in_memory: FxHashSet<Name>,
+    /// The guard of the instruction being lowered, where its results are merged by selection.
+    pub(super) guard: Option<Value>,
+    pub(super) shapes: OperandShapes,
+    /// Text position up to which lines have been counted, and the line there.
+    line_at: (u32, u32),
+}
+
+impl<'a, 'p> FunctionLowering<'a, 'p> {
+    pub(super) fn new(
+        m: &'a mut ModuleLowering<'p>,
+        id: FuncId,
+        shell: Function,
+        head: &'p ast::Function,
+    ) -> Self {
+        let ast = m.ast;
+        FunctionLowering {
+            m,
+            ast,
+            id,
+            b: FunctionBuilder::new(shell),
+            scopes: Scopes::new(),
+            head,
+            returns: Vec::new(),
+            carry: None,
+            in_memory: FxHashSet::default(),
+            guard: None,
+            shapes: OperandShapes::default(),
+            line_at: (0, 1),
+        }
+    }
+
+    pub(super) fn run(mut self) -> Lowered<Function> {
+        let body = &self.ast[self.head.body.unwrap_or_default()];
+        self.find_memory_params(body);
+        self.bind_parameters()?;
+        self.bind_labels(body);
+        let first = self.b.create_block();
+        self.b.jump(first);
+        self.b.switch_to(first);
+        self.scopes.restart();
+        let mut scope = 0;
+        for statement in body {
+            self.statement(statement, &mut scope)?;
+        }
+        if self.b.is_open() {
+            self.finish_body();
+        }
+        Ok(self.b.finish())
+    }
+
+    /// The body's end without `ret` or `exit`.
+    fn finish_body(&mut self) {
+        if self.b.function.kernel.is_some() {
+            self.b.end(margay_ir::ops::Opcode::Exit, &[]);
+        } else {
+            self.emit_ret();
+        }
+    }
+
+    /// Names of `.param` variables that cannot be SSA values: accessed at an offset, in parts, as
+    /// vectors, or by address.
+    fn find_memory_params(&mut self, body: &[Statement]) {
+        for statement in body {
+            let Statement::Instruction(instruction) = statement else {
+                continue;
+            };
+            let opcode = self.ast.text(instruction.opcode);
+            if opcode == "call" {
+                continue;
+            }
+            let whole = matches!(opcode, "ld" | "st") && !self.has_vector(instruction);
+            for operand in &self.ast[instruction.operands] {
+                match operand.kind {
+                    OperandKind::Memory { base, offset: 0 } if whole => {
+                        self.note_width(base, instruction);
+                    }
+                    OperandKind::Memory { base, .. }
+                    | OperandKind::Offset { base, .. }
+                    | OperandKind::Name(base)
+                    | OperandKind::Element { base, .. } => {
+                        self.in_memory.insert(base);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn has_vector(&self, instruction: &ast::Instruction) -> bool {
+        self.ast[instruction.modifiers]
+            .iter()
+            .any(|modifier| matches!(self.ast.text(modifier.name), "v2" | "v4" | "v8"))
+    }
+
+    /// An access narrower or wider than its neighbours takes the variable apart.
+    fn note_width(&mut self, base: Name, instruction: &ast::Instruction) {
+        let modifiers = &self.ast[instruction.modifiers];
+        let ty = modifiers
+            .iter()
+            .rev()
+            .find_map(|m| OpType::from_name(self.ast.text(m.name)));
+        let Some(ty) = ty else { return };
+        let declared = self.param_bits(base);
+        if declared.is_some_and(|bits| bits != ty.bits()) {
+            self.in_memory.insert(base);
+        }
+    }
+
+    /// Bits of a `.param` variable of that name, wherever the function declares it.
+    pub(super) fn param_bits(&self, name: Name) -> Option<u32> {
+        let in_body = self.ast[self.head.body.unwrap_or_default()]
+            .iter()
+            .filter_map(|s| match s {
+                Statement::Variable(id) => Some(&self.ast[*id]),
+                _ => None,
+            });
+        let heads = self.ast[self.head.parameters]
+            .iter()
+            .chain(&self.ast[self.head.returns]);
+        let mut all = heads
+            .chain(in_body)
+            .filter(|v| v.space == StateSpace::Param && v.name.name == name);
+        let first = op_type(all.next()?.scalar).bits();
+        // The same name in several call scopes with different types: play safe.
+        if all.any(|other| op_type(other.scalar).bits() != first) {
+            Some(0)
+        } else {
+            Some(first)
+        }
+    }
+
+    fn bind_parameters(&mut self) -> Lowered<()> {
+        if let Some(kernel) = self.b.function.kernel.clone() {
+            for (variable, param) in self.ast[self.head.parameters].iter().zip(&kernel.params) {
+                self.scopes
+                    .bind(variable.name.name, Binding::KernelParam(param.offset));
+            }
+            return Ok(());
+        }
+        let entry = self.b.function.entry();
+        let values = self.b.function.dfg.blocks[entry].params.clone();
+        let mut values = values.into_iter();
+        for variable in &self.ast[self.head.returns] {
+            let ty = op_type(variable.scalar);
+            if is_array(variable) {
+                let pointer = self.b.declare(Type::B64);
+                if let Some(value) = values.next() {
+                    self.b.write(pointer, value);
+                }
+                self.scopes
+                    .bind(variable.name.name, Binding::Pointer(pointer));
+            } else {
+                let holder = self.b.declare(ty.held());
+                self.returns.push((ReturnPlace::Value(holder), ty));
+                self.bind_scalar(variable, holder, ty, None);
+            }
+        }
+        for variable in &self.ast[self.head.parameters] {
+            let Some(value) = values.next() else { continue };
+            let ty = op_type(variable.scalar);
+            let holder = self.b.declare(if is_array(variable) {
+                Type::B64
+            } else {
+                ty.held()
+            });
+            self.b.write(holder, value);
+            if is_array(variable) {
+                self.scopes
+                    .bind(variable.name.name, Binding::Pointer(holder));
+            } else {
+                self.bind_scalar(variable, holder, ty, Some(value));
+            }
+        }
+        Ok(())
+    }
+
+    /// A scalar parameter or return variable: a register, a value, or memory.
+    fn bind_scalar(
+        &mut self,
+        variable: &ast::Variable,
+        holder: Variable,
+        ty: OpType,
+        initial: Option<Value>,
+    ) {
+        let name = variable.name.name;
+        let binding = if variable.space == StateSpace::Reg {
+            Binding::Register(holder, ty)
+        } else if self.in_memory.contains(&name) {
+            let slot = self.param_slot(variable);
+            if let Some(value) = initial {
+                let address = self.slot_address(slot);
+                self.store_local(ty, address, value);
+            } else if let Some(last) = self.returns.last_mut() {
+                *last = (ReturnPlace::Memory(slot), ty);
+            }
+            Binding::Local(slot)
+        } else {
+            Binding::Value(holder, ty)
+        };
+        self.scopes.bind(name, binding);
+    }
+
+    fn param_slot(&mut self, variable: &ast::Variable) -> Slot {
+        let size = op_type(variable.scalar).bits().div_ceil(8);
+        self.b.slot(SlotData {
+            name: self.ast.text(variable.name.name).to_owned(),
+            size,
+            align: size.next_power_of_two().max(1),
+        })
+    }
+
+    fn bind_labels(&mut self, body: &[Statement]) {
+        let mut scope = 0;
+        for statement in body {
+            match statement {
+                Statement::ScopeBegin(_) => {
+                    scope += 1;
+                    self.scopes.open(scope);
+                }
+                Statement::ScopeEnd(_) => self.scopes.close(),
+                Statement::Label(label) => {
+                    let block = self.b.create_block();
+                    self.scopes.bind_label(label.name, block);
+                }
+                Statement::BranchTargets(id) | Statement::CallTargets(id) => {
+                    self.scopes
+                        .bind(self.ast[*id].label.name, Binding::Targets(*id));
+                }
+                Statement::CallPrototype(id) => {
+                    self.scopes
+                        .bind(self.ast[*id].label.name, Binding::Prototype(*id));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn statement(&mut self, statement: &Statement, scope: &mut usize) -> Lowered<()> {
+        match statement {
+            Statement::Instruction(instruction) => self.instruction(instruction),
+            Statement::Variable(id) => self.declare_variable(&self.ast[*id]),
+            Statement::ScopeBegin(_) => {
+                *scope += 1;
+                self.scopes.open(*scope);
+                Ok(())
+            }
+            Statement::ScopeEnd(_) => {
+                self.scopes.close();
+                Ok(())
+            }
+            Statement::Label(label) => {
+                if let Some(block) = self.scopes.label(label.name) {
+                    self.go_on_in(block);
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Falls through into a block.
+    pub(super) fn go_on_in(&mut self, block: Block) {
+        if self.b.is_open() {
+            self.b.jump(block);
+        }
+        self.b.switch_to(block);
+    }
+
+    fn declare_variable(&mut self, variable: &ast::Variable) -> Lowered<()> {
+        let name = variable.name.name;
+        let ty = op_type(variable.scalar);
+        match variable.space {
+            StateSpace::Reg => self.declare_register(variable, ty),
+            StateSpace::Param if !is_array(variable) && !self.in_memory.contains(&name) => {
+                let holder = self.b.declare(ty.held());
+                self.scopes.bind(name, Binding::Value(holder, ty));
+                Ok(())
+            }
+            StateSpace::Local | StateSpace::Param => {
+                let size = data::size(self.ast, variable)?;
+                let size = u32::try_from(size)
+                    .ok()
+                    .filter(|&n| n <= 1 << 30)
+                    .ok_or_else(|| {
+                        Diagnostic::error(
+                            Code::OBJECT_SIZE,
+                            variable.span,
+                            "the variable is too large",
+                        )
+                    })?;
+                let text = self.ast.text(name).to_owned();
+                let slot = self.b.slot(SlotData {
+                    name: text,
+                    size,
+                    align: data::align(variable),
+                });
+                self.scopes.bind(name, Binding::Local(slot));
+                Ok(())
+            }
+            _ => {
+                let symbol = self.m.symbol_of(variable, Some(self.id))?;
+                let id = self.m.module.symbols.push(symbol);
+                self.m.initialise_one(id, variable);
+                self.scopes.bind(name, Binding::Symbol(id));
+                Ok(())
+            }
+        }
+    }
+
+    fn declare_register(&mut self, variable: &ast::Variable, ty: OpType) -> Lowered<()> {
+        let name = variable.name.name;
+        let count = variable.range.unwrap_or(1);
+        let declared = u64::from(self.b.function.declared_registers).saturating_add(count);
+        self.b.function.declared_registers = u32::try_from(declared).unwrap_or(u32::MAX);
+        if let Some(count) = variable.range {
+            self.scopes.bind_range(name, count, ty);
+        } else if variable.vector.count() > 1 {
+            let parts = (0..variable.vector.count())
+                .map(|_| self.b.declare(ty.held()))
+                .collect();
+            self.scopes.bind(name, Binding::Vector(parts, ty));
+        } else {
+            let register = self.b.declare(ty.held());
+            self.scopes.bind(name, Binding::Register(register, ty));
+        }
+        Ok(())
+    }
+
+    /// What a name stands for.
+    pub(super) fn find(&mut self, name: Name) -> Option<Binding> {
+        let (ast, b) = (self.ast, &mut self.b);
+        let split = || {
+            let (base, number) = split_number(ast.text(name))?;
+            Some((ast.names.get(base)?, number))
+        };
+        let found = self.scopes.find(name, split, |ty| b.declare(ty.held()));
+        found.or_else(|| {
+            self.m
+                .symbols
+                .get(&name)
+                .map(|&symbol| Binding::Symbol(symbol))
+        })
+    }
+
+    /// The carry register.
+    pub(super) fn carry(&mut self) -> Variable {
+        match self.carry {
+            Some(carry) => carry,
+            None => {
+                let carry = self.b.declare(Type::PRED);
+                self.carry = Some(carry);
+                carry
+            }
+        }
+    }
+
+    /// Marks the instructions that follow with their place in the text.
+    pub(super) fn mark(&mut self, instruction: &ast::Instruction) {
+        let ptx_line = self.line_of(instruction.span.start);
+        let loc = instruction.location.map_or(0, |id| self.m.loc(id));
+        self.b.set_loc(SourceLoc { ptx_line, loc });
+    }
+
+    /// Line of a position; positions mostly ascend, so lines are counted from the last one.
+    pub(super) fn line_of(&mut self, position: u32) -> u32 {
+        let text = self.m.parsed.source.text().as_bytes();
+        let (from, line) = self.line_at;
+        let position = (position as usize).min(text.len());
+        if position < from as usize || from == 0 {
+            self.line_at = (
+                position as u32,
+                self.m.parsed.source.line_column(position as u32).line,
+            );
+        } else {
+            let newlines = text[from as usize..position]
+                .iter()
+                .filter(|&&byte| byte == b'\n')
+                .count();
+            self.line_at = (position as u32, line + newlines as u32);
+        }
+        self.line_at.1
+    }
+
+    /// The signature's number in the module's table.
+    pub(super) fn intern(&mut self, signature: Signature) -> margay_ir::entity::SigId {
+        let known = self
+            .m
+            .module
+            .signatures
+            .iter()
+            .find(|(_, known)| **known == signature);
+        match known.map(|(id, _)| id) {
+            Some(id) => id,
+            None => self.m.module.signatures.push(signature),
+        }
+    }
+}

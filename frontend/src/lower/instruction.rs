@@ -1,0 +1,436 @@
+//! Instructions: matching, guards, operations that map to one row of the op table.
+
+use margay_ir::entity::Value;
+use margay_ir::forms::{Action, FormError, FormErrorKind, Matched, Spelling};
+use margay_ir::meaning::Desc;
+use margay_ir::mods::{Mode, Mods};
+use margay_ir::ops::{Effects, Opcode};
+use margay_ir::types::{OpType, Type};
+use smallvec::SmallVec;
+
+use super::function::FunctionLowering;
+use super::operand::{Place, bits_type};
+use super::{Lowered, wrong_kind};
+use crate::ast::{self, Operand, OperandKind, Prefix};
+use crate::{Code, Diagnostic};
+
+impl FunctionLowering<'_, '_> {
+    /// Lowers one instruction.
+    pub(super) fn instruction(&mut self, instruction: &ast::Instruction) -> Lowered<()> {
+        self.mark(instruction);
+        let spelled = self.ast.spelling(instruction);
+        let operands = self.ast[instruction.operands].to_vec();
+        self.describe(&operands);
+        let shapes = std::mem::take(&mut self.shapes);
+        let matched = self.m.forms.instruction(&spelled, &shapes);
+        self.shapes = shapes;
+        let matched = matched.map_err(|error| self.explain(instruction, &error))?;
+        let action = matched.get().form.action;
+        let guard = self.guard_value(instruction)?;
+        let merges = match action {
+            Action::Becomes(opcode) => {
+                opcode.effects().is_pure() || opcode.effects() == Effects::TIME
+            }
+            Action::Nothing => true,
+            _ => false,
+        };
+        let Some(guard) = guard else {
+            return self.dispatch(instruction, &spelled, &matched, &operands);
+        };
+        if merges {
+            self.guard = Some(guard);
+            let result = self.dispatch(instruction, &spelled, &matched, &operands);
+            self.guard = None;
+            return result;
+        }
+        if self.branch_guarded(instruction, guard, &operands)? {
+            return Ok(());
+        }
+        let (then, next) = (self.b.create_block(), self.b.create_block());
+        self.b.brif(guard, then, next);
+        self.b.switch_to(then);
+        let result = self.dispatch(instruction, &spelled, &matched, &operands);
+        self.go_on_in(next);
+        result
+    }
+
+    fn guard_value(&mut self, instruction: &ast::Instruction) -> Lowered<Option<Value>> {
+        let Some(id) = instruction.guard else {
+            return Ok(None);
+        };
+        let guard = self.ast[id];
+        let operand = Operand {
+            kind: OperandKind::Name(guard.register.name),
+            span: guard.register.span,
+        };
+        let value = self.read(&operand, OpType::Pred)?;
+        if self.b.function.dfg.ty(value) != Type::PRED {
+            let message = "a guard must be a predicate register";
+            return Err(Diagnostic::error(Code::GUARD, guard.register.span, message));
+        }
+        Ok(Some(if guard.negated {
+            self.b.simple(Opcode::Not, OpType::Pred, &[value])
+        } else {
+            value
+        }))
+    }
+
+    fn explain(&self, instruction: &ast::Instruction, error: &FormError) -> Diagnostic {
+        let modifiers = &self.ast[instruction.modifiers];
+        let operands = &self.ast[instruction.operands];
+        let opcode = self.ast.opcode_span(instruction);
+        let modifier = |i: usize| modifiers.get(i).map_or(opcode, |m| m.span);
+        let operand = |i: usize| operands.get(i).map_or(instruction.span, |o| o.span);
+        let (code, span) = match error.kind {
+            FormErrorKind::UnknownOpcode => (Code::UNKNOWN_OPCODE, opcode),
+            FormErrorKind::UnknownModifier(i) => (Code::UNKNOWN_MODIFIER, modifier(i)),
+            FormErrorKind::IllegalModifier(i) => (Code::ILLEGAL_MODIFIER, modifier(i)),
+            FormErrorKind::MissingType | FormErrorKind::MissingModifier => {
+                (Code::MISSING_MODIFIER, opcode)
+            }
+            FormErrorKind::OperandCount { .. } => (Code::OPERAND_COUNT, instruction.span),
+            FormErrorKind::Operand(i) => (Code::OPERAND_TYPE, operand(i)),
+            FormErrorKind::StateSpace(i) => (Code::ADDRESS, operand(i)),
+            FormErrorKind::Range(i) => (Code::IMMEDIATE_RANGE, operand(i)),
+            _ => (Code::FEATURE_VERSION, opcode),
+        };
+        Diagnostic::error(code, span, error.message.clone())
+    }
+
+    fn dispatch(
+        &mut self,
+        instruction: &ast::Instruction,
+        spelled: &str,
+        matched: &Matched,
+        operands: &[Operand],
+    ) -> Lowered<()> {
+        let spelling = matched.get();
+        match spelling.form.action {
+            Action::Nothing => {
+                for (operand, role) in operands.iter().zip(&matched.roles) {
+                    if role.pattern.is_dest() {
+                        let place = self.place(operand)?;
+                        let zero = self.b.constant(role.ty.held(), 0);
+                        self.write(place, zero, role.ty);
+                    }
+                }
+                Ok(())
+            }
+            Action::LeftOut(_) => {
+                let line = self.line_of(instruction.span.start);
+                self.b.function.unsupported.push((line, spelled.to_owned()));
+                Ok(())
+            }
+            Action::Structural => self.structural(instruction, operands),
+            Action::Becomes(opcode) => self.operation(opcode, spelling, matched, operands),
+        }
+    }
+
+    fn operation(
+        &mut self,
+        opcode: Opcode,
+        spelling: &Spelling,
+        matched: &Matched,
+        operands: &[Operand],
+    ) -> Lowered<()> {
+        match opcode {
+            Opcode::Ret => {
+                self.emit_ret();
+                Ok(())
+            }
+            Opcode::Exit | Opcode::Trap => {
+                self.b.end(opcode, &[]);
+                Ok(())
+            }
+            Opcode::Ld => self.load(spelling, operands),
+            Opcode::St => self.store(spelling, operands),
+            Opcode::Atom | Opcode::Red => self.atomic(opcode, spelling, matched, operands),
+            Opcode::CpAsync => self.copy_async(spelling, matched, operands),
+            Opcode::Cvta => self.cvta(spelling, operands),
+            Opcode::Bar => self.barrier(spelling, matched, operands),
+            Opcode::Pack => self.pack(spelling, operands),
+            Opcode::Unpack => self.unpack(spelling, operands),
+            Opcode::Bitcast => self.mov(spelling, operands),
+            Opcode::Alloca => self.alloca(spelling, operands),
+            _ => self.generic(opcode, spelling, matched, operands),
+        }
+    }
+
+    /// An operation whose operands and results are the instruction's, in order.
+    fn generic(
+        &mut self,
+        opcode: Opcode,
+        spelling: &Spelling,
+        matched: &Matched,
+        operands: &[Operand],
+    ) -> Lowered<()> {
+        let mut desc = spelling.desc;
+        desc.opcode = opcode;
+        let mut places: SmallVec<[(Place, OpType); 2]> = SmallVec::new();
+        let mut args: SmallVec<[Value; 6]> = SmallVec::new();
+        for (index, (operand, role)) in operands.iter().zip(&matched.roles).enumerate() {
+            if role.pattern.is_dest() {
+                self.destinations(operand, role.ty, &mut places)?;
+            } else {
+                self.selectors(operand, index, &mut desc)?;
+                for part in self.parts(operand) {
+                    args.push(self.read_source(&part, role.ty)?);
+                }
+            }
+        }
+        if desc.mods.dsel() == 0
+            && let Some(first) = operands.first()
+        {
+            desc.mods = desc.mods.with_dsel(self.selector_of(first));
+        }
+        self.complete(opcode, &mut desc, &mut args, &mut places);
+        let types: SmallVec<[Type; 2]> = places.iter().map(|(_, ty)| ty.held()).collect();
+        let inst = self.b.inst(desc, &args, &types);
+        let results: SmallVec<[Value; 2]> = SmallVec::from_slice(self.b.function.dfg.results(inst));
+        for (&(place, ty), value) in places.iter().zip(results) {
+            self.write(place, value, ty);
+        }
+        Ok(())
+    }
+
+    /// Reads a source; `-a` negates unless the operation's own flags do.
+    fn read_source(&mut self, operand: &Operand, ty: OpType) -> Lowered<Value> {
+        self.read(operand, ty)
+    }
+
+    fn destinations(
+        &mut self,
+        operand: &Operand,
+        ty: OpType,
+        places: &mut SmallVec<[(Place, OpType); 2]>,
+    ) -> Lowered<()> {
+        match operand.kind {
+            OperandKind::Pair(list) => {
+                for (i, part) in self.ast[list].to_vec().iter().enumerate() {
+                    // The second of a pair is always a predicate.
+                    places.push((self.place(part)?, if i == 0 { ty } else { OpType::Pred }));
+                }
+            }
+            OperandKind::Vector(list) => {
+                for part in self.ast[list].to_vec() {
+                    places.push((self.place(&part)?, ty));
+                }
+            }
+            _ => places.push((self.place(operand)?, ty)),
+        }
+        Ok(())
+    }
+
+    /// Adds what PTX leaves implicit: the carry, missing results, the mask of old forms.
+    fn complete(
+        &mut self,
+        opcode: Opcode,
+        desc: &mut Desc,
+        args: &mut SmallVec<[Value; 6]>,
+        places: &mut SmallVec<[(Place, OpType); 2]>,
+    ) {
+        if matches!(opcode, Opcode::Addc | Opcode::Subc | Opcode::Madc) {
+            let carry = self.carry();
+            args.push(self.b.read(carry));
+        }
+        if desc.mods.carry_out() {
+            let carry = self.carry();
+            places.push((Place::Register(carry, OpType::Pred), OpType::Pred));
+        }
+        let warp = matches!(opcode, Opcode::Shfl | Opcode::Vote | Opcode::Match);
+        if warp && desc.mods.flag() {
+            args.push(self.b.constant(Type::B32, u64::from(u32::MAX)));
+        }
+        let pairs = opcode == Opcode::Shfl
+            || opcode == Opcode::Elect
+            || (opcode == Opcode::Match && desc.mods.mode() == Mode::All);
+        if pairs && places.len() == 1 {
+            places.push((Place::Sink, OpType::Pred));
+        }
+    }
+
+    /// Notes the video selectors and signs of an operand.
+    fn selectors(&self, operand: &Operand, index: usize, desc: &mut Desc) -> Lowered<()> {
+        let selector = self.selector_of(operand);
+        let negative = matches!(
+            operand.kind,
+            OperandKind::Prefixed {
+                prefix: Prefix::Minus,
+                ..
+            }
+        );
+        match index {
+            1 => desc.mods = desc.mods.with_asel(selector),
+            2 => desc.mods = desc.mods.with_bsel(selector),
+            _ => {}
+        }
+        if negative {
+            let bit = if index == 3 { 2 } else { 1 };
+            desc.mods = desc.mods.with_negate(desc.mods.negate() | bit);
+        }
+        Ok(())
+    }
+
+    /// The number of a video selector: see `Mods::asel`.
+    fn selector_of(&self, operand: &Operand) -> u8 {
+        let selector = match operand.kind {
+            OperandKind::Component { selector, .. } => Some(selector),
+            OperandKind::Prefixed { selector, .. } => selector,
+            _ => None,
+        };
+        match selector.map(|name| self.ast.text(name)) {
+            Some("b0") => 1,
+            Some("b1") => 2,
+            Some("b2") => 3,
+            Some("b3") => 4,
+            Some("h0") => 5,
+            Some("h1") => 6,
+            _ => 0,
+        }
+    }
+
+    /// `mov` of a value, an address, or between vectors.
+    fn mov(&mut self, spelling: &Spelling, operands: &[Operand]) -> Lowered<()> {
+        let [to, from] = operands else { return Ok(()) };
+        let ty = spelling.desc.ty;
+        let (to, from) = (self.parts(to), self.parts(from));
+        let mut values: SmallVec<[Value; 4]> = SmallVec::new();
+        for part in &from {
+            values.push(self.read(part, ty)?);
+        }
+        for (part, value) in to.iter().zip(values) {
+            let place = self.place(part)?;
+            self.write(place, value, ty);
+        }
+        Ok(())
+    }
+
+    fn part_type(whole: OpType, parts: usize) -> OpType {
+        let bits = whole.bits() / (parts.max(1) as u32);
+        Type::bits_of(bits).map_or(OpType::B32, bits_type)
+    }
+
+    fn pack(&mut self, spelling: &Spelling, operands: &[Operand]) -> Lowered<()> {
+        let [to, from] = operands else { return Ok(()) };
+        let whole = Type::bits_of(spelling.desc.ty.bits()).map_or(OpType::B64, bits_type);
+        let parts = self.parts(from);
+        let part = Self::part_type(whole, parts.len());
+        let mut args: SmallVec<[Value; 4]> = SmallVec::new();
+        for operand in &parts {
+            let value = self.read(operand, part)?;
+            args.push(self.b.bitcast(value, part.held()));
+        }
+        let desc = Desc {
+            opcode: Opcode::Pack,
+            ty: whole,
+            src: part,
+            mods: Mods::NONE,
+        };
+        let value = self.b.op(desc, &args, whole.held());
+        let place = self.place(to)?;
+        self.write(place, value, whole);
+        Ok(())
+    }
+
+    fn unpack(&mut self, spelling: &Spelling, operands: &[Operand]) -> Lowered<()> {
+        let [to, from] = operands else { return Ok(()) };
+        let parts = self.parts(to);
+        if spelling.desc.mods.vec() > 1 {
+            return self.unpack_register(&parts, from, spelling.desc.ty);
+        }
+        let whole = Type::bits_of(spelling.desc.ty.bits()).map_or(OpType::B64, bits_type);
+        let part = Self::part_type(whole, parts.len());
+        let value = self.read(from, whole)?;
+        let value = self.b.bitcast(value, whole.held());
+        let desc = Desc {
+            opcode: Opcode::Unpack,
+            ty: part,
+            src: whole,
+            mods: Mods::NONE,
+        };
+        let types: SmallVec<[Type; 4]> = parts.iter().map(|_| part.held()).collect();
+        let inst = self.b.inst(desc, &[value], &types);
+        let results: SmallVec<[Value; 4]> = SmallVec::from_slice(self.b.function.dfg.results(inst));
+        for (operand, value) in parts.iter().zip(results) {
+            let place = self.place(operand)?;
+            self.write(place, value, part);
+        }
+        Ok(())
+    }
+
+    /// `mov.v4.u32 {a, b, c, d}, %tid`: the components of a register.
+    fn unpack_register(&mut self, parts: &[Operand], from: &Operand, ty: OpType) -> Lowered<()> {
+        let OperandKind::Name(base) = from.kind else {
+            return Err(wrong_kind(from.span, "a vector register is needed here"));
+        };
+        for (part, selector) in parts.iter().zip(["x", "y", "z", "w"]) {
+            let value = match self.ast.names.get(selector) {
+                Some(selector) => {
+                    let kind = OperandKind::Component { base, selector };
+                    self.read(
+                        &Operand {
+                            kind,
+                            span: from.span,
+                        },
+                        ty,
+                    )?
+                }
+                None => self.special_component(base, selector, from, ty)?,
+            };
+            let place = self.place(part)?;
+            self.write(place, value, ty);
+        }
+        Ok(())
+    }
+
+    fn barrier(
+        &mut self,
+        spelling: &Spelling,
+        matched: &Matched,
+        operands: &[Operand],
+    ) -> Lowered<()> {
+        let mut desc = spelling.desc;
+        desc.opcode = Opcode::Bar;
+        let mut place = None;
+        let mut id = None;
+        let mut count = None;
+        let mut pred = None;
+        for (operand, role) in operands.iter().zip(&matched.roles) {
+            if role.pattern.is_dest() {
+                place = Some((self.place(operand)?, role.ty));
+                continue;
+            }
+            let value = self.read(operand, role.ty)?;
+            match role.pattern.name {
+                "a" => id = Some(value),
+                "b" => count = Some(value),
+                _ => pred = Some(value),
+            }
+        }
+        let zero = self.b.constant(Type::B32, 0);
+        let mut args: SmallVec<[Value; 3]> =
+            SmallVec::from_slice(&[id.unwrap_or(zero), count.unwrap_or(zero)]);
+        args.extend(pred);
+        let types: SmallVec<[Type; 1]> = place.iter().map(|(_, ty)| ty.held()).collect();
+        let inst = self.b.inst(desc, &args, &types);
+        if let Some((place, ty)) = place {
+            let value = self.b.function.dfg.results(inst)[0];
+            self.write(place, value, ty);
+        }
+        Ok(())
+    }
+
+    fn alloca(&mut self, spelling: &Spelling, operands: &[Operand]) -> Lowered<()> {
+        let [to, size, ..] = operands else {
+            return Ok(());
+        };
+        let ty = spelling.desc.ty;
+        let size = self.read(size, ty)?;
+        let mut desc = spelling.desc;
+        desc.opcode = Opcode::Alloca;
+        let value = self.b.op(desc, &[size], ty.held());
+        let place = self.place(to)?;
+        self.write(place, value, ty);
+        Ok(())
+    }
+}

@@ -1,0 +1,341 @@
+//! Loads, stores, atomics, address conversions.
+
+use margay_ir::entity::{Slot, Value};
+use margay_ir::forms::{Matched, Spelling};
+use margay_ir::meaning::Desc;
+use margay_ir::mods::{Mods, StateSpace};
+use margay_ir::ops::Opcode;
+use margay_ir::types::{OpType, Type};
+use smallvec::SmallVec;
+
+use super::env::Binding;
+use super::function::FunctionLowering;
+use super::operand::Place;
+use super::{Lowered, unknown, wrong_kind};
+use crate::Diagnostic;
+use crate::ast::{Operand, OperandKind};
+
+impl FunctionLowering<'_, '_> {
+    /// Whether a slot belongs to a `.param` variable.
+    pub(super) fn is_param_slot(&self, slot: Slot) -> bool {
+        let name = &self.b.function.slots[slot].name;
+        self.ast
+            .names
+            .get(name)
+            .is_some_and(|name| self.is_param_name(name))
+    }
+
+    /// A variable that stands for a whole `.param`, when the operand names one.
+    fn whole_param(&mut self, operand: &Operand) -> Option<(margay_ir::builder::Variable, OpType)> {
+        let OperandKind::Memory { base, offset: 0 } = operand.kind else {
+            return None;
+        };
+        match self.find(base) {
+            Some(Binding::Value(variable, ty)) => Some((variable, ty)),
+            _ => None,
+        }
+    }
+
+    /// Address and state space of a memory operand. The space is the instruction's, unless the
+    /// variable's own is needed to reach it.
+    pub(super) fn address(
+        &mut self,
+        operand: &Operand,
+        space: StateSpace,
+    ) -> Lowered<(Value, StateSpace)> {
+        match operand.kind {
+            OperandKind::Memory { base, offset } => {
+                let (address, own) = self.variable_address(base, offset, operand.span)?;
+                let is_register = matches!(self.find(base), Some(Binding::Register(..)));
+                Ok((address, if is_register { space } else { own }))
+            }
+            OperandKind::MemoryAt(at) => Ok((self.b.constant(Type::B64, at as u64), space)),
+            OperandKind::Element {
+                base,
+                register,
+                offset,
+            } => {
+                let address = self.element_address(base, register, offset, operand.span)?;
+                Ok((address, space))
+            }
+            OperandKind::MemoryTuple(list) if list.len() == 1 => {
+                let first = self.ast[list][0];
+                self.address(&first, space)
+            }
+            _ => Err(wrong_kind(operand.span, "an address is needed here")),
+        }
+    }
+
+    fn access(spelling: &Spelling, opcode: Opcode, space: StateSpace) -> Desc {
+        let mut desc = spelling.desc;
+        desc.opcode = opcode;
+        let space = match space {
+            // Parameters of functions are values, local memory or behind generic addresses.
+            StateSpace::ParamFunc => StateSpace::None,
+            other => other,
+        };
+        desc.mods = desc.mods.with_space(space);
+        if spelling.has("nc") {
+            desc.mods = desc.mods.with_nc(true);
+        }
+        desc
+    }
+
+    pub(super) fn load(&mut self, spelling: &Spelling, operands: &[Operand]) -> Lowered<()> {
+        let [to, address, ..] = operands else {
+            return Ok(());
+        };
+        let ty = spelling.desc.ty;
+        if let Some((variable, declared)) = self.whole_param(address) {
+            let value = self.b.read(variable);
+            let value = self
+                .b
+                .bitcast(value, Type::bits_of(declared.bits()).unwrap_or(Type::B64));
+            let first = self.parts(to)[0];
+            let place = self.place(&first)?;
+            self.write(place, value, ty);
+            return Ok(());
+        }
+        let (address, space) = self.address(address, spelling.desc.mods.space())?;
+        let mut places: SmallVec<[Place; 8]> = SmallVec::new();
+        for part in self.parts(to) {
+            places.push(self.place(&part)?);
+        }
+        let types: SmallVec<[Type; 8]> = places
+            .iter()
+            .map(|&place| self.loaded_type(place, ty))
+            .collect();
+        let mut desc = Self::access(spelling, Opcode::Ld, space);
+        desc.mods = desc.mods.with_vec_log2(places.len().trailing_zeros() as u8);
+        let inst = self.b.inst(desc, &[address], &types);
+        let results: SmallVec<[Value; 8]> = SmallVec::from_slice(self.b.function.dfg.results(inst));
+        for (place, value) in places.into_iter().zip(results) {
+            if let Place::Register(variable, _) = place {
+                let target = self.b.variable_type(variable);
+                let value = self.b.bitcast(value, target);
+                self.b.write(variable, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// The type that a loaded element has in its register.
+    fn loaded_type(&self, place: Place, ty: OpType) -> Type {
+        match place {
+            Place::Sink => ty.held(),
+            Place::Register(variable, _) => {
+                let target = self.b.variable_type(variable);
+                if target.lane_bits() == ty.held().lane_bits() {
+                    target
+                } else {
+                    Type::bits_of(target.lane_bits()).unwrap_or(target)
+                }
+            }
+        }
+    }
+
+    pub(super) fn store(&mut self, spelling: &Spelling, operands: &[Operand]) -> Lowered<()> {
+        let [address, from, ..] = operands else {
+            return Ok(());
+        };
+        let ty = spelling.desc.ty;
+        if let Some((variable, declared)) = self.whole_param(address) {
+            let value = self.read(from, ty)?;
+            let value = self.cut_to(value, declared);
+            self.write(Place::Register(variable, declared), value, declared);
+            return Ok(());
+        }
+        let (address, space) = self.address(address, spelling.desc.mods.space())?;
+        let mut args: SmallVec<[Value; 9]> = SmallVec::from_slice(&[address]);
+        for part in self.parts(from) {
+            args.push(self.read(&part, ty)?);
+        }
+        let mut desc = Self::access(spelling, Opcode::St, space);
+        desc.mods = desc
+            .mods
+            .with_vec_log2((args.len() - 1).trailing_zeros() as u8);
+        self.b.inst(desc, &args, &[]);
+        Ok(())
+    }
+
+    /// A value cut to a narrower type's width.
+    pub(super) fn cut_to(&mut self, value: Value, ty: OpType) -> Value {
+        let from = self.b.function.dfg.ty(value);
+        if from.lane_bits() <= ty.held().lane_bits() {
+            return self.held_as(value, ty);
+        }
+        let (source, target) = (
+            super::operand::unsigned(from.lane_bits()),
+            super::operand::unsigned(ty.bits()),
+        );
+        let plain = self.b.bitcast(value, source.held());
+        self.convert(plain, source, target)
+    }
+
+    /// Stores a value to local memory.
+    pub(super) fn store_local(&mut self, ty: OpType, address: Value, value: Value) {
+        let mods = Mods::NONE.with_space(StateSpace::Local);
+        let desc = Desc {
+            opcode: Opcode::St,
+            ty,
+            src: OpType::None,
+            mods,
+        };
+        self.b.inst(desc, &[address, value], &[]);
+    }
+
+    /// Loads a value from local memory.
+    pub(super) fn load_local(&mut self, ty: OpType, address: Value) -> Value {
+        let mods = Mods::NONE.with_space(StateSpace::Local);
+        let desc = Desc {
+            opcode: Opcode::Ld,
+            ty,
+            src: OpType::None,
+            mods,
+        };
+        self.b.op(desc, &[address], ty.held())
+    }
+
+    pub(super) fn atomic(
+        &mut self,
+        opcode: Opcode,
+        spelling: &Spelling,
+        matched: &Matched,
+        operands: &[Operand],
+    ) -> Lowered<()> {
+        let mut places: SmallVec<[(Place, OpType); 4]> = SmallVec::new();
+        let mut args: SmallVec<[Value; 6]> = SmallVec::new();
+        let mut space = spelling.desc.mods.space();
+        let ty = spelling.desc.ty;
+        for (operand, role) in operands.iter().zip(&matched.roles) {
+            match role.pattern.name {
+                "d" => {
+                    for part in self.parts(operand) {
+                        places.push((self.place(&part)?, ty));
+                    }
+                }
+                "a" => {
+                    let (address, own) = self.address(operand, space)?;
+                    space = own;
+                    args.push(address);
+                }
+                "policy" => {}
+                _ => {
+                    for part in self.parts(operand) {
+                        let value = self.read(&part, ty)?;
+                        args.push(self.held_as(value, ty));
+                    }
+                }
+            }
+        }
+        let desc = Self::access(spelling, opcode, space);
+        let types: SmallVec<[Type; 4]> = places.iter().map(|_| ty.held()).collect();
+        let inst = self.b.inst(desc, &args, &types);
+        let results: SmallVec<[Value; 4]> = SmallVec::from_slice(self.b.function.dfg.results(inst));
+        for ((place, ty), value) in places.into_iter().zip(results) {
+            self.write(place, value, ty);
+        }
+        Ok(())
+    }
+
+    pub(super) fn copy_async(
+        &mut self,
+        spelling: &Spelling,
+        matched: &Matched,
+        operands: &[Operand],
+    ) -> Lowered<()> {
+        let mut target = None;
+        let mut source = None;
+        let mut size = None;
+        let mut length = None;
+        let mut skip = None;
+        for (operand, role) in operands.iter().zip(&matched.roles) {
+            match role.pattern.name {
+                "dst" => target = Some(self.address(operand, StateSpace::Shared)?.0),
+                "src" => source = Some(self.address(operand, StateSpace::Global)?.0),
+                "size" => size = Some(self.read(operand, OpType::U32)?),
+                "length" => length = Some(self.read(operand, OpType::U32)?),
+                "skip" => skip = Some(self.read(operand, OpType::Pred)?),
+                _ => {}
+            }
+        }
+        let (Some(target), Some(source), Some(size)) = (target, source, size) else {
+            return Ok(());
+        };
+        let length = match (length, skip) {
+            (Some(length), _) => length,
+            (None, Some(skip)) => {
+                let zero = self.b.constant(Type::B32, 0);
+                let desc = Desc {
+                    opcode: Opcode::Selp,
+                    ty: OpType::B32,
+                    src: OpType::None,
+                    mods: Mods::NONE,
+                };
+                self.b.op(desc, &[zero, size, skip], Type::B32)
+            }
+            (None, None) => size,
+        };
+        let mut desc = spelling.desc;
+        desc.opcode = Opcode::CpAsync;
+        self.b.inst(desc, &[target, source, size, length], &[]);
+        Ok(())
+    }
+
+    pub(super) fn cvta(&mut self, spelling: &Spelling, operands: &[Operand]) -> Lowered<()> {
+        let [to, from, ..] = operands else {
+            return Ok(());
+        };
+        let ty = spelling.desc.ty;
+        let (value, is_pointer) = match from.kind {
+            OperandKind::Name(base) | OperandKind::Offset { base, .. } => {
+                let offset = if let OperandKind::Offset { offset, .. } = from.kind {
+                    offset
+                } else {
+                    0
+                };
+                let pointer = matches!(self.find(base), Some(Binding::Pointer(_)));
+                let is_register = matches!(self.find(base), Some(Binding::Register(..)));
+                let value = if is_register {
+                    self.read(from, ty)?
+                } else {
+                    self.variable_address(base, offset, from.span)?.0
+                };
+                (value, pointer)
+            }
+            _ => (self.read(from, ty)?, false),
+        };
+        let mut desc = spelling.desc;
+        desc.opcode = Opcode::Cvta;
+        if is_pointer {
+            // Already generic.
+            desc.mods = desc.mods.with_space(StateSpace::Global);
+        }
+        let value = self.b.op(desc, &[value], ty.held());
+        let place = self.place(to)?;
+        self.write(place, value, ty);
+        Ok(())
+    }
+
+    /// A component of a special register whose selector occurs nowhere else in the text.
+    pub(super) fn special_component(
+        &mut self,
+        base: crate::ast::Name,
+        selector: &str,
+        from: &Operand,
+        ty: OpType,
+    ) -> Result<Value, Diagnostic> {
+        let text = self.ast.text(base);
+        let name = format!("{text}.{selector}");
+        match margay_ir::sreg::SpecialReg::from_name(&name) {
+            Some(register) => {
+                let value = self.b.sreg(register);
+                Ok(self.held_as(value, ty))
+            }
+            None if selector == "w" => Ok(self
+                .b
+                .constant(ty.held(), u64::from(text.starts_with("%n")))),
+            None => Err(unknown(from.span, &name)),
+        }
+    }
+}

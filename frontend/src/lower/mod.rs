@@ -1,0 +1,58 @@
+//! Syntax tree to IR.
+//!
+//! [`lower`] expects a tree without errors of resolution; where it meets one all the same it reports
+//! a diagnostic instead of guessing. An instruction that is left out does not fail the module: its
+//! function remembers it by name ([`margay_ir::function::Function::unsupported`]) and launching that
+//! function is the error.
+//!
+//! `.param` variables of calls and scalar parameters become SSA values when every access is a whole
+//! one; otherwise, and for arrays, they live in local memory and are passed by generic address.
+
+mod call;
+mod control;
+mod data;
+mod env;
+mod function;
+mod instruction;
+mod memory;
+mod module;
+mod operand;
+mod shapes;
+
+use margay_ir::module::Module;
+use margay_ir::types::OpType;
+
+use crate::ast::ScalarType;
+use crate::{Code, Diagnostic, Parsed, Span};
+
+/// Lowers a parsed module.
+///
+/// # Errors
+///
+/// Everything that keeps the module from having a meaning, at its place.
+pub fn lower(parsed: &Parsed) -> Result<Module, Vec<Diagnostic>> {
+    module::ModuleLowering::new(parsed).run()
+}
+
+/// A problem that ends the lowering of one statement.
+type Lowered<T> = Result<T, Diagnostic>;
+
+fn unknown(span: Span, name: &str) -> Diagnostic {
+    Diagnostic::error(
+        Code::UNKNOWN_SYMBOL,
+        span,
+        format!("`{name}` is not declared"),
+    )
+}
+
+fn wrong_kind(span: Span, what: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(Code::OPERAND_KIND, span, what)
+}
+
+/// The operation type of a declared type.
+fn op_type(ty: ScalarType) -> OpType {
+    match ty {
+        ScalarType::TexRef | ScalarType::SamplerRef | ScalarType::SurfRef => OpType::B64,
+        other => OpType::from_name(other.word()).unwrap_or(OpType::B64),
+    }
+}

@@ -1,0 +1,385 @@
+//! Module scope: header, variables, functions.
+
+use margay_ir::entity::FuncId;
+use margay_ir::forms::{Forms, Target, Variant, Version};
+use margay_ir::function::{Function, KernelData, KernelParam, Linkage, Signature};
+use margay_ir::mods::StateSpace as Space;
+use margay_ir::module::{self as ir, Loc, Module, RelocTarget, Symbol};
+use margay_ir::types::Type;
+use rustc_hash::FxHashMap;
+
+use super::function::FunctionLowering;
+use super::{Lowered, data, op_type};
+use crate::ast::{
+    self, Attribute, DirectiveKind, FunctionKind, Id, InitializerKind, Item, Name, StateSpace,
+    Variable,
+};
+use crate::{Code, Diagnostic, Parsed};
+
+/// The lowering of a module: what all its functions share.
+pub(super) struct ModuleLowering<'p> {
+    pub(super) parsed: &'p Parsed,
+    pub(super) ast: &'p ast::Module,
+    pub(super) module: Module,
+    pub(super) forms: Forms,
+    /// Variables of the module by name.
+    pub(super) symbols: FxHashMap<Name, margay_ir::entity::SymbolId>,
+    /// Functions by name.
+    pub(super) functions: FxHashMap<Name, FuncId>,
+    /// The tree of each function's definition, or of its first declaration.
+    heads: FxHashMap<FuncId, Id<ast::Function>>,
+    locs: FxHashMap<Id<ast::Location>, u32>,
+    file_index: FxHashMap<u64, u32>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl<'p> ModuleLowering<'p> {
+    pub(super) fn new(parsed: &'p Parsed) -> Self {
+        let ast = &parsed.module;
+        let mut module = Module::default();
+        if let Some((version, _)) = ast.version {
+            module.version = (version.major, version.minor);
+        }
+        let mut form_target = Target::default();
+        if let Some(target) = &ast.target {
+            for word in &ast[target.words] {
+                let text = ast.text(word.name);
+                if let Some(found) = Target::parse(text) {
+                    form_target = found;
+                    let suffix = match found.variant {
+                        Variant::Base => 0,
+                        Variant::Family => b'f',
+                        Variant::Specific => b'a',
+                    };
+                    module.target = ir::Target {
+                        sm: u32::from(found.number),
+                        suffix,
+                        debug: module.target.debug,
+                    };
+                } else if text == "debug" {
+                    module.target.debug = true;
+                }
+            }
+        }
+        let clamp = |n: u32| u16::try_from(n).unwrap_or(u16::MAX).min(99);
+        let version = Version::new(clamp(module.version.0), clamp(module.version.1));
+        ModuleLowering {
+            parsed,
+            ast,
+            module,
+            forms: Forms::new(version, form_target),
+            symbols: FxHashMap::default(),
+            functions: FxHashMap::default(),
+            heads: FxHashMap::default(),
+            locs: FxHashMap::default(),
+            file_index: FxHashMap::default(),
+            diagnostics: Vec::new(),
+        }
+    }
+
+    pub(super) fn run(mut self) -> Result<Module, Vec<Diagnostic>> {
+        if let Some((32, span)) = self.ast.address_size {
+            let message = "32-bit modules (.address_size 32) are not supported";
+            return Err(vec![Diagnostic::error(
+                Code::DIRECTIVE_VALUE,
+                span,
+                message,
+            )]);
+        }
+        self.declare();
+        self.initialise();
+        for (id, function) in self.ast.functions() {
+            if function.body.is_some() {
+                self.define(id);
+            }
+        }
+        self.aliases();
+        if self.diagnostics.iter().any(Diagnostic::is_error) {
+            Err(self.diagnostics)
+        } else {
+            Ok(self.module)
+        }
+    }
+
+    pub(super) fn report(&mut self, problem: Diagnostic) {
+        self.diagnostics.push(problem);
+    }
+
+    /// Enters all names, so that bodies may refer to what comes later.
+    fn declare(&mut self) {
+        for item in &self.ast.items {
+            let result = match *item {
+                Item::Variable(id) => self.declare_variable(&self.ast[id]),
+                Item::Function(id) => self.declare_function(id),
+                Item::File(id) => {
+                    let file = &self.ast[id];
+                    self.file_index
+                        .insert(file.index, self.module.files.len() as u32);
+                    self.module
+                        .files
+                        .push(self.ast.text(file.name.name).to_owned());
+                    Ok(())
+                }
+                _ => Ok(()),
+            };
+            if let Err(problem) = result {
+                self.report(problem);
+            }
+        }
+    }
+
+    fn declare_variable(&mut self, variable: &Variable) -> Lowered<()> {
+        let symbol = self.symbol_of(variable, None)?;
+        if let Some(&known) = self.symbols.get(&variable.name.name) {
+            // A definition completes an earlier declaration.
+            if symbol.linkage != Linkage::Extern {
+                self.module.symbols[known] = symbol;
+            }
+            return Ok(());
+        }
+        let id = self.module.add_symbol(symbol);
+        self.symbols.insert(variable.name.name, id);
+        Ok(())
+    }
+
+    /// A variable without its contents. `owner` is the function it is declared in, if any.
+    pub(super) fn symbol_of(&self, variable: &Variable, owner: Option<FuncId>) -> Lowered<Symbol> {
+        let space = match variable.space {
+            StateSpace::Const => Space::Const,
+            StateSpace::Shared => Space::Shared,
+            StateSpace::Global | StateSpace::Tex => Space::Global,
+            StateSpace::Reg | StateSpace::Local | StateSpace::Param => {
+                let message = format!("a module-scope variable in {} space", variable.space);
+                return Err(Diagnostic::error(Code::STATE_SPACE, variable.span, message));
+            }
+        };
+        let managed = self.ast[variable.attributes].contains(&Attribute::Managed);
+        Ok(Symbol {
+            name: self.ast.text(variable.name.name).to_owned(),
+            space,
+            size: data::size(self.ast, variable)?,
+            align: data::align(variable),
+            init: Vec::new(),
+            relocs: Vec::new(),
+            linkage: linkage(variable.linkage),
+            managed,
+            owner,
+        })
+    }
+
+    /// Fills in initial contents, now that all names are known.
+    fn initialise(&mut self) {
+        for (_, variable) in self.ast.variables() {
+            if let Some(&id) = self.symbols.get(&variable.name.name)
+                && variable.initializer.is_some()
+            {
+                self.initialise_one(id, variable);
+            }
+        }
+    }
+
+    pub(super) fn initialise_one(&mut self, id: margay_ir::entity::SymbolId, variable: &Variable) {
+        let find = |name: Name, generic: bool| {
+            let symbol = self
+                .symbols
+                .get(&name)
+                .map(|&symbol| RelocTarget::Symbol { symbol, generic });
+            symbol.or_else(|| {
+                self.functions
+                    .get(&name)
+                    .map(|&func| RelocTarget::Func(func))
+            })
+        };
+        match data::Contents::of(self.ast, variable, &find) {
+            Ok(contents) => {
+                let (bytes, relocs) = (contents.bytes, contents.relocs);
+                let symbol = &mut self.module.symbols[id];
+                symbol.init = bytes;
+                symbol.relocs = relocs;
+            }
+            Err(problem) => self.report(problem),
+        }
+        debug_assert!(!matches!(
+            variable.initializer.map(|init| self.ast[init].kind),
+            Some(InitializerKind::Properties(_)) if !self.module.symbols[id].init.is_empty()
+        ));
+    }
+
+    fn declare_function(&mut self, id: Id<ast::Function>) -> Lowered<()> {
+        let head = &self.ast[id];
+        if let Some(&known) = self.functions.get(&head.name.name) {
+            if head.body.is_some() {
+                let function = self.head_of(head)?;
+                self.module.functions[known] = function;
+                self.heads.insert(known, id);
+            }
+            return Ok(());
+        }
+        let function = self.head_of(head)?;
+        let func = self.module.add_function(function);
+        self.functions.insert(head.name.name, func);
+        self.heads.insert(func, id);
+        Ok(())
+    }
+
+    fn head_of(&self, head: &ast::Function) -> Lowered<Function> {
+        let mut function = Function {
+            name: self.ast.text(head.name.name).to_owned(),
+            linkage: linkage(head.linkage),
+            ..Function::default()
+        };
+        match head.kind {
+            FunctionKind::Func => {
+                function.signature =
+                    self.signature(&self.ast[head.returns], &self.ast[head.parameters]);
+            }
+            FunctionKind::Entry => function.kernel = Some(self.kernel_data(head)?),
+        }
+        Ok(function)
+    }
+
+    /// The signature of a function or prototype; see [`Signature`] for how arrays are passed.
+    pub(super) fn signature(&self, returns: &[Variable], parameters: &[Variable]) -> Signature {
+        let mut signature = Signature::default();
+        for variable in returns {
+            if is_array(variable) {
+                signature.params.push(Type::B64);
+            } else {
+                signature.returns.push(op_type(variable.scalar).held());
+            }
+        }
+        for variable in parameters {
+            signature.params.push(if is_array(variable) {
+                Type::B64
+            } else {
+                op_type(variable.scalar).held()
+            });
+        }
+        signature
+    }
+
+    fn kernel_data(&self, head: &ast::Function) -> Lowered<KernelData> {
+        let mut kernel = KernelData::default();
+        let mut end = 0u64;
+        for variable in &self.ast[head.parameters] {
+            let (size, align) = (data::size(self.ast, variable)?, data::align(variable));
+            let offset = end.next_multiple_of(u64::from(align));
+            end = offset + size;
+            if end > u64::from(u16::MAX) * 16 {
+                let message = "the kernel's parameters are too large";
+                return Err(Diagnostic::error(Code::OBJECT_SIZE, variable.span, message));
+            }
+            kernel.params.push(KernelParam {
+                name: self.ast.text(variable.name.name).to_owned(),
+                offset: offset as u32,
+                size: size as u32,
+                align,
+            });
+        }
+        kernel.param_bytes = end as u32;
+        for directive in &self.ast[head.directives] {
+            let cut = |values: [u64; 3]| values.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+            let one = |n: u64| Some(u32::try_from(n).unwrap_or(u32::MAX));
+            match directive.kind {
+                DirectiveKind::MaxThreads(shape) => kernel.maxntid = Some(cut(shape)),
+                DirectiveKind::RequiredThreads(shape) => kernel.reqntid = Some(cut(shape)),
+                DirectiveKind::MinCtasPerSm(n) => kernel.minnctapersm = one(n),
+                DirectiveKind::MaxRegisters(n) => kernel.maxnreg = one(n),
+                DirectiveKind::RequiredCtasPerCluster(shape) => kernel.cluster = Some(cut(shape)),
+                DirectiveKind::MaxClusterRank(n) => kernel.maxclusterrank = one(n),
+                DirectiveKind::BlocksAreClusters => kernel.blocksareclusters = true,
+                _ => {}
+            }
+        }
+        Ok(kernel)
+    }
+
+    fn define(&mut self, id: Id<ast::Function>) {
+        let head = &self.ast[id];
+        let Some(&func) = self.functions.get(&head.name.name) else {
+            return;
+        };
+        if self.heads.get(&func) != Some(&id) {
+            return;
+        }
+        let shell = std::mem::take(&mut self.module.functions[func]);
+        let keep = (
+            shell.name.clone(),
+            shell.linkage,
+            shell.kernel.clone(),
+            shell.signature.clone(),
+        );
+        let lowered = FunctionLowering::new(self, func, shell, head).run();
+        self.module.functions[func] = lowered.unwrap_or_else(|problem| {
+            self.report(problem);
+            let (name, linkage, kernel, signature) = keep;
+            Function {
+                name,
+                linkage,
+                kernel,
+                signature,
+                ..Function::default()
+            }
+        });
+    }
+
+    fn aliases(&mut self) {
+        for item in &self.ast.items {
+            if let Item::Alias(id) = *item {
+                let alias = self.ast[id];
+                let target = self.functions.get(&alias.target.name).copied();
+                let named = self.functions.get(&alias.name.name).copied();
+                if let (Some(target), Some(named)) = (target, named) {
+                    let name = std::mem::take(&mut self.module.functions[named].name);
+                    self.module.functions[named] = Function {
+                        name,
+                        ..self.module.functions[target].clone()
+                    };
+                }
+            }
+        }
+    }
+
+    /// Index of a `.loc` in the module's table, plus one.
+    pub(super) fn loc(&mut self, id: Id<ast::Location>) -> u32 {
+        if let Some(&known) = self.locs.get(&id) {
+            return known;
+        }
+        let location = self.ast[id];
+        let inlined_at = location.inlined_at.map(|at| self.push_loc(at, None));
+        let number = self.push_loc(location.position, inlined_at) + 1;
+        self.locs.insert(id, number);
+        number
+    }
+
+    fn push_loc(&mut self, at: ast::SourcePosition, inlined_at: Option<u32>) -> u32 {
+        let file = self
+            .file_index
+            .get(&u64::from(at.file))
+            .copied()
+            .unwrap_or(u32::MAX);
+        self.module.locs.push(Loc {
+            file,
+            line: at.line,
+            column: at.column,
+            inlined_at,
+        });
+        self.module.locs.len() as u32 - 1
+    }
+}
+
+/// Whether a parameter is passed in memory.
+pub(super) fn is_array(variable: &Variable) -> bool {
+    variable.space == StateSpace::Param
+        && (!variable.dimensions.is_empty() || variable.vector.count() > 1)
+}
+
+fn linkage(linkage: ast::Linkage) -> Linkage {
+    match linkage {
+        ast::Linkage::Internal => Linkage::Internal,
+        ast::Linkage::Extern => Linkage::Extern,
+        ast::Linkage::Visible => Linkage::Visible,
+        ast::Linkage::Weak => Linkage::Weak,
+        ast::Linkage::Common => Linkage::Common,
+    }
+}

@@ -1,0 +1,414 @@
+//! Reading and writing operands.
+
+use margay_ir::builder::Variable;
+use margay_ir::entity::Value;
+use margay_ir::function::symbol_payload;
+use margay_ir::meaning::Desc;
+use margay_ir::mods::{Mods, StateSpace};
+use margay_ir::ops::Opcode;
+use margay_ir::sreg::SpecialReg;
+use margay_ir::types::{OpType, Type};
+
+use super::env::Binding;
+use super::function::FunctionLowering;
+use super::{Lowered, data, unknown, wrong_kind};
+use crate::Span;
+use crate::ast::{Constant, Name, Operand, OperandKind, Prefix};
+
+/// A place that an instruction writes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place {
+    /// `_`
+    Sink,
+    /// A register of a declared type.
+    Register(Variable, OpType),
+}
+
+/// The untyped operation type of a value's width.
+pub(super) fn bits_type(ty: Type) -> OpType {
+    match ty.lane_bits() {
+        1 => OpType::Pred,
+        8 => OpType::B8,
+        16 => OpType::B16,
+        32 => OpType::B32,
+        64 => OpType::B64,
+        _ => OpType::B128,
+    }
+}
+
+/// Unsigned type of a width.
+pub(super) fn unsigned(bits: u32) -> OpType {
+    match bits {
+        0..=8 => OpType::U8,
+        9..=16 => OpType::U16,
+        17..=32 => OpType::U32,
+        33..=64 => OpType::U64,
+        _ => OpType::B128,
+    }
+}
+
+impl FunctionLowering<'_, '_> {
+    /// A constant as a value of `ty`.
+    pub(super) fn constant(&mut self, constant: Constant, ty: OpType) -> Value {
+        let bits = data::constant_bits(constant, ty);
+        if ty.bits() == 128 {
+            let low = self.b.constant(Type::B64, bits as u64);
+            let high = self.b.constant(Type::B64, (bits >> 64) as u64);
+            let desc = Desc {
+                opcode: Opcode::Pack,
+                ty: OpType::B128,
+                src: OpType::B64,
+                mods: Mods::NONE,
+            };
+            return self.b.op(desc, &[low, high], Type::B128);
+        }
+        if ty == OpType::Pred {
+            return self.b.constant(Type::PRED, u64::from(bits != 0));
+        }
+        self.b.constant(ty.held(), bits as u64)
+    }
+
+    /// Reads an operand as a value held like `ty`. A wider register is passed whole.
+    pub(super) fn read(&mut self, operand: &Operand, ty: OpType) -> Lowered<Value> {
+        match operand.kind {
+            OperandKind::Constant(constant) => Ok(self.constant(constant, ty)),
+            OperandKind::Name(name) => self.read_name(name, operand.span, ty),
+            OperandKind::Offset { base, offset } => self.address_of(base, offset, operand.span, ty),
+            OperandKind::Component { base, selector } => {
+                self.read_component(base, selector, operand.span, ty)
+            }
+            OperandKind::Prefixed {
+                prefix: Prefix::Not,
+                base,
+                selector: None,
+            } => {
+                let value = self.read_name(base, operand.span, OpType::Pred)?;
+                Ok(self.b.simple(Opcode::Not, OpType::Pred, &[value]))
+            }
+            OperandKind::Prefixed {
+                prefix: Prefix::Minus,
+                base,
+                selector: None,
+            } => self.read_name(base, operand.span, ty),
+            OperandKind::Prefixed {
+                base,
+                selector: Some(_),
+                ..
+            } => self.read_name(base, operand.span, ty),
+            OperandKind::Element {
+                base,
+                register,
+                offset,
+            } => self.element_address(base, register, offset, operand.span),
+            OperandKind::Sink => Ok(self.b.constant(ty.held(), 0)),
+            _ => Err(wrong_kind(
+                operand.span,
+                "this operand cannot be read as a value",
+            )),
+        }
+    }
+
+    fn read_name(&mut self, name: Name, span: Span, ty: OpType) -> Lowered<Value> {
+        let text = self.ast.text(name);
+        if let Some(register) = SpecialReg::from_name(text) {
+            return Ok(self.special(register, ty));
+        }
+        match self.find(name) {
+            Some(Binding::Register(variable, _) | Binding::Value(variable, _)) => {
+                let value = self.b.read(variable);
+                Ok(self.held_as(value, ty))
+            }
+            Some(_) => self.address_of(name, 0, span, ty),
+            None => self.read_unbound(name, span, ty),
+        }
+    }
+
+    /// Functions, environment registers and other names without a declaration in scope.
+    fn read_unbound(&mut self, name: Name, span: Span, ty: OpType) -> Lowered<Value> {
+        let text = self.ast.text(name);
+        if let Some(&func) = self.m.functions.get(&name) {
+            return Ok(self
+                .b
+                .payload(Opcode::FuncAddr, OpType::U64, u64::from(func.0), Type::B64));
+        }
+        match text {
+            "WARP_SZ" => Ok(self.b.constant(ty.held(), 32)),
+            _ if text.starts_with("%envreg") => Ok(self.special(SpecialReg::EnvregOther, ty)),
+            _ => Err(unknown(span, text)),
+        }
+    }
+
+    /// A special register, cut or extended to `ty`.
+    fn special(&mut self, register: SpecialReg, ty: OpType) -> Value {
+        let value = self.b.sreg(register);
+        let from = register.ty();
+        if from.held().lane_bits() == ty.held().lane_bits() || from == OpType::Pred {
+            return self.held_as(value, ty);
+        }
+        let to = unsigned(ty.bits());
+        let value = self.convert(value, unsigned(from.bits()), to);
+        self.held_as(value, ty)
+    }
+
+    /// An integer conversion by widths.
+    pub(super) fn convert(&mut self, value: Value, from: OpType, to: OpType) -> Value {
+        let desc = Desc {
+            opcode: Opcode::Cvt,
+            ty: to,
+            src: from,
+            mods: Mods::NONE,
+        };
+        self.b.op(desc, &[value], to.held())
+    }
+
+    /// The value with the same bits in the register class of `ty`; other widths are left alone.
+    pub(super) fn held_as(&mut self, value: Value, ty: OpType) -> Value {
+        let (from, to) = (self.b.function.dfg.ty(value), ty.held());
+        if from == to || from.lane_bits() != to.lane_bits() {
+            // A wider register: as plain bits, so that the operation can take the low ones.
+            let bits = Type::bits_of(from.lane_bits()).unwrap_or(from);
+            return if from == to {
+                value
+            } else {
+                self.b.bitcast(value, bits)
+            };
+        }
+        self.b.bitcast(value, to)
+    }
+
+    fn read_component(
+        &mut self,
+        base: Name,
+        selector: Name,
+        span: Span,
+        ty: OpType,
+    ) -> Lowered<Value> {
+        let (base_text, selector_text) = (self.ast.text(base), self.ast.text(selector));
+        let whole = format!("{base_text}.{selector_text}");
+        if let Some(register) = SpecialReg::from_name(&whole) {
+            return Ok(self.special(register, ty));
+        }
+        // %tid.w and the like exist and are zero; %ntid.w is one.
+        if selector_text == "w" && base_text.starts_with('%') && self.find(base).is_none() {
+            return Ok(self
+                .b
+                .constant(ty.held(), u64::from(base_text.starts_with("%n"))));
+        }
+        match self.find(base) {
+            Some(Binding::Vector(parts, _)) => {
+                let index = "xyzw"
+                    .find(selector_text)
+                    .or_else(|| "rgba".find(selector_text));
+                let part = index.and_then(|i| parts.get(i)).copied();
+                let part = part.ok_or_else(|| unknown(span, &whole))?;
+                let value = self.b.read(part);
+                Ok(self.held_as(value, ty))
+            }
+            // Video selectors are modifiers of the operation.
+            Some(Binding::Register(variable, _)) => {
+                let value = self.b.read(variable);
+                Ok(self.held_as(value, ty))
+            }
+            _ => Err(unknown(span, &whole)),
+        }
+    }
+
+    /// The address of a variable in its own space, plus an offset, as wide as `ty`.
+    pub(super) fn address_of(
+        &mut self,
+        base: Name,
+        offset: i64,
+        span: Span,
+        ty: OpType,
+    ) -> Lowered<Value> {
+        let (address, _) = self.variable_address(base, offset, span)?;
+        if ty.bits() == 32 {
+            return Ok(self.convert(address, OpType::U64, OpType::U32));
+        }
+        Ok(address)
+    }
+
+    /// The `b64` address of a variable in its own space, and that space.
+    pub(super) fn variable_address(
+        &mut self,
+        base: Name,
+        offset: i64,
+        span: Span,
+    ) -> Lowered<(Value, StateSpace)> {
+        let address = match self.find(base) {
+            Some(Binding::Symbol(symbol)) => {
+                let space = self.m.module.symbols[symbol].space;
+                let near = i32::try_from(offset).ok();
+                let payload = symbol_payload(symbol, near.unwrap_or(0));
+                let address = self
+                    .b
+                    .payload(Opcode::SymbolAddr, OpType::U64, payload, Type::B64);
+                let rest = if near.is_some() { 0 } else { offset };
+                (self.offset_by(address, rest), space)
+            }
+            Some(Binding::Local(slot)) => {
+                let address = self.slot_address(slot);
+                (self.offset_by(address, offset), StateSpace::Local)
+            }
+            Some(Binding::KernelParam(at)) => {
+                let payload = u64::from(at).wrapping_add(offset as u64);
+                let address = self
+                    .b
+                    .payload(Opcode::ParamAddr, OpType::U64, payload, Type::B64);
+                (address, StateSpace::Param)
+            }
+            Some(Binding::Pointer(variable)) => {
+                let address = self.b.read(variable);
+                (self.offset_by(address, offset), StateSpace::None)
+            }
+            Some(Binding::Register(variable, _)) => {
+                let value = self.b.read(variable);
+                (self.offset_by(value, offset), StateSpace::None)
+            }
+            _ => match self.m.functions.get(&base) {
+                Some(&func) => {
+                    let payload = u64::from(func.0);
+                    (
+                        self.b
+                            .payload(Opcode::FuncAddr, OpType::U64, payload, Type::B64),
+                        StateSpace::None,
+                    )
+                }
+                None => return Err(unknown(span, self.ast.text(base))),
+            },
+        };
+        Ok(address)
+    }
+
+    pub(super) fn slot_address(&mut self, slot: margay_ir::entity::Slot) -> Value {
+        self.b
+            .payload(Opcode::LocalAddr, OpType::U64, u64::from(slot.0), Type::B64)
+    }
+
+    /// An address moved by a constant, in the address's own width.
+    pub(super) fn offset_by(&mut self, address: Value, offset: i64) -> Value {
+        if offset == 0 {
+            return address;
+        }
+        let ty = self.b.function.dfg.ty(address);
+        let address = if ty.is_float() {
+            self.b
+                .bitcast(address, Type::bits_of(ty.lane_bits()).unwrap_or(Type::B64))
+        } else {
+            address
+        };
+        let ty = self.b.function.dfg.ty(address);
+        let amount = self.b.constant(ty, offset as u64);
+        self.b
+            .simple(Opcode::Add, unsigned(ty.lane_bits()), &[address, amount])
+    }
+
+    /// The address of an array element: `g[1]`, `g[%r]`, `g[%r+1]`.
+    pub(super) fn element_address(
+        &mut self,
+        base: Name,
+        register: Option<Name>,
+        offset: i64,
+        span: Span,
+    ) -> Lowered<Value> {
+        let size = self.element_size(base);
+        let (address, _) = self.variable_address(base, offset.wrapping_mul(size), span)?;
+        let Some(register) = register else {
+            return Ok(address);
+        };
+        let index = self.read_name(register, span, OpType::U32)?;
+        let bits = self.b.function.dfg.ty(index).lane_bits();
+        let index = if bits == 64 {
+            index
+        } else {
+            self.convert(index, unsigned(bits), OpType::U64)
+        };
+        let scale = self.b.constant(Type::B64, size as u64);
+        let desc = Desc {
+            opcode: Opcode::Mul,
+            ty: OpType::U64,
+            src: OpType::None,
+            mods: Mods::NONE.with_half(margay_ir::mods::Half::Lo),
+        };
+        let moved = self.b.op(desc, &[index, scale], Type::B64);
+        Ok(self.b.simple(Opcode::Add, OpType::U64, &[address, moved]))
+    }
+
+    fn element_size(&self, base: Name) -> i64 {
+        let variable = self.ast.variables().find(|(_, v)| v.name.name == base);
+        variable.map_or(1, |(_, v)| data::element_bytes(v) as i64)
+    }
+
+    /// The place that a destination operand names.
+    pub(super) fn place(&mut self, operand: &Operand) -> Lowered<Place> {
+        match operand.kind {
+            OperandKind::Sink => Ok(Place::Sink),
+            OperandKind::Name(name) => match self.find(name) {
+                Some(Binding::Register(variable, ty) | Binding::Value(variable, ty)) => {
+                    Ok(Place::Register(variable, ty))
+                }
+                Some(_) => Err(wrong_kind(operand.span, "a destination must be a register")),
+                None => Err(unknown(operand.span, self.ast.text(name))),
+            },
+            OperandKind::Component { base, selector } => {
+                let text = self.ast.text(selector);
+                match self.find(base) {
+                    Some(Binding::Vector(parts, ty)) => {
+                        let index = "xyzw".find(text).or_else(|| "rgba".find(text));
+                        let part = index.and_then(|i| parts.get(i)).copied();
+                        let part = part.ok_or_else(|| unknown(operand.span, text))?;
+                        Ok(Place::Register(part, ty))
+                    }
+                    Some(Binding::Register(variable, ty)) => Ok(Place::Register(variable, ty)),
+                    _ => Err(unknown(operand.span, self.ast.text(base))),
+                }
+            }
+            _ => Err(wrong_kind(operand.span, "a destination must be a register")),
+        }
+    }
+
+    /// Writes a value of type `ty` to a place; a wider register gets it extended by its sign.
+    pub(super) fn write(&mut self, place: Place, value: Value, ty: OpType) {
+        let Place::Register(variable, _) = place else {
+            return;
+        };
+        let target = self.b.variable_type(variable);
+        let from = self.b.function.dfg.ty(value);
+        let value = if from.lane_bits() == target.lane_bits() {
+            self.b.bitcast(value, target)
+        } else {
+            let source = if ty.is_signed() && ty.held().lane_bits() == from.lane_bits() {
+                ty
+            } else {
+                unsigned(from.lane_bits())
+            };
+            let bits = Type::bits_of(from.lane_bits()).unwrap_or(from);
+            let plain = self.b.bitcast(value, bits);
+            let wide = self.convert(plain, source, unsigned(target.lane_bits()));
+            self.b.bitcast(wide, target)
+        };
+        let value = match self.guard {
+            Some(guard) => {
+                let old = self.b.read(variable);
+                let ty = bits_type(target);
+                let desc = Desc {
+                    opcode: Opcode::Selp,
+                    ty,
+                    src: OpType::None,
+                    mods: Mods::NONE,
+                };
+                self.b.op(desc, &[value, old, guard], target)
+            }
+            None => value,
+        };
+        self.b.write(variable, value);
+    }
+
+    /// Operands of `{...}`, or the operand itself.
+    pub(super) fn parts(&mut self, operand: &Operand) -> Vec<Operand> {
+        match operand.kind {
+            OperandKind::Vector(list) => self.ast[list].to_vec(),
+            _ => vec![*operand],
+        }
+    }
+}
