@@ -235,7 +235,7 @@ impl FunctionLowering<'_, '_> {
         }
         if desc.mods.carry_out() {
             let carry = self.carry();
-            places.push((Place::Register(carry, OpType::Pred), OpType::Pred));
+            places.push((Place::Register(carry), OpType::Pred));
         }
         let warp = matches!(opcode, Opcode::Shfl | Opcode::Vote | Opcode::Match);
         if warp && desc.mods.flag() {

@@ -110,7 +110,7 @@ impl FunctionLowering<'_, '_> {
         let inst = self.b.inst(desc, &[address], &types);
         let results: SmallVec<[Value; 8]> = SmallVec::from_slice(self.b.function.dfg.results(inst));
         for (place, value) in places.into_iter().zip(results) {
-            if let Place::Register(variable, _) = place {
+            if let Place::Register(variable) = place {
                 let target = self.b.variable_type(variable);
                 let value = self.b.bitcast(value, target);
                 self.b.write(variable, value);
@@ -123,7 +123,7 @@ impl FunctionLowering<'_, '_> {
     fn loaded_type(&self, place: Place, ty: OpType) -> Type {
         match place {
             Place::Sink => ty.held(),
-            Place::Register(variable, _) => {
+            Place::Register(variable) => {
                 let target = self.b.variable_type(variable);
                 if target.lane_bits() == ty.held().lane_bits() {
                     target
@@ -142,7 +142,7 @@ impl FunctionLowering<'_, '_> {
         if let Some((variable, declared)) = self.whole_param(address) {
             let value = self.read(from, ty)?;
             let value = self.cut_to(value, declared);
-            self.write(Place::Register(variable, declared), value, declared);
+            self.write(Place::Register(variable), value, declared);
             return Ok(());
         }
         let (address, space) = self.address(address, spelling.desc.mods.space())?;

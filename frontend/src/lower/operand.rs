@@ -20,8 +20,8 @@ use crate::ast::{Constant, Name, Operand, OperandKind, Prefix};
 pub(super) enum Place {
     /// `_`
     Sink,
-    /// A register of a declared type.
-    Register(Variable, OpType),
+    /// A register.
+    Register(Variable),
 }
 
 /// The untyped operation type of a value's width.
@@ -344,8 +344,8 @@ impl FunctionLowering<'_, '_> {
         match operand.kind {
             OperandKind::Sink => Ok(Place::Sink),
             OperandKind::Name(name) => match self.find(name) {
-                Some(Binding::Register(variable, ty) | Binding::Value(variable, ty)) => {
-                    Ok(Place::Register(variable, ty))
+                Some(Binding::Register(variable, _) | Binding::Value(variable, _)) => {
+                    Ok(Place::Register(variable))
                 }
                 Some(_) => Err(wrong_kind(operand.span, "a destination must be a register")),
                 None => Err(unknown(operand.span, self.ast.text(name))),
@@ -353,13 +353,13 @@ impl FunctionLowering<'_, '_> {
             OperandKind::Component { base, selector } => {
                 let text = self.ast.text(selector);
                 match self.find(base) {
-                    Some(Binding::Vector(parts, ty)) => {
+                    Some(Binding::Vector(parts, _)) => {
                         let index = "xyzw".find(text).or_else(|| "rgba".find(text));
                         let part = index.and_then(|i| parts.get(i)).copied();
                         let part = part.ok_or_else(|| unknown(operand.span, text))?;
-                        Ok(Place::Register(part, ty))
+                        Ok(Place::Register(part))
                     }
-                    Some(Binding::Register(variable, ty)) => Ok(Place::Register(variable, ty)),
+                    Some(Binding::Register(variable, _)) => Ok(Place::Register(variable)),
                     _ => Err(unknown(operand.span, self.ast.text(base))),
                 }
             }
@@ -369,7 +369,7 @@ impl FunctionLowering<'_, '_> {
 
     /// Writes a value of type `ty` to a place; a wider register gets it extended by its sign.
     pub(super) fn write(&mut self, place: Place, value: Value, ty: OpType) {
-        let Place::Register(variable, _) = place else {
+        let Place::Register(variable) = place else {
             return;
         };
         let target = self.b.variable_type(variable);
