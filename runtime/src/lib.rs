@@ -28,6 +28,8 @@ pub mod scheduler;
 pub mod stream;
 pub mod syscalls;
 
+pub use margay_frontend::container;
+
 pub use args::{Bytes, KernelArg, KernelArgs};
 pub use buffer::{DeviceBuffer, DevicePtr, Plain};
 pub use context::{Context, HostFlags, Limit, PointerInfo, PointerKind};

@@ -1,0 +1,99 @@
+//! Device, pinned and managed memory; pointers; sharing between processes.
+//!
+//! One family of the table; see [`crate::api`].
+
+use super::cuda_api;
+use crate::serve::*;
+use crate::types::*;
+use std::ffi::{c_uint, c_ulonglong, c_void};
+
+cuda_api! {
+    cuMemGetInfo_v2 3020: (free: *mut usize, total: *mut usize) => mem_get_info;
+    cuMemAlloc_v2 3020: (dptr: *mut CUdeviceptr, bytesize: usize) => mem_alloc;
+    cuMemAllocPitch_v2 3020:
+        (dptr: *mut CUdeviceptr, pitch: *mut usize, width_in_bytes: usize, height: usize,
+         element_size_bytes: c_uint) => mem_alloc_pitch;
+    cuMemFree_v2 3020: (dptr: CUdeviceptr) => mem_free;
+    cuMemGetAddressRange_v2 3020:
+        (pbase: *mut CUdeviceptr, psize: *mut usize, dptr: CUdeviceptr) => mem_get_address_range;
+    cuMemAllocHost_v2 3020: (pp: *mut *mut c_void, bytesize: usize) => mem_alloc_host_v2;
+    cuMemFreeHost 2000: (p: *mut c_void) => mem_free_host;
+    cuMemHostAlloc 2020: (pp: *mut *mut c_void, bytesize: usize, flags: c_uint) => mem_host_alloc;
+    cuMemHostGetDevicePointer_v2 3020:
+        (pdptr: *mut CUdeviceptr, p: *mut c_void, flags: c_uint) => mem_host_get_device_pointer;
+    cuMemHostGetFlags 2030: (flags: *mut c_uint, p: *mut c_void) => mem_host_get_flags;
+    cuMemAllocManaged 6000:
+        (dptr: *mut CUdeviceptr, bytesize: usize, flags: c_uint) => mem_alloc_managed;
+    cuIpcGetEventHandle 4010: (handle: *mut CUipcEventHandle, event: CUevent) => unsupported;
+    cuIpcOpenEventHandle 4010: (ph_event: *mut CUevent, handle: CUipcEventHandle) => unsupported;
+    cuIpcGetMemHandle 4010: (handle: *mut CUipcMemHandle, dptr: CUdeviceptr) => unsupported;
+    cuIpcOpenMemHandle 4010,
+    cuIpcOpenMemHandle_v2 11000:
+        (pdptr: *mut CUdeviceptr, handle: CUipcMemHandle, flags: c_uint) => unsupported;
+    cuIpcCloseMemHandle 4010: (dptr: CUdeviceptr) => unsupported;
+    cuMemHostRegister 4000,
+    cuMemHostRegister_v2 6050:
+        (p: *mut c_void, bytesize: usize, flags: c_uint) => mem_host_register;
+    cuMemHostUnregister 4000: (p: *mut c_void) => mem_host_unregister;
+    cuMemBatchDecompressAsync 12060,
+    cuMemBatchDecompressAsync_ptsz 12060 ptsz:
+        (params_array: *mut CUmemDecompressParams, count: usize, flags: c_uint,
+         error_index: *mut usize, stream: CUstream) => unsupported;
+    cuPointerGetAttribute 4000:
+        (data: *mut c_void, attribute: CUpointer_attribute,
+         ptr: CUdeviceptr) => pointer_get_attribute;
+    cuMemPrefetchAsync_v2 12020,
+    cuMemPrefetchAsync_v2_ptsz 12020 ptsz:
+        (dev_ptr: CUdeviceptr, count: usize, location: CUmemLocation, flags: c_uint,
+         stream: CUstream) => mem_prefetch_async_v2;
+    cuMemAdvise_v2 12020:
+        (dev_ptr: CUdeviceptr, count: usize, advice: CUmem_advise,
+         location: CUmemLocation) => mem_advise_v2;
+    cuMemPrefetchBatchAsync 13000,
+    cuMemPrefetchBatchAsync_ptsz 13000 ptsz:
+        (dptrs: *mut CUdeviceptr, sizes: *mut usize, count: usize,
+         prefetch_locs: *mut CUmemLocation, prefetch_loc_idxs: *mut usize,
+         num_prefetch_locs: usize, flags: c_ulonglong, stream: CUstream) => unsupported;
+    cuMemDiscardBatchAsync 13000,
+    cuMemDiscardBatchAsync_ptsz 13000 ptsz:
+        (dptrs: *mut CUdeviceptr, sizes: *mut usize, count: usize, flags: c_ulonglong,
+         stream: CUstream) => unsupported;
+    cuMemDiscardAndPrefetchBatchAsync 13000,
+    cuMemDiscardAndPrefetchBatchAsync_ptsz 13000 ptsz:
+        (dptrs: *mut CUdeviceptr, sizes: *mut usize, count: usize,
+         prefetch_locs: *mut CUmemLocation, prefetch_loc_idxs: *mut usize,
+         num_prefetch_locs: usize, flags: c_ulonglong, stream: CUstream) => unsupported;
+    cuMemGetLocationInfo 13040:
+        (ptr: CUdeviceptr, size: usize, summary_granularity: usize, sampling_granularity: usize,
+         location_out: *mut CUmemLocation) => unsupported;
+    cuMemRangeGetAttribute 8000:
+        (data: *mut c_void, data_size: usize, attribute: CUmem_range_attribute,
+         dev_ptr: CUdeviceptr, count: usize) => unsupported;
+    cuMemRangeGetAttributes 8000:
+        (data: *mut *mut c_void, data_sizes: *mut usize, attributes: *mut CUmem_range_attribute,
+         num_attributes: usize, dev_ptr: CUdeviceptr, count: usize) => unsupported;
+    cuPointerSetAttribute 6000:
+        (value: *const c_void, attribute: CUpointer_attribute,
+         ptr: CUdeviceptr) => pointer_set_attribute;
+    cuPointerGetAttributes 7000:
+        (num_attributes: c_uint, attributes: *mut CUpointer_attribute, data: *mut *mut c_void,
+         ptr: CUdeviceptr) => pointer_get_attributes;
+    cuMemGetInfo 2000: (free: *mut c_uint, total: *mut c_uint) => unsupported;
+    cuMemAlloc 2000: (dptr: *mut CUdeviceptr_v1, bytesize: c_uint) => unsupported;
+    cuMemAllocPitch 2000:
+        (dptr: *mut CUdeviceptr_v1, pitch: *mut c_uint, width_in_bytes: c_uint, height: c_uint,
+         element_size_bytes: c_uint) => unsupported;
+    cuMemFree 2000: (dptr: CUdeviceptr_v1) => unsupported;
+    cuMemGetAddressRange 2000:
+        (pbase: *mut CUdeviceptr_v1, psize: *mut c_uint, dptr: CUdeviceptr_v1) => unsupported;
+    cuMemAllocHost 2000: (pp: *mut *mut c_void, bytesize: c_uint) => mem_alloc_host_v1;
+    cuMemHostGetDevicePointer 2020:
+        (pdptr: *mut CUdeviceptr_v1, p: *mut c_void, flags: c_uint) => unsupported;
+    cuMemPrefetchAsync 8000,
+    cuMemPrefetchAsync_ptsz 8000 ptsz:
+        (dev_ptr: CUdeviceptr, count: usize, dst_device: CUdevice,
+         stream: CUstream) => mem_prefetch_async_v1;
+    cuMemAdvise 8000:
+        (dev_ptr: CUdeviceptr, count: usize, advice: CUmem_advise,
+         device: CUdevice) => mem_advise_v1;
+}

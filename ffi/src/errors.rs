@@ -1,0 +1,129 @@
+//! The one place where errors of the runtime become result codes.
+//!
+//! Invariant: each variant of [`margay::Error`] and each [`FaultKind`] has one code. What a bare
+//! code cannot tell (a diagnostic, the place of a fault, what is lacking) is said once on
+//! standard error.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use margay::container::{ImageError, ImageFault};
+use margay::{Error, Fault, FaultKind};
+
+use crate::guard::warn;
+use crate::result::CuResult;
+
+impl From<Error> for CuResult {
+    fn from(error: Error) -> CuResult {
+        report(&error);
+        code_of(&error)
+    }
+}
+
+impl From<ImageError> for CuResult {
+    fn from(error: ImageError) -> CuResult {
+        warn(format_args!("{error}"));
+        match error.fault() {
+            ImageFault::InvalidImage => CuResult::INVALID_IMAGE,
+            ImageFault::NoBinary => CuResult::NO_BINARY_FOR_GPU,
+        }
+    }
+}
+
+/// The code of an error.
+pub(crate) fn code_of(error: &Error) -> CuResult {
+    match error {
+        Error::InvalidValue(_) => CuResult::INVALID_VALUE,
+        Error::OutOfMemory { .. } => CuResult::OUT_OF_MEMORY,
+        Error::NotInitialized => CuResult::NOT_INITIALIZED,
+        Error::Deinitialized => CuResult::DEINITIALIZED,
+        Error::NoDevice => CuResult::NO_DEVICE,
+        Error::InvalidDevice(_) => CuResult::INVALID_DEVICE,
+        Error::InvalidImage(_) => CuResult::INVALID_IMAGE,
+        Error::InvalidContext(_) => CuResult::INVALID_CONTEXT,
+        Error::NoBinary(_) => CuResult::NO_BINARY_FOR_GPU,
+        Error::UnsupportedLimit(_) => CuResult::UNSUPPORTED_LIMIT,
+        Error::PeerAccessUnsupported => CuResult::PEER_ACCESS_UNSUPPORTED,
+        Error::InvalidPtx { .. } => CuResult::INVALID_PTX,
+        Error::UnsupportedPtxVersion(_) => CuResult::UNSUPPORTED_PTX_VERSION,
+        Error::InvalidSource(_) => CuResult::INVALID_SOURCE,
+        Error::FileNotFound(_) => CuResult::FILE_NOT_FOUND,
+        Error::UnresolvedSymbol(_) => CuResult::SHARED_OBJECT_SYMBOL_NOT_FOUND,
+        Error::OperatingSystem(_) => CuResult::OPERATING_SYSTEM,
+        Error::InvalidHandle(_) => CuResult::INVALID_HANDLE,
+        Error::IllegalState(_) => CuResult::ILLEGAL_STATE,
+        Error::NotFound(_) => CuResult::NOT_FOUND,
+        Error::NotReady => CuResult::NOT_READY,
+        Error::LaunchOutOfResources(_) => CuResult::LAUNCH_OUT_OF_RESOURCES,
+        Error::PeerAccessAlreadyEnabled => CuResult::PEER_ACCESS_ALREADY_ENABLED,
+        Error::PeerAccessNotEnabled => CuResult::PEER_ACCESS_NOT_ENABLED,
+        Error::PrimaryContextActive => CuResult::PRIMARY_CONTEXT_ACTIVE,
+        Error::ContextDestroyed => CuResult::CONTEXT_IS_DESTROYED,
+        Error::HostMemoryAlreadyRegistered => CuResult::HOST_MEMORY_ALREADY_REGISTERED,
+        Error::HostMemoryNotRegistered => CuResult::HOST_MEMORY_NOT_REGISTERED,
+        Error::CooperativeLaunchTooLarge { .. } => CuResult::COOPERATIVE_LAUNCH_TOO_LARGE,
+        Error::NotPermitted(_) => CuResult::NOT_PERMITTED,
+        Error::Unsupported { .. } => CuResult::NOT_SUPPORTED,
+        Error::Fault(fault) => fault_code(fault.kind),
+        // `Error` may grow; what is not known here is a defect of this table.
+        _ => CuResult::UNKNOWN,
+    }
+}
+
+fn fault_code(kind: FaultKind) -> CuResult {
+    match kind {
+        FaultKind::IllegalAddress => CuResult::ILLEGAL_ADDRESS,
+        FaultKind::Timeout | FaultKind::Deadlock => CuResult::LAUNCH_TIMEOUT,
+        FaultKind::Assert => CuResult::ASSERT,
+        FaultKind::Stack => CuResult::HARDWARE_STACK_ERROR,
+        FaultKind::IllegalInstruction => CuResult::ILLEGAL_INSTRUCTION,
+        FaultKind::MisalignedAddress => CuResult::MISALIGNED_ADDRESS,
+        FaultKind::InvalidAddressSpace => CuResult::INVALID_ADDRESS_SPACE,
+        FaultKind::InvalidPc => CuResult::INVALID_PC,
+        _ => CuResult::LAUNCH_FAILED,
+    }
+}
+
+/// Says what a code cannot.
+fn report(error: &Error) {
+    match error {
+        Error::Fault(fault) => report_fault(fault),
+        Error::InvalidPtx { .. }
+        | Error::UnsupportedPtxVersion(_)
+        | Error::InvalidImage(_)
+        | Error::NoBinary(_)
+        | Error::UnresolvedSymbol(_)
+        | Error::Unsupported { .. }
+        | Error::Internal(_) => warn(format_args!("{error}")),
+        _ => tracing::debug!("{error}"),
+    }
+}
+
+/// A fault sticks to its context and comes back from every call; it is told once.
+fn report_fault(fault: &Arc<Fault>) {
+    static LAST: AtomicUsize = AtomicUsize::new(0);
+    let this = Arc::as_ptr(fault) as usize;
+    if LAST.swap(this, Ordering::Relaxed) != this {
+        warn(format_args!("{fault}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_have_the_numbers_of_the_documentation() {
+        let number = |kind| code_of(&Error::from(Fault::new(kind, "k"))).0;
+        assert_eq!(number(FaultKind::IllegalAddress), 700);
+        assert_eq!(number(FaultKind::Timeout), 702);
+        assert_eq!(number(FaultKind::Deadlock), 702);
+        assert_eq!(number(FaultKind::Assert), 710);
+        assert_eq!(number(FaultKind::Stack), 714);
+        assert_eq!(number(FaultKind::IllegalInstruction), 715);
+        assert_eq!(number(FaultKind::MisalignedAddress), 716);
+        assert_eq!(number(FaultKind::InvalidAddressSpace), 717);
+        assert_eq!(number(FaultKind::InvalidPc), 718);
+        assert_eq!(number(FaultKind::LaunchFailed), 719);
+    }
+}

@@ -1,0 +1,322 @@
+//! The tables that NVIDIA's runtimes and compilers ask for with `cuGetExportTable`.
+//!
+//! They are in no public header; what is known of them was observed from outside. A table is an
+//! array of words: the first is the size in bytes (but for the context-local storage, which has
+//! none), the others are functions. A slot of unknown meaning holds a function that says so.
+//!
+//! Invariant: the addresses of the tables and of their functions never change, and are the
+//! library's own.
+
+#[cfg(feature = "export-table-integrity")]
+mod integrity;
+pub(crate) mod storage;
+
+use std::cell::UnsafeCell;
+use std::ffi::{c_int, c_void};
+use std::ptr::{self, null};
+
+use margay::Runtime;
+
+use crate::convert::{FromAbi, OptOut, Out};
+use crate::guard::{self, Call, DefaultStream};
+use crate::handles::handle_of;
+use crate::jit_options::JitOptions;
+use crate::result::{CuResult, Served};
+use crate::serve::load_at;
+use crate::types::{CUcontext, CUmodule};
+
+/// The slot that is called before `cuInit`.
+pub(crate) const ERROR_LOG_SWITCH: &str = "error log switch";
+
+/// An array of words for other libraries to read.
+#[repr(C)]
+struct Table<const WORDS: usize>([*const c_void; WORDS]);
+
+// SAFETY: a table is never written, and its functions may be called from any thread.
+unsafe impl<const WORDS: usize> Sync for Table<WORDS> {}
+
+impl<const WORDS: usize> Table<WORDS> {
+    /// A table whose first word is its size and whose other words are unknown slots.
+    const fn sized() -> Table<WORDS> {
+        let mut words = [unknown_slot as *const c_void; WORDS];
+        words[0] = ptr::without_provenance(WORDS * size_of::<usize>());
+        Table(words)
+    }
+
+    const fn slot(mut self, index: usize, function: *const c_void) -> Table<WORDS> {
+        self.0[index] = function;
+        self
+    }
+
+    fn start(&'static self) -> *const c_void {
+        self.0.as_ptr().cast()
+    }
+}
+
+/// The table with this identifier.
+pub(crate) fn find(id: &[u8; 16]) -> Option<*const c_void> {
+    let (_, table) = TABLES.iter().find(|(known, _)| known == id)?;
+    Some(table())
+}
+
+type TableOf = fn() -> *const c_void;
+
+/// Identifiers, bytes in the order in which they stand in a `CUuuid`.
+static TABLES: [([u8; 16], TableOf); 8] = [
+    (
+        0x6bd5fb6c_5bf4_e74a_8987_d93912fd9df9_u128.to_be_bytes(),
+        || CUDART_INTERFACE.start(),
+    ),
+    (
+        0xa094798c_2e74_2e74_93f2_0800200c0a66_u128.to_be_bytes(),
+        || CALLBACK_HOOKS.start(),
+    ),
+    (
+        0x42d85a81_23f6_cb47_8298_f6e78a3aecdc_u128.to_be_bytes(),
+        || TOOLS_TLS.start(),
+    ),
+    (
+        0xc693336e_1121_df11_a8c3_68f355d89593_u128.to_be_bytes(),
+        || CONTEXT_LOCAL_STORAGE.start(),
+    ),
+    (
+        0xd4082055_bde6_704b_8d34_ba123c66e1f2_u128.to_be_bytes(),
+        || INTEGRITY_CHECK.start(),
+    ),
+    (
+        0x263e8860_7cd2_6143_92f6_bbd5006dfa7e_u128.to_be_bytes(),
+        || CONTEXT_CHECKS.start(),
+    ),
+    (
+        0xf8cff951_2146_8b4e_b9e2_fb469e7c0dd9_u128.to_be_bytes(),
+        || ERROR_LOG.start(),
+    ),
+    (
+        0x21318c60_9714_3248_8ca6_41ff7324c8f2_u128.to_be_bytes(),
+        || NEVER_CALLED.start(),
+    ),
+];
+
+static CUDART_INTERFACE: Table<13> = Table::sized()
+    .slot(1, load_wrapper as *const c_void)
+    .slot(2, primary_context as *const c_void)
+    .slot(6, load_wrapper_for_runtime as *const c_void)
+    .slot(7, at_exit as *const c_void)
+    .slot(8, load_container as *const c_void)
+    .slot(12, load_compilers as *const c_void);
+
+static CALLBACK_HOOKS: Table<7> = Table::sized()
+    .slot(2, runtime_callback_flags as *const c_void)
+    .slot(6, more_callback_flags as *const c_void);
+
+static TOOLS_TLS: Table<4> = Table::sized();
+
+static CONTEXT_LOCAL_STORAGE: Table<4> = Table([
+    storage_put as *const c_void,
+    storage_delete as *const c_void,
+    storage_get as *const c_void,
+    null(),
+]);
+
+static INTEGRITY_CHECK: Table<3> = Table::sized().slot(1, integrity_check as *const c_void);
+
+static CONTEXT_CHECKS: Table<4> = Table::sized()
+    .slot(2, check_context as *const c_void)
+    .slot(3, check_nothing as *const c_void);
+
+static ERROR_LOG: Table<3> = Table::sized().slot(2, switch_error_log as *const c_void);
+
+/// Only its presence matters.
+static NEVER_CALLED: Table<8> = Table::sized();
+
+/// Declares slots: guarded functions of C.
+macro_rules! slots {
+    ($($(#[$doc:meta])* $name:ident $title:tt ($($parameter:ident: $type:ty),*) $body:block)*) => {$(
+        $(#[$doc])*
+        extern "C" fn $name($($parameter: $type),*) -> CuResult {
+            static CALL: Call = Call::new($title, DefaultStream::Legacy);
+            guard::enter(
+                &CALL,
+                &[$((stringify!($parameter), &$parameter as &dyn guard::Traced)),*],
+                || {
+                    $(
+                        // SAFETY: the runtime that calls the slot vouches for its pointers.
+                        let $parameter = unsafe { FromAbi::from_abi($parameter, &CALL) }?;
+                    )*
+                    $body
+                },
+            )
+        }
+    )*};
+}
+
+slots! {
+    unknown_slot "an unknown slot of an export table" () {
+        guard::warn(format_args!("an unknown slot of an export table was called"));
+        Err(CuResult::NOT_SUPPORTED)
+    }
+
+    /// Loads a module from a wrapper.
+    load_wrapper "CUDART_INTERFACE[1]" (module: *mut CUmodule, image: *const c_void) {
+        load(module, image)
+    }
+
+    /// The device's primary context, which it neither retains nor makes.
+    primary_context "CUDART_INTERFACE[2]" (context: *mut CUcontext, device: c_int) {
+        let context: Out<CUcontext> = context;
+        let device: margay::Device = device;
+        context.set(handle_of(&device.primary_context())?);
+        Ok(())
+    }
+
+    /// Loads a module from a wrapper; the runtime passes zeros for the rest.
+    load_wrapper_for_runtime "CUDART_INTERFACE[6]" (
+        module: *mut CUmodule, image: *const c_void, a: *mut c_void, b: *mut c_void, c: u32
+    ) {
+        let (_, _, _): (*mut c_void, *mut c_void, u32) = (a, b, c);
+        load(module, image)
+    }
+
+    /// Called when the program ends.
+    at_exit "CUDART_INTERFACE[7]" () { Ok(()) }
+
+    /// Loads a module from a container.
+    load_container "CUDART_INTERFACE[8]" (
+        image: *const c_void, module: *mut CUmodule, a: *mut c_void, b: *mut c_void, c: u32
+    ) {
+        let (_, _, _): (*mut c_void, *mut c_void, u32) = (a, b, c);
+        load(module, image)
+    }
+
+    /// Our compiler is always there.
+    load_compilers "CUDART_INTERFACE[12]" () { Ok(()) }
+
+    storage_put "CONTEXT_LOCAL_STORAGE[0]" (
+        context: CUcontext, key: *mut c_void, value: *mut c_void, destructor: *const c_void
+    ) {
+        storage::put(context, key, value, destructor)
+    }
+
+    storage_delete "CONTEXT_LOCAL_STORAGE[1]" (context: CUcontext, key: *mut c_void) {
+        storage::delete(context, key)
+    }
+
+    storage_get "CONTEXT_LOCAL_STORAGE[2]" (
+        value: *mut *mut c_void, context: CUcontext, key: *mut c_void
+    ) {
+        let value: Out<*mut c_void> = value;
+        value.set(storage::get(context, key)?);
+        Ok(())
+    }
+
+    check_context "CONTEXT_CHECKS[2]" (
+        context: CUcontext, first: *mut u32, second: *mut *mut c_void
+    ) {
+        let (_, first): (CUcontext, OptOut<u32>) = (context, first);
+        let _: *mut *mut c_void = second;
+        first.set(0);
+        Ok(())
+    }
+
+    check_nothing "CONTEXT_CHECKS[3]" () { Ok(()) }
+
+    /// Switches the driver's error log, which we do not have.
+    switch_error_log ERROR_LOG_SWITCH (on: u32) {
+        let _: u32 = on;
+        Ok(())
+    }
+
+    integrity_check "INTEGRITY_CHECK[1]" (version: u32, seconds: u64, answer: *mut [u64; 2]) {
+        answer_integrity(version, seconds, &answer)
+    }
+}
+
+fn load(module: Out<CUmodule>, image: *const c_void) -> Served {
+    module.set(load_at(image, &JitOptions::none())?);
+    Ok(())
+}
+
+#[cfg(feature = "export-table-integrity")]
+fn answer_integrity(version: u32, seconds: u64, answer: &Out<[u64; 2]>) -> Served {
+    let runtime = Runtime::global()?;
+    let question = integrity::Question {
+        driver_version: runtime.driver_version() as u32,
+        version,
+        process: std::process::id(),
+        // SAFETY: asks for the calling thread's own identifier.
+        thread: unsafe { libc::pthread_self() } as u64 as u32,
+        runtime_table: CUDART_INTERFACE.start() as u64,
+        check_table: INTEGRITY_CHECK.start() as u64,
+        check_function: integrity_check as *const c_void as u64,
+        seconds,
+    };
+    let devices = (0..runtime.device_count())
+        .map(|ordinal| Ok(integrity::DeviceFacts::of(&runtime.device(ordinal)?)))
+        .collect::<Result<Vec<_>, CuResult>>()?;
+    answer.set(integrity::answer(&question, &devices));
+    Ok(())
+}
+
+#[cfg(not(feature = "export-table-integrity"))]
+fn answer_integrity(_version: u32, _seconds: u64, _answer: &Out<[u64; 2]>) -> Served {
+    guard::warn(format_args!(
+        "NVIDIA's runtime asks for a check that this library was built without \
+         (cargo feature export-table-integrity)"
+    ));
+    Err(CuResult::NOT_SUPPORTED)
+}
+
+/// Memory that is given out and stays zero.
+struct Buffer<const WORDS: usize>(UnsafeCell<[u64; WORDS]>);
+
+// SAFETY: only the libraries that it is given to use it, by rules of their own.
+unsafe impl<const WORDS: usize> Sync for Buffer<WORDS> {}
+
+/// More than any runtime up to 13.5 asks for (1024 and 14).
+const RUNTIME_FLAGS: usize = 4096;
+const MORE_FLAGS: usize = 14;
+
+/// Flags that tell which runtime calls a tool wants to see: none.
+extern "C" fn runtime_callback_flags(buffer: *mut *mut c_void, count: *mut usize) {
+    static FLAGS: Buffer<RUNTIME_FLAGS> = Buffer(UnsafeCell::new([0; RUNTIME_FLAGS]));
+    give(&FLAGS, buffer, count);
+}
+
+/// More such flags.
+extern "C" fn more_callback_flags(buffer: *mut *mut c_void, count: *mut usize) {
+    static FLAGS: Buffer<MORE_FLAGS> = Buffer(UnsafeCell::new([0; MORE_FLAGS]));
+    give(&FLAGS, buffer, count);
+}
+
+fn give<const WORDS: usize>(
+    flags: &'static Buffer<WORDS>,
+    buffer: *mut *mut c_void,
+    count: *mut usize,
+) {
+    if !buffer.is_null() {
+        // SAFETY: not null, and the runtime vouches for the rest.
+        unsafe { buffer.write(flags.0.get().cast()) };
+    }
+    if !count.is_null() {
+        // SAFETY: as above.
+        unsafe { count.write(WORDS) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_found_and_tell_their_size() {
+        let id = [
+            0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a, 0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd,
+            0x9d, 0xf9,
+        ];
+        let table = find(&id).map(|table| table.cast::<usize>());
+        let table = table.unwrap_or_else(|| panic!("no table"));
+        // SAFETY: a table has at least one word.
+        assert_eq!(unsafe { table.read() }, 13 * 8);
+        assert!(find(&[0; 16]).is_none());
+    }
+}

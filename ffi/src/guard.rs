@@ -1,0 +1,270 @@
+//! What every entry point passes through: the state check, the panic guard and the trace.
+//!
+//! Invariant: no panic crosses the C boundary, and in the child of a fork nothing here takes a
+//! lock or touches the runtime.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::Instant;
+
+use crate::result::{CuResult, Served};
+
+/// Which stream the handle 0 names in an entry point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DefaultStream {
+    /// The context's legacy null stream.
+    Legacy,
+    /// The calling thread's stream (exports that end in `_ptds` and `_ptsz`).
+    PerThread,
+}
+
+/// One entry point, as its body sees it.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) name: &'static str,
+    pub(crate) default_stream: DefaultStream,
+    warned: AtomicBool,
+}
+
+impl Call {
+    pub(crate) const fn new(name: &'static str, default_stream: DefaultStream) -> Call {
+        Call {
+            name,
+            default_stream,
+            warned: AtomicBool::new(false),
+        }
+    }
+}
+
+/// The entry points that work before `cuInit`.
+const BEFORE_INIT: &[&str] = &[
+    "cuInit",
+    "cuDriverGetVersion",
+    "cuGetErrorName",
+    "cuGetErrorString",
+    "cuGetExportTable",
+    "cuGetProcAddress",
+    "cuGetProcAddress_v2",
+    "cuModuleGetLoadingMode",
+    "cuProfilerInitialize",
+    crate::export_tables::ERROR_LOG_SWITCH,
+];
+
+const UNINITIALIZED: u8 = 0;
+const READY: u8 = 1;
+const FORKED: u8 = 2;
+
+static STATE: AtomicU8 = AtomicU8::new(UNINITIALIZED);
+
+/// Marks the library initialised and sees to it that a forked child knows that it is not.
+///
+/// # Errors
+/// `NOT_INITIALIZED` in the child of a process that had initialised the library.
+pub(crate) fn set_ready() -> Served {
+    static AT_FORK: OnceLock<()> = OnceLock::new();
+    match STATE.load(Ordering::Acquire) {
+        FORKED => return Err(CuResult::NOT_INITIALIZED),
+        READY => return Ok(()),
+        _ => {}
+    }
+    AT_FORK.get_or_init(|| {
+        // SAFETY: the handler only stores to an atomic, which is allowed after a fork; the
+        // library is never unloaded, so the handler stays valid.
+        unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+    });
+    STATE.store(READY, Ordering::Release);
+    Ok(())
+}
+
+extern "C" fn forked() {
+    STATE.store(FORKED, Ordering::Release);
+}
+
+fn check_state(name: &str) -> Served {
+    match STATE.load(Ordering::Acquire) {
+        READY => Ok(()),
+        UNINITIALIZED if BEFORE_INIT.contains(&name) => Ok(()),
+        // These two only read constants.
+        FORKED if matches!(name, "cuGetErrorName" | "cuGetErrorString") => Ok(()),
+        _ => Err(CuResult::NOT_INITIALIZED),
+    }
+}
+
+/// An argument as the trace shows it.
+pub(crate) trait Traced {
+    /// Writes the argument.
+    fn trace(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+}
+
+/// The arguments of a call, named.
+pub(crate) type Arguments<'a> = &'a [(&'static str, &'a dyn Traced)];
+
+/// Runs the body of a served entry point.
+#[inline]
+pub(crate) fn enter(
+    call: &'static Call,
+    arguments: Arguments<'_>,
+    body: impl FnOnce() -> Served,
+) -> CuResult {
+    if let Err(code) = check_state(call.name) {
+        return code;
+    }
+    if trace_wanted() {
+        return traced(call, arguments, body);
+    }
+    run(call, body)
+}
+
+fn run(call: &'static Call, body: impl FnOnce() -> Served) -> CuResult {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(served) => served.into(),
+        Err(panic) => {
+            // The payload may be anything, its destructor included: it is not dropped.
+            let text = panic_text(&*panic);
+            warn(format_args!("{} panicked: {text}", call.name));
+            std::mem::forget(panic);
+            CuResult::UNKNOWN
+        }
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    if let Some(text) = panic.downcast_ref::<&str>() {
+        return text;
+    }
+    panic
+        .downcast_ref::<String>()
+        .map_or("(no message)", String::as_str)
+}
+
+#[cold]
+fn traced(
+    call: &'static Call,
+    arguments: Arguments<'_>,
+    body: impl FnOnce() -> Served,
+) -> CuResult {
+    let start = Instant::now();
+    let code = run(call, body);
+    print_trace(call.name, arguments, code, start);
+    code
+}
+
+fn print_trace(name: &str, arguments: Arguments<'_>, code: CuResult, start: Instant) {
+    let micros = start.elapsed().as_secs_f64() * 1e6;
+    eprintln!(
+        "margay: {name}({}) = {code:?} [{micros:.1} us]",
+        Shown(arguments)
+    );
+}
+
+/// Answers for an entry point that has no implementation.
+#[cold]
+pub(crate) fn unsupported(call: &'static Call, arguments: Arguments<'_>) -> CuResult {
+    let code = CuResult::NOT_SUPPORTED;
+    if STATE.load(Ordering::Acquire) == FORKED {
+        return CuResult::NOT_INITIALIZED;
+    }
+    if trace_wanted() {
+        print_trace(call.name, arguments, code, Instant::now());
+    } else if !call.warned.swap(true, Ordering::Relaxed) {
+        warn(format_args!("{} is not supported", call.name));
+    }
+    code
+}
+
+/// Says something on standard error and to the `tracing` subscriber, if there is one.
+/// `MARGAY_LOG=off` silences the former.
+pub(crate) fn warn(text: fmt::Arguments<'_>) {
+    static SILENT: OnceLock<bool> = OnceLock::new();
+    tracing::warn!("{text}");
+    if !*SILENT.get_or_init(|| std::env::var_os("MARGAY_LOG").is_some_and(|v| v == "off")) {
+        eprintln!("margay: {text}");
+    }
+}
+
+fn trace_wanted() -> bool {
+    static WANTED: OnceLock<bool> = OnceLock::new();
+    *WANTED.get_or_init(|| {
+        std::env::var_os("MARGAY_TRACE_API").is_some_and(|value| value != "0" && !value.is_empty())
+    })
+}
+
+struct Shown<'a>(Arguments<'a>);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (name, value)) in self.0.iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(f, "{comma}{name}=")?;
+            value.trace(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl<T> Traced for *const T {
+    fn trace(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:p}", self.cast::<c_void>())
+    }
+}
+
+impl<T> Traced for *mut T {
+    fn trace(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:p}", self.cast::<c_void>())
+    }
+}
+
+macro_rules! traced_as {
+    ($format:literal: $($t:ty)*) => {$(
+        impl Traced for $t {
+            fn trace(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, $format, self)
+            }
+        }
+    )*};
+}
+
+traced_as!("{}": u8 i8 u16 i32 u32 usize f32);
+traced_as!("{:#x}": u64);
+traced_as!("{:?}": crate::types::CUmemLocation crate::types::CUeglFrame CuResult);
+traced_as!("{:?}": crate::types::CUhostFn crate::types::CUstreamCallback
+    crate::types::CUoccupancyB2DSize crate::types::CUipcEventHandle crate::types::CUipcMemHandle);
+
+macro_rules! traced_handles {
+    ($($t:ident)*) => {$(
+        impl Traced for crate::types::$t {
+            fn trace(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:#x}", self.0)
+            }
+        }
+    )*};
+}
+
+traced_handles!(
+    CUarray CUasyncCallbackHandle CUcheckpointOperationHandle CUcontext CUcoredumpCallbackHandle
+    CUdevResourceDesc CUeglStreamConnection CUevent CUexternalMemory CUexternalSemaphore
+    CUfunction CUgraph CUgraphExec CUgraphNode CUgraphicsResource CUgreenCtx CUkernel CUlibrary
+    CUlinkState CUlogsCallbackHandle CUmemoryPool CUmipmappedArray CUmodule CUstream CUsurfref
+    CUtexref CUuserObject
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_unknown() {
+        static CALL: Call = Call::new("cuTest", DefaultStream::Legacy);
+        assert_eq!(run(&CALL, || panic!("on purpose")), CuResult::UNKNOWN);
+        assert_eq!(run(&CALL, || Err(CuResult::NOT_FOUND)), CuResult::NOT_FOUND);
+    }
+
+    #[test]
+    fn the_trace_names_the_arguments() {
+        let shown = Shown(&[("bytes", &16usize), ("dptr", &0x10u64)]).to_string();
+        assert_eq!(shown, "bytes=16, dptr=0x10");
+    }
+}

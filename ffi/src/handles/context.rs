@@ -1,0 +1,135 @@
+//! Contexts: their handles and each thread's stack of current ones.
+//!
+//! A primary context has one handle for the process's life, retained or not, because NVIDIA's
+//! runtime makes it current before it retains it.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+
+use margay::Context;
+use parking_lot::RwLock;
+
+use super::HandleTable;
+use crate::convert::FromAbi;
+use crate::guard::Call;
+use crate::result::CuResult;
+use crate::types::CUcontext;
+
+/// A context and what only the driver interface keeps of it.
+#[derive(Clone)]
+pub(crate) struct ContextObject {
+    pub(crate) context: Context,
+    /// Uses added by `cuCtxAttach`.
+    pub(crate) attachments: Arc<AtomicU32>,
+}
+
+/// All contexts.
+pub(crate) fn contexts() -> &'static HandleTable<ContextObject> {
+    static TABLE: HandleTable<ContextObject> = HandleTable::new(1);
+    &TABLE
+}
+
+fn by_id() -> &'static RwLock<HashMap<u64, CUcontext>> {
+    static BY_ID: std::sync::OnceLock<RwLock<HashMap<u64, CUcontext>>> = std::sync::OnceLock::new();
+    BY_ID.get_or_init(RwLock::default)
+}
+
+/// The handle of a context; made at the first call.
+pub(crate) fn handle_of(context: &Context) -> Result<CUcontext, CuResult> {
+    if let Some(handle) = by_id().read().get(&context.id()) {
+        return Ok(*handle);
+    }
+    let mut ids = by_id().write();
+    if let Some(handle) = ids.get(&context.id()) {
+        return Ok(*handle);
+    }
+    let object = ContextObject {
+        context: context.clone(),
+        attachments: Arc::default(),
+    };
+    let handle = contexts().insert(object).ok_or(CuResult::OUT_OF_MEMORY)?;
+    ids.insert(context.id(), CUcontext(handle));
+    Ok(CUcontext(handle))
+}
+
+/// Makes a destroyed context's handle stale.
+pub(crate) fn forget(handle: CUcontext) {
+    if let Some(object) = contexts().remove(handle.0) {
+        by_id().write().remove(&object.context.id());
+    }
+}
+
+impl FromAbi<CUcontext> for Context {
+    unsafe fn from_abi(raw: CUcontext, _call: &Call) -> Result<Context, CuResult> {
+        contexts()
+            .get(raw.0)
+            .map(|object| object.context)
+            .ok_or(CuResult::INVALID_CONTEXT)
+    }
+}
+
+/// A context argument for which null means the current context.
+pub(crate) struct ContextOrCurrent(pub(crate) Context);
+
+impl FromAbi<CUcontext> for ContextOrCurrent {
+    unsafe fn from_abi(raw: CUcontext, _call: &Call) -> Result<ContextOrCurrent, CuResult> {
+        match raw.0 {
+            0 => current(),
+            handle => contexts()
+                .get(handle)
+                .map(|object| object.context)
+                .ok_or(CuResult::INVALID_CONTEXT),
+        }
+        .map(ContextOrCurrent)
+    }
+}
+
+type Stack = Vec<(CUcontext, Context)>;
+
+thread_local! {
+    static STACK: RefCell<Stack> = const { RefCell::new(Vec::new()) };
+}
+
+/// Works on the thread's stack; at the thread's very end there is none, which is no context.
+fn with_stack<R>(work: impl FnOnce(&mut Stack) -> R) -> Result<R, CuResult> {
+    STACK
+        .try_with(|stack| {
+            let mut stack = stack.try_borrow_mut().map_err(|_| CuResult::UNKNOWN)?;
+            Ok(work(&mut stack))
+        })
+        .map_err(|_| CuResult::DEINITIALIZED)?
+}
+
+/// The current context.
+///
+/// # Errors
+/// `INVALID_CONTEXT` when the thread has none.
+pub(crate) fn current() -> Result<Context, CuResult> {
+    with_stack(|stack| stack.last().map(|(_, context)| context.clone()))?
+        .ok_or(CuResult::INVALID_CONTEXT)
+}
+
+/// The current context's handle; null when there is none.
+pub(crate) fn current_handle() -> Result<CUcontext, CuResult> {
+    with_stack(|stack| stack.last().map_or(CUcontext(0), |(handle, _)| *handle))
+}
+
+/// Makes a context current on top of the others.
+pub(crate) fn push_current(handle: CUcontext, context: Context) -> Result<(), CuResult> {
+    with_stack(|stack| stack.push((handle, context)))
+}
+
+/// Takes the current context off the stack.
+pub(crate) fn pop_current() -> Result<Option<CUcontext>, CuResult> {
+    with_stack(|stack| stack.pop().map(|(handle, _)| handle))
+}
+
+/// Replaces the current context, or takes it away.
+pub(crate) fn set_current(new: Option<(CUcontext, Context)>) -> Result<(), CuResult> {
+    with_stack(|stack| {
+        stack.pop();
+        stack.extend(new);
+    })
+}

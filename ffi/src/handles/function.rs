@@ -1,0 +1,236 @@
+//! Modules, libraries and functions.
+//!
+//! `CUfunction` and `CUkernel` are one kind of handle, because callers use one where the other
+//! is meant: a function belongs to a module, a kernel to a library and finds its function in
+//! the context at hand when it is used.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, CString};
+use std::sync::{Arc, Weak};
+
+use margay::{Context, Kernel, Library, Module, ParamInfo};
+use parking_lot::Mutex;
+
+use super::{HandleTable, current, libraries};
+use crate::convert::FromAbi;
+use crate::guard::Call;
+use crate::result::CuResult;
+use crate::types::{CUfunction, CUkernel, CUlibrary, CUmodule};
+
+/// A loaded module and the function handles given out for it.
+pub(crate) struct ModuleObject {
+    pub(crate) module: Module,
+    /// The library that it is an instance of.
+    pub(crate) library: Option<Weak<LibraryObject>>,
+    functions: Mutex<HashMap<String, usize>>,
+}
+
+impl ModuleObject {
+    pub(crate) fn new(module: Module, library: Option<Weak<LibraryObject>>) -> ModuleObject {
+        ModuleObject {
+            module,
+            library,
+            functions: Mutex::default(),
+        }
+    }
+
+    /// Makes the function handles stale.
+    pub(crate) fn forget_functions(&self) {
+        for (_, handle) in self.functions.lock().drain() {
+            functions().remove(handle);
+        }
+    }
+}
+
+/// A library and the kernel and module handles given out for it.
+pub(crate) struct LibraryObject {
+    pub(crate) library: Library,
+    kernels: Mutex<HashMap<String, usize>>,
+    /// Module handle by context id.
+    pub(crate) modules: Mutex<HashMap<u64, CUmodule>>,
+}
+
+impl LibraryObject {
+    pub(crate) fn new(library: Library) -> LibraryObject {
+        LibraryObject {
+            library,
+            kernels: Mutex::default(),
+            modules: Mutex::default(),
+        }
+    }
+
+    /// Makes the kernel and module handles stale.
+    pub(crate) fn forget_handles(&self) {
+        for (_, handle) in self.kernels.lock().drain() {
+            functions().remove(handle);
+        }
+        for (_, handle) in self.modules.lock().drain() {
+            if let Some(module) = super::modules().remove(handle.0) {
+                module.forget_functions();
+            }
+        }
+    }
+}
+
+/// What a `CUfunction` or `CUkernel` stands for.
+#[derive(Clone)]
+pub(crate) enum Function {
+    /// A kernel in a context.
+    Loaded {
+        kernel: Kernel,
+        module: Weak<ModuleObject>,
+        name: Arc<CStr>,
+    },
+    /// A library's kernel, in whichever context is current.
+    OfLibrary {
+        library: Arc<LibraryObject>,
+        name: Arc<CStr>,
+    },
+}
+
+/// All functions and kernels.
+pub(crate) fn functions() -> &'static HandleTable<Function> {
+    static TABLE: HandleTable<Function> = HandleTable::new(5);
+    &TABLE
+}
+
+impl Function {
+    /// The kernel in `context`.
+    pub(crate) fn in_context(&self, context: &Context) -> Result<Kernel, CuResult> {
+        match self {
+            Function::Loaded { kernel, .. } => Ok(kernel.clone()),
+            Function::OfLibrary { library, .. } => {
+                Ok(library.library.module(context)?.kernel(self.text()?)?)
+            }
+        }
+    }
+
+    /// The kernel in the current context, or, without one, in the device's primary context.
+    pub(crate) fn here(&self) -> Result<Kernel, CuResult> {
+        match self {
+            Function::Loaded { kernel, .. } => Ok(kernel.clone()),
+            Function::OfLibrary { library, .. } => {
+                let context = match current() {
+                    Ok(context) => context,
+                    Err(_) => library.library.runtime().device(0)?.primary_context(),
+                };
+                self.in_context(&context)
+            }
+        }
+    }
+
+    /// The (mangled) name. It lives as long as the handle.
+    pub(crate) fn name(&self) -> &CStr {
+        match self {
+            Function::Loaded { name, .. } | Function::OfLibrary { name, .. } => name,
+        }
+    }
+
+    fn text(&self) -> Result<&str, CuResult> {
+        self.name().to_str().map_err(|_| CuResult::UNKNOWN)
+    }
+
+    /// The parameters, which need no context.
+    pub(crate) fn params(&self) -> Result<Vec<ParamInfo>, CuResult> {
+        match self {
+            Function::Loaded { kernel, .. } => Ok(kernel.params().to_vec()),
+            Function::OfLibrary { library, .. } => {
+                let name = self.text()?;
+                let mut kernels = library.library.kernels().iter();
+                let info = kernels.find(|info| info.name == name);
+                Ok(info.ok_or(CuResult::NOT_FOUND)?.params.clone())
+            }
+        }
+    }
+}
+
+impl FromAbi<CUfunction> for Function {
+    unsafe fn from_abi(raw: CUfunction, _call: &Call) -> Result<Function, CuResult> {
+        functions().get(raw.0).ok_or(CuResult::INVALID_HANDLE)
+    }
+}
+
+impl FromAbi<CUkernel> for Function {
+    unsafe fn from_abi(raw: CUkernel, _call: &Call) -> Result<Function, CuResult> {
+        functions().get(raw.0).ok_or(CuResult::INVALID_HANDLE)
+    }
+}
+
+fn c_name(name: &str) -> Result<Arc<CStr>, CuResult> {
+    let owned = CString::new(name).map_err(|_| CuResult::INVALID_VALUE)?;
+    Ok(owned.into())
+}
+
+/// The handle of a module's kernel, the same one at every call.
+pub(crate) fn module_function_handle(
+    object: &Arc<ModuleObject>,
+    name: &str,
+) -> Result<CUfunction, CuResult> {
+    let mut known = object.functions.lock();
+    if let Some(handle) = known.get(name) {
+        return Ok(CUfunction(*handle));
+    }
+    let function = Function::Loaded {
+        kernel: object.module.kernel(name)?,
+        module: Arc::downgrade(object),
+        name: c_name(name)?,
+    };
+    let handle = functions()
+        .insert(function)
+        .ok_or(CuResult::OUT_OF_MEMORY)?;
+    known.insert(name.to_owned(), handle);
+    Ok(CUfunction(handle))
+}
+
+/// The handle of a library's kernel, the same one at every call.
+pub(crate) fn kernel_handle(object: &Arc<LibraryObject>, name: &str) -> Result<CUkernel, CuResult> {
+    let mut known = object.kernels.lock();
+    if let Some(handle) = known.get(name) {
+        return Ok(CUkernel(*handle));
+    }
+    if !object
+        .library
+        .kernels()
+        .iter()
+        .any(|info| info.name == name)
+    {
+        return Err(CuResult::NOT_FOUND);
+    }
+    let function = Function::OfLibrary {
+        library: object.clone(),
+        name: c_name(name)?,
+    };
+    let handle = functions()
+        .insert(function)
+        .ok_or(CuResult::OUT_OF_MEMORY)?;
+    known.insert(name.to_owned(), handle);
+    Ok(CUkernel(handle))
+}
+
+/// The handle of a library's module in a context, the same one until the context is reset.
+pub(crate) fn library_module_handle(
+    object: &Arc<LibraryObject>,
+    context: &Context,
+) -> Result<CUmodule, CuResult> {
+    let module = object.library.module(context)?;
+    let mut known = object.modules.lock();
+    if let Some(handle) = known.get(&context.id()) {
+        let same = |held: &Arc<ModuleObject>| held.module.id() == module.id();
+        if super::modules().get(handle.0).as_ref().is_some_and(same) {
+            return Ok(*handle);
+        }
+    }
+    let held = Arc::new(ModuleObject::new(module, Some(Arc::downgrade(object))));
+    let handle = super::modules()
+        .insert(held)
+        .ok_or(CuResult::OUT_OF_MEMORY)?;
+    known.insert(context.id(), CUmodule(handle));
+    Ok(CUmodule(handle))
+}
+
+/// The handle of a library.
+pub(crate) fn library_handle(object: &Arc<LibraryObject>) -> Option<CUlibrary> {
+    libraries()
+        .find(|held| Arc::ptr_eq(held, object))
+        .map(CUlibrary)
+}

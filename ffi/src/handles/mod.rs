@@ -1,0 +1,115 @@
+//! The objects behind the handles of the interface, and each thread's stack of contexts.
+//!
+//! Invariant: an object is reached through its table only; destroying a context empties the
+//! tables of what it owned, so that its handles are stale.
+
+mod context;
+mod function;
+mod table;
+
+use std::sync::Arc;
+
+use margay::{Event, Stream};
+
+pub(crate) use context::{
+    ContextOrCurrent, contexts, current, current_handle, forget, handle_of, pop_current,
+    push_current, set_current,
+};
+pub(crate) use function::{
+    Function, LibraryObject, ModuleObject, functions, kernel_handle, library_handle,
+    library_module_handle, module_function_handle,
+};
+pub(crate) use table::HandleTable;
+
+use crate::convert::FromAbi;
+use crate::guard::{Call, DefaultStream};
+use crate::result::CuResult;
+use crate::serve::link::LinkObject;
+use crate::serve::pool::{PoolObject, forget_allocations_of};
+use crate::types::{CUevent, CUlibrary, CUlinkState, CUmemoryPool, CUmodule, CUstream};
+
+/// `CU_STREAM_LEGACY`.
+pub(crate) const STREAM_LEGACY: usize = 1;
+/// `CU_STREAM_PER_THREAD`.
+pub(crate) const STREAM_PER_THREAD: usize = 2;
+
+macro_rules! tables {
+    ($($(#[$doc:meta])* $name:ident: $object:ty = $kind:literal;)*) => {$(
+        $(#[$doc])*
+        pub(crate) fn $name() -> &'static HandleTable<$object> {
+            static TABLE: HandleTable<$object> = HandleTable::new($kind);
+            &TABLE
+        }
+    )*};
+}
+
+tables! {
+    /// Created streams.
+    streams: Stream = 2;
+    /// Events.
+    events: Event = 3;
+    /// Modules.
+    modules: Arc<ModuleObject> = 4;
+    /// Libraries.
+    libraries: Arc<LibraryObject> = 6;
+    /// Pending links.
+    links: Arc<LinkObject> = 7;
+    /// Memory pools.
+    pools: Arc<PoolObject> = 8;
+}
+
+/// Handles whose absence from a table is `INVALID_HANDLE`.
+macro_rules! from_table {
+    ($($raw:ident => $object:ty, $table:expr;)*) => {$(
+        impl FromAbi<$raw> for $object {
+            unsafe fn from_abi(raw: $raw, _call: &Call) -> Result<$object, CuResult> {
+                $table.get(raw.0).ok_or(CuResult::INVALID_HANDLE)
+            }
+        }
+    )*};
+}
+
+from_table! {
+    CUevent => Event, events();
+    CUmodule => Arc<ModuleObject>, modules();
+    CUlibrary => Arc<LibraryObject>, libraries();
+    CUlinkState => Arc<LinkObject>, links();
+}
+
+impl FromAbi<CUmemoryPool> for Arc<PoolObject> {
+    unsafe fn from_abi(raw: CUmemoryPool, _call: &Call) -> Result<Arc<PoolObject>, CuResult> {
+        pools().get(raw.0).ok_or(CuResult::INVALID_VALUE)
+    }
+}
+
+impl FromAbi<CUstream> for Stream {
+    unsafe fn from_abi(raw: CUstream, call: &Call) -> Result<Stream, CuResult> {
+        stream(raw, call.default_stream)
+    }
+}
+
+/// The stream behind a handle; 0 is the default stream of the entry point's kind.
+pub(crate) fn stream(raw: CUstream, default: DefaultStream) -> Result<Stream, CuResult> {
+    let legacy = match raw.0 {
+        0 => default == DefaultStream::Legacy,
+        STREAM_LEGACY => true,
+        STREAM_PER_THREAD => false,
+        handle => return streams().get(handle).ok_or(CuResult::INVALID_HANDLE),
+    };
+    let context = current()?;
+    context.status()?;
+    Ok(match legacy {
+        true => context.legacy_stream(),
+        false => context.per_thread_stream(),
+    })
+}
+
+/// Makes the handles of what a context owned stale.
+pub(crate) fn forget_objects_of(context: &margay::Context) {
+    forget_allocations_of(context);
+    streams().remove_where(|stream| stream.context() == context);
+    events().remove_where(|event| event.context() == context);
+    for module in modules().remove_where(|module| module.module.context() == context) {
+        module.forget_functions();
+    }
+}

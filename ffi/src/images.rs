@@ -1,0 +1,224 @@
+//! From the bare pointer that a caller passes as an image to slices.
+//!
+//! No length comes with an image: a wrapper points to containers, a container and an ELF file
+//! tell their length in their headers, text ends at its NUL. What the bytes mean is the
+//! business of `margay::container`; this module only reads as far as it is told.
+
+use std::ffi::{CStr, c_void};
+
+use margay::Image;
+use margay::container::{
+    CONTAINER_HEADER_LEN, DETECT_LEN, ELF_HEADER_LEN, ImageKind, WRAPPER_LEN, Wrapper,
+    container_len, detect, elf_len, elf_tables_len, wrapper,
+};
+
+use crate::linked;
+use crate::result::CuResult;
+
+/// More containers than any program has objects.
+const MAX_LINKED: usize = 1 << 16;
+
+/// One image, or several that are linked together.
+pub(crate) struct Images<'a> {
+    parts: Vec<&'a [u8]>,
+}
+
+impl<'a> Images<'a> {
+    /// The image that begins at `start`.
+    ///
+    /// # Errors
+    /// `INVALID_VALUE` for null, `INVALID_IMAGE` for what is no image.
+    ///
+    /// # Safety
+    /// `start` is null or points to an image that stays unchanged for `'a`.
+    pub(crate) unsafe fn at(start: *const c_void) -> Result<Images<'a>, CuResult> {
+        if start.is_null() {
+            return Err(CuResult::INVALID_VALUE);
+        }
+        let start = start.cast::<u8>();
+        // SAFETY: the caller vouches for an image, which has as many bytes as are looked at.
+        let parts = unsafe {
+            match detect(&prefix(start)) {
+                Some(ImageKind::Wrapper) => wrapped(start)?,
+                Some(ImageKind::Text) => linked::parts(plain(start, ImageKind::Text)?),
+                Some(kind) => vec![plain(start, kind)?],
+                None => return Err(CuResult::INVALID_IMAGE),
+            }
+        };
+        Ok(Images { parts })
+    }
+
+    /// The image that `bytes` hold from end to end, such as a file's.
+    ///
+    /// # Errors
+    /// `INVALID_IMAGE` for what is no image, and for a wrapper: its addresses mean nothing.
+    pub(crate) fn of(bytes: &'a [u8]) -> Result<Images<'a>, CuResult> {
+        match detect(bytes) {
+            None | Some(ImageKind::Wrapper) => Err(CuResult::INVALID_IMAGE),
+            Some(ImageKind::Text) => Ok(Images {
+                parts: linked::parts(bytes),
+            }),
+            Some(_) => Ok(Images { parts: vec![bytes] }),
+        }
+    }
+
+    /// The runtime's view.
+    pub(crate) fn image(&self) -> Image<'_> {
+        match self.parts.as_slice() {
+            [one] => Image::Bytes(one),
+            many => Image::Linked(many),
+        }
+    }
+}
+
+/// The first bytes, up to a NUL: a text may be shorter than the prefix wanted.
+///
+/// # Safety
+/// As [`Images::at`]; `start` is not null.
+unsafe fn prefix(start: *const u8) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(DETECT_LEN);
+    while bytes.len() < DETECT_LEN {
+        // SAFETY: no byte before this one was NUL, so an image of any kind goes on here.
+        let byte = unsafe { start.add(bytes.len()).read() };
+        bytes.push(byte);
+        if byte == 0 {
+            break;
+        }
+    }
+    bytes
+}
+
+/// The bytes of an image that holds no pointers.
+///
+/// # Safety
+/// As [`Images::at`]; the image is of `kind`.
+unsafe fn plain<'a>(start: *const u8, kind: ImageKind) -> Result<&'a [u8], CuResult> {
+    // SAFETY: each kind is read only as far as its own headers say that it reaches.
+    unsafe {
+        match kind {
+            ImageKind::Fatbin => {
+                let header = start.cast::<[u8; CONTAINER_HEADER_LEN]>().read_unaligned();
+                Ok(std::slice::from_raw_parts(start, container_len(&header)?))
+            }
+            ImageKind::Elf => {
+                let header = start.cast::<[u8; ELF_HEADER_LEN]>().read_unaligned();
+                let tables = std::slice::from_raw_parts(start, elf_tables_len(&header)?);
+                Ok(std::slice::from_raw_parts(start, elf_len(tables)?))
+            }
+            ImageKind::Text => Ok(CStr::from_ptr(start.cast()).to_bytes()),
+            // An archive does not tell its length; nobody passes one without.
+            ImageKind::Archive | ImageKind::Wrapper => Err(CuResult::INVALID_IMAGE),
+        }
+    }
+}
+
+/// The containers that a wrapper points to.
+///
+/// # Safety
+/// As [`Images::at`]; a wrapper begins at `start`.
+unsafe fn wrapped<'a>(start: *const u8) -> Result<Vec<&'a [u8]>, CuResult> {
+    // SAFETY: the caller vouches for a whole wrapper.
+    let bytes = unsafe { start.cast::<[u8; WRAPPER_LEN]>().read_unaligned() };
+    let Wrapper {
+        version,
+        container,
+        list,
+    } = wrapper(&bytes)?;
+    if version == 1 || list == 0 {
+        // SAFETY: a wrapper's container pointer is valid or null.
+        return Ok(vec![unsafe { container_at(container) }?]);
+    }
+    let list = list as *const u64;
+    let mut parts = Vec::new();
+    while parts.len() < MAX_LINKED {
+        // SAFETY: the list goes on up to its null entry, which was not met yet.
+        let address = unsafe { list.add(parts.len()).read_unaligned() };
+        if address == 0 {
+            break;
+        }
+        // SAFETY: the entries point to containers.
+        parts.push(unsafe { container_at(address) }?);
+    }
+    match parts.is_empty() {
+        true => Err(CuResult::INVALID_IMAGE),
+        false => Ok(parts),
+    }
+}
+
+/// # Safety
+/// `address` is 0 or that of a container that stays unchanged for `'a`.
+unsafe fn container_at<'a>(address: u64) -> Result<&'a [u8], CuResult> {
+    if address == 0 {
+        return Err(CuResult::INVALID_IMAGE);
+    }
+    // SAFETY: the caller vouches for a container; its magic is checked with its length.
+    unsafe { plain(address as *const u8, ImageKind::Fatbin) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn container(payload: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend(0xba55_ed50u32.to_le_bytes());
+        bytes.extend(1u16.to_le_bytes());
+        bytes.extend(16u16.to_le_bytes());
+        bytes.extend((payload.len() as u64).to_le_bytes());
+        bytes.extend(payload);
+        bytes
+    }
+
+    fn wrapper_bytes(version: u32, container: *const u8, list: *const *const u8) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend(0x4662_43b1u32.to_le_bytes());
+        bytes.extend(version.to_le_bytes());
+        bytes.extend((container as u64).to_le_bytes());
+        bytes.extend((list as u64).to_le_bytes());
+        bytes
+    }
+
+    fn parts(start: *const u8) -> Result<Vec<Vec<u8>>, CuResult> {
+        // SAFETY: the tests pass images that they hold, or null.
+        let images = unsafe { Images::at(start.cast()) }?;
+        Ok(images.parts.iter().map(|part| part.to_vec()).collect())
+    }
+
+    #[test]
+    fn text_ends_at_its_nul() {
+        let text = b"//\n.version 8.0\n\0garbage";
+        assert_eq!(
+            parts(text.as_ptr()),
+            Ok(vec![b"//\n.version 8.0\n".to_vec()])
+        );
+        assert_eq!(parts(c"".as_ptr().cast()), Ok(vec![Vec::new()]));
+    }
+
+    #[test]
+    fn a_container_tells_its_length() {
+        let mut bytes = container(&[7; 24]);
+        let whole = bytes.clone();
+        bytes.extend([9; 32]);
+        assert_eq!(parts(bytes.as_ptr()), Ok(vec![whole]));
+    }
+
+    #[test]
+    fn wrappers_are_followed() {
+        let (first, second) = (container(&[1; 8]), container(&[2; 16]));
+        let one = wrapper_bytes(1, first.as_ptr(), std::ptr::null());
+        assert_eq!(parts(one.as_ptr()), Ok(vec![first.clone()]));
+        let list = [second.as_ptr(), first.as_ptr(), std::ptr::null()];
+        let two = wrapper_bytes(2, first.as_ptr(), list.as_ptr());
+        assert_eq!(parts(two.as_ptr()), Ok(vec![second.clone(), first.clone()]));
+    }
+
+    #[test]
+    fn what_is_no_image_is_refused() {
+        assert_eq!(parts(std::ptr::null()), Err(CuResult::INVALID_VALUE));
+        assert_eq!(parts([1u8; 64].as_ptr()), Err(CuResult::INVALID_IMAGE));
+        let none = wrapper_bytes(1, std::ptr::null(), std::ptr::null());
+        assert_eq!(parts(none.as_ptr()), Err(CuResult::INVALID_IMAGE));
+        let third = wrapper_bytes(3, std::ptr::null(), std::ptr::null());
+        assert_eq!(parts(third.as_ptr()), Err(CuResult::INVALID_IMAGE));
+    }
+}

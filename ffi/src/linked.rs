@@ -1,0 +1,70 @@
+//! What `cuLinkComplete` hands out: PTX texts in one text.
+//!
+//! A program may copy the result, write it to a file and load it later, so it must stand on its
+//! own. One input is handed back as it is. Several are joined under a first line that no PTX
+//! begins with, each after a line of its own; loading takes them apart again and links them.
+
+/// First line of joined texts.
+const HEAD: &[u8] = b"//@margay linked ptx\n";
+/// Line before each text.
+const NEXT: &[u8] = b"\n//@margay next input\n";
+
+/// Joins texts; the result ends with a NUL.
+pub(crate) fn join(texts: &[Vec<u8>]) -> Vec<u8> {
+    let mut joined = Vec::new();
+    match texts {
+        [one] => joined.extend_from_slice(one),
+        many => {
+            joined.extend_from_slice(HEAD);
+            for text in many {
+                joined.extend_from_slice(NEXT);
+                joined.extend_from_slice(text);
+            }
+        }
+    }
+    joined.push(0);
+    joined
+}
+
+/// The texts of a joined one; of any other, itself.
+pub(crate) fn parts(text: &[u8]) -> Vec<&[u8]> {
+    let Some(mut rest) = text
+        .strip_prefix(HEAD)
+        .and_then(|rest| rest.strip_prefix(NEXT))
+    else {
+        return vec![text];
+    };
+    let mut parts = Vec::new();
+    while let Some(at) = find(rest, NEXT) {
+        parts.push(&rest[..at]);
+        rest = &rest[at + NEXT.len()..];
+    }
+    parts.push(rest);
+    parts
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes
+        .windows(wanted.len())
+        .position(|window| window == wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn joined_texts_come_apart() {
+        let texts = [b"first".to_vec(), b"second\n".to_vec(), Vec::new()];
+        let joined = join(&texts);
+        assert_eq!(joined.last(), Some(&0));
+        assert_eq!(parts(&joined[..joined.len() - 1]), texts);
+    }
+
+    #[test]
+    fn one_text_stays_as_it_is() {
+        assert_eq!(join(&[b".version 8.0".to_vec()]), b".version 8.0\0");
+        assert_eq!(parts(b".version 8.0"), [b".version 8.0"]);
+        assert_eq!(parts(b""), [b""]);
+    }
+}

@@ -1,0 +1,103 @@
+//! `cuGetProcAddress`: from name, version and flags to the address of an export.
+//!
+//! Of the exports of a symbol whose version is at most the one asked for and the driver's own,
+//! the newest is taken. Flag bit 1 (per-thread default stream) prefers the variant whose null
+//! stream is the thread's own; without it such a variant is never answered. Everything comes
+//! from the table of [`crate::api`].
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::OnceLock;
+
+use crate::api::{ApiRow, api_rows};
+use crate::result::CuResult;
+
+/// `CU_GET_PROC_ADDRESS_DEFAULT`.
+pub(crate) const FLAG_DEFAULT: u64 = 0;
+/// `CU_GET_PROC_ADDRESS_LEGACY_STREAM`.
+pub(crate) const FLAG_LEGACY_STREAM: u64 = 1;
+/// `CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM`.
+pub(crate) const FLAG_PER_THREAD_STREAM: u64 = 2;
+
+/// `CUdriverProcAddressQueryResult`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum SymbolStatus {
+    Success = 0,
+    NotFound = 1,
+    VersionNotSufficient = 2,
+}
+
+/// What a query found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) address: *const c_void,
+    pub(crate) status: SymbolStatus,
+    pub(crate) result: Result<(), CuResult>,
+}
+
+/// Answers a query.
+pub(crate) fn look_up(symbol: &str, version: i32, flags: u64, driver_version: i32) -> Found {
+    let per_thread = match flags {
+        FLAG_DEFAULT | FLAG_LEGACY_STREAM => false,
+        FLAG_PER_THREAD_STREAM => true,
+        _ => return nothing(SymbolStatus::NotFound, CuResult::INVALID_VALUE),
+    };
+    let Some(rows) = by_symbol().get(symbol) else {
+        return nothing(SymbolStatus::NotFound, CuResult::NOT_FOUND);
+    };
+    let limit = u32::try_from(version.min(driver_version)).unwrap_or(0);
+    match newest(rows, limit, per_thread) {
+        Some(row) => Found {
+            address: row.address(),
+            status: SymbolStatus::Success,
+            result: Ok(()),
+        },
+        None => nothing(SymbolStatus::VersionNotSufficient, CuResult::NOT_FOUND),
+    }
+}
+
+fn nothing(status: SymbolStatus, code: CuResult) -> Found {
+    Found {
+        address: std::ptr::null(),
+        status,
+        result: Err(code),
+    }
+}
+
+/// The row to answer: the newest version, and among its variants the wanted stream's.
+///
+/// A per-thread variant stands for the export it was made from, so the choice is by that
+/// export's version number, not by the variant's own.
+fn newest(rows: &[&'static ApiRow], limit: u32, per_thread: bool) -> Option<&'static ApiRow> {
+    let plain = rows
+        .iter()
+        .filter(|row| row.stream_suffix.is_empty() && row.since <= limit)
+        .max_by_key(|row| row.since)?;
+    if !per_thread {
+        return Some(plain);
+    }
+    let variant = rows.iter().find(|row| {
+        !row.stream_suffix.is_empty() && row.since <= limit && is_variant_of(row, plain)
+    });
+    Some(variant.unwrap_or(plain))
+}
+
+fn is_variant_of(variant: &ApiRow, plain: &ApiRow) -> bool {
+    variant
+        .export
+        .strip_prefix(plain.export)
+        .and_then(|rest| rest.strip_prefix('_'))
+        == Some(variant.stream_suffix)
+}
+
+fn by_symbol() -> &'static HashMap<&'static str, Vec<&'static ApiRow>> {
+    static MAP: OnceLock<HashMap<&'static str, Vec<&'static ApiRow>>> = OnceLock::new();
+    MAP.get_or_init(|| {
+        let mut map: HashMap<_, Vec<_>> = HashMap::new();
+        for row in api_rows() {
+            map.entry(row.symbol()).or_default().push(row);
+        }
+        map
+    })
+}

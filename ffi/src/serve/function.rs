@@ -1,0 +1,114 @@
+//! Functions: attributes, names, parameters.
+
+use std::ffi::{c_char, c_int, c_uint};
+use std::sync::Arc;
+
+use margay::FunctionAttribute;
+
+use super::context::preference;
+use crate::convert::{OptOut, Out};
+use crate::guard::Call;
+use crate::handles::{Function, current, library_module_handle, modules};
+use crate::result::{CuResult, Served};
+use crate::types::CUmodule;
+
+/// The largest `CUfunc_cache` and `CUsharedconfig`.
+pub(crate) const LAST_CACHE_CONFIG: c_uint = 3;
+const LAST_SHARED_CONFIG: c_uint = 2;
+/// `CU_FUNCTION_LOADING_STATE_LOADED`.
+const LOADED: c_uint = 1;
+
+/// The attribute with a number.
+pub(crate) fn function_attribute(number: c_uint) -> Result<FunctionAttribute, CuResult> {
+    i32::try_from(number)
+        .ok()
+        .and_then(FunctionAttribute::from_number)
+        .ok_or(CuResult::INVALID_VALUE)
+}
+
+pub(crate) fn func_get_attribute(
+    _: &Call,
+    value: Out<c_int>,
+    attribute: c_uint,
+    function: Function,
+) -> Served {
+    let attribute = function_attribute(attribute)?;
+    value.set(function.here()?.attribute(attribute)?);
+    Ok(())
+}
+
+pub(crate) fn func_set_attribute(
+    _: &Call,
+    function: Function,
+    attribute: c_uint,
+    value: c_int,
+) -> Served {
+    let attribute = function_attribute(attribute)?;
+    Ok(function.here()?.set_attribute(attribute, value)?)
+}
+
+pub(crate) fn func_set_cache_config(_: &Call, function: Function, config: c_uint) -> Served {
+    let config = preference(config, LAST_CACHE_CONFIG)?;
+    Ok(function.here()?.set_cache_config(config)?)
+}
+
+/// The width of shared memory banks is a hint of old hardware.
+pub(crate) fn func_set_shared_mem_config(_: &Call, _function: Function, config: c_uint) -> Served {
+    preference(config, LAST_SHARED_CONFIG).map(|_| ())
+}
+
+pub(crate) fn func_get_module(_: &Call, out: Out<CUmodule>, function: Function) -> Served {
+    let handle = match &function {
+        Function::OfLibrary { library, .. } => library_module_handle(library, &current()?)?,
+        Function::Loaded { module, .. } => {
+            let module = module.upgrade().ok_or(CuResult::INVALID_HANDLE)?;
+            let handle = modules().find(|held| Arc::ptr_eq(held, &module));
+            CUmodule(handle.ok_or(CuResult::INVALID_HANDLE)?)
+        }
+    };
+    out.set(handle);
+    Ok(())
+}
+
+pub(crate) fn func_get_name(_: &Call, name: Out<*const c_char>, function: Function) -> Served {
+    name.set(function.name().as_ptr());
+    Ok(())
+}
+
+/// Tells where a parameter lies; an index past the last one is `INVALID_VALUE`.
+pub(crate) fn param_info(
+    function: &Function,
+    index: usize,
+    offset: &Out<usize>,
+    size: &OptOut<usize>,
+) -> Served {
+    let params = function.params()?;
+    let param = params.get(index).ok_or(CuResult::INVALID_VALUE)?;
+    offset.set(param.offset as usize);
+    size.set(param.size as usize);
+    Ok(())
+}
+
+pub(crate) fn func_get_param_info(
+    _: &Call,
+    function: Function,
+    index: usize,
+    offset: Out<usize>,
+    size: OptOut<usize>,
+) -> Served {
+    param_info(&function, index, &offset, &size)
+}
+
+pub(crate) fn func_get_param_count(_: &Call, function: Function, count: Out<usize>) -> Served {
+    count.set(function.params()?.len());
+    Ok(())
+}
+
+pub(crate) fn func_is_loaded(_: &Call, state: Out<c_uint>, _function: Function) -> Served {
+    state.set(LOADED);
+    Ok(())
+}
+
+pub(crate) fn func_load(_: &Call, function: Function) -> Served {
+    function.here().map(|_| ())
+}

@@ -1,0 +1,112 @@
+//! Initialisation, versions, errors, entry points.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+use margay::Runtime;
+
+use crate::convert::{In, OptOut, Out, Text};
+use crate::export_tables;
+use crate::guard::{Call, set_ready};
+use crate::handles::current;
+use crate::procaddress::look_up;
+use crate::result::{CuResult, Served};
+use crate::types::CUuuid;
+
+/// `CU_MODULE_EAGER_LOADING` and `CU_MODULE_LAZY_LOADING`.
+const LOADING_MODES: (c_uint, c_uint) = (1, 2);
+
+pub(crate) fn init(_: &Call, flags: c_uint) -> Served {
+    if flags != 0 {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    Runtime::global()?;
+    set_ready()
+}
+
+pub(crate) fn driver_get_version(_: &Call, version: Out<c_int>) -> Served {
+    version.set(Runtime::global()?.driver_version());
+    Ok(())
+}
+
+pub(crate) fn get_error_name(_: &Call, error: CuResult, text: Out<*const c_char>) -> Served {
+    tell(error.name(), text)
+}
+
+pub(crate) fn get_error_string(_: &Call, error: CuResult, text: Out<*const c_char>) -> Served {
+    tell(error.text(), text)
+}
+
+fn tell(found: Option<&'static std::ffi::CStr>, text: Out<*const c_char>) -> Served {
+    text.set(found.map_or(std::ptr::null(), |text| text.as_ptr()));
+    found.map(|_| ()).ok_or(CuResult::INVALID_VALUE)
+}
+
+pub(crate) fn get_proc_address_v1(
+    call: &Call,
+    symbol: Text,
+    address: Out<*mut c_void>,
+    version: c_int,
+    flags: u64,
+) -> Served {
+    get_proc_address(call, symbol, address, version, flags).1
+}
+
+pub(crate) fn get_proc_address_v2(
+    call: &Call,
+    symbol: Text,
+    address: Out<*mut c_void>,
+    version: c_int,
+    flags: u64,
+    status: OptOut<c_uint>,
+) -> Served {
+    let (found, served) = get_proc_address(call, symbol, address, version, flags);
+    status.set(found);
+    served
+}
+
+fn get_proc_address(
+    _: &Call,
+    symbol: Text,
+    address: Out<*mut c_void>,
+    version: c_int,
+    flags: u64,
+) -> (c_uint, Served) {
+    let driver = match Runtime::global() {
+        Ok(runtime) => runtime.driver_version(),
+        Err(error) => return (1, Err(error.into())),
+    };
+    let found = look_up(&symbol.0, version, flags, driver);
+    address.set(found.address.cast_mut());
+    (found.status as c_uint, found.result)
+}
+
+pub(crate) fn get_export_table(_: &Call, table: Out<*const c_void>, id: In<CUuuid>) -> Served {
+    let found = export_tables::find(&id.0.bytes);
+    table.set(found.unwrap_or(std::ptr::null()));
+    found.map(|_| ()).ok_or(CuResult::INVALID_VALUE)
+}
+
+pub(crate) fn module_get_loading_mode(_: &Call, mode: Out<c_uint>) -> Served {
+    let eager = std::env::var_os("CUDA_MODULE_LOADING").is_some_and(|value| value == "EAGER");
+    let (eager_mode, lazy_mode) = LOADING_MODES;
+    mode.set(if eager { eager_mode } else { lazy_mode });
+    Ok(())
+}
+
+/// There is no profiler to configure; programs that try go on.
+pub(crate) fn profiler_initialize(
+    _: &Call,
+    _config: *const c_char,
+    _output: *const c_char,
+    _mode: c_uint,
+) -> Served {
+    Ok(())
+}
+
+pub(crate) fn profiler_start(_: &Call) -> Served {
+    current().map(|_| ())
+}
+
+pub(crate) fn profiler_stop(_: &Call) -> Served {
+    current().map(|_| ())
+}

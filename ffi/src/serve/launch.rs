@@ -1,0 +1,267 @@
+//! Launches.
+//!
+//! Arguments come as one pointer for each parameter, whose sizes only the kernel knows, or as a
+//! packed buffer (`extra`).
+
+use std::ffi::{c_uint, c_void};
+
+use margay::{Dim3, Event, Kernel, LaunchConfig, Stream};
+
+use crate::convert::{In, read_array};
+use crate::guard::Call;
+use crate::handles::{Function, events, stream};
+use crate::result::{CuResult, Served};
+use crate::types::{CUlaunchAttribute, CUlaunchAttributeValue, CUlaunchConfig};
+
+/// Keys of `extra`.
+const EXTRA_END: usize = 0;
+const EXTRA_POINTER: usize = 1;
+const EXTRA_SIZE: usize = 2;
+/// No list of pairs is longer.
+const MAX_EXTRA: usize = 16;
+
+/// Launch attributes that change what a launch does; the others are hints.
+const COOPERATIVE: c_uint = 2;
+const CLUSTER_DIMENSION: c_uint = 4;
+const PROGRAMMATIC_EVENT: c_uint = 7;
+const LAUNCH_COMPLETION_EVENT: c_uint = 12;
+
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the entry point has as many parameters"
+)]
+pub(crate) fn launch_kernel(
+    _: &Call,
+    function: Function,
+    grid_x: c_uint,
+    grid_y: c_uint,
+    grid_z: c_uint,
+    block_x: c_uint,
+    block_y: c_uint,
+    block_z: c_uint,
+    shared: c_uint,
+    stream: Stream,
+    params: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> Served {
+    let config = config(
+        [grid_x, grid_y, grid_z],
+        [block_x, block_y, block_z],
+        shared,
+    )?;
+    launch(&function, &stream, config, params, extra)
+}
+
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the entry point has as many parameters"
+)]
+pub(crate) fn launch_cooperative_kernel(
+    _: &Call,
+    function: Function,
+    grid_x: c_uint,
+    grid_y: c_uint,
+    grid_z: c_uint,
+    block_x: c_uint,
+    block_y: c_uint,
+    block_z: c_uint,
+    shared: c_uint,
+    stream: Stream,
+    params: *mut *mut c_void,
+) -> Served {
+    let config = config(
+        [grid_x, grid_y, grid_z],
+        [block_x, block_y, block_z],
+        shared,
+    )?;
+    let config = config.with_cooperative();
+    launch(&function, &stream, config, params, std::ptr::null_mut())
+}
+
+pub(crate) fn launch_kernel_ex(
+    call: &Call,
+    given: In<CUlaunchConfig>,
+    function: Function,
+    params: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> Served {
+    let given = given.0;
+    let stream = stream(given.stream, call.default_stream)?;
+    let mut config = config(given.grid_dim, given.block_dim, given.shared_mem_bytes)?;
+    // SAFETY: the caller vouches for as many attributes as it says.
+    let attributes = unsafe { read_array(given.attrs.cast_const(), given.num_attrs as usize) }?;
+    let mut completion = None;
+    for attribute in &attributes {
+        apply(attribute, &mut config, &mut completion)?;
+    }
+    launch(&function, &stream, config, params, extra)?;
+    match completion {
+        Some(event) => Ok(event.record(&stream)?),
+        None => Ok(()),
+    }
+}
+
+fn apply(
+    attribute: &CUlaunchAttribute,
+    config: &mut LaunchConfig,
+    completion: &mut Option<Event>,
+) -> Served {
+    let value = &attribute.value;
+    match attribute.id {
+        COOPERATIVE => config.cooperative = word(value, 0) != 0,
+        CLUSTER_DIMENSION => {
+            let cluster = [0, 1, 2].map(|index| word(value, index));
+            if cluster.contains(&0) {
+                return Err(CuResult::INVALID_VALUE);
+            }
+            config.cluster = Some(dim(cluster));
+        }
+        PROGRAMMATIC_EVENT | LAUNCH_COMPLETION_EVENT => {
+            let handle = word(value, 0) as usize | (word(value, 1) as usize) << 32;
+            *completion = Some(events().get(handle).ok_or(CuResult::INVALID_HANDLE)?);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn word(value: &CUlaunchAttributeValue, index: usize) -> u32 {
+    let bytes = &value.bytes[index * 4..index * 4 + 4];
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |word, byte| word << 8 | u32::from(*byte))
+}
+
+fn dim([x, y, z]: [u32; 3]) -> Dim3 {
+    Dim3::new(x, y, z)
+}
+
+fn config(grid: [u32; 3], block: [u32; 3], shared: u32) -> Result<LaunchConfig, CuResult> {
+    if grid.contains(&0) || block.contains(&0) {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    Ok(LaunchConfig::new(dim(grid), dim(block)).with_shared(shared))
+}
+
+fn launch(
+    function: &Function,
+    stream: &Stream,
+    config: LaunchConfig,
+    params: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> Served {
+    let kernel = function.in_context(stream.context())?;
+    let packed = match (params.is_null(), extra.is_null()) {
+        (false, false) => return Err(CuResult::INVALID_VALUE),
+        // SAFETY: the caller vouches for one valid pointer for each parameter.
+        (false, true) => unsafe { gather(&kernel, params) }?,
+        // SAFETY: the caller vouches for the list.
+        (true, false) => unsafe { from_extra(&kernel, extra) }?,
+        (true, true) if kernel.params().is_empty() => Vec::new(),
+        (true, true) => return Err(CuResult::INVALID_VALUE),
+    };
+    Ok(stream.launch_packed(&kernel, config, packed)?)
+}
+
+/// Copies each parameter from where its pointer points.
+///
+/// # Safety
+/// `params` holds a pointer for each parameter, valid for its size.
+unsafe fn gather(kernel: &Kernel, params: *mut *mut c_void) -> Result<Vec<u8>, CuResult> {
+    let mut packed = vec![0u8; kernel.info().param_bytes as usize];
+    for (index, param) in kernel.params().iter().enumerate() {
+        // SAFETY: there are as many pointers as parameters.
+        let source = unsafe { params.add(index).read_unaligned() }.cast::<u8>();
+        let (offset, size) = (param.offset as usize, param.size as usize);
+        let place = packed
+            .get_mut(offset..offset + size)
+            .ok_or(CuResult::UNKNOWN)?;
+        if source.is_null() {
+            return Err(CuResult::INVALID_VALUE);
+        }
+        // SAFETY: the pointer is valid for the parameter's size, and `place` is ours.
+        unsafe { std::ptr::copy_nonoverlapping(source, place.as_mut_ptr(), size) };
+    }
+    Ok(packed)
+}
+
+/// Copies the packed buffer that `extra` describes.
+///
+/// # Safety
+/// `extra` is a list of keys and values with an end, and the buffer is as long as it says.
+unsafe fn from_extra(kernel: &Kernel, extra: *mut *mut c_void) -> Result<Vec<u8>, CuResult> {
+    let (mut start, mut len) = (std::ptr::null::<u8>(), None);
+    for pair in 0..MAX_EXTRA {
+        // SAFETY: the list has not ended.
+        let key = unsafe { extra.add(2 * pair).read_unaligned() } as usize;
+        if key == EXTRA_END {
+            break;
+        }
+        // SAFETY: a key that is not the end is followed by its value.
+        let value = unsafe { extra.add(2 * pair + 1).read_unaligned() };
+        match key {
+            EXTRA_POINTER => start = value.cast_const().cast(),
+            EXTRA_SIZE if value.is_null() => return Err(CuResult::INVALID_VALUE),
+            // SAFETY: the value is a pointer to the size.
+            EXTRA_SIZE => len = Some(unsafe { value.cast::<usize>().read_unaligned() }),
+            _ => return Err(CuResult::INVALID_VALUE),
+        }
+    }
+    let len = len.ok_or(CuResult::INVALID_VALUE)?;
+    let needed = kernel
+        .params()
+        .last()
+        .map_or(0, |p| p.offset as usize + p.size as usize);
+    if len < needed || (start.is_null() && len > 0) {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    let mut packed = vec![0u8; kernel.info().param_bytes as usize];
+    let used = len.min(packed.len());
+    // SAFETY: the buffer has `len` bytes, the destination at least `used`.
+    unsafe { std::ptr::copy_nonoverlapping(start, packed.as_mut_ptr(), used) };
+    Ok(packed)
+}
+
+/// Launches with parameters that are packed already.
+pub(crate) fn launch_with_bytes(
+    function: &Function,
+    stream: &Stream,
+    grid: [u32; 3],
+    block: [u32; 3],
+    shared: u32,
+    bytes: &[u8],
+) -> Served {
+    let config = config(grid, block, shared)?;
+    let kernel = function.in_context(stream.context())?;
+    let mut packed = vec![0u8; kernel.info().param_bytes as usize];
+    let used = bytes.len().min(packed.len());
+    packed[..used].copy_from_slice(&bytes[..used]);
+    Ok(stream.launch_packed(&kernel, config, packed)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_an_attribute() {
+        let mut value = CUlaunchAttributeValue { bytes: [0; 64] };
+        value.bytes[4..8].copy_from_slice(&0x0102_0304u32.to_le_bytes());
+        assert_eq!(word(&value, 0), 0);
+        assert_eq!(word(&value, 1), 0x0102_0304);
+    }
+
+    #[test]
+    fn no_extent_may_be_zero() {
+        assert!(config([1, 1, 1], [32, 1, 1], 0).is_ok());
+        assert_eq!(
+            config([1, 0, 1], [32, 1, 1], 0),
+            Err(CuResult::INVALID_VALUE)
+        );
+        assert_eq!(
+            config([1, 1, 1], [0, 1, 1], 0),
+            Err(CuResult::INVALID_VALUE)
+        );
+    }
+}

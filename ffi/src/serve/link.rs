@@ -1,0 +1,158 @@
+//! The linker: PTX in, an image out that loads.
+
+use std::ffi::{CStr, c_char, c_uint, c_void};
+use std::sync::Arc;
+use std::time::Instant;
+
+use margay::container::select_ptx;
+use margay::{Image, Library, Runtime};
+use parking_lot::Mutex;
+
+use super::module::{load_failed, read_file};
+use crate::convert::{OptOut, Out, Text};
+use crate::guard::Call;
+use crate::handles::{current, links};
+use crate::jit_options::JitOptions;
+use crate::linked;
+use crate::result::{CuResult, Served};
+use crate::types::{CUjit_option, CUlinkState};
+
+/// `CU_JIT_INPUT_PTX`.
+const INPUT_PTX: c_uint = 1;
+/// `CU_JIT_INPUT_CUBIN`, `FATBINARY`, `OBJECT` and `LIBRARY`: containers that may hold PTX.
+const INPUT_CONTAINERS: [c_uint; 4] = [0, 2, 3, 4];
+
+/// A pending link.
+pub(crate) struct LinkObject {
+    options: JitOptions,
+    state: Mutex<LinkState>,
+}
+
+#[derive(Default)]
+struct LinkState {
+    texts: Vec<Vec<u8>>,
+    /// The result, alive until the link is destroyed.
+    output: Option<Box<[u8]>>,
+}
+
+pub(crate) fn link_create(
+    _: &Call,
+    count: c_uint,
+    options: *mut CUjit_option,
+    values: *mut *mut c_void,
+    out: Out<CUlinkState>,
+) -> Served {
+    current()?;
+    let object = Arc::new(LinkObject {
+        // SAFETY: the caller vouches for the option arrays.
+        options: unsafe { JitOptions::read(count, options, values) }?,
+        state: Mutex::default(),
+    });
+    let handle = links().insert(object).ok_or(CuResult::OUT_OF_MEMORY)?;
+    out.set(CUlinkState(handle));
+    Ok(())
+}
+
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the entry point has as many parameters"
+)]
+pub(crate) fn link_add_data(
+    _: &Call,
+    link: Arc<LinkObject>,
+    kind: c_uint,
+    data: *mut c_void,
+    size: usize,
+    _name: *const c_char,
+    _count: c_uint,
+    _options: *mut CUjit_option,
+    _values: *mut *mut c_void,
+) -> Served {
+    if data.is_null() || size == 0 {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    // SAFETY: the caller vouches for `size` bytes.
+    let bytes = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), size) };
+    add(&link, kind, bytes)
+}
+
+pub(crate) fn link_add_file(
+    _: &Call,
+    link: Arc<LinkObject>,
+    kind: c_uint,
+    path: Text,
+    _count: c_uint,
+    _options: *mut CUjit_option,
+    _values: *mut *mut c_void,
+) -> Served {
+    add(&link, kind, &read_file(&path.0)?)
+}
+
+fn add(link: &LinkObject, kind: c_uint, bytes: &[u8]) -> Served {
+    let mut state = link.state.lock();
+    if state.output.is_some() {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    match kind {
+        INPUT_PTX => {
+            let text = CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes);
+            for part in linked::parts(text) {
+                state.texts.push(part.to_vec());
+            }
+        }
+        kind if INPUT_CONTAINERS.contains(&kind) => {
+            let (major, minor) = Runtime::global()?.device(0)?.compute_capability();
+            let selection = select_ptx(&[bytes], (major * 10 + minor) as u32)?;
+            let texts = selection.texts.into_iter();
+            state.texts.extend(texts.map(|text| text.text.into_bytes()));
+        }
+        _ => return Err(CuResult::INVALID_VALUE),
+    }
+    Ok(())
+}
+
+pub(crate) fn link_complete(
+    _: &Call,
+    link: Arc<LinkObject>,
+    out: Out<*mut c_void>,
+    size: OptOut<usize>,
+) -> Served {
+    let mut state = link.state.lock();
+    if state.texts.is_empty() {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    if state.output.is_none() {
+        check(&link.options, &state.texts)?;
+        state.output = Some(linked::join(&state.texts).into_boxed_slice());
+    }
+    let output = state.output.as_deref().unwrap_or_default();
+    out.set(output.as_ptr().cast_mut().cast());
+    size.set(output.len());
+    Ok(())
+}
+
+/// Reads the inputs as loading will, so that errors are told by the link.
+fn check(options: &JitOptions, texts: &[Vec<u8>]) -> Served {
+    let runtime = Runtime::global()?;
+    let load_options = options.load_options(runtime.device(0)?.compute_capability());
+    let parts: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
+    let start = Instant::now();
+    let image = match parts.as_slice() {
+        [one] => Image::Bytes(one),
+        many => Image::Linked(many),
+    };
+    let loaded = Library::load(runtime, image, &load_options);
+    let seconds = start.elapsed().as_secs_f32();
+    match loaded {
+        Ok(library) => {
+            options.write_back("", "", seconds);
+            Ok(library.unload()?)
+        }
+        Err(error) => Err(load_failed(error, options, seconds)),
+    }
+}
+
+pub(crate) fn link_destroy(_: &Call, link: CUlinkState) -> Served {
+    let removed = links().remove(link.0);
+    removed.map(|_| ()).ok_or(CuResult::INVALID_HANDLE)
+}

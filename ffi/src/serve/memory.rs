@@ -1,0 +1,253 @@
+//! Memory: device, pinned, registered and managed.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use margay::{Device, DevicePtr, HostFlags, PointerKind, Runtime, Stream};
+
+use super::pool::free_counted;
+use crate::convert::{FromAbi, OptOut, Out};
+use crate::guard::Call;
+use crate::handles::current;
+use crate::result::{CuResult, Served};
+use crate::types::CUmemLocation;
+
+const PORTABLE: c_uint = 1;
+const DEVICE_MAP: c_uint = 2;
+/// `CU_MEMHOSTALLOC_WRITECOMBINED`.
+const WRITE_COMBINED: c_uint = 4;
+/// `CU_MEMHOSTREGISTER_IOMEMORY` and `READ_ONLY`.
+const IO_MEMORY: c_uint = 4;
+const READ_ONLY: c_uint = 8;
+/// `CU_MEM_ATTACH_GLOBAL` and `HOST`.
+const ATTACH_FLAGS: [c_uint; 2] = [1, 2];
+/// `CU_DEVICE_CPU`.
+const CPU: c_int = -1;
+/// The `CUmem_advise` values.
+const ADVICE: std::ops::RangeInclusive<c_uint> = 1..=6;
+/// The `CUmemLocationType` values that name a place.
+const LOCATIONS: std::ops::RangeInclusive<c_uint> = 1..=4;
+/// `CU_MEM_LOCATION_TYPE_DEVICE`.
+const LOCATION_DEVICE: c_uint = 1;
+
+pub(crate) fn mem_get_info(_: &Call, free: OptOut<usize>, total: OptOut<usize>) -> Served {
+    let (free_bytes, total_bytes) = current()?.mem_info()?;
+    free.set(free_bytes as usize);
+    total.set(total_bytes as usize);
+    Ok(())
+}
+
+pub(crate) fn mem_alloc(_: &Call, out: Out<u64>, bytes: usize) -> Served {
+    out.set(current()?.alloc(bytes as u64)?.address());
+    Ok(())
+}
+
+pub(crate) fn mem_alloc_pitch(
+    _: &Call,
+    out: Out<u64>,
+    pitch: Out<usize>,
+    width: usize,
+    height: usize,
+    element: c_uint,
+) -> Served {
+    let context = current()?;
+    let (ptr, row) = context.alloc_pitched(width as u64, height as u64, element)?;
+    out.set(ptr.address());
+    pitch.set(row as usize);
+    Ok(())
+}
+
+pub(crate) fn mem_free(_: &Call, address: u64) -> Served {
+    let context = current()?;
+    let owner = match Runtime::global()?.pointer_info(address) {
+        Some(info) => info.context,
+        None => context,
+    };
+    free_counted(address, || owner.free(DevicePtr::new(address)))
+}
+
+pub(crate) fn mem_get_address_range(
+    _: &Call,
+    base: OptOut<u64>,
+    size: OptOut<usize>,
+    address: u64,
+) -> Served {
+    let (start, bytes) = current()?.address_range(DevicePtr::new(address))?;
+    base.set(start.address());
+    size.set(bytes as usize);
+    Ok(())
+}
+
+fn alloc_host(out: &Out<*mut c_void>, bytes: usize, flags: HostFlags) -> Served {
+    let ptr = current()?.alloc_host(bytes as u64, flags)?;
+    out.set(ptr.cast());
+    Ok(())
+}
+
+pub(crate) fn mem_alloc_host_v2(_: &Call, out: Out<*mut c_void>, bytes: usize) -> Served {
+    alloc_host(&out, bytes, HostFlags::default())
+}
+
+pub(crate) fn mem_alloc_host_v1(_: &Call, out: Out<*mut c_void>, bytes: c_uint) -> Served {
+    alloc_host(&out, bytes as usize, HostFlags::default())
+}
+
+pub(crate) fn mem_host_alloc(
+    _: &Call,
+    out: Out<*mut c_void>,
+    bytes: usize,
+    flags: c_uint,
+) -> Served {
+    if flags & !(PORTABLE | DEVICE_MAP | WRITE_COMBINED) != 0 {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    let flags = HostFlags {
+        portable: flags & PORTABLE != 0,
+        device_map: flags & DEVICE_MAP != 0,
+        write_combined: flags & WRITE_COMBINED != 0,
+        read_only: false,
+    };
+    alloc_host(&out, bytes, flags)
+}
+
+pub(crate) fn mem_free_host(_: &Call, ptr: *mut c_void) -> Served {
+    Ok(current()?.free_host(ptr.cast())?)
+}
+
+pub(crate) fn mem_host_get_device_pointer(
+    _: &Call,
+    out: Out<u64>,
+    ptr: *mut c_void,
+    flags: c_uint,
+) -> Served {
+    if flags != 0 || ptr.is_null() {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    let device = current()?.host_device_pointer(ptr.cast_const().cast())?;
+    out.set(device.address());
+    Ok(())
+}
+
+pub(crate) fn mem_host_get_flags(_: &Call, out: Out<c_uint>, ptr: *mut c_void) -> Served {
+    let flags = current()?.host_flags(ptr.cast_const().cast())?;
+    let bit = |set: bool, bit: c_uint| if set { bit } else { 0 };
+    // Everything is mapped for the device, asked for or not.
+    out.set(DEVICE_MAP | bit(flags.portable, PORTABLE) | bit(flags.write_combined, WRITE_COMBINED));
+    Ok(())
+}
+
+pub(crate) fn mem_host_register(_: &Call, ptr: *mut c_void, bytes: usize, flags: c_uint) -> Served {
+    if ptr.is_null() || flags & !(PORTABLE | DEVICE_MAP | IO_MEMORY | READ_ONLY) != 0 {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    if flags & IO_MEMORY != 0 {
+        return Err(CuResult::NOT_PERMITTED);
+    }
+    let flags = HostFlags {
+        portable: flags & PORTABLE != 0,
+        device_map: flags & DEVICE_MAP != 0,
+        write_combined: false,
+        read_only: flags & READ_ONLY != 0,
+    };
+    Ok(current()?.register_host(ptr.cast(), bytes as u64, flags)?)
+}
+
+pub(crate) fn mem_host_unregister(_: &Call, ptr: *mut c_void) -> Served {
+    if ptr.is_null() {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    Ok(current()?.unregister_host(ptr.cast())?)
+}
+
+pub(crate) fn mem_alloc_managed(_: &Call, out: Out<u64>, bytes: usize, flags: c_uint) -> Served {
+    if !ATTACH_FLAGS.contains(&flags) {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    out.set(current()?.alloc_managed(bytes as u64, flags)?.address());
+    Ok(())
+}
+
+/// Checks that a range is within one managed allocation.
+pub(crate) fn managed_range(address: u64, bytes: usize) -> Served {
+    let info = Runtime::global()?
+        .pointer_info(address)
+        .filter(|info| info.kind == PointerKind::Managed)
+        .ok_or(CuResult::INVALID_VALUE)?;
+    let room = (info.base + info.size).saturating_sub(address);
+    match bytes as u64 <= room && bytes > 0 {
+        true => Ok(()),
+        false => Err(CuResult::INVALID_VALUE),
+    }
+}
+
+/// Managed memory is in one place for all, so nothing has to move.
+pub(crate) fn mem_prefetch_async_v1(
+    call: &Call,
+    address: u64,
+    bytes: usize,
+    device: c_int,
+    _stream: Stream,
+) -> Served {
+    check_device(call, device)?;
+    managed_range(address, bytes)
+}
+
+pub(crate) fn mem_prefetch_async_v2(
+    call: &Call,
+    address: u64,
+    bytes: usize,
+    location: CUmemLocation,
+    flags: c_uint,
+    _stream: Stream,
+) -> Served {
+    if flags != 0 {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    check_location(call, location)?;
+    managed_range(address, bytes)
+}
+
+pub(crate) fn mem_advise_v1(
+    call: &Call,
+    address: u64,
+    bytes: usize,
+    advice: c_uint,
+    device: c_int,
+) -> Served {
+    check_device(call, device)?;
+    advise(address, bytes, advice)
+}
+
+pub(crate) fn mem_advise_v2(
+    call: &Call,
+    address: u64,
+    bytes: usize,
+    advice: c_uint,
+    location: CUmemLocation,
+) -> Served {
+    check_location(call, location)?;
+    advise(address, bytes, advice)
+}
+
+/// Advice is a hint.
+fn advise(address: u64, bytes: usize, advice: c_uint) -> Served {
+    if !ADVICE.contains(&advice) {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    managed_range(address, bytes)
+}
+
+fn check_device(call: &Call, device: c_int) -> Served {
+    if device == CPU {
+        return Ok(());
+    }
+    // SAFETY: an ordinal is looked up.
+    unsafe { Device::from_abi(device, call) }.map(|_| ())
+}
+
+fn check_location(call: &Call, location: CUmemLocation) -> Served {
+    match location.kind {
+        LOCATION_DEVICE => check_device(call, location.id),
+        kind if LOCATIONS.contains(&kind) => Ok(()),
+        _ => Err(CuResult::INVALID_VALUE),
+    }
+}

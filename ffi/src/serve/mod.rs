@@ -1,0 +1,42 @@
+//! The functions that answer the entry points.
+//!
+//! Each takes the call it serves and its converted arguments ([`crate::convert`]); the table of
+//! [`crate::api`] names it. What a module here cannot do itself is the runtime's.
+
+mod context;
+mod copy;
+mod device;
+mod event;
+mod fill;
+mod function;
+mod general;
+mod launch;
+mod legacy_launch;
+mod library;
+pub(crate) mod link;
+mod memory;
+mod module;
+mod occupancy;
+mod pointer;
+pub(crate) mod pool;
+mod primary;
+mod stream;
+
+pub(crate) use context::*;
+pub(crate) use copy::*;
+pub(crate) use device::*;
+pub(crate) use event::*;
+pub(crate) use fill::*;
+pub(crate) use function::*;
+pub(crate) use general::*;
+pub(crate) use launch::*;
+pub(crate) use legacy_launch::*;
+pub(crate) use library::*;
+pub(crate) use link::*;
+pub(crate) use memory::*;
+pub(crate) use module::*;
+pub(crate) use occupancy::*;
+pub(crate) use pointer::*;
+pub(crate) use pool::*;
+pub(crate) use primary::*;
+pub(crate) use stream::*;

@@ -1,0 +1,153 @@
+//! What is known of an address.
+
+use std::ffi::{c_int, c_uint, c_void};
+
+use margay::{PointerInfo, PointerKind, Runtime};
+
+use super::pool::default_pool;
+use crate::convert::read_array;
+use crate::guard::Call;
+use crate::handles::handle_of;
+use crate::result::{CuResult, Served};
+use crate::types::{CUcontext, CUmemoryPool};
+
+/// `CU_MEMORYTYPE_HOST` and `DEVICE`.
+const MEMORY_TYPE: (u32, u32) = (1, 2);
+/// What stands for no device where every attribute is answered.
+const NO_DEVICE: c_int = -2;
+/// `CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE`.
+const READ_WRITE: u32 = 3;
+/// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`, the settable one.
+const SYNC_MEMOPS: c_uint = 6;
+const DEVICE_ORDINAL: c_uint = 9;
+
+/// An attribute's value with its C type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Value {
+    Int(c_int),
+    Uint(u32),
+    Long(u64),
+    Context(CUcontext),
+    Pool(CUmemoryPool),
+}
+
+impl Value {
+    /// # Safety
+    /// `data` is null or has room for the attribute's type.
+    unsafe fn write(self, data: *mut c_void) -> Served {
+        if data.is_null() {
+            return Err(CuResult::INVALID_VALUE);
+        }
+        // SAFETY: not null, and with room for the attribute's type.
+        unsafe {
+            match self {
+                Value::Int(value) => data.cast::<c_int>().write_unaligned(value),
+                Value::Uint(value) => data.cast::<u32>().write_unaligned(value),
+                Value::Long(value) => data.cast::<u64>().write_unaligned(value),
+                Value::Context(value) => data.cast::<CUcontext>().write_unaligned(value),
+                Value::Pool(value) => data.cast::<CUmemoryPool>().write_unaligned(value),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The attributes of an address of ours; `None` for one that there is not.
+fn known(attribute: c_uint, address: u64, info: &PointerInfo) -> Result<Option<Value>, CuResult> {
+    let host = matches!(info.kind, PointerKind::Pinned | PointerKind::Registered);
+    let managed = info.kind == PointerKind::Managed;
+    let value = match attribute {
+        1 => Value::Context(handle_of(&info.context)?),
+        2 if host => Value::Uint(MEMORY_TYPE.0),
+        2 => Value::Uint(MEMORY_TYPE.1),
+        3 => Value::Long(address),
+        4 if host || managed => Value::Long(address),
+        SYNC_MEMOPS => Value::Int(0),
+        7 => Value::Long(info.id),
+        8 => Value::Int(c_int::from(managed)),
+        DEVICE_ORDINAL => Value::Int(info.context.device().ordinal()),
+        10 | 15 | 21 => Value::Int(0),
+        11 | 19 => Value::Long(info.base),
+        12 | 18 => Value::Long(info.size),
+        13 => Value::Int(1),
+        14 => Value::Long(0),
+        16 => Value::Uint(READ_WRITE),
+        17 if info.pooled => Value::Pool(default_pool()?),
+        17 => Value::Pool(CUmemoryPool(0)),
+        20 => Value::Long(info.id),
+        // In no header; NVIDIA's runtimes ask and take 0.
+        22 => Value::Int(0),
+        _ => return Ok(None),
+    };
+    Ok(Some(value))
+}
+
+/// What is answered for an address that is not ours when all attributes are wanted.
+fn absent(attribute: c_uint) -> Value {
+    match attribute {
+        1 | 17 => Value::Context(CUcontext(0)),
+        3 | 4 | 7 | 11 | 12 | 14 | 18 | 19 | 20 => Value::Long(0),
+        DEVICE_ORDINAL => Value::Int(NO_DEVICE),
+        _ => Value::Int(0),
+    }
+}
+
+pub(crate) fn pointer_get_attribute(
+    _: &Call,
+    data: *mut c_void,
+    attribute: c_uint,
+    address: u64,
+) -> Served {
+    if data.is_null() {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    let info = Runtime::global()?.pointer_info(address);
+    let info = info.ok_or(CuResult::INVALID_VALUE)?;
+    let value = known(attribute, address, &info)?.ok_or(CuResult::INVALID_VALUE)?;
+    // SAFETY: the caller gave room for the attribute's type.
+    unsafe { value.write(data) }
+}
+
+/// Unlike the query of one attribute this one succeeds for addresses that are not ours.
+pub(crate) fn pointer_get_attributes(
+    _: &Call,
+    count: c_uint,
+    attributes: *mut c_uint,
+    data: *mut *mut c_void,
+    address: u64,
+) -> Served {
+    if count == 0 {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    // SAFETY: the caller vouches for `count` elements of both arrays.
+    let (attributes, places) = unsafe {
+        (
+            read_array(attributes.cast_const(), count as usize)?,
+            read_array(data.cast_const(), count as usize)?,
+        )
+    };
+    let info = Runtime::global()?.pointer_info(address);
+    for (attribute, place) in attributes.into_iter().zip(places) {
+        let value = match &info {
+            Some(info) => known(attribute, address, info)?,
+            None => None,
+        };
+        // SAFETY: the caller gave room for the attribute's type.
+        unsafe { value.unwrap_or(absent(attribute)).write(place) }?;
+    }
+    Ok(())
+}
+
+/// Copies that the attribute would make synchronous are so towards the host anyway.
+pub(crate) fn pointer_set_attribute(
+    _: &Call,
+    value: *const c_void,
+    attribute: c_uint,
+    address: u64,
+) -> Served {
+    if value.is_null() || attribute != SYNC_MEMOPS {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    let info = Runtime::global()?.pointer_info(address);
+    info.map(|_| ()).ok_or(CuResult::INVALID_VALUE)
+}

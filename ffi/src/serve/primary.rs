@@ -1,0 +1,61 @@
+//! Primary contexts.
+
+use std::ffi::{c_int, c_uint};
+
+use margay::{Context, Device};
+
+use super::context::check_flags;
+use crate::convert::Out;
+use crate::export_tables::storage;
+use crate::guard::Call;
+use crate::handles::{forget_objects_of, handle_of};
+use crate::result::Served;
+use crate::types::CUcontext;
+
+pub(crate) fn device_primary_ctx_retain(
+    _: &Call,
+    context: Out<CUcontext>,
+    device: Device,
+) -> Served {
+    context.set(handle_of(&device.primary_retain()?)?);
+    Ok(())
+}
+
+pub(crate) fn device_primary_ctx_release(_: &Call, device: Device) -> Served {
+    let context = device.primary_context();
+    device.primary_release()?;
+    if !context.is_alive() {
+        emptied(&context)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn device_primary_ctx_reset(_: &Call, device: Device) -> Served {
+    device.primary_reset()?;
+    emptied(&device.primary_context())
+}
+
+/// The context lost all that it owned.
+fn emptied(context: &Context) -> Served {
+    forget_objects_of(context);
+    storage::destroy_all(handle_of(context)?);
+    Ok(())
+}
+
+pub(crate) fn device_primary_ctx_set_flags(_: &Call, device: Device, flags: c_uint) -> Served {
+    check_flags(flags)?;
+    device.primary_set_flags(flags)?;
+    Ok(())
+}
+
+pub(crate) fn device_primary_ctx_get_state(
+    _: &Call,
+    device: Device,
+    flags: Out<c_uint>,
+    active: Out<c_int>,
+) -> Served {
+    let state = device.primary_state();
+    flags.set(state.flags);
+    active.set(c_int::from(state.active));
+    Ok(())
+}

@@ -1,0 +1,307 @@
+//! Streams: making, ordering, attributes, callbacks. Nothing is ever capturing.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
+
+use margay::{Event, Stream, StreamKind};
+use parking_lot::Mutex;
+
+use super::memory::managed_range;
+use crate::convert::{In, OptOut, Out};
+use crate::guard::Call;
+use crate::handles::{current, handle_of, streams};
+use crate::result::{CuResult, Served};
+use crate::types::{
+    CUcontext, CUgreenCtx, CUhostFn, CUstream, CUstreamAttrValue, CUstreamCallback,
+};
+
+/// `CU_STREAM_NON_BLOCKING`.
+const NON_BLOCKING: c_uint = 1;
+/// `CU_EVENT_WAIT_EXTERNAL`.
+const ALL_WAIT_FLAGS: c_uint = 1;
+/// `CU_MEM_ATTACH_GLOBAL`, `HOST` and `SINGLE`.
+const ATTACH_FLAGS: [c_uint; 3] = [1, 2, 4];
+/// The largest `CUstreamCaptureMode`.
+const LAST_CAPTURE_MODE: c_uint = 2;
+/// `CU_STREAM_CAPTURE_STATUS_NONE`.
+const NOT_CAPTURING: c_uint = 0;
+
+pub(crate) fn stream_create(call: &Call, out: Out<CUstream>, flags: c_uint) -> Served {
+    stream_create_with_priority(call, out, flags, 0)
+}
+
+pub(crate) fn stream_create_with_priority(
+    _: &Call,
+    out: Out<CUstream>,
+    flags: c_uint,
+    priority: c_int,
+) -> Served {
+    let context = current()?;
+    let kind = match flags {
+        0 => StreamKind::Blocking,
+        NON_BLOCKING => StreamKind::NonBlocking,
+        _ => return Err(CuResult::INVALID_VALUE),
+    };
+    let stream = context.create_stream(kind, priority)?;
+    let handle = streams().insert(stream).ok_or(CuResult::OUT_OF_MEMORY)?;
+    out.set(CUstream(handle));
+    Ok(())
+}
+
+pub(crate) fn stream_destroy(_: &Call, handle: CUstream) -> Served {
+    let stream = streams().remove(handle.0).ok_or(CuResult::INVALID_HANDLE)?;
+    attributes().lock().retain(|(id, _), _| *id != stream.id());
+    Ok(stream.destroy()?)
+}
+
+pub(crate) fn stream_get_priority(_: &Call, stream: Stream, priority: Out<c_int>) -> Served {
+    priority.set(stream.priority());
+    Ok(())
+}
+
+pub(crate) fn stream_get_device(_: &Call, stream: Stream, device: Out<c_int>) -> Served {
+    device.set(stream.context().device().ordinal());
+    Ok(())
+}
+
+pub(crate) fn stream_get_flags(_: &Call, stream: Stream, flags: Out<c_uint>) -> Served {
+    flags.set(match stream.kind() {
+        StreamKind::NonBlocking => NON_BLOCKING,
+        _ => 0,
+    });
+    Ok(())
+}
+
+pub(crate) fn stream_get_id(_: &Call, stream: Stream, id: Out<c_ulonglong>) -> Served {
+    id.set(stream.id());
+    Ok(())
+}
+
+pub(crate) fn stream_get_ctx_v1(_: &Call, stream: Stream, context: Out<CUcontext>) -> Served {
+    context.set(handle_of(stream.context())?);
+    Ok(())
+}
+
+pub(crate) fn stream_get_ctx_v2(
+    _: &Call,
+    stream: Stream,
+    context: OptOut<CUcontext>,
+    green: OptOut<CUgreenCtx>,
+) -> Served {
+    context.set(handle_of(stream.context())?);
+    green.set(CUgreenCtx(0));
+    Ok(())
+}
+
+pub(crate) fn stream_wait_event(_: &Call, stream: Stream, event: Event, flags: c_uint) -> Served {
+    if flags & !ALL_WAIT_FLAGS != 0 {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    Ok(stream.wait_event(&event)?)
+}
+
+pub(crate) fn stream_query(_: &Call, stream: Stream) -> Served {
+    match stream.query()? {
+        true => Ok(()),
+        false => Err(CuResult::NOT_READY),
+    }
+}
+
+pub(crate) fn stream_synchronize(_: &Call, stream: Stream) -> Served {
+    Ok(stream.synchronize()?)
+}
+
+/// A caller's pointer on its way to the callback thread.
+struct UserData(*mut c_void);
+
+// SAFETY: the interface hands the pointer to the callback's thread; what it points to is the
+// caller's business.
+unsafe impl Send for UserData {}
+
+impl UserData {
+    /// The pointer; a method, so that a closure captures the whole.
+    fn pointer(&self) -> *mut c_void {
+        self.0
+    }
+}
+
+pub(crate) fn stream_add_callback(
+    call: &Call,
+    handle: CUstream,
+    callback: CUstreamCallback,
+    user_data: *mut c_void,
+    flags: c_uint,
+) -> Served {
+    let function = callback.ok_or(CuResult::INVALID_VALUE)?;
+    if flags != 0 {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    let stream = crate::handles::stream(handle, call.default_stream)?;
+    let data = UserData(user_data);
+    Ok(stream.callback(move |status| {
+        let status = status.map_err(CuResult::from).into();
+        // SAFETY: the caller gave a function of this type with its data.
+        unsafe { function(handle, status, data.pointer()) }
+    })?)
+}
+
+pub(crate) fn launch_host_func(
+    _: &Call,
+    stream: Stream,
+    function: CUhostFn,
+    user_data: *mut c_void,
+) -> Served {
+    let function = function.ok_or(CuResult::INVALID_VALUE)?;
+    let data = UserData(user_data);
+    // SAFETY: the caller gave a function of this type with its data.
+    Ok(stream.host_function(move || unsafe { function(data.pointer()) })?)
+}
+
+/// How a caller waits for the function is a hint.
+pub(crate) fn launch_host_func_v2(
+    call: &Call,
+    stream: Stream,
+    function: CUhostFn,
+    user_data: *mut c_void,
+    _sync_mode: c_uint,
+) -> Served {
+    launch_host_func(call, stream, function, user_data)
+}
+
+/// Managed memory is reachable from everywhere at all times, so attaching changes nothing.
+pub(crate) fn stream_attach_mem_async(
+    _: &Call,
+    _stream: Stream,
+    address: u64,
+    _length: usize,
+    flags: c_uint,
+) -> Served {
+    if !ATTACH_FLAGS.contains(&flags) {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    managed_range(address, 1)
+}
+
+type Attributes = HashMap<(u64, c_uint), CUstreamAttrValue>;
+
+/// The attributes that are hints: what was set, by stream and number.
+fn attributes() -> &'static Mutex<Attributes> {
+    static ATTRIBUTES: std::sync::OnceLock<Mutex<Attributes>> = std::sync::OnceLock::new();
+    ATTRIBUTES.get_or_init(Mutex::default)
+}
+
+/// Access policy window, synchronisation policy, memory synchronisation domain map and domain.
+const HINTS: [c_uint; 4] = [1, 3, 9, 10];
+/// `CU_LAUNCH_ATTRIBUTE_PRIORITY`.
+const PRIORITY: c_uint = 8;
+
+fn no_value() -> CUstreamAttrValue {
+    CUstreamAttrValue { bytes: [0; 64] }
+}
+
+pub(crate) fn stream_get_attribute(
+    _: &Call,
+    stream: Stream,
+    attribute: c_uint,
+    value: Out<CUstreamAttrValue>,
+) -> Served {
+    let mut answer = no_value();
+    match attribute {
+        PRIORITY => answer.bytes[..4].copy_from_slice(&stream.priority().to_ne_bytes()),
+        hint if HINTS.contains(&hint) => {
+            let set = attributes().lock().get(&(stream.id(), hint)).copied();
+            answer = set.unwrap_or(answer);
+        }
+        _ => return Err(CuResult::INVALID_VALUE),
+    }
+    value.set(answer);
+    Ok(())
+}
+
+pub(crate) fn stream_set_attribute(
+    _: &Call,
+    stream: Stream,
+    attribute: c_uint,
+    value: In<CUstreamAttrValue>,
+) -> Served {
+    if !HINTS.contains(&attribute) {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    attributes()
+        .lock()
+        .insert((stream.id(), attribute), value.0);
+    Ok(())
+}
+
+pub(crate) fn stream_copy_attributes(_: &Call, destination: Stream, source: Stream) -> Served {
+    let mut attributes = attributes().lock();
+    for hint in HINTS {
+        match attributes.get(&(source.id(), hint)).copied() {
+            Some(value) => attributes.insert((destination.id(), hint), value),
+            None => attributes.remove(&(destination.id(), hint)),
+        };
+    }
+    Ok(())
+}
+
+pub(crate) fn stream_is_capturing(_: &Call, _stream: Stream, status: Out<c_uint>) -> Served {
+    status.set(NOT_CAPTURING);
+    Ok(())
+}
+
+pub(crate) fn stream_get_capture_info_v1(
+    _: &Call,
+    _stream: Stream,
+    status: Out<c_uint>,
+    _id: *mut u64,
+) -> Served {
+    status.set(NOT_CAPTURING);
+    Ok(())
+}
+
+pub(crate) fn stream_get_capture_info_v2(
+    _: &Call,
+    _stream: Stream,
+    status: Out<c_uint>,
+    _id: *mut u64,
+    _graph: *mut crate::types::CUgraph,
+    _dependencies: *mut *const crate::types::CUgraphNode,
+    _count: *mut usize,
+) -> Served {
+    status.set(NOT_CAPTURING);
+    Ok(())
+}
+
+pub(crate) fn stream_get_capture_info_v3(
+    _: &Call,
+    _stream: Stream,
+    status: Out<c_uint>,
+    _id: *mut u64,
+    _graph: *mut crate::types::CUgraph,
+    _dependencies: *mut *const crate::types::CUgraphNode,
+    _edges: *mut *const crate::types::CUgraphEdgeData,
+    _count: *mut usize,
+) -> Served {
+    status.set(NOT_CAPTURING);
+    Ok(())
+}
+
+thread_local! {
+    static CAPTURE_MODE: Cell<c_uint> = const { Cell::new(0) };
+}
+
+pub(crate) fn thread_exchange_stream_capture_mode(_: &Call, mode: *mut c_uint) -> Served {
+    if mode.is_null() {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    // SAFETY: not null; the caller vouches for the rest.
+    let wanted = unsafe { mode.read() };
+    if wanted > LAST_CAPTURE_MODE {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    let before = CAPTURE_MODE.replace(wanted);
+    // SAFETY: as above.
+    unsafe { mode.write(before) };
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! The built library, loaded as a program would load it.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::ffi::{CString, c_void};
+use std::path::PathBuf;
+
+/// Where cargo put the library: beside this test's own folder.
+pub(crate) fn library_path() -> PathBuf {
+    let test = std::env::current_exe().expect("this program has a path");
+    let deps = test.parent().expect("a folder");
+    let beside = deps.join("libcuda.so");
+    if beside.exists() {
+        return beside;
+    }
+    deps.parent().expect("a folder").join("libcuda.so")
+}
+
+/// A folder with the library under the name that programs look for.
+pub(crate) fn library_folder() -> PathBuf {
+    let folder = library_path()
+        .parent()
+        .expect("a folder")
+        .join("libcuda-for-tests");
+    std::fs::create_dir_all(&folder).expect("folder");
+    let link = folder.join("libcuda.so.1");
+    // Several tests may do this at once; each makes the same link.
+    let _ = std::os::unix::fs::symlink(library_path(), &link);
+    folder
+}
+
+/// The library in this process.
+pub(crate) struct Driver {
+    handle: *mut c_void,
+}
+
+// SAFETY: the handle of a library may be used from any thread.
+unsafe impl Send for Driver {}
+// SAFETY: as above.
+unsafe impl Sync for Driver {}
+
+impl Driver {
+    pub(crate) fn load() -> Driver {
+        let path = library_path().into_os_string().into_encoded_bytes();
+        let path = CString::new(path).expect("a path");
+        // SAFETY: the path is a C string.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        assert!(!handle.is_null(), "{path:?} does not load");
+        Driver { handle }
+    }
+
+    pub(crate) fn symbol(&self, name: &str) -> Option<*mut c_void> {
+        let name = CString::new(name).expect("a name");
+        // SAFETY: handle and name are valid.
+        let address = unsafe { libc::dlsym(self.handle, name.as_ptr()) };
+        (!address.is_null()).then_some(address)
+    }
+
+    /// An export as a function of type `F`.
+    ///
+    /// # Safety
+    /// The export has that type.
+    pub(crate) unsafe fn function<F: Copy>(&self, name: &str) -> F {
+        assert_eq!(size_of::<F>(), size_of::<*mut c_void>());
+        let address = self
+            .symbol(name)
+            .unwrap_or_else(|| panic!("{name} is not exported"));
+        // SAFETY: the caller vouches for the type.
+        unsafe { std::mem::transmute_copy(&address) }
+    }
+}
