@@ -170,6 +170,11 @@ impl Fill {
         }
     }
 
+    /// A video operation's third type is that of `b`, which only a flag can say.
+    fn is_third_type_signed(&self, opcode: Opcode) -> bool {
+        is_video(opcode) && self.types.get(2).is_some_and(|ty| ty.is_signed())
+    }
+
     fn take(&mut self, at: usize, modifier: &str) -> bool {
         let form = self.form;
         if let Some(slot) = form.prefix.get(at) {
@@ -236,7 +241,7 @@ impl Fill {
             opcode,
             ty: self.types.first().copied().unwrap_or_default(),
             src: self.types.get(1).copied().unwrap_or_default(),
-            mods: Mods(self.mods),
+            mods: Mods(self.mods).with_bsigned(self.is_third_type_signed(opcode)),
         };
         let numbers = numbers(&self.texts, desc.mods);
         let spelling = Spelling {
@@ -248,6 +253,11 @@ impl Fill {
         };
         Ok((spelling, self.requirements))
     }
+}
+
+/// Whether an opcode is a video operation with three types.
+fn is_video(opcode: Opcode) -> bool {
+    Opcode::Vadd <= opcode && opcode <= Opcode::Vmax4
 }
 
 fn numbers(texts: &[&'static str], mods: Mods) -> Numbers {

@@ -40,11 +40,7 @@ impl Frame {
 
 /// Flushes a result if `.ftz`, then clamps it.
 pub(super) fn finish_bits(desc: &Desc, format: &Format, bits: Bits) -> Bits {
-    let bits = if desc.mods.ftz() {
-        format.flush(bits)
-    } else {
-        bits
-    };
+    let bits = input(desc, format, bits);
     if desc.mods.sat() {
         clamp_to_one(format, bits)
     } else if desc.mods.relu() {
@@ -74,9 +70,9 @@ pub(super) fn clamp_to_zero(format: &Format, bits: Bits) -> Bits {
     }
 }
 
-/// The operand as the operation sees it.
+/// The operand as the operation sees it: flushed if `.ftz`, which `f64` accepts without effect.
 pub(super) fn input(desc: &Desc, format: &Format, bits: Bits) -> Bits {
-    if desc.mods.ftz() {
+    if desc.mods.ftz() && *format != Format::F64 {
         format.flush(bits)
     } else {
         bits

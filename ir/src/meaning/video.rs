@@ -1,7 +1,8 @@
 //! Video instructions: arithmetic on bytes and half words of 32-bit registers.
 //!
-//! Types: `ty` is the result's (`u32` for `vset`), `src` that of `a`; `b` is signed if
-//! [`crate::mods::Mods::bsigned`] says so. Scalar forms select a part of each source, compute in wide
+//! Types: `ty` is the result's, `src` that of `a`, and `b` is signed if
+//! [`crate::mods::Mods::bsigned`] says so; `vset`, whose result is unsigned, has `a`'s and `b`'s
+//! types in `ty` and `src`. Scalar forms select a part of each source, compute in wide
 //! integers, saturate to the part that `dsel` names, and then either combine with `c` (`atom_op`
 //! add, min or max) or put the part into `c`.
 //!
@@ -11,6 +12,7 @@
 
 use super::{Bits, Desc, arg, compare, int, mask, sign_extend};
 use crate::mods::{AtomOp, Mode};
+use crate::ops::Opcode;
 use crate::types::OpType;
 
 /// Position and width of a selected part; selector 0 is the whole word.
@@ -33,10 +35,36 @@ fn select(word: Bits, selector: u8, signed: bool) -> i128 {
     }
 }
 
+/// Which of the result, `a` and `b` are signed.
+#[derive(Clone, Copy)]
+struct Signs {
+    result: bool,
+    a: bool,
+    b: bool,
+}
+
+fn signs(desc: &Desc) -> Signs {
+    let (first, second) = (desc.ty.is_signed(), desc.src.is_signed());
+    if matches!(desc.opcode, Opcode::Vset | Opcode::Vset2 | Opcode::Vset4) {
+        Signs {
+            result: false,
+            a: first,
+            b: second,
+        }
+    } else {
+        Signs {
+            result: first,
+            a: second,
+            b: desc.mods.bsigned(),
+        }
+    }
+}
+
 /// The selected parts of `a` and `b`.
 fn sources(desc: &Desc, args: &[Bits]) -> (i128, i128) {
-    let a = select(arg(args, 0), desc.mods.asel(), desc.src.is_signed());
-    let b = select(arg(args, 1), desc.mods.bsel(), desc.mods.bsigned());
+    let signs = signs(desc);
+    let a = select(arg(args, 0), desc.mods.asel(), signs.a);
+    let b = select(arg(args, 1), desc.mods.bsel(), signs.b);
     (a, b)
 }
 
@@ -55,7 +83,7 @@ fn part_type(signed: bool, width: u32) -> OpType {
 /// Saturation, then the secondary operation or the merge.
 fn finish(desc: &Desc, args: &[Bits], value: i128) -> Bits {
     let (position, width) = part(desc.mods.dsel());
-    let signed = desc.ty.is_signed();
+    let signed = signs(desc).result;
     let value = if desc.mods.sat() {
         int::saturate(part_type(signed, width), value)
     } else {
@@ -174,7 +202,8 @@ pub fn vset(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
 /// A SIMD form of `lanes` lanes.
 fn simd(desc: &Desc, args: &[Bits], lanes: u32, op: impl Fn(i128, i128) -> i128) -> Bits {
     let width = 32 / lanes;
-    let lane_type = part_type(desc.ty.is_signed(), width);
+    let signs = signs(desc);
+    let lane_type = part_type(signs.result, width);
     let chosen = if desc.mods.dsel() == 0 {
         u8::MAX
     } else {
@@ -192,8 +221,8 @@ fn simd(desc: &Desc, args: &[Bits], lanes: u32, op: impl Fn(i128, i128) -> i128)
     (0..lanes)
         .filter(|lane| chosen >> lane & 1 != 0)
         .fold(c, |whole, lane| {
-            let a = read(0, lane, desc.src.is_signed());
-            let value = op(a, read(1, lane, desc.mods.bsigned()));
+            let a = read(0, lane, signs.a);
+            let value = op(a, read(1, lane, signs.b));
             let value = if desc.mods.sat() {
                 int::saturate(lane_type, value)
             } else {
