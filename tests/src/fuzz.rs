@@ -17,6 +17,7 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const TARGETS: &[Target] = &[
     ("lexer", lexer),
     ("parser", parser),
+    ("lower", lower),
     ("container", container),
 ];
 
@@ -59,6 +60,20 @@ pub fn parser(bytes: &[u8]) {
     // Rendering all would take quadratic time on a text with an error on each line.
     for diagnostic in parsed.diagnostics.iter().take(RENDERED) {
         show(diagnostic, &parsed.source);
+    }
+}
+
+/// What parses is lowered to a module or refused with messages that can be shown.
+pub fn lower(bytes: &[u8]) {
+    let parsed = parse(SourceFile::from_bytes("fuzz", bytes));
+    if parsed.has_errors() {
+        return;
+    }
+    if let Err(diagnostics) = margay_frontend::lower(&parsed) {
+        assert!(!diagnostics.is_empty(), "a refusal has a reason");
+        for diagnostic in diagnostics.iter().take(RENDERED) {
+            show(diagnostic, &parsed.source);
+        }
     }
 }
 

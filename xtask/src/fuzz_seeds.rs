@@ -31,6 +31,8 @@ const SOURCES: &[(&str, Source)] = &[
     ("lexer", Source::Texts("modules", 12)),
     ("parser", Source::Texts("rejected", 5)),
     ("parser", Source::Texts("modules", 3)),
+    ("lower", Source::Texts("modules", 4)),
+    ("lower", Source::Files("tests/cuda/ptx", "ptx")),
 ];
 
 /// A seed's file name and contents.

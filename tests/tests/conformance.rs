@@ -1,0 +1,200 @@
+//! The conformance sets against the front end: what has to parse parses, what has to be rejected is rejected on
+//! the right line, and how many forms lower to IR.
+//!
+//! The counts that are not yet complete stand in `tests/data/conformance/counts.txt` and may only grow: a
+//! count below its record fails, and `BLESS=1 cargo test ... -- --test-threads 1` writes better ones. What stays
+//! out is printed by kind.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+
+use margay_frontend::{Diagnostic, Parsed, SourceFile, parse};
+use margay_tests::conformance::{forms, modules, rejected};
+
+/// The recorded counts, by name.
+struct Records {
+    counts: BTreeMap<String, usize>,
+}
+
+impl Records {
+    fn path() -> PathBuf {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("data/conformance/counts.txt")
+    }
+
+    fn read() -> Self {
+        let text = fs::read_to_string(Self::path()).unwrap_or_default();
+        let row = |line: &str| {
+            let (name, count) = line.split_once(" = ")?;
+            Some((name.to_owned(), count.parse().ok()?))
+        };
+        Records {
+            counts: text.lines().filter_map(row).collect(),
+        }
+    }
+
+    /// Compares a count with its record; with `BLESS=1` a higher one becomes the record.
+    fn check(mut self, name: &str, count: usize, of: usize) {
+        println!("{name}: {count} of {of}");
+        let record = self.counts.get(name).copied().unwrap_or(0);
+        assert!(
+            count >= record,
+            "{name}: {count}, but it was {record} before"
+        );
+        if count > record && std::env::var_os("BLESS").is_some_and(|v| v == "1") {
+            self.counts.insert(name.to_owned(), count);
+            let mut text = String::new();
+            for (name, count) in &self.counts {
+                writeln!(text, "{name} = {count}").expect("text grows");
+            }
+            fs::write(Self::path(), text).expect("the records can be written");
+        }
+    }
+}
+
+/// Kinds of failures with how many there are and one example, printed most frequent first.
+#[derive(Default)]
+struct Kinds {
+    kinds: BTreeMap<String, (usize, String)>,
+}
+
+impl Kinds {
+    fn add(&mut self, kind: &str, example: &str) {
+        let entry = self
+            .kinds
+            .entry(kind.to_owned())
+            .or_insert_with(|| (0, example.to_owned()));
+        entry.0 += 1;
+    }
+
+    fn print(self) {
+        let mut rows: Vec<_> = self.kinds.into_iter().collect();
+        rows.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
+        for (kind, (count, example)) in rows {
+            println!("{count:>6} {kind:<28} {example}");
+        }
+    }
+}
+
+fn parsed(name: &str, text: &str) -> Parsed {
+    parse(SourceFile::new(name, text))
+}
+
+/// Every error that the front end has for a text, in order of stages.
+fn errors(parsed: &Parsed) -> Vec<Diagnostic> {
+    let parse_errors = parsed.diagnostics.iter().filter(|d| d.is_error()).cloned();
+    let all: Vec<Diagnostic> = parse_errors.collect();
+    if !all.is_empty() {
+        return all;
+    }
+    margay_frontend::lower(parsed).err().unwrap_or_default()
+}
+
+#[test]
+fn every_form_parses() {
+    for form in forms() {
+        let parsed = parsed(&form.id, &form.module);
+        if let Some(error) = parsed.diagnostics.iter().find(|d| d.is_error()) {
+            panic!("{}\n{}", form.text, error.summary(&parsed.source));
+        }
+    }
+}
+
+#[test]
+fn forms_lower_or_are_named() {
+    let forms = forms();
+    let total = forms.len();
+    let (mut accepted, mut complete) = (0, 0);
+    let mut kinds = Kinds::default();
+    for form in forms {
+        let parsed = parsed(&form.id, &form.module);
+        match margay_frontend::lower(&parsed) {
+            Err(errors) => {
+                let error = errors
+                    .first()
+                    .map(|e| e.summary(&parsed.source))
+                    .unwrap_or_default();
+                kinds.add(
+                    &format!("refused {}", form.opcode),
+                    &format!("{}  {error}", form.text),
+                );
+            }
+            Ok(module) => {
+                accepted += 1;
+                let id = module.kernel(&form.id).expect("the form's kernel is there");
+                match module.functions[id].unsupported.first() {
+                    None => complete += 1,
+                    Some((_, what)) => kinds.add(
+                        &format!("left out {}", form.opcode),
+                        &format!("{}  {what}", form.text),
+                    ),
+                }
+            }
+        }
+    }
+    kinds.print();
+    Records::read().check("forms that load", accepted, total);
+    Records::read().check("forms that lower completely", complete, total);
+}
+
+#[test]
+fn invalid_programs_are_rejected_on_the_right_line() {
+    let cases = rejected();
+    let total = cases.len();
+    let (mut caught, mut placed) = (0, 0);
+    let mut kinds = Kinds::default();
+    for case in cases {
+        let parsed = parsed(&case.file, &case.text);
+        let errors = errors(&parsed);
+        let lines: Vec<usize> = errors
+            .iter()
+            .map(|e| e.position(&parsed.source).line as usize)
+            .collect();
+        let right = case.line == 0 || lines.contains(&case.line);
+        caught += usize::from(!errors.is_empty());
+        placed += usize::from(!errors.is_empty() && right);
+        if errors.is_empty() || !right {
+            let what = if errors.is_empty() {
+                "accepted"
+            } else {
+                "wrong line"
+            };
+            let example = format!(
+                "{} line {}: {} (ours: {lines:?})",
+                case.file, case.line, case.offending
+            );
+            kinds.add(&format!("{what} {}", case.class), &example);
+        }
+    }
+    kinds.print();
+    Records::read().check("invalid programs rejected", caught, total);
+    Records::read().check("invalid programs rejected on the right line", placed, total);
+}
+
+#[test]
+fn directive_programs_are_accepted_or_rejected() {
+    let cases = modules();
+    let total = cases.len();
+    let mut right = 0;
+    let mut kinds = Kinds::default();
+    for case in cases {
+        let parsed = parsed(&case.file, &case.text);
+        let errors = errors(&parsed);
+        if errors.is_empty() == case.accepted {
+            right += 1;
+            continue;
+        }
+        let what = if case.accepted { "refused" } else { "accepted" };
+        let error = errors
+            .first()
+            .map(|e| e.summary(&parsed.source))
+            .unwrap_or_default();
+        kinds.add(
+            &format!("{what} {}", case.category),
+            &format!("{} {error}", case.file),
+        );
+    }
+    kinds.print();
+    Records::read().check("directive programs judged rightly", right, total);
+}
