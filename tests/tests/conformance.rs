@@ -4,6 +4,10 @@
 //! The counts that are not yet complete stand in `tests/data/conformance/counts.txt` and may only grow: a
 //! count below its record fails, and `BLESS=1 cargo test ... -- --test-threads 1` writes better ones. What stays
 //! out is printed by kind.
+#![allow(
+    clippy::print_stdout,
+    reason = "the counts are for people who run this test"
+)]
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,0 +1,86 @@
+// cuGetProcAddress against a table of every symbol, and against what dlsym finds.
+//
+// Arguments: the table, with lines SYMBOL,SINCE_VERSION,STREAM_SUFFIX,EXPORT in order of versions.
+#define _GNU_SOURCE
+#include "abi.h"
+
+#include <dlfcn.h>
+
+enum { FOUND = 0, SYMBOL_NOT_FOUND = 1, VERSION_NOT_SUFFICIENT = 2 };
+enum { DEFAULT = 0, LEGACY_STREAM = 1, PER_THREAD_STREAM = 2 };
+
+static void *lookup(const char *symbol, int version, uint64_t flags, int *status) {
+    void *function = (void *)1;
+    *status = -1;
+    CUresult result = cuGetProcAddress_v2(symbol, &function, version, flags, status);
+    if ((result == SUCCESS) != (*status == FOUND) || (result == SUCCESS) != (function != NULL)) {
+        printf("%s %d %d: result %d, status %d, %p\n", symbol, version, (int)flags, result, *status, function);
+        ++failures;
+    }
+    return function;
+}
+
+// One line: at its own version the symbol is this export, with the flag that its suffix asks for.
+static void check_row(const char *symbol, int version, const char *suffix, const char *export) {
+    int status;
+    void *direct = dlsym(RTLD_DEFAULT, export);
+    if (!direct) {
+        printf("%s is not exported\n", export);
+        ++failures;
+        return;
+    }
+    void *found = lookup(symbol, version, suffix[0] ? PER_THREAD_STREAM : LEGACY_STREAM, &status);
+    if (status == FOUND && found != direct) {
+        printf("%s at %d%s is not %s\n", symbol, version, suffix, export);
+        ++failures;
+    }
+    if (!suffix[0] && strcmp(symbol, "cuGetProcAddress") == 0 && status != FOUND) {
+        printf("cuGetProcAddress itself is not found\n");
+        ++failures;
+    }
+}
+
+int main(int argc, char **argv) {
+    REQUIRE(cuInit(0));
+    int status, driver, rows = 0;
+    REQUIRE(cuDriverGetVersion(&driver));
+    FILE *table = argc > 1 ? fopen(argv[1], "r") : NULL;
+    char line[512], symbol[200], export[200];
+    while (table && fgets(line, sizeof line, table)) {
+        int version;
+        char suffix[16] = "";
+        char *first = strchr(line, ','), *second = first ? strchr(first + 1, ',') : NULL,
+             *third = second ? strchr(second + 1, ',') : NULL;
+        if (!third || (version = atoi(first + 1)) == 0)
+            continue;
+        snprintf(symbol, sizeof symbol, "%.*s", (int)(first - line), line);
+        snprintf(suffix, sizeof suffix, "%.*s", (int)(third - second - 1), second + 1);
+        snprintf(export, sizeof export, "%.*s", (int)strcspn(third + 1, "\r\n"), third + 1);
+        check_row(symbol, version, suffix, export);
+        ++rows;
+    }
+    CHECK(rows > 700);
+
+    void *alloc = lookup("cuMemAlloc", 2000, DEFAULT, &status);
+    CHECK(alloc == dlsym(RTLD_DEFAULT, "cuMemAlloc"));
+    alloc = lookup("cuMemAlloc", 3019, DEFAULT, &status);
+    CHECK(alloc == dlsym(RTLD_DEFAULT, "cuMemAlloc"));
+    alloc = lookup("cuMemAlloc", driver, DEFAULT, &status);
+    CHECK(alloc == dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"));
+    lookup("cuMemAlloc", 1000, DEFAULT, &status);
+    CHECK(status == VERSION_NOT_SUFFICIENT);
+    lookup("cuNothingOfTheKind", driver, DEFAULT, &status);
+    CHECK(status == SYMBOL_NOT_FOUND);
+    lookup("", driver, DEFAULT, &status);
+    CHECK(status != FOUND);
+    // The suffix is not part of a symbol's name.
+    lookup("cuMemAlloc_v2", driver, DEFAULT, &status);
+    CHECK(status == SYMBOL_NOT_FOUND);
+    void *function = NULL;
+    EXPECT(cuGetProcAddress_v2("cuInit", &function, driver, DEFAULT, NULL), SUCCESS);
+    CHECK(function == dlsym(RTLD_DEFAULT, "cuInit"));
+    EXPECT(cuGetProcAddress("cuInit", &function, driver, DEFAULT), SUCCESS);
+    EXPECT(cuGetProcAddress_v2(NULL, &function, driver, DEFAULT, &status), INVALID_VALUE);
+    EXPECT(cuGetProcAddress_v2("cuInit", NULL, driver, DEFAULT, &status), INVALID_VALUE);
+    return finish();
+}
