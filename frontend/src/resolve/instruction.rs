@@ -51,6 +51,8 @@ type Spelled = Result<Arc<[Spelling]>, FormError>;
 /// Resolves the instructions of one module.
 pub struct InstructionResolver<'m> {
     module: &'m Module,
+    version: Version,
+    target: Target,
     forms: Forms,
     seen: FxHashMap<SmallVec<[Name; 8]>, Spelled>,
     shapes: OperandShapes,
@@ -72,6 +74,8 @@ impl<'m> InstructionResolver<'m> {
             .unwrap_or(Target::base(120));
         InstructionResolver {
             module,
+            version,
+            target,
             forms: Forms::new(version, target),
             seen: FxHashMap::default(),
             shapes: OperandShapes::default(),
@@ -177,6 +181,7 @@ impl<'m> InstructionResolver<'m> {
         match opcode {
             "call" => call::check(self.module, instruction, lookup),
             "st" => self.check_store(function, instruction, lookup),
+            "mov" | "cvt" => self.check_specials(instruction, lookup),
             _ => Ok(()),
         }
     }
@@ -206,6 +211,34 @@ impl<'m> InstructionResolver<'m> {
                 self.module.text(base)
             );
             return Err(error(Code::ADDRESS, operand.span, message));
+        }
+        Ok(())
+    }
+
+    /// Special registers, too, came with a version and a target.
+    fn check_specials<L: Lookup + ?Sized>(
+        &self,
+        instruction: &Instruction,
+        lookup: &L,
+    ) -> Result<(), Box<Diagnostic>> {
+        for operand in &self.module[instruction.operands] {
+            let (OperandKind::Name(name) | OperandKind::Component { base: name, .. }) =
+                operand.kind
+            else {
+                continue;
+            };
+            let Some(Symbol::Special(special)) = lookup.lookup(name) else {
+                continue;
+            };
+            let needed = if special.version > self.version {
+                format!(".version {}", special.version)
+            } else if !self.target.has(special.target) {
+                format!(".target {}", special.target)
+            } else {
+                continue;
+            };
+            let message = format!("`{}` needs `{needed}` or later", self.module.text(name));
+            return Err(error(Code::FEATURE_VERSION, operand.span, message));
         }
         Ok(())
     }

@@ -156,6 +156,13 @@ fn wrong_instructions_are_pointed_at() {
         ("@%r1 ret;", Code::GUARD, "%r1"),
         ("fma.f32 %f1, %f2, %f3, %f4;", Code::MISSING_MODIFIER, "fma"),
         ("mapa.u64 %rd1, %rd2, %r1;", Code::FEATURE_VERSION, "mapa"),
+        (
+            "mov.u32 %r1, %clusterid.x;",
+            Code::FEATURE_VERSION,
+            "%clusterid.x",
+        ),
+        ("ld.global.u32 %r1, [4];", Code::OPERAND_TYPE, "[4]"),
+        ("ld.u32 %r1, [n];", Code::ADDRESS, "[n]"),
         ("vote.all.pred %p1, %p2;", Code::FEATURE_VERSION, "vote"),
         ("call k;", Code::CALL, "k"),
         (

@@ -16,14 +16,16 @@
 //! *Slots* may come in any order in PTX: `x` or `CLASS` must be there, `{x}` or `{CLASS}` may be.
 //! `a|b` is a choice, `field=a|b` says which field of [`Mods`] it sets. What stands behind the head
 //! with dots (`mul.half=lo|hi`) must come first and in that order. *Types* begin with a dot
-//! (`.u16|u32`, `.CLASS`) and keep their order; so do a copy's two spaces (`.space=shared .global`). Any choice may carry its own requirement
-//! `@target/version`, and `m<8..24/8>` counts (`m8 m16 m24`); a bare `@...` is the line's; `until@70/6.4` ends it.
+//! (`.u16|u32`, `.CLASS`) and keep their order; so do other modifiers
+//! so written, among themselves (a copy's spaces: `.space=shared .global`). Any choice may carry its own requirement
+//! `@target/version`, and `m<8..24/8>` counts (`m8 m16 m24`); a bare `@...` is the line's; `until@70/6.4` ends it;
+//! `both=order,scope` says that one is not given without the other.
 //!
 //! *Operands* are separated by commas: flags, a core, `:type`, a condition.
 //! Flags: `>` written, `_` may be a sink, `%` registers only, `#` constants only, `!` may be negated,
 //! `-` may be negative, `~` may have a selector, `$` special registers and symbols too,
 //! `^` a variable in the instruction's state space too.
-//! Cores: `name`, `name|p` (a pair), `name|?p` (perhaps a pair), `[name]`, `[name=space]` (`?` any),
+//! Cores: `name`, nothing (`>_`, only a sink), `name|p` (a pair), `name|?p` (perhaps a pair), `[name]`, `[name=space]` (`?` any),
 //! `[a, b]`, `{name*count}`, `@name` (a label), `&name` (a function), `(name)` (a list).
 //! A count is `4`, `vec`, `num*2`, `n/4`; behind it `?` permits a single element without braces and
 //! `-` fewer elements.
@@ -134,7 +136,7 @@ impl Compiler {
         if let Some(choices) = self.classes.get(text) {
             let mut choices = choices.clone();
             for choice in &mut choices {
-                if requirement.is_some() {
+                if choice.requirement.is_none() {
                     choice.requirement.clone_from(&requirement);
                 }
                 if field.is_some() {
@@ -201,11 +203,13 @@ impl Compiler {
             prefix: Vec::new(),
             slots: Vec::new(),
             types: Vec::new(),
+            ordered: Vec::new(),
             operands: Vec::new(),
             base: Mods::NONE,
             action: Action::Nothing,
             requirement: Requirement::default(),
             until: None,
+            scope_with_order: false,
         };
         let mut left = words(left);
         let Some(head) = left.next() else {
@@ -228,6 +232,7 @@ impl Compiler {
                 prefix: form.prefix.clone(),
                 slots: form.slots.clone(),
                 types: form.types.clone(),
+                ordered: form.ordered.clone(),
                 operands: form.operands.clone(),
                 base: form.base,
                 action: match form.action {
@@ -238,6 +243,7 @@ impl Compiler {
                 },
                 requirement: form.requirement.clone(),
                 until: form.until,
+                scope_with_order: form.scope_with_order,
             });
         }
     }
@@ -246,6 +252,11 @@ impl Compiler {
         if let Some(requirement) = word.strip_prefix("until@") {
             let requirement = parse_requirement(line, requirement);
             form.until = Some((requirement.version, requirement.targets[0]));
+        } else if let Some(fields) = word.strip_prefix("both=") {
+            if fields != "order,scope" {
+                bad(line, "only order,scope can go together");
+            }
+            form.scope_with_order = true;
         } else if let Some(requirement) = word.strip_prefix('@') {
             form.requirement = parse_requirement(line, requirement);
         } else if let Some(name) = word.strip_prefix('$') {
@@ -256,7 +267,13 @@ impl Compiler {
                 self.word(line, word, form);
             }
         } else if let Some(types) = word.strip_prefix('.') {
-            form.types.push(self.slot(line, types, true));
+            let slot = self.slot(line, types, true);
+            let is_type = |choice: &Choice| OpType::from_name(choice.text).is_some();
+            if slot.choices.iter().any(is_type) {
+                form.types.push(slot);
+            } else {
+                form.ordered.push(slot);
+            }
         } else if let Some(inner) = word.strip_prefix('{') {
             let inner = inner.strip_suffix('}').unwrap_or_else(|| bad(line, "no }"));
             form.slots.push(self.slot(line, inner, false));
@@ -456,6 +473,10 @@ fn split_type(text: &'static str) -> (&'static str, Option<&'static str>) {
 
 fn core_of(line: &'static str, core: &'static str, pattern: &mut OperandPattern) {
     pattern.name = core;
+    if core.is_empty() {
+        pattern.name = "_";
+        pattern.allow = Allow::DEST | Allow::SINK;
+    }
     if let Some(inner) = core.strip_prefix('[') {
         let inner = inner.strip_suffix(']').unwrap_or_else(|| bad(line, "no ]"));
         let parts = split_operands(inner);

@@ -375,7 +375,7 @@ impl Matcher<'_> {
                 true
             }
             OperandShape::Symbol(_) | OperandShape::Function => {
-                allow.contains(Allow::SYMBOL) && want.is_integer() && want.bits() >= 32
+                allow.contains(Allow::SYMBOL) && want.is_integer()
             }
             OperandShape::Reference => {
                 (allow.contains(Allow::SYMBOL) && want.is_integer() && want.bits() == 64)
@@ -402,13 +402,18 @@ impl Matcher<'_> {
             Space::Fixed(space) => space,
         };
         match shape {
+            OperandShape::MemorySymbol(_) if space == Space::Any => Ok(()),
             OperandShape::MemoryRegister(ty) if is_address(ty) => Ok(()),
             OperandShape::MemoryRegister(ty) => Err(Wrong::operand(format!(
                 "an address must be an integer register, not a `.{ty}` one"
             ))),
             OperandShape::MemorySymbol(actual) if spaces_agree(wanted, actual) => Ok(()),
             OperandShape::MemorySymbol(actual) => Err(Wrong::space(wanted, actual)),
-            OperandShape::MemoryAt | OperandShape::MemoryReference => Ok(()),
+            OperandShape::MemoryAt if wanted == StateSpace::Local || space == Space::Any => Ok(()),
+            OperandShape::MemoryAt => Err(Wrong::operand(
+                "an address can be a number in the state space `.local` only",
+            )),
+            OperandShape::MemoryReference => Ok(()),
             _ => Err(Wrong::operand("an address in brackets is expected")),
         }
     }
@@ -555,6 +560,8 @@ fn takes_double(want: OpType) -> bool {
 fn spaces_agree(wanted: StateSpace, actual: StateSpace) -> bool {
     use StateSpace::{None, Param, ParamFunc, Shared, SharedCluster};
     match (wanted, actual) {
+        // Parameters have no generic address without `cvta`.
+        (None, Param) => false,
         (None, _) | (_, None) => true,
         (Shared | SharedCluster, Shared | SharedCluster) => true,
         (Param | ParamFunc, Param | ParamFunc) => true,

@@ -21,6 +21,8 @@ pub struct Form {
     pub(super) slots: Vec<Slot>,
     /// Types in their order, anywhere behind the prefix.
     pub(super) types: Vec<Slot>,
+    /// Other modifiers that keep their order among themselves.
+    pub(super) ordered: Vec<Slot>,
     /// Operands in order.
     pub operands: Vec<OperandPattern>,
     /// Modifiers that the line itself sets.
@@ -31,6 +33,8 @@ pub struct Form {
     pub requirement: Requirement,
     /// From this version and target on it is no longer accepted.
     pub(super) until: Option<(Version, Target)>,
+    /// Memory order and scope come together or not at all.
+    pub(super) scope_with_order: bool,
 }
 
 /// What an accepted instruction becomes.

@@ -5,7 +5,7 @@ use super::pattern::{Action, Count, Form, Slot, Variable};
 use super::table;
 use super::target::{Target, Version};
 use crate::meaning::Desc;
-use crate::mods::Mods;
+use crate::mods::{MemOrder, Mods, Scope};
 use crate::ops::Opcode;
 use crate::types::OpType;
 use smallvec::SmallVec;
@@ -152,6 +152,8 @@ fn try_form(form: &'static Form, modifiers: &[&str]) -> Result<(Spelling, Requir
 struct Fill {
     form: &'static Form,
     taken: u64,
+    /// How many of the form's ordered slots are taken.
+    ordered: usize,
     mods: u64,
     types: SmallVec<[OpType; 4]>,
     texts: SmallVec<[&'static str; 6]>,
@@ -163,6 +165,7 @@ impl Fill {
         Fill {
             form,
             taken: 0,
+            ordered: 0,
             mods: form.base.0,
             types: SmallVec::new(),
             texts: SmallVec::new(),
@@ -186,20 +189,27 @@ impl Fill {
                 return true;
             }
         }
-        let Some(slot) = form.types.get(self.types.len()) else {
-            return false;
-        };
-        let Some(choice) = slot.find(modifier) else {
-            return false;
-        };
-        if let Some(requirement) = &choice.requirement {
-            self.requirements.push(requirement);
+        if let Some(slot) = form.ordered.get(self.ordered)
+            && self.choose(slot, modifier)
+        {
+            self.ordered += 1;
+            return true;
         }
-        self.mods |= choice.sets.0;
-        // Not every modifier whose place counts is a type (the spaces of copies are none).
-        self.types
-            .push(OpType::from_name(modifier).unwrap_or_default());
-        true
+        if let Some(slot) = form.types.get(self.types.len())
+            && let Some(choice) = slot.find(modifier)
+        {
+            self.requirements.extend(&choice.requirement);
+            self.types
+                .push(OpType::from_name(modifier).unwrap_or_default());
+            return true;
+        }
+        self.repeats(modifier)
+    }
+
+    /// Some flags may be said twice.
+    fn repeats(&self, modifier: &str) -> bool {
+        const HARMLESS: [&str; 7] = ["sync", "sat", "cc", "approx", "shiftamt", "uni", "NaN"];
+        HARMLESS.contains(&modifier) && self.texts.contains(&modifier)
     }
 
     fn choose(&mut self, slot: &'static Slot, modifier: &str) -> bool {
@@ -227,11 +237,21 @@ impl Fill {
         if let Some(slot) = form.types.get(self.types.len()) {
             return Err(missing(FormErrorKind::MissingType, slot, given));
         }
+        if let Some(slot) = form.ordered.get(self.ordered) {
+            return Err(missing(FormErrorKind::MissingModifier, slot, given));
+        }
         for (index, slot) in form.slots.iter().enumerate() {
             if slot.required && self.taken & (1 << index) == 0 {
                 // Nearer than a missing type: everything written was right.
                 return Err(missing(FormErrorKind::MissingModifier, slot, given + 1));
             }
+        }
+        if form.scope_with_order && !order_and_scope(Mods(self.mods)) {
+            return Err(Miss {
+                progress: given + 1,
+                kind: FormErrorKind::MissingModifier,
+                wanted: Some("release.gpu"),
+            });
         }
         let opcode = match form.action {
             Action::Becomes(opcode) => opcode,
@@ -258,6 +278,12 @@ impl Fill {
 /// Whether an opcode is a video operation with three types.
 fn is_video(opcode: Opcode) -> bool {
     Opcode::Vadd <= opcode && opcode <= Opcode::Vmax4
+}
+
+/// Whether order and scope are both given or both not.
+fn order_and_scope(mods: Mods) -> bool {
+    let ordered = !matches!(mods.order(), MemOrder::None | MemOrder::Weak);
+    ordered == (mods.scope() != Scope::None)
 }
 
 fn numbers(texts: &[&'static str], mods: Mods) -> Numbers {

@@ -45,7 +45,8 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
 
 impl Form {
     fn all_slots(&self) -> impl Iterator<Item = &Slot> {
-        self.prefix.iter().chain(&self.slots).chain(&self.types)
+        let unordered = self.prefix.iter().chain(&self.slots);
+        unordered.chain(&self.types).chain(&self.ordered)
     }
 }
 

@@ -214,7 +214,7 @@ fn register(name: &str) -> Option<OpType> {
         "h" | "oh" => OpType::B16,
         "hu" | "ohu" => OpType::U16,
         "hs" | "ohs" => OpType::S16,
-        "r" | "or" | "xr" | "Ataddr" | "Asurf" => OpType::B32,
+        "r" | "or" | "xr" | "Ataddr" => OpType::B32,
         "ru" | "oru" => OpType::U32,
         "rs" | "ors" | "xrs" => OpType::S32,
         "rf" | "orf" | "xrf" => OpType::F32,
@@ -224,9 +224,8 @@ fn register(name: &str) -> Option<OpType> {
         "ds" | "ods" => OpType::S64,
         "df" | "odf" => OpType::F64,
         "q" | "oq" => OpType::B128,
-        "Ax" | "Ag" | "Al" | "As" | "Ac" | "Ap" | "Amb" | "Atm" | "Apol" | "Atex" | "Asmp" => {
-            OpType::B64
-        }
+        "Ax" | "Ag" | "Al" | "As" | "Ac" | "Ap" | "Amb" | "Atm" | "Apol" | "Atex" | "Asmp"
+        | "Asurf" => OpType::B64,
         _ => return None,
     })
 }
