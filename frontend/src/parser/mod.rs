@@ -35,7 +35,7 @@ use keyword::Keyword;
 ///
 /// let parsed = parse(SourceFile::new("k.ptx", ".version 8.0\n.target sm_80\n.entry k() { ret }"));
 /// assert_eq!(parsed.diagnostics[0].summary(&parsed.source),
-///     "k.ptx:3:18: error[E0001]: expected `;`, found `}`");
+///     "k.ptx:3:18: error[E0001]: expected an operand or `;`, found `}`");
 /// ```
 pub fn parse(source: impl Into<Arc<SourceFile>>) -> Parsed {
     let source = source.into();

@@ -40,6 +40,7 @@ impl Parser<'_> {
             | Token::Minus
             | Token::Plus
             | Token::Tilde => OperandKind::Constant(self.constant()?),
+            _ if place == Place::First => return self.unexpected("an operand or `;`"),
             _ => return self.unexpected("an operand"),
         };
         let operand = self.operand_since(kind, start);
