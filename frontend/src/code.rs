@@ -62,6 +62,7 @@ codes! {
     ALIAS = 211, "an alias without a suitable function";
     OBJECT_SIZE = 212, "an object larger than its state space allows";
     FEATURE_VERSION = 213, "a feature newer than the .version or .target given";
+    MISSING_DEBUG = 214, ".target debug without debugging information";
 
     UNKNOWN_OPCODE = 300, "a word that is no instruction of PTX";
     UNKNOWN_MODIFIER = 301, "a modifier that no instruction has";

@@ -6,6 +6,8 @@ use crate::ast::{
     DwarfLine, DwarfValue, FileEntry, Ident, Item, List, Location, LocationFunction, Name, Section,
     SourcePosition,
 };
+use crate::code::Code;
+use crate::diagnostic::Diagnostic;
 use crate::lexer::Token;
 
 impl Parser<'_> {
@@ -129,12 +131,12 @@ impl Parser<'_> {
             _ => return self.unexpected("a label, `.b8`, `.b16`, `.b32`, `.b64` or `}`"),
         };
         self.bump();
-        let values = self.dwarf_values()?;
+        let values = self.dwarf_values(bytes)?;
         Ok(DwarfLine::Data { bytes, values })
     }
 
     /// One address, or integers separated by commas.
-    fn dwarf_values(&mut self) -> Parse<List<DwarfValue>> {
+    fn dwarf_values(&mut self, bytes: u8) -> Parse<List<DwarfValue>> {
         let mark = self.module.arena.count::<DwarfValue>();
         if matches!(self.token, Token::Ident | Token::DotWord) {
             let value = self.dwarf_address()?;
@@ -142,10 +144,27 @@ impl Parser<'_> {
             return Ok(self.module.arena.list_since(mark));
         }
         loop {
+            let start = self.span.start;
             let value = self.signed_integer()?;
+            self.check_width(value, bytes, start);
             self.module.arena.add(DwarfValue::Int(value));
             if !self.eat(Token::Comma) {
                 return Ok(self.module.arena.list_since(mark));
+            }
+        }
+    }
+
+    /// Reports a value that one or two bytes cannot hold, signed or unsigned; like ptxas, more bytes
+    /// hold what fits them.
+    fn check_width(&mut self, value: u64, bytes: u8, start: u32) {
+        let bits = u32::from(bytes) * 8;
+        if bits <= 16 {
+            let value = value as i64;
+            let range = -(1_i64 << (bits - 1))..1_i64 << bits;
+            if !range.contains(&value) {
+                let span = self.since(start);
+                let message = format!("this value does not fit {bits} bits");
+                self.report(Diagnostic::error(Code::LITERAL_RANGE, span, message));
             }
         }
     }

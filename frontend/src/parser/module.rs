@@ -268,9 +268,14 @@ fn parse_version(text: &str) -> Option<(Version, &str)> {
     let end = rest
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(rest.len());
+    // 8.10 is 8.1 and 8.00 is 8.0, but 8. is nothing.
+    let minor = match rest[..end].trim_end_matches('0') {
+        "" if end > 0 => 0,
+        digits => digits.parse().ok()?,
+    };
     let version = Version {
         major: major.parse().ok()?,
-        minor: rest[..end].parse().ok()?,
+        minor,
     };
     Some((version, &rest[end..]))
 }

@@ -9,6 +9,9 @@ use crate::lexer::Token;
 use crate::source::Span;
 
 impl Parser<'_> {
+    /// Deepest nesting of scopes, the body's own included.
+    const MAX_SCOPES: usize = 256;
+
     /// `{ ... }` of a function. Braces inside are statements, so nesting costs no stack.
     pub(super) fn body(&mut self) -> List<Statement> {
         let mark = self.module.arena.count::<Statement>();
@@ -19,6 +22,9 @@ impl Parser<'_> {
             let start = self.span;
             match self.token {
                 Token::LeftBrace => {
+                    if open.len() == Self::MAX_SCOPES {
+                        self.scopes_too_deep();
+                    }
                     open.push(start);
                     self.bump();
                     self.module.arena.add(Statement::ScopeBegin(start));
@@ -45,6 +51,11 @@ impl Parser<'_> {
             }
         }
         self.module.arena.list_since(mark)
+    }
+
+    fn scopes_too_deep(&mut self) {
+        let message = format!("more than {} scopes inside of each other", Self::MAX_SCOPES);
+        self.report(Diagnostic::error(Code::TOO_DEEP, self.span, message));
     }
 
     /// Ends the scopes that the text leaves open; the outermost is the body itself.

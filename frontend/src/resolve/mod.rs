@@ -1,18 +1,31 @@
 //! Resolution: what the names of a module mean and which form each instruction has.
 //!
-//! [`Symbol`] says what a name in a body stands for; [`Lookup`] finds it. [`InstructionResolver`]
-//! matches instructions against the syntax table ([`margay_ir::forms`]) with that knowledge.
+//! [`check`] walks a whole module and reports what is wrong with it. [`Symbol`] says what a name in a
+//! body stands for; [`Lookup`] finds it, and [`Scopes`] is the one that knows PTX's scopes.
+//! [`InstructionResolver`] matches instructions against the syntax table ([`margay_ir::forms`]) with
+//! that knowledge.
 //!
 //! Invariant: resolution reports and goes on; it never changes the tree.
 
 mod call;
+mod check;
+mod declarations;
+mod functions;
+mod header;
+mod initializers;
 pub mod instruction;
+mod names;
+pub mod scope;
 mod shapes;
 pub mod special;
 mod symbol;
 
+pub use check::check;
 pub use instruction::{InstructionResolver, ResolvedInstruction};
+pub use scope::Scopes;
 pub use symbol::{Lookup, Symbol, register_type, state_space};
 
+#[cfg(test)]
+mod check_tests;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,359 @@
+//! Every check of a module that needs its names, in one walk along the text: names, declarations,
+//! directives and the forms of instructions.
+
+use rustc_hash::FxHashMap;
+
+use super::declarations::{self, Place};
+use super::functions::{self, AliasEnds};
+use super::header::{self, Header};
+use super::initializers;
+use super::instruction::InstructionResolver;
+use super::names::Names;
+use super::scope::Scopes;
+use super::special;
+use super::symbol::Symbol;
+use crate::Parsed;
+use crate::ast::{
+    Alias, DirectiveKind, DwarfLine, Function, FunctionKind, Id, Ident, Item, Linkage, List,
+    Module, Name, Section, Statement, Variable,
+};
+use crate::code::Code;
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+
+/// Checks a module that was parsed: header, declarations, names, directives. The problems come in the
+/// order of their places; those of the syntax are not repeated.
+pub fn check(parsed: &Parsed) -> Vec<Diagnostic> {
+    let mut sink = Sink::default();
+    let header = header::check(parsed, &mut sink);
+    let mut checker = Checker {
+        module: &parsed.module,
+        names: Names::new(parsed),
+        scopes: Scopes::new(&parsed.module),
+        header,
+        functions: FxHashMap::default(),
+        variables: FxHashMap::default(),
+        aliases: FxHashMap::default(),
+        files: FxHashMap::default(),
+        section_labels: FxHashMap::default(),
+        instructions: InstructionResolver::new(&parsed.module),
+        sink,
+    };
+    checker.module();
+    let mut diagnostics = checker.sink.diagnostics;
+    diagnostics.sort_by_key(|diagnostic| diagnostic.span.start);
+    diagnostics
+}
+
+/// Collects problems, up to a limit.
+#[derive(Debug, Default)]
+pub(super) struct Sink {
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Sink {
+    /// Checking stops after so many problems.
+    const LIMIT: usize = 100;
+
+    pub(super) fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.push(diagnostic);
+    }
+
+    fn is_full(&self) -> bool {
+        self.diagnostics.len() >= Self::LIMIT
+    }
+}
+
+/// Where a pragma stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PragmaPlace {
+    Body,
+    Outside,
+}
+
+struct Checker<'m> {
+    module: &'m Module,
+    names: Names<'m>,
+    scopes: Scopes<'m>,
+    header: Header,
+    functions: FxHashMap<Name, Id<Function>>,
+    variables: FxHashMap<Name, Id<Variable>>,
+    aliases: FxHashMap<Name, Span>,
+    files: FxHashMap<u64, Span>,
+    section_labels: FxHashMap<Name, Span>,
+    instructions: InstructionResolver<'m>,
+    sink: Sink,
+}
+
+impl Checker<'_> {
+    fn module(&mut self) {
+        let module = self.module;
+        for item in &module.items {
+            if self.sink.is_full() {
+                return;
+            }
+            match *item {
+                Item::Function(id) => self.function(id),
+                Item::Variable(id) => self.module_variable(id),
+                Item::Alias(id) => self.alias(&module[id]),
+                Item::Pragma(strings) => self.pragma(strings, PragmaPlace::Outside),
+                Item::File(id) => self.file(module[id].index, module[id].span),
+                Item::Section(id) => self.section(&module[id]),
+                Item::Dwarf(_) => {}
+            }
+        }
+        self.debug_information();
+    }
+
+    fn module_variable(&mut self, id: Id<Variable>) {
+        let variable = &self.module[id];
+        declarations::check(
+            self.module,
+            variable,
+            Place::Module,
+            &self.header,
+            &mut self.sink,
+        );
+        self.module_name(variable.name);
+        let earlier = self.variables.get(&variable.name.name).copied();
+        let replaces = match earlier {
+            Some(earlier) => self.redeclared_variable(&self.module[earlier], variable),
+            None => true,
+        };
+        let duplicate = self.scopes.declare_variable(id).err();
+        if let (None, Some(duplicate)) = (earlier, duplicate) {
+            let diagnostic = self.names.duplicate(&duplicate);
+            self.sink.report(diagnostic);
+        }
+        if replaces {
+            self.variables.insert(variable.name.name, id);
+        }
+        initializers::check(self.module, variable, &self.scopes, &mut self.sink);
+    }
+
+    /// A name at module scope cannot be one that PTX predefines.
+    fn module_name(&mut self, name: Ident) {
+        let text = self.module.text(name.name);
+        if special::find(text).is_some() {
+            let message = format!("`{text}` is a special register");
+            self.sink.report(Diagnostic::error(
+                Code::DUPLICATE_SYMBOL,
+                name.span,
+                message,
+            ));
+        }
+    }
+
+    /// Whether a variable may repeat an earlier one of the same name; true if it replaces it.
+    fn redeclared_variable(&mut self, earlier: &Variable, later: &Variable) -> bool {
+        let (was_extern, is_extern) = (
+            earlier.linkage == Linkage::Extern,
+            later.linkage == Linkage::Extern,
+        );
+        let name = self.module.text(later.name.name);
+        let (code, what) = if !was_extern && !is_extern {
+            (Code::DUPLICATE_SYMBOL, "is declared twice")
+        } else if !self.same_type(earlier, later) {
+            (
+                Code::PROTOTYPE_MISMATCH,
+                "is declared with another type or state space",
+            )
+        } else if was_extern && later.linkage == Linkage::Internal {
+            (
+                Code::LINKAGE,
+                "is declared `.extern` but defined for this module alone",
+            )
+        } else {
+            return !is_extern;
+        };
+        let diagnostic = Diagnostic::error(code, later.name.span, format!("`{name}` {what}"))
+            .with_related(earlier.name.span, "the earlier declaration is here");
+        self.sink.report(diagnostic);
+        false
+    }
+
+    fn same_type(&self, a: &Variable, b: &Variable) -> bool {
+        let (left, right) = (&self.module[a.dimensions], &self.module[b.dimensions]);
+        let lengths_fit = left.iter().zip(right).all(|(a, b)| {
+            let known = |length: Option<u64>| length.filter(|&length| length > 0);
+            match (known(a.length), known(b.length)) {
+                (Some(a), Some(b)) => a == b,
+                _ => true,
+            }
+        });
+        let shape = |v: &Variable| (v.space, v.scalar, v.vector, v.range);
+        shape(a) == shape(b) && left.len() == right.len() && lengths_fit
+    }
+
+    fn function(&mut self, id: Id<Function>) {
+        let module = self.module;
+        let function = &module[id];
+        functions::check(module, function, &self.header, &mut self.sink);
+        self.parameters(function);
+        self.module_name(function.name);
+        for directive in &module[function.directives] {
+            if let DirectiveKind::Pragma(strings) = directive.kind {
+                self.pragma(strings, PragmaPlace::Outside);
+            }
+        }
+        let name = function.name.name;
+        let earlier = self.functions.get(&name).copied();
+        let replaces = earlier.is_none_or(|earlier| {
+            functions::redeclared(module, &module[earlier], function, &mut self.sink)
+        });
+        if replaces {
+            self.functions.insert(name, id);
+            let duplicate = self
+                .scopes
+                .declare(function.name, Symbol::Function(id))
+                .err();
+            if let (None, Some(duplicate)) = (earlier, duplicate) {
+                let diagnostic = self.names.duplicate(&duplicate);
+                self.sink.report(diagnostic);
+            }
+        }
+        if let Some(body) = function.body {
+            self.body(function, body);
+        }
+    }
+
+    fn parameters(&mut self, function: &Function) {
+        let place = match function.kind {
+            FunctionKind::Entry => Place::EntryParameter,
+            FunctionKind::Func => Place::FuncParameter,
+        };
+        self.parameter_list(function.returns, place);
+        self.parameter_list(function.parameters, place);
+    }
+
+    fn parameter_list(&mut self, list: List<Variable>, place: Place) {
+        for parameter in &self.module[list] {
+            declarations::check(self.module, parameter, place, &self.header, &mut self.sink);
+        }
+    }
+
+    fn body(&mut self, function: &Function, body: List<Statement>) {
+        let mut problems = Vec::new();
+        self.names.enter(function, &mut self.scopes, &mut problems);
+        for statement in &self.module[body] {
+            if self.sink.is_full() {
+                break;
+            }
+            self.names.statement(statement, &self.scopes, &mut problems);
+            if let Statement::Instruction(instruction) = statement {
+                let scopes = &self.scopes;
+                self.instructions
+                    .resolve(function, instruction, scopes, &mut problems);
+            }
+            if let Err(duplicate) = self.scopes.pass(statement) {
+                problems.push(self.names.duplicate(&duplicate));
+            }
+            for problem in problems.drain(..) {
+                self.sink.report(problem);
+            }
+            self.declaring_statement(statement);
+        }
+        self.scopes.leave_function();
+    }
+
+    fn declaring_statement(&mut self, statement: &Statement) {
+        match *statement {
+            Statement::Variable(id) => {
+                let variable = &self.module[id];
+                let header = &self.header;
+                declarations::check(self.module, variable, Place::Body, header, &mut self.sink);
+                initializers::check(self.module, variable, &self.scopes, &mut self.sink);
+            }
+            Statement::CallPrototype(id) => {
+                let prototype = &self.module[id];
+                self.parameter_list(prototype.returns, Place::Prototype);
+                self.parameter_list(prototype.parameters, Place::Prototype);
+            }
+            Statement::Pragma(strings) => self.pragma(strings, PragmaPlace::Body),
+            _ => {}
+        }
+    }
+
+    fn alias(&mut self, alias: &Alias) {
+        let ends = AliasEnds {
+            name: self.functions.get(&alias.name.name).copied(),
+            target: self.functions.get(&alias.target.name).copied(),
+        };
+        functions::alias(self.module, alias, &ends, &self.header, &mut self.sink);
+        if let Some(earlier) = self.aliases.insert(alias.name.name, alias.span) {
+            let text = self.module.text(alias.name.name);
+            let message = format!("`{text}` is an alias already");
+            self.sink.report(
+                Diagnostic::error(Code::ALIAS, alias.span, message)
+                    .with_related(earlier, "the earlier alias is here"),
+            );
+        }
+    }
+
+    fn pragma(&mut self, strings: List<Ident>, place: PragmaPlace) {
+        for string in &self.module[strings] {
+            let text = self.module.text(string.name);
+            let word = text.split_ascii_whitespace().next().unwrap_or("");
+            match word {
+                "nounroll" => {}
+                "used_bytes_mask" | "enable_smem_spilling" | "frequency" => {
+                    if place == PragmaPlace::Outside {
+                        let message = format!("the pragma `{word}` is allowed in a function only");
+                        let span = string.span;
+                        self.sink
+                            .report(Diagnostic::error(Code::DIRECTIVE_PLACE, span, message));
+                    }
+                }
+                _ => {
+                    let message = format!("the pragma `{text}` is not known");
+                    self.sink.report(Diagnostic::warning(
+                        Code::UNKNOWN_PRAGMA,
+                        string.span,
+                        message,
+                    ));
+                }
+            }
+        }
+    }
+
+    fn file(&mut self, index: u64, span: Span) {
+        if let Some(earlier) = self.files.insert(index, span) {
+            let message = format!("there are two files with the number {index}");
+            self.sink.report(
+                Diagnostic::error(Code::DUPLICATE_SYMBOL, span, message)
+                    .with_related(earlier, "the first is here"),
+            );
+        }
+    }
+
+    fn section(&mut self, section: &Section) {
+        for line in &self.module[section.lines] {
+            let DwarfLine::Label(label) = line else {
+                continue;
+            };
+            if let Some(earlier) = self.section_labels.insert(label.name, label.span) {
+                let text = self.module.text(label.name);
+                let message = format!("`{text}` is declared twice in the sections");
+                self.sink.report(
+                    Diagnostic::error(Code::DUPLICATE_SYMBOL, label.span, message)
+                        .with_related(earlier, "first declared here"),
+                );
+            }
+        }
+    }
+
+    /// `.target debug` promises debugging information.
+    fn debug_information(&mut self) {
+        let items = &self.module.items;
+        let present = |item: &Item| matches!(item, Item::Section(_) | Item::Dwarf(_));
+        if let Some(target) = &self.module.target
+            && self.header.debug
+            && !items.iter().any(present)
+        {
+            let message = "`.target debug` without debugging information";
+            let span = target.span;
+            self.sink
+                .report(Diagnostic::error(Code::MISSING_DEBUG, span, message));
+        }
+    }
+}

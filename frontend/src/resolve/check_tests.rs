@@ -1,0 +1,282 @@
+//! Checks over whole modules: each case with the code and the place of every problem.
+
+use super::check;
+use crate::{SourceFile, parse};
+
+const HEAD: &str = ".version 9.0\n.target sm_90a\n.address_size 64\n";
+
+/// `E0101 4:5` and so on for a text without syntax errors.
+fn problems_of(text: &str) -> Vec<String> {
+    let parsed = parse(SourceFile::new("t", text));
+    assert!(
+        parsed.diagnostics.is_empty(),
+        "{text}: {:?}",
+        parsed.diagnostics
+    );
+    check(&parsed)
+        .iter()
+        .map(|d| {
+            let at = d.position(&parsed.source);
+            format!("{} {}:{}", d.code, at.line, at.column)
+        })
+        .collect()
+}
+
+/// Problems of items after a header of three lines.
+fn problems(items: &str) -> Vec<String> {
+    problems_of(&format!("{HEAD}{items}\n"))
+}
+
+/// Problems of statements in a kernel's body, on line 6.
+fn body_problems(statements: &str) -> Vec<String> {
+    problems(&format!(
+        ".func fn() {{ ret; }}\n.entry k(.param .b32 n) {{ .reg .b32 %r<9>; .reg .b64 %rd<9>;\n{statements}\n}}"
+    ))
+}
+
+const NONE: [&str; 0] = [];
+
+#[test]
+fn names() {
+    assert_eq!(body_problems("add.s32 %r1, %r2, %r9;"), ["E0100 6:19"]);
+    assert_eq!(
+        body_problems("ld.global.b32 %r1, [ %rdx+4];"),
+        ["E0100 6:22"]
+    );
+    assert_eq!(body_problems("@!q ret;"), ["E0100 6:3"]);
+    assert_eq!(body_problems("mov.b64 {%r1, x}, %rd1;"), ["E0100 6:15"]);
+    assert_eq!(body_problems("bra L; { L: ret; }"), ["E0102 6:5"]);
+    assert_eq!(body_problems("{ bra L; } L: ret;"), NONE);
+    assert_eq!(body_problems("mov.b32 x, 1; .reg .b32 x;"), ["E0100 6:9"]);
+    assert_eq!(body_problems(".reg .b32 n;"), ["E0101 6:11"]);
+    assert_eq!(body_problems("L: ret; L: ret;"), ["E0101 6:9"]);
+    assert_eq!(
+        body_problems("{ .reg .b64 %r<3>; mov.b64 %r2, 1; mov.b32 %r3, 1; }"),
+        NONE
+    );
+}
+
+#[test]
+fn target_lists() {
+    assert_eq!(
+        body_problems("t: .branchtargets A, B; brx.idx %r1, t; A:"),
+        ["E0102 6:22"]
+    );
+    assert_eq!(
+        body_problems("t: .branchtargets A<2>; brx.idx %r1, t; A0: A1:"),
+        NONE
+    );
+    assert_eq!(
+        body_problems("t: .branchtargets A<900000000000>; A0:"),
+        ["E0102 6:19"]
+    );
+    assert_eq!(body_problems("t: .branchtargets %r1;"), ["E0103 6:19"]);
+    assert_eq!(body_problems("t: .calltargets fn, k;"), ["E0103 6:21"]);
+}
+
+#[test]
+fn items_of_one_name() {
+    assert_eq!(problems(".global .b32 x; .global .b32 x;"), ["E0101 4:30"]);
+    assert_eq!(
+        problems(".func x() { ret; } .global .b32 x;"),
+        ["E0101 4:33"]
+    );
+    assert_eq!(
+        problems(".extern .global .b32 x; .visible .global .b32 x;"),
+        NONE
+    );
+    assert_eq!(
+        problems(".extern .global .b32 x; .global .b32 x;"),
+        ["E0207 4:38"]
+    );
+    assert_eq!(
+        problems(".extern .global .b32 x; .visible .global .b64 x;"),
+        ["E0104 4:47"]
+    );
+    assert_eq!(
+        problems(".extern .global .b32 x[]; .visible .global .b32 x[4];"),
+        NONE
+    );
+    assert_eq!(problems(".func f(); .func f() { ret; }"), NONE);
+    assert_eq!(problems(".func f() { ret; } .func f();"), ["E0101 4:26"]);
+    assert_eq!(problems(".extern .func f() { ret; }"), ["E0207 4:15"]);
+    assert_eq!(problems(".func f(); .visible .func f();"), ["E0207 4:27"]);
+    assert_eq!(
+        problems(".func f(.reg .b32 a); .func f(.reg .u32 a);"),
+        ["E0104 4:29"]
+    );
+    assert_eq!(problems(".func f(.reg .b32 a); .func f();"), ["E0104 4:29"]);
+    assert_eq!(problems(".func f(); .entry f() { ret; }"), ["E0104 4:19"]);
+    assert_eq!(problems(".global .b32 %tid;"), ["E0101 4:14"]);
+    assert_eq!(
+        problems(".func f(.reg .b32 a) { .reg .b32 a; }"),
+        ["E0101 4:34"]
+    );
+    assert_eq!(problems(".file 1 \"a\"\n.file 1 \"b\""), ["E0101 5:1"]);
+}
+
+#[test]
+fn calls_need_an_earlier_declaration() {
+    let text = ".func a() { call b; ret; }\n.func b() { ret; }";
+    assert_eq!(problems(text), ["E0100 4:18"]);
+    assert_eq!(problems(&format!(".func b();\n{text}")), NONE);
+}
+
+#[test]
+fn aliases() {
+    let functions =
+        ".func a(); .func b() { ret; } .func c(.reg .b32 x) { ret; } .entry k() { ret; }";
+    let alias = |alias: &str| problems(&format!("{functions}\n{alias}"));
+    assert_eq!(alias(".alias a, b;"), NONE);
+    assert_eq!(alias(".alias a, a;"), ["E0211 5:1"]);
+    assert_eq!(alias(".alias b, a;"), ["E0211 5:1"]);
+    assert_eq!(alias(".alias a, c;"), ["E0211 5:1"]);
+    assert_eq!(alias(".alias a, k;"), ["E0211 5:11"]);
+    assert_eq!(alias(".alias a, zz;"), ["E0211 5:11"]);
+    assert_eq!(alias(".alias a, b; .alias a, b;"), ["E0211 5:14"]);
+}
+
+#[test]
+fn state_spaces_and_types() {
+    assert_eq!(problems(".local .b32 x;"), ["E0206 4:13"]);
+    assert_eq!(problems(".reg .b32 x;"), ["E0206 4:11"]);
+    assert_eq!(problems(".param .b32 x;"), ["E0206 4:13"]);
+    assert_eq!(problems(".tex .u32 x;"), ["E0209 4:11"]);
+    assert_eq!(problems(".const[2] .b32 x;"), ["E0209 4:16"]);
+    assert_eq!(problems(".global .pred x;"), ["E0206 4:15"]);
+    assert_eq!(problems(".global .v4 .b64 x;"), ["E0212 4:18"]);
+    assert_eq!(problems(".shared .b32 x[];"), ["E0205 4:14"]);
+    assert_eq!(problems(".extern .shared .b32 x[];"), NONE);
+    assert_eq!(problems(".global .b32 x[0];"), ["E0205 4:14"]);
+    assert_eq!(
+        problems(".global .b64 x[9223372036854775807][9];"),
+        ["E0212 4:14"]
+    );
+    assert_eq!(problems(".global .samplerref s;"), ["E0206 4:21"]);
+    assert_eq!(problems(".global .align 3 .b32 x;"), ["E0208 4:1"]);
+    assert_eq!(problems(".common .shared .b32 x;"), ["E0207 4:22"]);
+    assert_eq!(body_problems(".reg .b32 z[4];"), ["E0206 6:11"]);
+    assert_eq!(body_problems(".reg .v2 .pred z;"), ["E0206 6:16"]);
+    assert_eq!(body_problems(".global .texref t;"), ["E0206 6:17"]);
+    assert_eq!(body_problems(".reg .b32 z<99999999999>;"), ["E0105 6:11"]);
+}
+
+#[test]
+fn parameters() {
+    assert_eq!(problems(".entry x(.reg .b32 a) { ret; }"), ["E0210 4:20"]);
+    assert_eq!(problems(".func x(.shared .b32 a) { ret; }"), ["E0210 4:22"]);
+    assert_eq!(
+        problems(".entry x(.param .b32 a[]) { ret; }"),
+        ["E0205 4:22"]
+    );
+    assert_eq!(problems(".func x(.param .b32 _) { ret; }"), ["E0210 4:21"]);
+    assert_eq!(
+        problems(".func x(.param .u64 .ptr a) { ret; }"),
+        ["E0210 4:26"]
+    );
+    assert_eq!(
+        problems(".entry x(.param .v2 .b32 a) { ret; }"),
+        ["E0210 4:26"]
+    );
+    assert_eq!(problems(".entry x(.param .b8 a[32764]) { ret; }"), NONE);
+    assert_eq!(
+        problems(".entry x(.param .b8 a[32764], .param .b8 b) { ret; }"),
+        ["E0210 4:8"]
+    );
+}
+
+#[test]
+fn initial_values() {
+    assert_eq!(problems(".global .b32 x[2] = {1, 2, 3};"), ["E0203 4:21"]);
+    assert_eq!(problems(".global .b32 x[2] = 5;"), ["E0203 4:21"]);
+    assert_eq!(problems(".global .b32 x[2][2] = {{1}, 2};"), ["E0203 4:30"]);
+    assert_eq!(problems(".global .b32 x[][2] = {{1}, {1, 2}, {}};"), NONE);
+    assert_eq!(
+        problems(".global .v4 .b32 x[2] = {{1, 2, 3, 4}, {5}};"),
+        ["E0203 4:40"]
+    );
+    assert_eq!(problems(".global .u32 x = 1.5;"), ["E0203 4:18"]);
+    assert_eq!(problems(".global .f32 x = 1;"), ["E0203 4:18"]);
+    assert_eq!(problems(".global .b32 x = 0f3F800000;"), NONE);
+    assert_eq!(problems(".global .f16 x = 1.0;"), ["E0204 4:18"]);
+    assert_eq!(problems(".shared .b32 x = 1;"), ["E0204 4:18"]);
+    assert_eq!(problems(".extern .global .b32 x = 1;"), ["E0204 4:26"]);
+    assert_eq!(
+        problems(".global .u64 g = g; .global .u64 h[2] = {g+8, generic(g)};"),
+        NONE
+    );
+    assert_eq!(
+        problems(".global .u64 x = y; .global .b32 y;"),
+        ["E0100 4:18"]
+    );
+    assert_eq!(
+        problems(".shared .b32 s; .global .u64 x = s;"),
+        ["E0203 4:34"]
+    );
+    assert_eq!(
+        problems(".global .b32 h; .global .b64 x = h;"),
+        ["E0203 4:34"]
+    );
+    assert_eq!(
+        problems(".global .b32 h; .global .u8 x[2] = {0xFF(h), 0xFF00(h)};"),
+        NONE
+    );
+    assert_eq!(
+        problems(".func f() { ret; } .global .u64 x = f+4;"),
+        ["E0203 4:37"]
+    );
+    assert_eq!(
+        problems(".global .texref t = { width = 1, foo = 2 };"),
+        ["E0203 4:34"]
+    );
+    assert_eq!(
+        problems(".global .texref t = { filter_mode = sharp };"),
+        ["E0203 4:37"]
+    );
+    assert_eq!(body_problems(".reg .b32 z = 5;"), ["E0204 6:15"]);
+}
+
+#[test]
+fn function_directives() {
+    let entry = |directives: &str| problems(&format!(".entry x() {directives} {{ ret; }}"));
+    assert_eq!(entry(".maxnreg 0"), ["E0208 4:12"]);
+    assert_eq!(entry(".maxntid 8, 0"), ["E0208 4:12"]);
+    assert_eq!(entry(".maxntid 8 .reqntid 8"), ["E0208 4:23"]);
+    assert_eq!(entry(".maxnctapersm 4"), ["E0209 4:12"]);
+    assert_eq!(entry(".blocksareclusters"), ["E0208 4:12"]);
+    assert_eq!(
+        entry(".reqntid 2 .reqnctapercluster 2 .blocksareclusters"),
+        NONE
+    );
+    assert_eq!(entry(".minnctapersm 2"), ["W0501 4:12"]);
+    assert_eq!(entry(".pragma \"frequency 5\";"), ["E0014 4:21"]);
+    assert_eq!(entry(".pragma \"nounroll\", \"x\";"), ["W0500 4:33"]);
+}
+
+#[test]
+fn headers() {
+    let header = |text: &str| problems_of(text);
+    assert_eq!(header(".version 9.6\n.target sm_80"), ["E0200 1:1"]);
+    assert_eq!(header(".version 8.10\n.target sm_80"), NONE);
+    assert_eq!(header(".version 7.0\n.target sm_90"), ["E0202 2:9"]);
+    assert_eq!(header(".version 8.0\n.target sm_999"), ["E0201 2:9"]);
+    assert_eq!(header(".version 8.0\n.target sm_80, foo"), ["E0201 2:16"]);
+    assert_eq!(
+        header(".version 8.0\n.target texmode_unified"),
+        ["E0201 2:9"]
+    );
+    assert_eq!(header(".version 8.0\n.target sm_80, debug"), ["E0214 2:1"]);
+    assert_eq!(
+        header(".version 2.2\n.target sm_20\n.address_size 64"),
+        ["E0213 3:1"]
+    );
+    let old = ".version 1.4\n.target sm_10\n.reg .b32 r; .tex .u32 t; .const[0] .b32 c;";
+    assert_eq!(header(old), ["E0206 3:41"; 0]);
+}
+
+#[test]
+fn many_problems_are_cut_off() {
+    let text = "mov.b32 x, 1;\n".repeat(100_000);
+    let found = body_problems(&text);
+    assert!((100..200).contains(&found.len()), "{}", found.len());
+}

@@ -1,0 +1,261 @@
+//! Variables and parameters: types, state spaces, sizes, linkage.
+
+use super::check::Sink;
+use super::header::Header;
+use crate::ast::{
+    Attribute, Linkage, Module, ScalarType, StateSpace, Variable, VectorSize, Version,
+};
+use crate::code::Code;
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+
+/// Where a declaration stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Place {
+    Module,
+    Body,
+    EntryParameter,
+    FuncParameter,
+    Prototype,
+}
+
+/// A name's rule that was broken: its code and what to say about it.
+type Problem = (Code, String);
+
+/// Largest size of an object, in bytes: what an address can reach with room to spare.
+const MAX_OBJECT_SIZE: u64 = 1 << 47;
+
+/// Checks one variable or parameter.
+pub(super) fn check(
+    module: &Module,
+    variable: &Variable,
+    place: Place,
+    header: &Header,
+    sink: &mut Sink,
+) {
+    let name = module.text(variable.name.name);
+    let problem = space_problem(variable, place, header)
+        .or_else(|| type_problem(variable, place, header))
+        .or_else(|| shape_problem(module, variable, place))
+        .or_else(|| attribute_problem(module, variable, place, header))
+        .or_else(|| linkage_problem(variable, header));
+    if let Some((code, message)) = problem {
+        let message = format!("`{name}`: {message}");
+        sink.report(Diagnostic::error(code, variable.name.span, message));
+    }
+    alignment(variable, sink);
+}
+
+fn problem(code: Code, message: impl Into<String>) -> Option<Problem> {
+    Some((code, message.into()))
+}
+
+fn before(header: &Header, major: u32, minor: u32) -> bool {
+    header.version < (Version { major, minor })
+}
+
+fn space_problem(variable: &Variable, place: Place, header: &Header) -> Option<Problem> {
+    use StateSpace::*;
+    let space = variable.space;
+    if space == Tex {
+        return texture_space_problem(place, header);
+    }
+    if let Some(bank) = variable.bank {
+        return bank_problem(bank, variable, header);
+    }
+    match place {
+        Place::Module if space == Param => problem(
+            Code::STATE_SPACE,
+            "parameters cannot be declared at module scope",
+        ),
+        Place::Module if matches!(space, Reg | Local) && !before(header, 3, 0) => problem(
+            Code::STATE_SPACE,
+            format!("`{space}` variables cannot be declared at module scope"),
+        ),
+        Place::EntryParameter if space != Param => {
+            problem(Code::PARAMETER, "a kernel's parameters must be `.param`")
+        }
+        Place::FuncParameter | Place::Prototype if !matches!(space, Param | Reg) => problem(
+            Code::PARAMETER,
+            "a function's parameters must be `.param` or `.reg`",
+        ),
+        _ => None,
+    }
+}
+
+fn texture_space_problem(place: Place, header: &Header) -> Option<Problem> {
+    if !before(header, 1, 5) {
+        let message = "`.tex` is gone since PTX 1.5; use `.global .texref`";
+        return problem(Code::REMOVED_FEATURE, message);
+    }
+    match place {
+        Place::Module => None,
+        _ => problem(Code::STATE_SPACE, "textures are declared at module scope"),
+    }
+}
+
+fn bank_problem(bank: u64, variable: &Variable, header: &Header) -> Option<Problem> {
+    if !before(header, 2, 2) {
+        let message = "constant banks are gone since PTX 2.2";
+        return problem(Code::REMOVED_FEATURE, message);
+    }
+    if bank > 10 {
+        return problem(Code::DIRECTIVE_VALUE, "constant banks go from 0 to 10");
+    }
+    if bank > 0 && variable.linkage != Linkage::Extern {
+        let message = "constant banks other than 0 hold external arrays only";
+        return problem(Code::STATE_SPACE, message);
+    }
+    None
+}
+
+fn type_problem(variable: &Variable, place: Place, header: &Header) -> Option<Problem> {
+    let scalar = variable.scalar;
+    if scalar == ScalarType::Pred {
+        if variable.space != StateSpace::Reg {
+            return problem(Code::STATE_SPACE, "predicates live in `.reg` only");
+        }
+        if variable.vector != VectorSize::Scalar {
+            return problem(Code::STATE_SPACE, "there are no vectors of predicates");
+        }
+    }
+    if scalar.is_opaque() {
+        return opaque_problem(variable, place, header);
+    }
+    if scalar == ScalarType::B128 && before(header, 8, 3) {
+        return problem(Code::FEATURE_VERSION, "`.b128` needs PTX 8.3 or later");
+    }
+    let bytes = scalar.bytes().unwrap_or(0) * variable.vector.count();
+    if bytes > 16 {
+        return problem(Code::OBJECT_SIZE, "a vector has at most 128 bits");
+    }
+    if variable.space == StateSpace::Param && variable.vector != VectorSize::Scalar {
+        return problem(Code::PARAMETER, "there are no vectors in `.param`");
+    }
+    None
+}
+
+fn opaque_problem(variable: &Variable, place: Place, header: &Header) -> Option<Problem> {
+    let scalar = variable.scalar;
+    if before(header, 1, 5) {
+        let message = format!("`{scalar}` needs PTX 1.5 or later");
+        return problem(Code::FEATURE_VERSION, message);
+    }
+    if scalar == ScalarType::SamplerRef && !header.independent_textures {
+        let message = "samplers need `.target texmode_independent`";
+        return problem(Code::STATE_SPACE, message);
+    }
+    match place {
+        Place::Module if variable.space == StateSpace::Global => None,
+        Place::EntryParameter => None,
+        _ => problem(
+            Code::STATE_SPACE,
+            format!(
+                "`{scalar}` variables are declared in `.global` at module scope or as parameters of kernels"
+            ),
+        ),
+    }
+}
+
+fn shape_problem(module: &Module, variable: &Variable, place: Place) -> Option<Problem> {
+    let dimensions = &module[variable.dimensions];
+    if variable.space == StateSpace::Reg && !dimensions.is_empty() {
+        return problem(Code::STATE_SPACE, "an array cannot be in registers");
+    }
+    if module.text(variable.name.name) == "_" && place == Place::FuncParameter {
+        return problem(Code::PARAMETER, "`_` is no name for a parameter");
+    }
+    let incomplete = dimensions
+        .iter()
+        .any(|dimension| matches!(dimension.length, None | Some(0)));
+    if incomplete {
+        return incomplete_problem(variable, place);
+    }
+    if variable
+        .range
+        .is_some_and(|count| count > u64::from(u32::MAX))
+    {
+        return problem(Code::REGISTER_RANGE, "a range has at most 2^32 - 1 members");
+    }
+    match size(module, variable) {
+        Some(_) => None,
+        None => problem(Code::OBJECT_SIZE, "the variable is too large"),
+    }
+}
+
+fn incomplete_problem(variable: &Variable, place: Place) -> Option<Problem> {
+    match place {
+        Place::EntryParameter => {
+            problem(Code::INCOMPLETE_TYPE, "a kernel's parameter needs a size")
+        }
+        Place::FuncParameter | Place::Prototype => None,
+        Place::Module if variable.linkage == Linkage::Extern => None,
+        _ if variable.initializer.is_some() => None,
+        _ => problem(
+            Code::INCOMPLETE_TYPE,
+            "only `.extern` variables may be without a size",
+        ),
+    }
+}
+
+/// The size in bytes of a variable, without unknown dimensions; `None` if it is too large.
+pub(super) fn size(module: &Module, variable: &Variable) -> Option<u64> {
+    let element = variable.scalar.bytes().unwrap_or(1) * variable.vector.count();
+    let dimensions = &module[variable.dimensions];
+    let lengths = dimensions.iter().filter_map(|dimension| dimension.length);
+    let size = lengths.chain(variable.range.filter(|_| variable.space != StateSpace::Reg));
+    size.into_iter()
+        .try_fold(u64::from(element), u64::checked_mul)
+        .filter(|&size| size <= MAX_OBJECT_SIZE)
+}
+
+fn attribute_problem(
+    module: &Module,
+    variable: &Variable,
+    place: Place,
+    header: &Header,
+) -> Option<Problem> {
+    if variable.pointer.is_some() && place != Place::EntryParameter {
+        return problem(Code::PARAMETER, "`.ptr` is for parameters of kernels");
+    }
+    let attributes = &module[variable.attributes];
+    if attributes.is_empty() {
+        return None;
+    }
+    if before(header, 4, 0) {
+        return problem(Code::FEATURE_VERSION, "`.attribute` needs PTX 4.0 or later");
+    }
+    let managed = attributes.contains(&Attribute::Managed);
+    if managed && variable.space != StateSpace::Global {
+        return problem(Code::STATE_SPACE, "only `.global` variables can be managed");
+    }
+    None
+}
+
+fn linkage_problem(variable: &Variable, header: &Header) -> Option<Problem> {
+    match variable.linkage {
+        Linkage::Weak if before(header, 3, 1) => {
+            problem(Code::FEATURE_VERSION, "`.weak` needs PTX 3.1 or later")
+        }
+        Linkage::Common if before(header, 5, 0) => {
+            problem(Code::FEATURE_VERSION, "`.common` needs PTX 5.0 or later")
+        }
+        Linkage::Common if variable.space != StateSpace::Global => {
+            problem(Code::LINKAGE, "`.common` variables must be in `.global`")
+        }
+        _ => None,
+    }
+}
+
+fn alignment(variable: &Variable, sink: &mut Sink) {
+    let pointer = variable.pointer.and_then(|pointer| pointer.align);
+    for align in [variable.align, pointer].into_iter().flatten() {
+        if !align.is_power_of_two() || align > u64::from(u32::MAX) {
+            sink.report(Diagnostic::error(
+                Code::DIRECTIVE_VALUE,
+                Span::new(variable.span.start, variable.name.span.end),
+                "an alignment must be a power of two below 2^32",
+            ));
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! `.version` and `.target`: which there are and which go together.
+
+use super::check::Sink;
+use crate::Parsed;
+use crate::ast::{Ident, Version};
+use crate::code::Code;
+use crate::diagnostic::Diagnostic;
+
+/// For each major version the last minor one.
+const LAST_MINOR: [(u32, u32); 9] = [
+    (1, 5),
+    (2, 3),
+    (3, 2),
+    (4, 3),
+    (5, 1),
+    (6, 5),
+    (7, 8),
+    (8, 8),
+    (9, 5),
+];
+
+/// Architectures with the version that introduced each.
+const TARGETS: &[(&str, u32, u32)] = &[
+    ("10", 1, 0),
+    ("11", 1, 0),
+    ("12", 1, 2),
+    ("13", 1, 2),
+    ("20", 2, 0),
+    ("21", 2, 0),
+    ("30", 3, 0),
+    ("32", 4, 0),
+    ("35", 3, 1),
+    ("37", 4, 1),
+    ("50", 4, 0),
+    ("52", 4, 1),
+    ("53", 4, 2),
+    ("60", 5, 0),
+    ("61", 5, 0),
+    ("62", 5, 0),
+    ("70", 5, 1),
+    ("72", 6, 1),
+    ("75", 6, 3),
+    ("80", 7, 0),
+    ("82", 6, 2),
+    ("86", 7, 1),
+    ("87", 7, 4),
+    ("88", 9, 0),
+    ("89", 7, 8),
+    ("90", 7, 8),
+    ("90a", 8, 0),
+    ("100", 8, 6),
+    ("100a", 8, 6),
+    ("100f", 8, 8),
+    ("101", 8, 6),
+    ("101a", 8, 6),
+    ("101f", 8, 8),
+    ("103", 8, 8),
+    ("103a", 8, 8),
+    ("103f", 8, 8),
+    ("107", 9, 4),
+    ("107a", 9, 4),
+    ("107f", 9, 4),
+    ("110", 9, 0),
+    ("110a", 9, 0),
+    ("110f", 9, 0),
+    ("120", 8, 7),
+    ("120a", 8, 7),
+    ("120f", 8, 8),
+    ("121", 8, 8),
+    ("121a", 8, 8),
+    ("121f", 8, 8),
+];
+
+/// Words of `.target` that are no architectures.
+const OPTIONS: [&str; 4] = [
+    "texmode_unified",
+    "texmode_independent",
+    "debug",
+    "map_f64_to_f32",
+];
+
+/// What the header says, for the checks of what follows it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Header {
+    /// The version; the newest if there is none.
+    pub(super) version: Version,
+    /// The architecture's number without its letter; the newest if there is none.
+    pub(super) architecture: u32,
+    /// Whether samplers are variables of their own.
+    pub(super) independent_textures: bool,
+    /// `.target debug`
+    pub(super) debug: bool,
+}
+
+/// Checks the header.
+pub(super) fn check(parsed: &Parsed, sink: &mut Sink) -> Header {
+    let module = &parsed.module;
+    let mut header = Header {
+        version: Version { major: 9, minor: 5 },
+        architecture: 121,
+        independent_textures: false,
+        debug: false,
+    };
+    if let Some((version, span)) = module.version {
+        header.version = version;
+        if !is_known(version) {
+            let message = format!("PTX {}.{} is not known", version.major, version.minor);
+            sink.report(
+                Diagnostic::error(Code::UNSUPPORTED_VERSION, span, message)
+                    .with_note("the newest version is 9.5"),
+            );
+        }
+    }
+    if let Some((_, span)) = module.address_size
+        && header.version < (Version { major: 2, minor: 3 })
+    {
+        sink.report(Diagnostic::error(
+            Code::FEATURE_VERSION,
+            span,
+            "`.address_size` needs PTX 2.3 or later",
+        ));
+    }
+    let words = module.target.as_ref().map(|t| &module[t.words]);
+    for (i, word) in words.unwrap_or_default().iter().enumerate() {
+        let text = module.text(word.name);
+        match text {
+            "texmode_independent" => header.independent_textures = true,
+            "debug" => header.debug = true,
+            _ => {}
+        }
+        if !OPTIONS.contains(&text) || i == 0 {
+            architecture(text, word, &mut header, sink);
+        }
+    }
+    header
+}
+
+fn is_known(version: Version) -> bool {
+    LAST_MINOR
+        .iter()
+        .any(|&(major, last)| version.major == major && version.minor <= last)
+}
+
+fn architecture(text: &str, word: &Ident, header: &mut Header, sink: &mut Sink) {
+    let name = text
+        .strip_prefix("sm_")
+        .or_else(|| text.strip_prefix("compute_"));
+    let row = name.and_then(|name| TARGETS.iter().find(|row| row.0 == name));
+    let Some(&(name, major, minor)) = row else {
+        sink.report(Diagnostic::error(
+            Code::UNSUPPORTED_TARGET,
+            word.span,
+            format!("`{text}` is no known target"),
+        ));
+        return;
+    };
+    header.architecture = name
+        .trim_end_matches(['a', 'f'])
+        .parse()
+        .unwrap_or(header.architecture);
+    if header.version < (Version { major, minor }) {
+        let message = format!("`{text}` needs PTX {major}.{minor} or later");
+        sink.report(Diagnostic::error(
+            Code::TARGET_NEEDS_VERSION,
+            word.span,
+            message,
+        ));
+    }
+}

@@ -1,0 +1,483 @@
+//! Scopes: what a name means at a place of the text.
+//!
+//! [`Scopes`] is walked along the text: module items are declared in their order, then, for each
+//! function body, every statement is passed to [`Scopes::pass`]. Between two statements it answers
+//! [`Lookup::lookup`] for the instruction in between.
+//!
+//! PTX's rules: braces open scopes and inner declarations hide outer ones; parameters belong to the
+//! body's outermost scope; a name must be declared before its use, except for a label, which may come
+//! later in a scope that is open at its use; labels, variables and target lists share their names;
+//! `%r<3>` declares `%r0` to `%r2`, where the number is all of the digits at the end of a name and
+//! may have leading zeros.
+//!
+//! Invariant: `leave` undoes exactly what was declared since the matching `enter`.
+
+use std::cell::Cell;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::special;
+use super::symbol::{Lookup, Symbol};
+use crate::ast::{Function, Id, Ident, Module, Name, StateSpace, Statement, Variable};
+use crate::source::Span;
+
+/// A name that is declared already in the same scope.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Duplicate {
+    /// The new declaration's name.
+    pub name: Ident,
+    /// Where the earlier one is; the name itself for one that PTX predefines.
+    pub earlier: Span,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Binding {
+    symbol: Symbol,
+    depth: u32,
+    span: Span,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct RangeBinding {
+    variable: Id<Variable>,
+    count: u64,
+    depth: u32,
+    span: Span,
+}
+
+/// What a declaration hid, to be restored when its scope ends.
+#[derive(Debug)]
+enum Hidden {
+    Name(Name, Option<Binding>),
+    Range(Name),
+}
+
+/// A name's base and trailing number, found once per name.
+#[derive(Clone, Copy, Debug)]
+enum Split {
+    Unknown,
+    NoNumber,
+    Number(Name, u64),
+}
+
+/// The scopes that are open at a place of the text.
+#[derive(Debug)]
+pub struct Scopes<'m> {
+    module: &'m Module,
+    names: Vec<Option<Binding>>,
+    /// For each base the ranges in scope, innermost last: an inner range hides the members it has,
+    /// not those that only an outer one has.
+    ranges: FxHashMap<Name, SmallVec<[RangeBinding; 1]>>,
+    splits: Vec<Cell<Split>>,
+    hidden: Vec<Hidden>,
+    /// For each open scope but the module's, how much was hidden before it and its labels.
+    open: Vec<(usize, Vec<Name>)>,
+    /// How many open scopes have a label of this name, passed or not.
+    labels: FxHashMap<Name, u32>,
+    /// The labels of the scopes of the current body that are still to be opened, last first.
+    label_lists: Vec<Vec<Name>>,
+}
+
+impl<'m> Scopes<'m> {
+    /// The scope of a module, still without declarations.
+    pub fn new(module: &'m Module) -> Self {
+        Scopes {
+            module,
+            names: vec![None; module.names.len()],
+            ranges: FxHashMap::default(),
+            splits: vec![Cell::new(Split::Unknown); module.names.len()],
+            hidden: Vec::new(),
+            open: Vec::new(),
+            labels: FxHashMap::default(),
+            label_lists: Vec::new(),
+        }
+    }
+
+    /// How many scopes are open inside of the module's.
+    pub fn depth(&self) -> u32 {
+        self.open.len() as u32
+    }
+
+    /// Opens the scope of a function and declares its parameters.
+    ///
+    /// # Errors
+    ///
+    /// Parameters of the same name; later ones hide earlier ones.
+    pub fn enter_function(&mut self, function: &Function) -> Result<(), Vec<Duplicate>> {
+        self.label_lists = self.scope_labels(function);
+        self.enter();
+        let lists = [function.returns, function.parameters];
+        let parameters = lists.into_iter().flat_map(|list| list.ids());
+        let duplicates: Vec<_> = parameters
+            .filter_map(|id| self.declare_variable(id).err())
+            .collect();
+        match duplicates.is_empty() {
+            true => Ok(()),
+            false => Err(duplicates),
+        }
+    }
+
+    /// Closes the scope of a function.
+    pub fn leave_function(&mut self) {
+        while !self.open.is_empty() {
+            self.leave();
+        }
+    }
+
+    /// Takes note of a statement: opens and closes scopes, declares what it declares.
+    ///
+    /// # Errors
+    ///
+    /// A name that its scope has already; the new declaration then hides the earlier one.
+    pub fn pass(&mut self, statement: &Statement) -> Result<(), Duplicate> {
+        match *statement {
+            Statement::ScopeBegin(_) => self.enter(),
+            Statement::ScopeEnd(_) => self.leave(),
+            Statement::Variable(id) => return self.declare_variable(id),
+            Statement::Label(label) => return self.declare(label, Symbol::Label),
+            Statement::BranchTargets(id) | Statement::CallTargets(id) => {
+                return self.declare(self.module[id].label, Symbol::Targets(id));
+            }
+            Statement::CallPrototype(id) => {
+                return self.declare(self.module[id].label, Symbol::Prototype(id));
+            }
+            Statement::Instruction(_) | Statement::Pragma(_) => {}
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self) {
+        let labels = self.label_lists.pop().unwrap_or_default();
+        for &label in &labels {
+            *self.labels.entry(label).or_insert(0) += 1;
+        }
+        self.open.push((self.hidden.len(), labels));
+    }
+
+    fn leave(&mut self) {
+        let Some((mark, labels)) = self.open.pop() else {
+            return;
+        };
+        for label in labels {
+            if let Some(count) = self.labels.get_mut(&label) {
+                *count -= 1;
+            }
+        }
+        for hidden in self.hidden.drain(mark..).rev() {
+            match hidden {
+                Hidden::Name(name, binding) => self.names[name.index()] = binding,
+                Hidden::Range(base) => {
+                    self.ranges.get_mut(&base).map(SmallVec::pop);
+                }
+            }
+        }
+    }
+
+    /// Declares a variable, a register or a range of them.
+    ///
+    /// # Errors
+    ///
+    /// The scope has the name already.
+    pub fn declare_variable(&mut self, id: Id<Variable>) -> Result<(), Duplicate> {
+        let variable = &self.module[id];
+        if let Some(count) = variable.range {
+            return self.declare_range(id, variable.name, count);
+        }
+        let symbol = match variable.space {
+            StateSpace::Reg => Symbol::Register {
+                variable: id,
+                index: 0,
+            },
+            _ => Symbol::Variable(id),
+        };
+        self.declare(variable.name, symbol)
+    }
+
+    fn declare_range(
+        &mut self,
+        id: Id<Variable>,
+        base: Ident,
+        count: u64,
+    ) -> Result<(), Duplicate> {
+        let range = RangeBinding {
+            variable: id,
+            count,
+            depth: self.depth(),
+            span: base.span,
+        };
+        let ranges = self.ranges.entry(base.name).or_default();
+        let earlier = ranges.last().copied();
+        ranges.push(range);
+        self.hidden.push(Hidden::Range(base.name));
+        match earlier {
+            Some(earlier) if earlier.depth == range.depth => Err(Duplicate {
+                name: base,
+                earlier: earlier.span,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Declares a name.
+    ///
+    /// # Errors
+    ///
+    /// The scope has the name already.
+    pub fn declare(&mut self, name: Ident, symbol: Symbol) -> Result<(), Duplicate> {
+        let depth = self.depth();
+        let same_scope = self.declared_at(name.name, depth);
+        let binding = Binding {
+            symbol,
+            depth,
+            span: name.span,
+        };
+        let earlier = self.names[name.name.index()].replace(binding);
+        self.hidden.push(Hidden::Name(name.name, earlier));
+        match same_scope {
+            Some(earlier) => Err(Duplicate { name, earlier }),
+            None => Ok(()),
+        }
+    }
+
+    /// Where this very scope declares the name.
+    fn declared_at(&self, name: Name, depth: u32) -> Option<Span> {
+        if let Some(binding) = self.names[name.index()].filter(|b| b.depth == depth) {
+            return Some(binding.span);
+        }
+        let (range, _) = self.range_member(name)?;
+        (range.depth == depth).then_some(range.span)
+    }
+
+    /// A name's base and number; remembered, because a register is used many times.
+    fn split(&self, name: Name) -> Split {
+        let cell = &self.splits[name.index()];
+        if let Split::Unknown = cell.get() {
+            cell.set(self.find_split(name));
+        }
+        cell.get()
+    }
+
+    fn find_split(&self, name: Name) -> Split {
+        let parts = split_number(self.module.text(name));
+        let found = parts.and_then(|(base, n)| Some((self.module.names.get(base)?, n)));
+        found.map_or(Split::NoNumber, |(base, n)| Split::Number(base, n))
+    }
+
+    fn range_member(&self, name: Name) -> Option<(RangeBinding, u64)> {
+        let Split::Number(base, number) = self.split(name) else {
+            return None;
+        };
+        let mut ranges = self.ranges.get(&base)?.iter().rev();
+        let range = ranges.find(|range| number < range.count)?;
+        Some((*range, number))
+    }
+
+    /// Where the name's declaration is, if it is one of the text.
+    pub fn declaration(&self, name: Name) -> Option<Span> {
+        let direct = self.names[name.index()];
+        let range = self.range_member(name);
+        match (direct, range) {
+            (Some(direct), Some((range, _))) if range.depth > direct.depth => Some(range.span),
+            (Some(direct), _) => Some(direct.span),
+            (None, range) => range.map(|(range, _)| range.span),
+        }
+    }
+
+    /// The labels of each scope of a body, in the reverse order of the opening braces.
+    fn scope_labels(&self, function: &Function) -> Vec<Vec<Name>> {
+        let mut lists = vec![Vec::new()];
+        let mut open = vec![0];
+        let body = function.body.map_or(&[][..], |body| &self.module[body]);
+        for statement in body {
+            match *statement {
+                Statement::ScopeBegin(_) => {
+                    open.push(lists.len());
+                    lists.push(Vec::new());
+                }
+                Statement::ScopeEnd(_) => {
+                    open.pop();
+                }
+                Statement::Label(label) => {
+                    if let Some(&scope) = open.last() {
+                        lists[scope].push(label.name);
+                    }
+                }
+                _ => {}
+            }
+        }
+        lists.reverse();
+        lists
+    }
+}
+
+impl Lookup for Scopes<'_> {
+    fn lookup(&self, name: Name) -> Option<Symbol> {
+        let direct = self.names.get(name.index()).copied().flatten();
+        if let Some(binding) = direct
+            && binding.depth == self.depth()
+        {
+            return Some(binding.symbol);
+        }
+        if let Some((range, index)) = self.range_member(name)
+            && direct.is_none_or(|binding| binding.depth < range.depth)
+        {
+            let variable = range.variable;
+            return Some(match self.module[variable].space {
+                StateSpace::Reg => Symbol::Register { variable, index },
+                _ => Symbol::Variable(variable),
+            });
+        }
+        if let Some(binding) = direct {
+            return Some(binding.symbol);
+        }
+        if let Some(special) = special::find(self.module.text(name)) {
+            return Some(Symbol::Special(special));
+        }
+        let labelled = self.labels.get(&name).is_some_and(|&count| count > 0);
+        labelled.then_some(Symbol::Label)
+    }
+}
+
+/// A register name's base and trailing number: `%r12` is `%r` and 12.
+pub fn split_number(text: &str) -> Option<(&str, u64)> {
+    let base = text.trim_end_matches(|c: char| c.is_ascii_digit());
+    let digits = &text[base.len()..];
+    if digits.is_empty() || base.is_empty() {
+        return None;
+    }
+    Some((base, digits.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Parsed, SourceFile, parse};
+
+    fn parsed(body: &str) -> Parsed {
+        let text = format!(
+            ".version 8.0\n.target sm_80\n.global .b32 g;\n.entry k(.param .b32 n) {{\n{body}\n}}"
+        );
+        let parsed = parse(SourceFile::new("t", text));
+        assert!(!parsed.has_errors(), "{:?}", parsed.diagnostics);
+        parsed
+    }
+
+    /// What `x` means at each `use` instruction of a body, as a short word.
+    fn meanings(name: &str, body: &str) -> Vec<String> {
+        let parsed = parsed(body);
+        let module = &parsed.module;
+        let mut scopes = Scopes::new(module);
+        let mut meanings = Vec::new();
+        for (_, function) in module.functions() {
+            scopes.enter_function(function).expect("no duplicates");
+            for statement in &module[function.body.expect("a body")] {
+                if let Statement::Instruction(_) = statement {
+                    let symbol = module.names.get(name).and_then(|name| scopes.lookup(name));
+                    meanings.push(match symbol {
+                        Some(Symbol::Register { variable, index }) => {
+                            format!("{}{index}", module[variable].scalar)
+                        }
+                        Some(Symbol::Variable(id)) => module[id].space.to_string(),
+                        Some(Symbol::Label) => "label".to_owned(),
+                        Some(Symbol::Special(_)) => "special".to_owned(),
+                        Some(_) => "other".to_owned(),
+                        None => "-".to_owned(),
+                    });
+                }
+                scopes.pass(statement).expect("no duplicates");
+            }
+            scopes.leave_function();
+        }
+        meanings
+    }
+
+    #[test]
+    fn inner_declarations_hide_outer_ones() {
+        let body = "ret; .reg .b32 x; ret; { ret; .reg .f32 x; ret; } ret;";
+        assert_eq!(
+            meanings("x", body),
+            ["-", ".b320", ".b320", ".f320", ".b320"]
+        );
+        assert_eq!(
+            meanings("n", "ret; { .reg .b64 n; ret; }"),
+            [".param", ".b640"]
+        );
+    }
+
+    #[test]
+    fn labels_may_come_later_in_an_open_scope() {
+        assert_eq!(meanings("L", "{ ret; } ret; L: ret;"), ["label"; 3]);
+        assert_eq!(meanings("L", "ret; { L: ret; } ret;"), ["-", "label", "-"]);
+        assert_eq!(meanings("L", "{ L: ret; } { ret; L: }"), ["label", "label"]);
+        // A declaration that is already there wins over a label to come.
+        assert_eq!(
+            meanings("L", ".reg .b32 L; { ret; L: ret; }"),
+            [".b320", "label"]
+        );
+    }
+
+    #[test]
+    fn ranges_have_members_by_number() {
+        let body = ".reg .b32 r<3>; ret; { .reg .f32 r<2>; ret; }";
+        assert_eq!(
+            meanings("r", &format!("{body} .reg .u32 q; ret;")),
+            ["-", "-", "-"]
+        );
+        let uses = "{ .reg .b64 r1; .reg .b64 r02; .reg .b64 r3; .reg .b64 r2; }";
+        let body = format!("{body} {uses}");
+        assert_eq!(meanings("r1", &body), [".b321", ".f321"]);
+        assert_eq!(meanings("r02", &body), [".b322", ".b322"]);
+        assert_eq!(meanings("r3", &body), ["-", "-"]);
+    }
+
+    #[test]
+    fn special_registers_can_be_redeclared() {
+        assert_eq!(
+            meanings("%tid", "mov.u32 %tid, 1; .reg .b32 %tid; ret;"),
+            ["special", ".b320"]
+        );
+    }
+
+    #[test]
+    fn a_hidden_range_comes_back() {
+        let body = ".reg .b32 r<3>; { .reg .b64 r1; ret; } mov.b32 r1, 1;";
+        assert_eq!(meanings("r1", body), [".b640", ".b321"]);
+    }
+
+    #[test]
+    fn numbers_are_all_digits_at_the_end() {
+        assert_eq!(split_number("%r12"), Some(("%r", 12)));
+        assert_eq!(split_number("z02"), Some(("z", 2)));
+        assert_eq!(split_number("r1x"), None);
+        assert_eq!(split_number("r99999999999999999999"), None);
+    }
+
+    #[test]
+    fn duplicates_are_found_in_one_scope_only() {
+        let duplicates = |body: &str| {
+            let parsed = parsed(body);
+            let module = &parsed.module;
+            let mut scopes = Scopes::new(module);
+            let function = module.functions().next().expect("a function").1;
+            scopes.enter_function(function).expect("no duplicates");
+            module[function.body.expect("a body")]
+                .iter()
+                .filter_map(|statement| scopes.pass(statement).err())
+                .map(|d| parsed.source.slice(d.name.span).to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(duplicates(".reg .b32 a, a;"), ["a"]);
+        assert_eq!(duplicates(".reg .b32 n;"), ["n"]);
+        assert_eq!(duplicates("{ .reg .b32 n; } .reg .b32 g;"), [""; 0]);
+        assert_eq!(duplicates(".reg .b32 z<3>, z02;"), ["z02"]);
+        assert_eq!(
+            duplicates(".reg .b32 z02; .reg .b32 z<3>; .reg .b32 z3, z;"),
+            [""; 0]
+        );
+        assert_eq!(duplicates(".reg .b32 z<3>; .reg .f32 z<5>;"), ["z"]);
+        assert_eq!(duplicates("L: L: ret;"), ["L"]);
+        assert_eq!(duplicates("x: .reg .b32 x;"), ["x"]);
+        assert_eq!(duplicates("x: { .reg .b32 x; x1: }"), [""; 0]);
+    }
+}
