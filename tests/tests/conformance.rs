@@ -14,6 +14,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 
+use margay_frontend::resolve::check;
 use margay_frontend::{Diagnostic, Parsed, SourceFile, parse};
 use margay_tests::conformance::{forms, modules, rejected};
 
@@ -85,14 +86,12 @@ fn parsed(name: &str, text: &str) -> Parsed {
     parse(SourceFile::new(name, text))
 }
 
-/// Every error that the front end has for a text, in order of stages.
+/// The errors of syntax and of the names, declarations and forms.
 fn errors(parsed: &Parsed) -> Vec<Diagnostic> {
-    let parse_errors = parsed.diagnostics.iter().filter(|d| d.is_error()).cloned();
-    let all: Vec<Diagnostic> = parse_errors.collect();
-    if !all.is_empty() {
-        return all;
-    }
-    margay_frontend::lower(parsed).err().unwrap_or_default()
+    let mut all: Vec<Diagnostic> = parsed.diagnostics.clone();
+    all.extend(check(parsed));
+    all.retain(Diagnostic::is_error);
+    all
 }
 
 #[test]
@@ -103,6 +102,26 @@ fn every_form_parses() {
             panic!("{}\n{}", form.text, error.summary(&parsed.source));
         }
     }
+}
+
+#[test]
+fn every_form_is_valid() {
+    let forms = forms();
+    let total = forms.len();
+    let mut valid = 0;
+    let mut kinds = Kinds::default();
+    for form in forms {
+        let parsed = parsed(&form.id, &form.module);
+        match errors(&parsed).first() {
+            None => valid += 1,
+            Some(error) => {
+                let example = format!("{}  {}", form.text, error.summary(&parsed.source));
+                kinds.add(&format!("refused {}", form.opcode), &example);
+            }
+        }
+    }
+    kinds.print();
+    Records::read().check("forms that are valid", valid, total);
 }
 
 #[test]
