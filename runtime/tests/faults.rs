@@ -362,7 +362,6 @@ fn few_addresses() {
     assert_eq!(space.free_owned(1), held.len());
     let half = held.len() as u64 / 2 * (16 << 20);
     space.alloc(&request(half)).expect("room");
-    println!("reserved {}", space.info().reserved);
 }
 
 #[test]

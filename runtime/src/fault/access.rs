@@ -7,8 +7,8 @@
 //!
 //! Loads and stores of up to 8 bytes are single accesses; 16-byte ones are single where the CPU
 //! makes them so. They order nothing: use [`std::sync::atomic::fence`] around them.
-//! Compare-and-swap is sequentially consistent. Copies run forward over each byte once or twice
-//! and promise no order.
+//! Compare-and-swap is sequentially consistent. Copies and fills touch each byte once or twice, in
+//! no promised order.
 //!
 //! Loads are safe functions: they cannot change anything, and the value read is only bits.
 
@@ -26,6 +26,16 @@ pub struct AccessFault {
     pub access: AccessKind,
     /// Reason.
     pub kind: TrapKind,
+}
+
+impl AccessFault {
+    /// An atomic is a write, also where its loading half met the fault.
+    fn of_atomic(self) -> AccessFault {
+        AccessFault {
+            access: AccessKind::Write,
+            ..self
+        }
+    }
 }
 
 const KINDS: [TrapKind; 6] = [
@@ -92,8 +102,9 @@ fn aligned(address: u64, bytes: u64) -> Result<(), AccessFault> {
 pub unsafe fn copy(dst: u64, src: u64, n: usize) -> Result<(), AccessFault> {
     // SAFETY: the caller's promise.
     let result = unsafe { routines::copy(dst, src, n as u64) };
-    // Without help from the CPU, the operand that is no address is the culprit.
-    let guess = if src >> 47 != 0 {
+    // Which side it was, where the CPU does not say.
+    let of_source = result.value.wrapping_sub(src) < n as u64;
+    let guess = if of_source {
         (src, AccessKind::Read)
     } else {
         (dst, AccessKind::Write)
@@ -216,7 +227,9 @@ macro_rules! scalars {
             aligned(address, size_of::<$ty>() as u64)?;
             // SAFETY: the caller's promise.
             let result = unsafe { routines::$cas(address, u64::from(expected), u64::from(new)) };
-            check(result, (address, AccessKind::Write)).map(|value| value as $ty)
+            check(result, (address, AccessKind::Write))
+                .map(|value| value as $ty)
+                .map_err(AccessFault::of_atomic)
         }
     )*};
 }
@@ -264,7 +277,9 @@ pub unsafe fn cas128(address: u64, expected: u128, new: u128) -> Result<u128, Ac
     let mut old = expected;
     // SAFETY: the caller's promise; `old` and `new` are locals.
     let result = unsafe { routines::cas128(address, &mut old, &new) };
-    check(result, (address, AccessKind::Write)).map(|_| old)
+    check(result, (address, AccessKind::Write))
+        .map(|_| old)
+        .map_err(AccessFault::of_atomic)
 }
 
 /// Applies `f` atomically to 1, 2, 4 or 8 bytes and returns the old value, zero-extended.

@@ -170,8 +170,9 @@ fn recover(fault: &Fault, context: &mut Context) -> bool {
 
 /// Generated code called or jumped to `pc`, where there is no code.
 fn recover_fetch(fault: &Fault, context: &mut Context, pc: u64) -> bool {
-    let fetch = context.access_kind() == Some(AccessKind::Execute) && fault.address == pc;
-    if !fault.is_memory() || !fetch {
+    // Emulators leave the kind out.
+    let kind = context.access_kind().unwrap_or(AccessKind::Execute);
+    if !fault.is_memory() || kind != AccessKind::Execute || fault.address != pc {
         return false;
     }
     let caller = context.return_address().unwrap_or(0);

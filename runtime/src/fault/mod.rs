@@ -34,6 +34,10 @@ mod stack;
 mod thread;
 mod worker;
 
+#[cfg(all(test, target_arch = "aarch64"))]
+mod test_code_aarch64;
+#[cfg(all(test, target_arch = "x86_64"))]
+mod test_code_x86_64;
 #[cfg(test)]
 mod tests;
 

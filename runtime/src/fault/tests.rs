@@ -4,6 +4,10 @@
 //! generated code is. What happens to signals that are not ours is tested from outside, in
 //! `tests/fault_forwarding.rs`.
 
+#[cfg(target_arch = "aarch64")]
+use super::test_code_aarch64 as asm;
+#[cfg(target_arch = "x86_64")]
+use super::test_code_x86_64 as asm;
 use super::*;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -39,6 +43,7 @@ impl Code {
         let closed =
             unsafe { libc::mprotect(base.cast(), CODE_BYTES, libc::PROT_READ | libc::PROT_EXEC) };
         assert_eq!(closed, 0);
+        asm::synchronise(base, bytes.len());
         let owner = OWNER.fetch_add(1, Ordering::Relaxed);
         register_code(base as u64, bytes.len(), owner);
         Code { base, owner }
@@ -67,50 +72,6 @@ impl Drop for Code {
         // SAFETY: the mapping is ours and no thread is inside.
         unsafe { libc::munmap(self.base.cast(), CODE_BYTES) };
     }
-}
-
-/// Machine code for the host, by what it does.
-#[cfg(target_arch = "x86_64")]
-mod asm {
-    /// rax = rsi + rdx; ret
-    pub(super) const ADD: &[u8] = &[0x48, 0x8d, 0x04, 0x16, 0xc3];
-    /// mov rax, [rsi]; ret
-    pub(super) const LOAD: &[u8] = &[0x48, 0x8b, 0x06, 0xc3];
-    /// nop; mov [rsi], rdx; ret
-    pub(super) const STORE: &[u8] = &[0x90, 0x48, 0x89, 0x16, 0xc3];
-    /// push rbx; mov rbx, -1; mov rbp, rbx; mov r12..r15, rbx; mov rax, [rsi]; pop rbx; ret:
-    /// every callee-saved register is lost if nobody puts it back.
-    pub(super) const CLOBBER_LOAD: &[u8] = &[
-        0x53, 0x48, 0xc7, 0xc3, 0xff, 0xff, 0xff, 0xff, 0x48, 0x89, 0xdd, 0x49, 0x89, 0xdc, 0x49,
-        0x89, 0xdd, 0x49, 0x89, 0xde, 0x49, 0x89, 0xdf, 0x48, 0x8b, 0x06, 0x5b, 0xc3,
-    ];
-    /// sub rsp, 8; call rsi; add rsp, 8; ret
-    pub(super) const CALL: &[u8] = &[
-        0x48, 0x83, 0xec, 0x08, 0xff, 0xd6, 0x48, 0x83, 0xc4, 8, 0xc3,
-    ];
-    /// ud2
-    pub(super) const TRAP: &[u8] = &[0x0f, 0x0b];
-    /// xor eax, eax; cdq; xor ecx, ecx; idiv ecx; ret
-    pub(super) const DIVIDE: &[u8] = &[0x31, 0xc0, 0x99, 0x31, 0xc9, 0xf7, 0xf9, 0xc3];
-    /// movaps xmm0, [rsi]; ret
-    pub(super) const ALIGNED_LOAD: &[u8] = &[0x0f, 0x28, 0x06, 0xc3];
-    /// lock inc dword [rdi]; jmp back
-    pub(super) const LOOP: &[u8] = &[0xf0, 0xff, 0x07, 0xeb, 0xfb];
-    /// push rax; call self
-    pub(super) const RECURSE: &[u8] = &[0x50, 0xe8, 0xfa, 0xff, 0xff, 0xff];
-    /// stmxcsr [rdi]; mov dword [rdi+4], 0x9fc0; ldmxcsr [rdi+4]; mov rax, [rsi]; ret
-    pub(super) const MXCSR: &[u8] = &[
-        0x0f, 0xae, 0x1f, 0xc7, 0x47, 0x04, 0xc0, 0x9f, 0, 0, 0x0f, 0xae, 0x57, 0x04, 0x48, 0x8b,
-        0x06, 0xc3,
-    ];
-    /// lea rax, [rsp]; ret
-    pub(super) const STACK_POINTER: &[u8] = &[0x48, 0x8d, 0x04, 0x24, 0xc3];
-    /// push rbx; mov rbx, rdi (ctx: flag, helper, leave); again: call [rbx+8]; mov rax, [rbx];
-    /// cmp dword [rax], 0; je again; call [rbx+16]
-    pub(super) const HELPER_LOOP: &[u8] = &[
-        0x53, 0x48, 0x89, 0xfb, 0xff, 0x53, 0x08, 0x48, 0x8b, 0x03, 0x83, 0x38, 0x00, 0x74, 0xf5,
-        0xff, 0x53, 0x10,
-    ];
 }
 
 const NULL: *mut u8 = std::ptr::null_mut();
@@ -142,7 +103,7 @@ fn reads_and_writes_of_unmapped_memory_trap_again_and_again() {
             assert_eq!((trap.signal, trap.code), (libc::SIGSEGV, 1));
             let trap = store.trap(NULL, address, 1);
             assert_eq!(trap.access, Some(AccessKind::Write));
-            assert_eq!(trap.pc, store.base as u64 + 1);
+            assert_eq!(trap.pc, store.base as u64 + asm::STORE_AT);
         }
     }
     let mut word = 7u64;
@@ -175,7 +136,7 @@ fn jumps_into_nothing_are_traps_of_the_caller() {
         let trap = code.trap(NULL, target, 0);
         assert_eq!(trap.access, Some(AccessKind::Execute), "{trap:?}");
         assert_eq!(trap.address, Some(target));
-        assert_eq!(trap.pc, code.base as u64 + 6);
+        assert_eq!(trap.pc, code.base as u64 + asm::CALL_RETURNS_AT);
     }
 }
 
@@ -331,7 +292,7 @@ fn workers_run_on_guarded_stacks() {
     let sp = Code::new(asm::STACK_POINTER)
         .call(NULL, 0, 0)
         .expect("a stack pointer");
-    assert!(sp > worker.stack_bottom() && sp < worker.stack_bottom() + (8 << 20));
+    assert!(sp > worker.stack_bottom() && sp <= worker.stack_bottom() + (8 << 20));
     let recurse = Code::new(asm::RECURSE);
     for _ in 0..2 {
         let trap = recurse.trap(NULL, 0, 0);

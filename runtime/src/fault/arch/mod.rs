@@ -14,9 +14,23 @@ mod x86_64;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub(super) use x86_64::*;
 
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+#[cfg(all(target_arch = "aarch64", target_os = "linux"))]
+mod aarch64;
+#[cfg(all(target_arch = "aarch64", target_os = "linux"))]
+#[path = "aarch64_access.rs"]
+pub(super) mod routines;
+#[cfg(all(target_arch = "aarch64", target_os = "linux"))]
+pub(super) use aarch64::*;
+
+#[cfg(not(all(
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_os = "linux"
+)))]
 mod unsupported;
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+#[cfg(not(all(
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_os = "linux"
+)))]
 pub(super) use unsupported::*;
 
 /// What an access routine returns in two registers.

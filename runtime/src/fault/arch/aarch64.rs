@@ -1,0 +1,297 @@
+//! aarch64 Linux: the trampoline of `enter`, the recovery stub and the saved context.
+//!
+//! AAPCS64. The trampoline keeps x19 to x30 and d8 to d15 on its own stack, and the stack pointer
+//! and FPCR in the save area.
+//!
+//! Invariant: as on x86-64, the save area is complete from `armed` to `armed_end`.
+
+use std::arch::global_asm;
+use std::ffi::c_void;
+
+use super::super::thread::SaveArea;
+use super::super::{AccessKind, TrapKind};
+
+/// This host recovers from faults.
+pub(in crate::fault) const SUPPORTED: bool = true;
+
+/// FPCR for generated code: round to nearest, subnormals kept, no traps, no default NaN.
+pub(in crate::fault) const RUN_FP_CONTROL: u64 = 0;
+
+global_asm!(
+    ".pushsection .text.margay_fault_enter,\"ax\",@progbits",
+    ".balign 16",
+    ".globl margay_fault_enter",
+    ".hidden margay_fault_enter",
+    ".type margay_fault_enter,@function",
+    "margay_fault_enter:", // f x0, ctx x1, a x2, b x3, save x4, stack top or 0 x5
+    ".cfi_startproc",
+    "stp x29, x30, [sp, #-160]!",
+    ".cfi_def_cfa_offset 160",
+    ".cfi_offset x29, -160",
+    ".cfi_offset x30, -152",
+    "mov x29, sp",
+    ".cfi_def_cfa x29, 160",
+    "stp x19, x20, [sp, #16]",
+    "stp x21, x22, [sp, #32]",
+    "stp x23, x24, [sp, #48]",
+    "stp x25, x26, [sp, #64]",
+    "stp x27, x28, [sp, #80]",
+    "stp d8, d9, [sp, #96]",
+    "stp d10, d11, [sp, #112]",
+    "stp d12, d13, [sp, #128]",
+    "stp d14, d15, [sp, #144]",
+    "mov x19, x4",
+    "mrs x9, fpcr",
+    "str x9, [x19, #{host_fp}]",
+    "mov x9, sp",
+    "str x9, [x19, #{sp}]",
+    ".globl margay_fault_armed",
+    ".hidden margay_fault_armed",
+    "margay_fault_armed:",
+    "ldr x9, [x19, #{pending}]",
+    "ldr w9, [x9]",
+    "cbnz w9, 3f",
+    "ldr x9, [x19, #{run_fp}]",
+    "msr fpcr, x9",
+    "mov x9, x0",
+    "mov x0, x1",
+    "mov x1, x2",
+    "mov x2, x3",
+    "cbz x5, 2f",
+    "mov sp, x5",
+    "2:",
+    "blr x9",
+    ".globl margay_fault_armed_end",
+    ".hidden margay_fault_armed_end",
+    "margay_fault_armed_end:",
+    "str x0, [x19, #{result}]",
+    "mov x1, x19",
+    "mov x0, #0",
+    "b 4f",
+    "3:",
+    "mov x0, x19",
+    ".globl margay_fault_recover",
+    ".hidden margay_fault_recover",
+    "margay_fault_recover:", // save x0; everything else is unknown
+    "mov x1, x0",
+    "mov x0, #1",
+    "4:",
+    "ldr x9, [x1, #{host_fp}]",
+    "msr fpcr, x9",
+    "ldr x9, [x1, #{sp}]",
+    "mov sp, x9",
+    "mov x29, sp",
+    "ldp x19, x20, [sp, #16]",
+    "ldp x21, x22, [sp, #32]",
+    "ldp x23, x24, [sp, #48]",
+    "ldp x25, x26, [sp, #64]",
+    "ldp x27, x28, [sp, #80]",
+    "ldp d8, d9, [sp, #96]",
+    "ldp d10, d11, [sp, #112]",
+    "ldp d12, d13, [sp, #128]",
+    "ldp d14, d15, [sp, #144]",
+    "ldp x29, x30, [sp], #160",
+    ".cfi_def_cfa sp, 0",
+    "ret",
+    ".cfi_endproc",
+    ".size margay_fault_enter, . - margay_fault_enter",
+    ".popsection",
+    sp = const std::mem::offset_of!(SaveArea, sp),
+    result = const std::mem::offset_of!(SaveArea, result),
+    host_fp = const std::mem::offset_of!(SaveArea, host_fp_control),
+    run_fp = const std::mem::offset_of!(SaveArea, run_fp_control),
+    pending = const std::mem::offset_of!(SaveArea, pending),
+);
+
+unsafe extern "C" {
+    /// Calls `f(ctx, a, b)` on the stack that ends at `stack_top` (0: this one). Returns 0 with
+    /// the result in `save`, or 1 when the call was cut short.
+    #[link_name = "margay_fault_enter"]
+    pub(in crate::fault) fn enter_raw(
+        f: u64,
+        ctx: *mut u8,
+        a: u64,
+        b: u64,
+        save: *mut c_void,
+        stack_top: u64,
+    ) -> u64;
+
+    /// Makes the `enter_raw` call that owns `save` return 1.
+    #[link_name = "margay_fault_recover"]
+    pub(in crate::fault) fn resume(save: *mut c_void) -> !;
+
+    fn margay_fault_armed();
+    fn margay_fault_armed_end();
+}
+
+/// Whether `pc` lies in the part of the trampoline where the save area is valid.
+pub(in crate::fault) fn in_armed_window(pc: u64) -> bool {
+    let start = margay_fault_armed as *const () as u64;
+    let end = margay_fault_armed_end as *const () as u64;
+    start <= pc && pc < end
+}
+
+/// The record with the syndrome register in the context's extension area.
+const ESR_MAGIC: u32 = 0x4553_5201;
+/// Exception classes (bits 26 to 31 of the syndrome).
+const CLASS_FETCH_LOWER: u64 = 0x20;
+const CLASS_DATA_LOWER: u64 = 0x24;
+/// Data abort syndrome: caused by a write.
+const WRITE_NOT_READ: u64 = 1 << 6;
+
+/// The machine state that a signal interrupted, as the kernel saved it.
+pub(in crate::fault) struct Context {
+    raw: *mut libc::ucontext_t,
+}
+
+impl Context {
+    /// Wraps the third argument of a signal handler.
+    ///
+    /// # Safety
+    /// `raw` is the context pointer of the running handler and outlives the value.
+    pub(in crate::fault) unsafe fn new(raw: *mut c_void) -> Context {
+        Context { raw: raw.cast() }
+    }
+
+    fn machine(&self) -> *mut libc::mcontext_t {
+        // SAFETY: `raw` is valid by the contract of `new`; only an address is taken.
+        unsafe { &raw mut (*self.raw).uc_mcontext }
+    }
+
+    /// Interrupted program counter.
+    pub(in crate::fault) fn pc(&self) -> u64 {
+        // SAFETY: the context is this thread's own until the handler returns.
+        unsafe { (*self.machine()).pc }
+    }
+
+    fn set(&mut self, pc: u64, x0: u64) {
+        // SAFETY: as in `pc`.
+        unsafe {
+            (*self.machine()).pc = pc;
+            (*self.machine()).regs[0] = x0;
+        }
+    }
+
+    /// The return address of the innermost call, for a pc at the first instruction of a callee.
+    pub(in crate::fault) fn return_address(&self) -> Option<u64> {
+        // SAFETY: as in `pc`.
+        Some(unsafe { (*self.machine()).regs[30] })
+    }
+
+    /// Direction of the access behind a fault, from the syndrome that the kernel passes on, or
+    /// from the instruction.
+    pub(in crate::fault) fn access_kind(&self) -> Option<AccessKind> {
+        let Some(syndrome) = self.syndrome() else {
+            return direction_of(super::super::access::load32(self.pc()).ok()?);
+        };
+        match syndrome >> 26 & 0x3f {
+            CLASS_FETCH_LOWER => Some(AccessKind::Execute),
+            CLASS_DATA_LOWER if syndrome & WRITE_NOT_READ != 0 => Some(AccessKind::Write),
+            CLASS_DATA_LOWER => Some(AccessKind::Read),
+            _ => None,
+        }
+    }
+
+    /// Walks the tagged records behind the registers.
+    fn syndrome(&self) -> Option<u64> {
+        const AREA: usize = 4096;
+        // `__reserved` follows `pstate` at the next multiple of 16.
+        // SAFETY: as in `pc`; only an address is taken.
+        let pstate = unsafe { &raw const (*self.machine()).pstate } as usize;
+        let area = (pstate + 8).next_multiple_of(16);
+        let mut at = 0;
+        while at + 16 <= AREA {
+            // SAFETY: inside the area, which is AREA bytes long and aligned to 16.
+            let (magic, size) = unsafe {
+                let head = (area + at) as *const u32;
+                (*head, *head.add(1) as usize)
+            };
+            if magic == ESR_MAGIC {
+                // SAFETY: the record is 16 bytes: head and syndrome.
+                return Some(unsafe { *((area + at + 8) as *const u64) });
+            }
+            if magic == 0 || size < 8 {
+                return None;
+            }
+            at += size;
+        }
+        None
+    }
+
+    /// Nothing to add: the address always comes with the fault.
+    pub(in crate::fault) fn explain(&self, _code_end: u64) -> (TrapKind, Option<u64>) {
+        (TrapKind::NonCanonical, None)
+    }
+
+    /// On return from the handler, the `enter_raw` call that owns `save` returns 1.
+    pub(in crate::fault) fn recover(&mut self, save: *mut SaveArea) {
+        let stub = resume as unsafe extern "C" fn(*mut c_void) -> ! as usize as u64;
+        self.set(stub, save as u64);
+    }
+
+    /// On return from the handler, the interrupted access routine returns through `landing`
+    /// with these two values.
+    pub(in crate::fault) fn land(&mut self, landing: u64, status: u64, value: u64) {
+        self.set(landing, status);
+        // SAFETY: as in `pc`.
+        unsafe { (*self.machine()).regs[1] = value };
+    }
+}
+
+/// What a load or store instruction does, for systems that do not pass the syndrome on.
+fn direction_of(instruction: u32) -> Option<AccessKind> {
+    let bit = |n: u32| instruction >> n & 1 == 1;
+    if !bit(27) || bit(25) {
+        return None;
+    }
+    let store = match (bit(29), bit(28)) {
+        // Exclusive, ordered, structures; pairs.
+        (false, false) | (true, false) => !bit(22),
+        // Literals.
+        (false, true) => false,
+        // Single registers: atomics, then by `opc`, where 16-byte stores take a code of their own.
+        (true, true) if !bit(24) && bit(21) && instruction >> 10 & 3 == 0 => true,
+        (true, true) => !bit(22) && (!bit(23) || (bit(26) && instruction >> 30 == 0)),
+    };
+    Some(if store {
+        AccessKind::Write
+    } else {
+        AccessKind::Read
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directions() {
+        let read = [
+            0xf940_0020u32, // ldr x0, [x1]
+            0x885f_fc03,    // ldaxr w3, [x0]
+            0xa8c1_7bfd,    // ldp x29, x30, [sp], #16
+            0x3dc0_0020,    // ldr q0, [x1]
+            0x3940_0020,    // ldrb w0, [x1]
+            0x5800_0040,    // ldr x0, literal
+        ];
+        let write = [
+            0xf900_0022u32, // str x2, [x1]
+            0x8804_fc03,    // stlxr w4, w3, [x0]
+            0xa9bf_7bfd,    // stp x29, x30, [sp, #-16]!
+            0x3d80_0020,    // str q0, [x1]
+            0x3900_0020,    // strb w0, [x1]
+            0xb820_0041,    // ldadd w0, w1, [x2]
+        ];
+        assert!(
+            read.iter()
+                .all(|&i| direction_of(i) == Some(AccessKind::Read))
+        );
+        assert!(
+            write
+                .iter()
+                .all(|&i| direction_of(i) == Some(AccessKind::Write))
+        );
+        assert_eq!(direction_of(0x8b02_0020), None); // add
+        assert_eq!(direction_of(0xd65f_03c0), None); // ret
+    }
+}
