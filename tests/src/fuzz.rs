@@ -3,6 +3,7 @@
 //! A target takes bytes and panics when a promise is broken; it must end soon on every input. The fuzzer
 //! calls them with inputs that it finds, `tests/tests/fuzz_corpora.rs` with the checked-in ones.
 
+pub use crate::fuzz_driver::driver_calls;
 use margay_frontend::container::{
     Image, container_len, elf_len, elf_tables_len, select_ptx, wrapper,
 };
@@ -10,15 +11,29 @@ use margay_frontend::diagnostic::Style;
 use margay_frontend::lexer::{Lexer, Token};
 use margay_frontend::{Diagnostic, SourceFile, Span, parse};
 
-/// A fuzz target: its name, which is that of its corpus, and its body.
-pub type Target = (&'static str, fn(&[u8]));
+/// A fuzz target.
+#[derive(Debug)]
+pub struct Target {
+    /// Its name, which is that of its corpus.
+    pub name: &'static str,
+    /// Its body.
+    pub run: fn(&[u8]),
+    /// How many damaged copies of a seed the normal tests try; fewer where a run is slow.
+    pub damaged: u32,
+}
+
+impl Target {
+    const fn new(name: &'static str, run: fn(&[u8]), damaged: u32) -> Self {
+        Target { name, run, damaged }
+    }
+}
 
 /// All targets.
 pub const TARGETS: &[Target] = &[
-    ("lexer", lexer),
-    ("parser", parser),
-    ("lower", lower),
-    ("container", container),
+    Target::new("lexer", lexer, 500),
+    Target::new("parser", parser, 500),
+    Target::new("lower", lower, 200),
+    Target::new("container", container, 500),
 ];
 
 /// Tokens lie in order, do not overlap, are not empty, and end.
@@ -68,6 +83,10 @@ pub fn lower(bytes: &[u8]) {
     let parsed = parse(SourceFile::from_bytes("fuzz", bytes));
     if parsed.has_errors() {
         return;
+    }
+    let refused = margay_frontend::resolve::check(&parsed);
+    for diagnostic in refused.iter().take(RENDERED) {
+        show(diagnostic, &parsed.source);
     }
     if let Err(diagnostics) = margay_frontend::lower(&parsed) {
         assert!(!diagnostics.is_empty(), "a refusal has a reason");

@@ -4,13 +4,13 @@
 //! substitute for fuzzing; it notices at once when a change breaks something broadly.
 
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::PathBuf;
 
-use margay_tests::fuzz::TARGETS;
+use margay_tests::fuzz::{TARGETS, Target};
 
-/// Damaged copies of each seed, and with `MARGAY_FULL=1`.
-const DAMAGED: u32 = 500;
-const DAMAGED_FULL: u32 = 20_000;
+/// With `MARGAY_FULL=1`, so many times the usual number of damaged copies.
+const FULL: u32 = 40;
 
 /// The seeds of a target, with their names.
 fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
@@ -61,29 +61,57 @@ fn damage(seed: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-#[test]
-fn every_target_has_seeds_and_survives_them() {
-    for (name, target) in TARGETS {
-        let seeds = seeds(name);
-        assert!(!seeds.is_empty(), "no seeds for {name}");
-        for (file, bytes) in seeds {
-            println!("{file}");
-            target(&bytes);
+/// Names the input that is on trial, so that it can be saved when it crashes the process.
+fn attempt(target: &Target, file: &str, copy: u32, bytes: &[u8]) {
+    let outcome = catch_unwind(AssertUnwindSafe(|| (target.run)(bytes)));
+    if let Err(panic) = outcome {
+        let path =
+            PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("crash-{}", target.name));
+        fs::write(&path, bytes).expect("the input can be saved");
+        eprintln!(
+            "{}: copy {copy} of {file}, saved as {}",
+            target.name,
+            path.display()
+        );
+        resume_unwind(panic);
+    }
+}
+
+fn replay(name: &str) {
+    let target = TARGETS
+        .iter()
+        .find(|t| t.name == name)
+        .expect("a target of that name");
+    let seeds = seeds(name);
+    assert!(!seeds.is_empty(), "no seeds for {name}");
+    let full = std::env::var_os("MARGAY_FULL").is_some_and(|v| v == "1");
+    let copies = target.damaged * if full { FULL } else { 1 };
+    let mut random = Random(0x2545_f491);
+    for (file, bytes) in seeds {
+        attempt(target, &file, 0, &bytes);
+        for copy in 1..=copies {
+            attempt(target, &file, copy, &damage(&bytes, &mut random));
         }
     }
 }
 
-#[test]
-fn every_target_survives_damaged_seeds() {
-    let full = std::env::var_os("MARGAY_FULL").is_some_and(|v| v == "1");
-    let copies = if full { DAMAGED_FULL } else { DAMAGED };
-    for (name, target) in TARGETS {
-        let mut random = Random(0x2545_f491);
-        for (file, bytes) in seeds(name) {
-            println!("{file}");
-            for _ in 0..copies {
-                target(&damage(&bytes, &mut random));
+/// One test for each target, so that they run side by side and in processes of their own.
+macro_rules! replay {
+    ($($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                replay(stringify!($name));
             }
+        )*
+
+        #[test]
+        fn every_target_is_replayed() {
+            let replayed = [$(stringify!($name)),*];
+            let names: Vec<&str> = TARGETS.iter().map(|t| t.name).collect();
+            assert_eq!(names, replayed);
         }
-    }
+    };
 }
+
+replay!(lexer parser lower container);

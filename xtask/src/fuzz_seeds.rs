@@ -20,10 +20,13 @@ enum Source {
     Files(&'static str, &'static str),
     /// Every n-th text of a conformance set.
     Texts(&'static str, usize),
+    /// So many sequences of bytes, the same on every machine.
+    Bytes(usize),
 }
 
 /// Which sources seed which target.
 const SOURCES: &[(&str, Source)] = &[
+    ("driver_calls", Source::Bytes(16)),
     ("container", Source::Files("frontend/tests/data", "fatbin")),
     ("container", Source::Files("frontend/tests/data", "cubin")),
     ("container", Source::Files("frontend/tests/data", "o")),
@@ -46,6 +49,7 @@ pub(crate) fn run(_: &[String]) -> Outcome {
         let seeds = match source {
             Source::Files(folder, extension) => files(&exec::root().join(folder), extension)?,
             Source::Texts(set, step) => texts(set, *step)?,
+            Source::Bytes(count) => bytes(*count),
         };
         for (name, bytes) in seeds.iter().filter(|(_, bytes)| bytes.len() <= MAX_SEED) {
             fs::write(corpus.join(name), bytes).map_err(|e| format!("{name}: {e}"))?;
@@ -84,4 +88,24 @@ fn texts(set: &str, step: usize) -> Result<Vec<Seed>, String> {
         }
     };
     lines.lines().step_by(step).map(seed).collect()
+}
+
+/// Sequences of growing length from a xorshift generator.
+fn bytes(count: usize) -> Vec<Seed> {
+    const STEP: usize = 24;
+    let mut state: u32 = 0x1234_5678;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        (state >> 8) as u8
+    };
+    (1..=count)
+        .map(|n| {
+            (
+                format!("calls-{n:02}"),
+                (0..n * STEP).map(|_| next()).collect(),
+            )
+        })
+        .collect()
 }

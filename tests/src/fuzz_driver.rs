@@ -1,0 +1,386 @@
+//! The fuzz target for sequences of driver calls.
+//!
+//! An input is a program: each call takes one byte for the entry point and one for each argument. Arguments
+//! are made by the parameter's type as the driver's own table spells it: numbers from a list of edge values,
+//! handles from those that earlier calls gave (or none, or nonsense), pointers into memory that is really
+//! there. So every served entry point is reached without anyone having to list them, and whatever goes wrong
+//! is the library's fault.
+//!
+//! Broken promises are a crash, a call that never ends, and `CUDA_ERROR_UNKNOWN`, the answer of the guard
+//! when something panicked.
+
+use std::ffi::c_void;
+
+use cuda::{ApiRow, CuResult, api_rows};
+
+/// Most arguments that any entry point takes.
+const MAX_ARGUMENTS: usize = 14;
+/// Calls of one input; the rest of a longer one is ignored.
+const MAX_CALLS: usize = 64;
+/// Bytes that each pointer argument has to itself.
+const SLOT: usize = 1 << 16;
+/// Bytes behind an untyped pointer: more than any size that is passed beside one.
+const BULK: usize = 2 << 20;
+/// Values kept from what calls wrote.
+const KEPT: usize = 64;
+
+/// An entry point as an address: twelve or fewer integers or pointers are passed alike, and arguments that
+/// a function does not take do not disturb it.
+type Entry = unsafe extern "C" fn(
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+    u64,
+) -> CuResult;
+
+/// Entry points that are left out: they wait for what only another thread of the program could do.
+const LEFT_OUT: &[&str] = &["cuStreamWaitValue", "cuStreamBatchMemOp"];
+
+/// A kernel that can be launched with any arguments: it takes none.
+const IMAGE: &str = ".version 7.0\n.target sm_70\n.address_size 64\n\
+    .visible .global .align 4 .u32 counter = 5;\n\
+    .visible .entry count() { .reg .b32 %r; atom.global.add.u32 %r, [counter], 1; ret; }\n";
+
+/// Names that lookups may ask for.
+const NAMES: &[&str] = &[
+    "count\0",
+    "counter\0",
+    "\0",
+    "cuInit\0",
+    "nothing\0",
+    "/nowhere\0",
+];
+
+/// Numbers that find mistakes.
+const NUMBERS: &[u64] = &[
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    7,
+    8,
+    15,
+    16,
+    31,
+    32,
+    33,
+    64,
+    75,
+    100,
+    255,
+    256,
+    257,
+    1000,
+    1024,
+    1025,
+    4096,
+    65535,
+    65536,
+    1 << 20,
+    (1 << 20) + 1,
+    1 << 31,
+    1 << 32,
+    1 << 40,
+    u32::MAX as u64,
+    i64::MAX as u64,
+    u64::MAX - 7,
+    u64::MAX,
+];
+
+/// How an argument is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// A count, an index, an enumeration.
+    Count,
+    /// A size in bytes, or other wide number.
+    Size,
+    /// A device address or an opaque handle.
+    Handle,
+    /// A pointer to a name.
+    Name,
+    /// A pointer that is only read: an image, or the source of a copy.
+    Read,
+    /// A pointer that may be written through, of unknown extent.
+    Bulk,
+    /// A pointer to an array of pointers, or to where a pointer goes.
+    Pointers,
+    /// A pointer to one or a few values.
+    Slot,
+    /// A function that the library would call.
+    Callback,
+}
+
+impl Kind {
+    /// By the type's text; `None` for what cannot be passed in an integer's place.
+    fn of(ty: &str) -> Option<Kind> {
+        const COUNTS: &[&str] = &[
+            "c_int", "c_uint", "c_uchar", "c_ushort", "CUdevice", "CUresult",
+        ];
+        let ty = ty.trim();
+        Some(match ty {
+            "c_float" | "f32" | "f64" | "c_double" => return None,
+            "*const c_char" => Kind::Name,
+            "*const c_void" => Kind::Read,
+            "*mut c_void" | "*mut c_char" => Kind::Bulk,
+            "CUhostFn" | "CUstreamCallback" | "CUoccupancyB2DSize" => Kind::Callback,
+            "usize" | "u64" | "c_ulonglong" => Kind::Size,
+            _ if ty.starts_with("*mut *") => Kind::Pointers,
+            _ if ty.starts_with('*') => Kind::Slot,
+            _ if COUNTS.contains(&ty) => Kind::Count,
+            // Enumerations have lower-case words after the prefix, handles have not.
+            _ if ty.starts_with("CU")
+                && (ty.contains('_') || ty.contains("cache") || ty.contains("config")) =>
+            {
+                Kind::Count
+            }
+            _ if ty.starts_with("CU") => Kind::Handle,
+            _ => return None,
+        })
+    }
+}
+
+/// An entry point with the kinds of its arguments.
+struct Callable {
+    row: &'static ApiRow,
+    kinds: Vec<Kind>,
+}
+
+impl Callable {
+    /// The entry point, if it is served and can be called with integers.
+    fn new(row: &'static ApiRow) -> Option<Self> {
+        if !row.served || LEFT_OUT.iter().any(|name| row.export.starts_with(name)) {
+            return None;
+        }
+        let list = row
+            .parameters
+            .trim()
+            .trim_start_matches('(')
+            .trim_end_matches(')');
+        let parameters = list.split(',').filter(|p| !p.trim().is_empty());
+        let kinds: Option<Vec<Kind>> = parameters.map(|p| Kind::of(p.split_once(':')?.1)).collect();
+        kinds
+            .filter(|kinds| kinds.len() <= MAX_ARGUMENTS)
+            .map(|kinds| Callable { row, kinds })
+    }
+
+    /// The largest number of this kind that keeps the call inside the memory behind its pointers, and
+    /// launches short.
+    fn limit(&self, kind: Kind) -> u64 {
+        const SMALL: u64 = 4096;
+        const LAUNCH: u64 = 3;
+        let count = |wanted: &[Kind]| self.kinds.iter().filter(|k| wanted.contains(k)).count();
+        let untyped = count(&[Kind::Name, Kind::Read, Kind::Bulk]) > 0;
+        let arrays = count(&[Kind::Slot, Kind::Pointers]);
+        match kind {
+            _ if self.row.export.starts_with("cuLaunch") => LAUNCH,
+            Kind::Size if untyped || arrays > 1 => SMALL,
+            Kind::Count if untyped || arrays > 0 => SMALL,
+            _ => u64::MAX,
+        }
+    }
+}
+
+/// The input, byte by byte; zeros after its end.
+struct Input<'a>(std::slice::Iter<'a, u8>);
+
+impl Input<'_> {
+    fn byte(&mut self) -> usize {
+        usize::from(self.0.next().copied().unwrap_or(0))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.as_slice().is_empty()
+    }
+}
+
+/// The memory that arguments point to, and what calls gave.
+struct World {
+    slots: Vec<u64>,
+    bulk: Vec<u64>,
+    image: Vec<u8>,
+    kept: Vec<u64>,
+}
+
+impl World {
+    fn new() -> Self {
+        let mut image = vec![0; BULK];
+        image[..IMAGE.len()].copy_from_slice(IMAGE.as_bytes());
+        World {
+            slots: vec![0; MAX_ARGUMENTS * SLOT / 8],
+            bulk: vec![0; BULK / 8],
+            image,
+            kept: Vec::new(),
+        }
+    }
+
+    fn argument(&mut self, index: usize, kind: Kind, limit: u64, input: &mut Input<'_>) -> u64 {
+        let choice = input.byte();
+        match kind {
+            Kind::Callback => 0,
+            Kind::Count | Kind::Size => NUMBERS[choice % NUMBERS.len()].min(limit),
+            Kind::Handle => self.handle(choice),
+            _ if choice == 0xff => 0,
+            Kind::Name => NAMES[choice % NAMES.len()].as_ptr() as u64,
+            Kind::Read => self.image.as_ptr() as u64,
+            Kind::Bulk => self.bulk.as_mut_ptr() as u64,
+            Kind::Slot | Kind::Pointers => {
+                let bulk = self.bulk.as_mut_ptr() as u64;
+                let slot = &mut self.slots[index * SLOT / 8..(index + 1) * SLOT / 8];
+                // Zeros make a harmless structure.
+                slot.fill(if kind == Kind::Pointers && choice.is_multiple_of(2) {
+                    bulk
+                } else {
+                    0
+                });
+                slot.as_mut_ptr() as u64
+            }
+        }
+    }
+
+    fn handle(&self, choice: usize) -> u64 {
+        match choice {
+            0..=199 if !self.kept.is_empty() => {
+                let offset = if choice % 8 == 7 { 4 } else { 0 };
+                self.kept[choice % self.kept.len()].wrapping_add(offset)
+            }
+            200..=239 => (choice - 200) as u64,
+            _ => 0x1234_5678_9abc,
+        }
+    }
+
+    /// Keeps what a call wrote into its slots: new handles and addresses.
+    fn keep(&mut self, kinds: &[Kind]) {
+        for (index, _) in kinds
+            .iter()
+            .enumerate()
+            .filter(|(_, kind)| matches!(kind, Kind::Slot | Kind::Pointers))
+        {
+            let value = self.slots[index * SLOT / 8];
+            if value != 0 && value != self.bulk.as_ptr() as u64 {
+                self.kept.push(value);
+            }
+        }
+        let excess = self.kept.len().saturating_sub(KEPT);
+        self.kept.drain(..excess);
+    }
+
+    fn call(&mut self, callable: &Callable, input: &mut Input<'_>) -> CuResult {
+        let mut arguments = [0; MAX_ARGUMENTS];
+        for (index, kind) in callable.kinds.iter().enumerate() {
+            arguments[index] = self.argument(index, *kind, callable.limit(*kind), input);
+        }
+        let result = enter(callable.row, arguments);
+        self.keep(&callable.kinds);
+        result
+    }
+}
+
+fn enter(row: &ApiRow, a: [u64; MAX_ARGUMENTS]) -> CuResult {
+    // SAFETY: the address is that of an entry point whose parameters are all integers or pointers, passed as
+    // such. Pointers are null or lead to memory that is larger than what the call may touch, because
+    // sizes beside them are bounded; it lives as long as the world, which outlives all calls.
+    unsafe {
+        let entry = std::mem::transmute::<*const c_void, Entry>(row.address());
+        entry(
+            a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13],
+        )
+    }
+}
+
+/// Calls a named entry point with the given arguments; used to begin each input alike.
+fn call_named(name: &str, arguments: &[u64]) -> CuResult {
+    let row = api_rows()
+        .find(|row| row.export == name)
+        .expect("an entry point of the table");
+    let mut all = [0; MAX_ARGUMENTS];
+    all[..arguments.len()].copy_from_slice(arguments);
+    enter(row, all)
+}
+
+/// Any sequence of calls leaves the library whole: no crash, no panic, and it still answers afterwards.
+///
+/// The process is not left as it was: contexts, memory and threads of the library remain.
+pub fn driver_calls(bytes: &[u8]) {
+    let callables: Vec<Callable> = api_rows().filter_map(Callable::new).collect();
+    // What the library may write to later must not move or go away.
+    let world: &mut World = Box::leak(Box::new(World::new()));
+    begin(world);
+    let mut input = Input(bytes.iter());
+    for _ in 0..MAX_CALLS {
+        if input.is_empty() {
+            break;
+        }
+        let which = input.byte() << 8 | input.byte();
+        let callable = &callables[which % callables.len()];
+        let result = world.call(callable, &mut input);
+        assert!(
+            result != CuResult::UNKNOWN,
+            "{} panicked",
+            callable.row.export
+        );
+    }
+    let version = world.slots.as_mut_ptr() as u64;
+    assert_eq!(
+        call_named("cuDriverGetVersion", &[version]),
+        CuResult::SUCCESS
+    );
+    assert!(world.slots[0] >= 12_000, "the library still answers");
+}
+
+/// A fresh primary context with a module, whose handles can be used.
+fn begin(world: &mut World) {
+    let slot = world.slots.as_mut_ptr() as u64;
+    let _ = call_named("cuInit", &[0]);
+    let _ = call_named("cuDevicePrimaryCtxReset_v2", &[0]);
+    if call_named("cuDevicePrimaryCtxRetain", &[slot, 0]) != CuResult::SUCCESS {
+        return;
+    }
+    let context = world.slots[0];
+    world.kept.push(context);
+    let _ = call_named("cuCtxSetCurrent", &[context]);
+    if call_named("cuModuleLoadData", &[slot, world.image.as_ptr() as u64]) == CuResult::SUCCESS {
+        let module = world.slots[0];
+        world.kept.push(module);
+        if call_named(
+            "cuModuleGetFunction",
+            &[slot, module, NAMES[0].as_ptr() as u64],
+        ) == CuResult::SUCCESS
+        {
+            world.kept.push(world.slots[0]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn most_served_entry_points_can_be_called() {
+        let served = api_rows().filter(|row| row.served).count();
+        let callable = api_rows().filter_map(Callable::new).count();
+        assert!(callable * 10 >= served * 9, "{callable} of {served}");
+    }
+
+    #[test]
+    fn kinds_by_type() {
+        assert_eq!(Kind::of("*const c_char"), Some(Kind::Name));
+        assert_eq!(Kind::of("CUstream"), Some(Kind::Handle));
+        assert_eq!(Kind::of("CUdeviceptr"), Some(Kind::Handle));
+        assert_eq!(Kind::of("CUfunction_attribute"), Some(Kind::Count));
+        assert_eq!(Kind::of("*mut CUdeviceptr"), Some(Kind::Slot));
+        assert_eq!(Kind::of("c_float"), None);
+    }
+}
