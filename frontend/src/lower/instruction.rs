@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::function::FunctionLowering;
 use super::operand::{Place, bits_type};
+use super::video;
 use super::{Lowered, wrong_kind};
 use crate::ast::{self, Operand, OperandKind, Prefix};
 use crate::{Code, Diagnostic};
@@ -171,7 +172,8 @@ impl FunctionLowering<'_, '_> {
         for (index, (operand, role)) in operands.iter().zip(&matched.roles).enumerate() {
             if role.pattern.is_dest() {
                 self.destinations(operand, role.ty, &mut places)?;
-            } else {
+            } else if opcode != Opcode::Fence {
+                // The address of a proxy fence says nothing: there is one view of memory.
                 self.selectors(operand, index, &mut desc)?;
                 for part in self.parts(operand) {
                     args.push(self.read_source(&part, role.ty)?);
@@ -182,6 +184,9 @@ impl FunctionLowering<'_, '_> {
             && let Some(first) = operands.first()
         {
             desc.mods = desc.mods.with_dsel(self.selector_of(first));
+        }
+        if let Some(lanes) = video::lanes(opcode) {
+            self.select_lanes(lanes, operands, &mut desc, &mut args);
         }
         self.complete(opcode, &mut desc, &mut args, &mut places);
         let types: SmallVec<[Type; 2]> = places.iter().map(|(_, ty)| ty.held()).collect();
@@ -266,7 +271,8 @@ impl FunctionLowering<'_, '_> {
         }
         if negative {
             let bit = if index == 3 { 2 } else { 1 };
-            desc.mods = desc.mods.with_negate(desc.mods.negate() | bit);
+            // Two negative factors make a positive product.
+            desc.mods = desc.mods.with_negate(desc.mods.negate() ^ bit);
         }
         Ok(())
     }

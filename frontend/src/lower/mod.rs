@@ -18,6 +18,7 @@ mod memory;
 mod module;
 mod operand;
 mod shapes;
+mod video;
 
 use margay_ir::module::Module;
 use margay_ir::types::OpType;

@@ -49,9 +49,8 @@ impl FunctionLowering<'_, '_> {
                 Constant::Single(_) => OperandShape::Single,
                 Constant::Double(_) => OperandShape::Double,
             },
-            OperandKind::Offset { base, .. } | OperandKind::Element { base, .. } => {
-                OperandShape::Symbol(self.space_of(base))
-            }
+            OperandKind::Offset { base, .. } => OperandShape::Symbol(self.space_of(base)),
+            OperandKind::Element { base, .. } => self.memory_shape(base),
             OperandKind::Memory { base, .. } => match self.register_type(base) {
                 Some(ty) => OperandShape::MemoryRegister(ty),
                 None => self.memory_shape(base),

@@ -1,0 +1,103 @@
+//! Video operations on two halves or four bytes: which parts of their sources they work on.
+//!
+//! PTX lets each source pick its parts from both sources (`a.h20`, `b.b7654`); the IR's operations
+//! get them picked, by a byte permutation each, and a mask of the lanes that are written.
+
+use margay_ir::entity::Value;
+use margay_ir::meaning::Desc;
+use margay_ir::mods::Mods;
+use margay_ir::ops::Opcode;
+use margay_ir::types::{OpType, Type};
+
+use super::function::FunctionLowering;
+use crate::ast::{Operand, OperandKind};
+
+/// Lanes of an operation that works on parts of its sources; `None` for others.
+pub(super) fn lanes(opcode: Opcode) -> Option<u32> {
+    if (Opcode::Vadd2..=Opcode::Vset2).contains(&opcode) {
+        Some(2)
+    } else if (Opcode::Vadd4..=Opcode::Vset4).contains(&opcode) {
+        Some(4)
+    } else {
+        None
+    }
+}
+
+/// The digits of a selector, the last one (lane 0) first.
+fn digits(selector: &str) -> impl Iterator<Item = u32> {
+    selector.chars().rev().map_while(|c| c.to_digit(8))
+}
+
+/// The byte permutation of `b:a` that a selector stands for.
+fn control(selector: &str, lanes: u32) -> u64 {
+    let width = 4 / lanes;
+    let mut control = 0;
+    for (lane, part) in digits(selector).take(lanes as usize).enumerate() {
+        for byte in 0..width {
+            let nibble = u64::from((part * width + byte) & 7);
+            control |= nibble << (4 * (lane as u32 * width + byte));
+        }
+    }
+    control
+}
+
+/// The lanes that a selector of a result names.
+fn mask(selector: &str) -> u8 {
+    digits(selector).fold(0, |mask, lane| mask | 1 << (lane & 3))
+}
+
+impl FunctionLowering<'_, '_> {
+    /// Replaces the sources by the parts that they select and notes the result's lanes.
+    pub(super) fn select_lanes(
+        &mut self,
+        lanes: u32,
+        operands: &[Operand],
+        desc: &mut Desc,
+        args: &mut [Value],
+    ) {
+        let (own, other) = if lanes == 2 {
+            ("h10", "h32")
+        } else {
+            ("b3210", "b7654")
+        };
+        let selector = |operand: Option<&Operand>, usual: &str| match operand.map(|o| o.kind) {
+            Some(OperandKind::Component { selector, .. }) => self.ast.text(selector).to_owned(),
+            _ => usual.to_owned(),
+        };
+        let written = mask(&selector(operands.first(), ""));
+        let picks = [
+            control(&selector(operands.get(1), own), lanes),
+            control(&selector(operands.get(2), other), lanes),
+        ];
+        desc.mods = desc.mods.with_dsel(written).with_asel(0).with_bsel(0);
+        let [a, b, ..] = *args else { return };
+        for (arg, pick) in args.iter_mut().zip(picks) {
+            let pick = self.b.constant(Type::B32, pick);
+            let permute = Desc {
+                opcode: Opcode::Prmt,
+                ty: OpType::B32,
+                src: OpType::None,
+                mods: Mods::NONE,
+            };
+            *arg = self.b.op(permute, &[a, b, pick], Type::B32);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selectors_become_permutations() {
+        assert_eq!(control("b3210", 4), 0x3210);
+        assert_eq!(control("b7654", 4), 0x7654);
+        assert_eq!(control("b1234", 4), 0x1234);
+        assert_eq!(control("h10", 2), 0x3210);
+        assert_eq!(control("h32", 2), 0x7654);
+        assert_eq!(control("h03", 2), 0x1076);
+        assert_eq!(mask(""), 0);
+        assert_eq!(mask("h1"), 0b10);
+        assert_eq!(mask("b310"), 0b1011);
+    }
+}
