@@ -19,6 +19,8 @@ const HUGE_FROM: u64 = 4 << 20;
 const HUGE_PAGE: u64 = 2 << 20;
 /// Spaces of this size can afford wide guards.
 const ROOMY: u64 = 256 << 30;
+/// An index that is a mebibyte too large, the usual kind of wild, still hits the guard.
+const WIDE_GUARD: u64 = (1 << 20) + (256 << 10);
 
 /// The pieces of one reservation.
 #[derive(Debug)]
@@ -41,7 +43,7 @@ impl Pages {
     ) -> Result<Pages, MemoryError> {
         let reservation = Reservation::largest(sizes, HUGE_PAGE)?;
         let (grain, guard) = if reservation.len() >= ROOMY {
-            (HUGE_PAGE, 1 << 20)
+            (HUGE_PAGE, WIDE_GUARD)
         } else {
             (64 << 10, 64 << 10)
         };
@@ -65,7 +67,7 @@ impl Pages {
     /// Length of a slab: leaves the guard within one grain where guards are wide.
     pub(super) fn slab_len(&self) -> u64 {
         if self.grain == HUGE_PAGE {
-            1 << 20
+            512 << 10
         } else {
             256 << 10
         }

@@ -1,7 +1,7 @@
 //! Small allocations: one guarded range cut into equal slots.
 //!
 //! A mapping of its own for each would meet the system's limit on mappings at some 32,000
-//! allocations; a slab costs two for up to two thousand.
+//! allocations; a slab costs two for up to a thousand.
 //!
 //! Invariant: a slot's bit is set while it is free; `live` counts the others.
 

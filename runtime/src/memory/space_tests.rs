@@ -76,7 +76,9 @@ fn guards_catch_accesses_far_beyond_the_end() {
                 let fault = access::load8(mapped_end + beyond).expect_err("guard");
                 assert_eq!(fault.address, mapped_end + beyond);
             }
-            assert!(access::load8(a.base + size + (1 << 20) - 8192).is_err());
+            for wild in (0..64).map(|i| a.end() + (1 << 20) - 8192 + i * 1024) {
+                assert!(access::load8(wild).is_err(), "{size} bytes");
+            }
             for before in [1, 4096, 1 << 16, 1 << 20] {
                 assert!(access::load8(a.base - before).is_err());
             }
@@ -87,9 +89,18 @@ fn guards_catch_accesses_far_beyond_the_end() {
 #[test]
 fn slabs_are_guarded() {
     let space = small_space();
-    let a = space.alloc(&device(100)).expect("room");
-    assert!(access::load8(a.base - 1).is_err(), "first slot of a slab");
-    assert!(access::load8(a.base + (2 << 20) - 1).is_err());
+    for size in [100u64, 5000, 60_000] {
+        // More than two slabs of any class.
+        let all: Vec<_> = (0..3000)
+            .map(|_| space.alloc(&device(size)).expect("room"))
+            .collect();
+        assert!(access::load8(all[0].base - 1).is_err(), "first of a slab");
+        for a in all {
+            assert!(access::load8(a.end() + (1 << 20)).is_err());
+            assert!(access::load8(a.base + (1 << 20)).is_err());
+            space.free(a.base, DEVICE).expect("live");
+        }
+    }
 }
 
 #[test]
@@ -237,7 +248,7 @@ fn many_small_allocations_need_few_mappings() {
     let all: Vec<_> = (0..50_000)
         .map(|_| space.alloc(&device(400)).expect("room").base)
         .collect();
-    // 50,000 / 2,048 slots is 25 slabs; other tests map things meanwhile.
+    // 50,000 / 1,024 slots is 49 slabs; other tests map things meanwhile.
     assert!(mappings() < before + 1000);
     for base in all.into_iter().rev() {
         space.free(base, DEVICE).expect("live");
