@@ -481,6 +481,10 @@ fn an_entry_that_claims_no_size_does_not_stop_progress() {
         image[20..24].copy_from_slice(&header.to_le_bytes());
         assert!(Container::parse(&image).is_err(), "header size {header}");
     }
+    // A header shorter than its fixed part, with a payload that fills the rest.
+    image[20..24].copy_from_slice(&63u32.to_le_bytes());
+    image[24..32].copy_from_slice(&9u64.to_le_bytes());
+    assert!(Container::parse(&image).is_err());
     image[20..24].copy_from_slice(&64u32.to_le_bytes());
     for payload in [9u64, u64::MAX, u64::MAX - 63] {
         image[24..32].copy_from_slice(&payload.to_le_bytes());

@@ -246,3 +246,30 @@ pub fn archive_members(archive: &[u8]) -> Result<Vec<ArchiveMember<'_>>, ImageEr
     }
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::containers_in;
+
+    #[test]
+    fn containers_stand_at_multiples_of_eight() {
+        let header = |size: u8| {
+            [
+                0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, size, 0, 0, 0, 0, 0, 0, 0,
+            ]
+        };
+        let mut section = vec![0; 8];
+        section.extend(header(3));
+        section.extend([0xaa; 3]);
+        section.extend([0; 5]);
+        section.extend(header(0));
+        let found = containers_in(&section).expect("two containers");
+        assert_eq!(found.iter().map(|c| c.len()).collect::<Vec<_>>(), [19, 16]);
+        section.truncate(section.len() - 1);
+        assert_eq!(containers_in(&section).expect("one and a rest").len(), 1);
+        section.truncate(20);
+        assert_eq!(containers_in(&section).expect("no whole header").len(), 0);
+        section.resize(26, 0xaa);
+        assert!(containers_in(&section).is_err(), "cut inside a container");
+    }
+}
