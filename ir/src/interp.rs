@@ -35,6 +35,10 @@ pub trait Machine {
         bytes: u32,
         new: &mut dyn FnMut(Bits) -> Bits,
     ) -> Result<Bits, FaultKind>;
+    /// Asked at every branch: an error ends the launch (a stop from outside).
+    fn poll(&mut self) -> Result<(), FaultKind> {
+        Ok(())
+    }
     /// Orders memory accesses of this host thread.
     fn fence(&mut self);
     /// Nanoseconds of a steady clock.
@@ -66,6 +70,10 @@ struct Frame {
 struct Thread {
     frames: Vec<Frame>,
 }
+
+/// Where the threads of a CTA stand between two turns.
+#[derive(Clone, Debug, Default)]
+pub struct Threads(Vec<Thread>);
 
 /// Runs the lanes of one CTA.
 pub struct Interpreter<'a, M> {
@@ -100,7 +108,19 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         cta: CtaInfo,
         machine: &'a mut M,
     ) -> Self {
-        let threads = vec![Thread::default(); launch.threads() as usize];
+        let threads = Threads(vec![Thread::default(); launch.threads() as usize]);
+        Interpreter::resume((module, code), kernel, launch, cta, machine, threads)
+    }
+
+    /// An interpreter that goes on where [`Interpreter::into_threads`] left off.
+    pub fn resume(
+        (module, code): (&'a Module, &'a Code),
+        kernel: FuncId,
+        launch: &'a LaunchInfo,
+        cta: CtaInfo,
+        machine: &'a mut M,
+        threads: Threads,
+    ) -> Self {
         Interpreter {
             module,
             code,
@@ -108,9 +128,14 @@ impl<'a, M: Machine> Interpreter<'a, M> {
             launch,
             cta,
             machine,
-            threads,
+            threads: threads.0,
             turns: 0,
         }
+    }
+
+    /// The threads, for a later turn.
+    pub fn into_threads(self) -> Threads {
+        Threads(self.threads)
     }
 
     fn enter(&self, func: FuncId, args: &[Bits], local: u32) -> Frame {

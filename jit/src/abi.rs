@@ -1,8 +1,8 @@
 //! The binary interface between generated code and its host.
 //!
 //! Generated code gets a [`NativeContext`] (one per worker, rewritten for each CTA) and calls the
-//! host through [`Helpers`]. Everything is reached through pointers in the context, so code holds no
-//! addresses and needs no relocation. Invariant: field offsets are taken with `offset_of!`, never
+//! host through [`Helpers`]. Everything but the descriptions of slow operations (owned by the compiled
+//! function itself) is reached through pointers in the context, so code needs no relocation. Invariant: field offsets are taken with `offset_of!`, never
 //! written by hand.
 
 use std::ffi::c_void;
@@ -71,8 +71,6 @@ pub struct NativeContext {
     pub function_count: u64,
     /// Handle of function 0.
     pub function_base: u64,
-    /// Descriptions of operations without a fast lowering.
-    pub descs: *const Desc,
     /// Host functions.
     pub helpers: *const Helpers,
     /// The host's own data.
@@ -108,8 +106,8 @@ impl std::fmt::Debug for Helpers {
     }
 }
 
-/// A region: context, frame of the warp, lanes, warp number.
-pub type RegionFn = unsafe extern "C" fn(*mut NativeContext, *mut u8, u32, u32) -> i32;
+/// A region: context, frame of the warp, lanes in the low half and warp number in the high half.
+pub type RegionFn = unsafe extern "C" fn(*mut NativeContext, *mut u8, u64) -> i32;
 /// A range of CTAs: context, first, number. Coordinates of the first are in the context.
 pub type CtaFn = unsafe extern "C" fn(*mut NativeContext, u64, u64) -> i32;
 /// A device function: context, thread, offset of its local memory, arguments and results.

@@ -45,8 +45,8 @@ pub struct CompiledFunction {
     pub code: CodeMemory,
     /// Source position of the code from each offset on, ascending.
     pub locs: Vec<(u32, SourceLoc)>,
-    /// Operations that the code computes by their meanings: what `NativeContext::descs` points to.
-    pub descs: Vec<Desc>,
+    /// Operations that the code computes by their meanings; it holds their addresses.
+    pub descs: Vec<Box<Desc>>,
 }
 
 impl CompiledFunction {
@@ -176,7 +176,7 @@ impl CompiledKernel {
         &'a self,
         compiler: &Compiler,
         b: &'a mut FunctionBuilder<'b>,
-        descs: &'a mut Vec<Desc>,
+        descs: &'a mut Vec<Box<Desc>>,
         regions: Option<&'a Regions>,
     ) -> LaneParts<'a, 'b> {
         LaneParts {
@@ -243,7 +243,7 @@ impl Compiler {
         &self,
         signature: ir::Signature,
         source: &Function,
-        emit: impl FnOnce(&mut FunctionBuilder<'_>, &mut Vec<Desc>) -> Result<(), Unsupported>,
+        emit: impl FnOnce(&mut FunctionBuilder<'_>, &mut Vec<Box<Desc>>) -> Result<(), Unsupported>,
     ) -> Result<CompiledFunction, CompileError> {
         let mut descs = Vec::new();
         let mut context = self.built(signature, &mut descs, emit)?;
@@ -280,8 +280,8 @@ impl Compiler {
     fn built(
         &self,
         signature: ir::Signature,
-        descs: &mut Vec<Desc>,
-        emit: impl FnOnce(&mut FunctionBuilder<'_>, &mut Vec<Desc>) -> Result<(), Unsupported>,
+        descs: &mut Vec<Box<Desc>>,
+        emit: impl FnOnce(&mut FunctionBuilder<'_>, &mut Vec<Box<Desc>>) -> Result<(), Unsupported>,
     ) -> Result<Context, CompileError> {
         let mut function = ir::Function::with_name_signature(UserFuncName::user(0, 0), signature);
         let mut scratch = FunctionBuilderContext::new();

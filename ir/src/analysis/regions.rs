@@ -3,7 +3,7 @@
 //! Entry 0 is the function's start; entry `i` is the continuation of point `i`. Points are numbered
 //! in reverse postorder, so a lower number is earlier in the program; [`Stop`] is that number. A
 //! lane that waits at point `i` has stored, in its warp's frame, the values live behind the point and
-//! the point's operands; the point's results are stored there before the lane goes on.
+//! the point's operands that are no constants; the point's results are stored there before the lane goes on.
 //!
 //! Frame of a warp: a header of 32 stop words (one a lane), then one array of 32 lanes for each stored
 //! value, aligned to the array's element. Values that are cheap to compute again from what never
@@ -92,7 +92,8 @@ impl Regions {
         for entry in &self.entries {
             stored.extend_from_slice(&entry.live_in);
             if let Some(point) = entry.point {
-                stored.extend_from_slice(function.dfg.args(point));
+                let args = function.dfg.args(point).iter().copied();
+                stored.extend(args.filter(|&v| function.dfg.constant(v).is_none()));
                 stored.extend_from_slice(function.dfg.results(point));
             }
         }

@@ -21,7 +21,7 @@ pub struct LaunchInfo {
     pub grid_id: u64,
     /// `%nsmid`.
     pub sm_count: u32,
-    /// `%envreg1`, `%envreg2`: low and high word of the cooperative workspace's address.
+    /// `%envreg1`, `%envreg2`: high and low word of the cooperative workspace's address.
     pub workspace: u64,
     /// Value of each symbol's address: host address, or offset in the shared window.
     pub symbols: Vec<u64>,
@@ -130,8 +130,8 @@ pub fn special_register(
         }
         R::ClusterNctarank => u64::from(cluster.iter().product::<u32>()),
         R::IsExplicitCluster => u64::from(cluster != [1, 1, 1]),
-        R::Envreg1 => launch.workspace & 0xffff_ffff,
-        R::Envreg2 => launch.workspace >> 32,
+        R::Envreg1 => launch.workspace >> 32,
+        R::Envreg2 => launch.workspace & 0xffff_ffff,
         // Performance counters, reserved shared memory, graphs and environment registers of
         // the driver's own: nothing is counted or reserved.
         _ => 0,

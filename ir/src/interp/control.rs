@@ -35,6 +35,7 @@ impl<M: Machine> Interpreter<'_, M> {
     }
 
     fn branch(&mut self, thread: u32, inst: Inst, which: usize) -> Result<Flow, FaultKind> {
+        self.machine.poll()?;
         let func = self.frame(thread).func;
         let function = &self.module.functions[func];
         let call = function

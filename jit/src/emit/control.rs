@@ -149,7 +149,7 @@ impl Lane<'_, '_> {
             self.store_value(value);
         }
         for &value in self.function.dfg.args(inst) {
-            if !behind.contains(&value) {
+            if !behind.contains(&value) && self.function.dfg.constant(value).is_none() {
                 self.store_value(value);
             }
         }

@@ -52,7 +52,7 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) b: &'a mut FunctionBuilder<'b>,
     pub(crate) function: &'a Function,
     pub(crate) regions: Option<&'a Regions>,
-    pub(crate) descs: &'a mut Vec<Desc>,
+    pub(crate) descs: &'a mut Vec<Box<Desc>>,
     pub(crate) slots: &'a SecondaryMap<Slot, u32>,
     pub(crate) has_fma: bool,
     pub(crate) fixed: Fixed,
@@ -76,7 +76,7 @@ pub(crate) struct LaneParts<'a, 'b> {
     pub(crate) b: &'a mut FunctionBuilder<'b>,
     pub(crate) function: &'a Function,
     pub(crate) regions: Option<&'a Regions>,
-    pub(crate) descs: &'a mut Vec<Desc>,
+    pub(crate) descs: &'a mut Vec<Box<Desc>>,
     pub(crate) slots: &'a SecondaryMap<Slot, u32>,
     pub(crate) has_fma: bool,
 }

@@ -107,19 +107,17 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Address of a description in the kernel's table.
+    /// Address of a description, which lives as long as the code.
     fn desc(&mut self, desc: Desc) -> ir::Value {
-        let index = match self.descs.iter().position(|known| *known == desc) {
+        let index = match self.descs.iter().position(|known| **known == desc) {
             Some(index) => index,
             None => {
-                self.descs.push(desc);
+                self.descs.push(Box::new(desc));
                 self.descs.len() - 1
             }
         };
-        let table = self.field(types::I64, offset_of!(NativeContext, descs));
-        self.b
-            .ins()
-            .iadd_imm_s(table, (index * size_of::<Desc>()) as i64)
+        let address = std::ptr::from_ref::<Desc>(&self.descs[index]) as i64;
+        self.b.ins().iconst(types::I64, address)
     }
 
     /// Computes a pure operation by its reference meaning.

@@ -14,8 +14,7 @@ use crate::abi::{NativeContext, status};
 /// Signature of [`crate::abi::RegionFn`].
 pub(crate) fn signature() -> ir::Signature {
     let mut sig = ir::Signature::new(CallConv::SystemV);
-    sig.params
-        .extend([types::I64, types::I64, types::I32, types::I32].map(AbiParam::new));
+    sig.params.extend([types::I64; 3].map(AbiParam::new));
     sig.returns.push(AbiParam::new(types::I32));
     sig
 }
@@ -27,7 +26,10 @@ pub(crate) fn emit(parts: LaneParts<'_, '_>, entry: &Entry) -> Result<(), Unsupp
     b.append_block_params_for_function_params(start);
     b.switch_to_block(start);
     let params: Vec<ir::Value> = b.block_params(start).to_vec();
-    let (ctx, frame, mask, warp) = (params[0], params[1], params[2], params[3]);
+    let (ctx, frame, lanes) = (params[0], params[1], params[2]);
+    let mask = b.ins().ireduce(types::I32, lanes);
+    let warp = b.ins().ushr_imm_u(lanes, 32);
+    let warp = b.ins().ireduce(types::I32, warp);
     let first_thread = b.ins().ishl_imm_u(warp, 5);
 
     let (head, body, next, done, abort) = (
