@@ -107,6 +107,22 @@ pub struct Point {
     pub loc: crate::function::SourceLoc,
 }
 
+impl Point {
+    /// What a stop that is no point looks like.
+    pub fn exit() -> Point {
+        let desc = Desc {
+            opcode: crate::ops::Opcode::Exit,
+            ty: crate::types::OpType::None,
+            src: crate::types::OpType::None,
+            mods: crate::mods::Mods::NONE,
+        };
+        Point {
+            desc,
+            loc: Default::default(),
+        }
+    }
+}
+
 /// Runs lanes between points.
 pub trait Runner {
     /// Runs the lanes of `mask`, all standing behind `from`, until each stops; writes where into

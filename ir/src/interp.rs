@@ -75,6 +75,13 @@ struct Thread {
 #[derive(Clone, Debug, Default)]
 pub struct Threads(Vec<Thread>);
 
+impl Threads {
+    /// So many threads that have not started.
+    pub fn new(count: u32) -> Threads {
+        Threads(vec![Thread::default(); count as usize])
+    }
+}
+
 /// Runs the lanes of one CTA.
 pub struct Interpreter<'a, M> {
     module: &'a Module,
@@ -108,7 +115,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         cta: CtaInfo,
         machine: &'a mut M,
     ) -> Self {
-        let threads = Threads(vec![Thread::default(); launch.threads() as usize]);
+        let threads = Threads::new(launch.threads());
         Interpreter::resume((module, code), kernel, launch, cta, machine, threads)
     }
 

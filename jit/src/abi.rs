@@ -83,8 +83,9 @@ pub struct NativeContext {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Helpers {
-    /// Computes a pure operation: description, operands, results.
-    pub pure_op: unsafe extern "C" fn(*const Desc, *const Bits, *mut Bits),
+    /// Computes a pure operation: description, operands, results, number of operands in the low half
+    /// and of results in the high half.
+    pub pure_op: unsafe extern "C" fn(*const Desc, *const Bits, *mut Bits, u32),
     /// Atomic read-modify-write at a host address; the old content goes to the last argument.
     pub update:
         unsafe extern "C" fn(*mut NativeContext, *const Desc, u64, *const Bits, *mut Bits) -> i32,

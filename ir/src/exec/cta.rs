@@ -3,6 +3,7 @@
 use super::barrier::{BARRIERS, Barrier};
 use super::collective;
 use super::{Fault, FaultKind, Runner, Stop, lanes};
+use crate::function::SourceLoc;
 use crate::meaning::Bits;
 use crate::mods::{AtomOp, Mode};
 use crate::ops::{Effects, Opcode};
@@ -23,7 +24,10 @@ pub enum CtaOutcome {
     /// All threads exited.
     Done,
     /// All threads that could run wait for memory to change: try again later.
-    Parked,
+    Parked {
+        /// Whether any thread got past a wait in this turn.
+        progressed: bool,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -87,6 +91,7 @@ impl CtaState {
     /// Runs the CTA until all threads have exited or nobody can go on.
     pub fn run(&mut self, runner: &mut impl Runner) -> Result<CtaOutcome, Fault> {
         self.release_yielded(runner);
+        let mut progressed = false;
         loop {
             let mut progress = false;
             for i in 0..self.warps.len() {
@@ -100,11 +105,12 @@ impl CtaState {
             if self.warps.iter().all(|warp| warp.exited == u32::MAX) {
                 return Ok(CtaOutcome::Done);
             }
+            progressed |= progress;
             if progress {
                 // Others have moved: those that gave way may look again.
                 self.release_yielded(runner);
             } else if self.any_yielded(runner) {
-                return Ok(CtaOutcome::Parked);
+                return Ok(CtaOutcome::Parked { progressed });
             } else {
                 return Err(self.deadlock(runner));
             }
@@ -268,8 +274,24 @@ impl CtaState {
         })
     }
 
+    /// Who waits where: one line for each group of threads.
+    pub fn waiting(&self, runner: &impl Runner) -> Vec<String> {
+        self.wait_list(runner).1
+    }
+
     /// The fault of a CTA in which nobody can ever arrive.
     fn deadlock(&self, runner: &impl Runner) -> Fault {
+        let (first, waiting) = self.wait_list(runner);
+        let (thread, loc) = first.map_or((None, Default::default()), |(t, loc)| (Some(t), loc));
+        Fault {
+            kind: FaultKind::Deadlock { waiting },
+            thread,
+            loc,
+        }
+    }
+
+    /// The first waiting thread and its place, and a line for each group.
+    fn wait_list(&self, runner: &impl Runner) -> (Option<(u32, SourceLoc)>, Vec<String>) {
         let mut waiting = Vec::new();
         let mut first = None;
         for (warp, state) in self.warps.iter().enumerate() {
@@ -286,12 +308,7 @@ impl CtaState {
                 waiting.push(describe(runner, warp as u32, lane, stop, same));
             }
         }
-        let (thread, loc) = first.map_or((None, Default::default()), |(t, loc)| (Some(t), loc));
-        Fault {
-            kind: FaultKind::Deadlock { waiting },
-            thread,
-            loc,
-        }
+        (first, waiting)
     }
 }
 

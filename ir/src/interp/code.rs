@@ -5,11 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::analysis::{Cfg, slots};
 use crate::entity::{FuncId, Inst, PrimaryMap, SecondaryMap, Slot};
 use crate::exec::{Point, Stop};
-use crate::meaning::Desc;
-use crate::mods::Mods;
 use crate::module::Module;
-use crate::ops::Opcode;
-use crate::types::OpType;
 
 /// Precomputed facts of a module's functions.
 #[derive(Clone, Debug, Default)]
@@ -55,15 +51,7 @@ impl Code {
                     loc: dfg.locs[inst],
                 }
             }
-            None => Point {
-                desc: Desc {
-                    opcode: Opcode::Exit,
-                    ty: OpType::None,
-                    src: OpType::None,
-                    mods: Mods::NONE,
-                },
-                loc: Default::default(),
-            },
+            None => Point::exit(),
         }
     }
 

@@ -130,13 +130,16 @@ impl Lane<'_, '_> {
             .into_iter()
             .map(|v| self.get(v))
             .collect();
+        let results = self.function.dfg.results(inst).len();
+        let counts = args.len() as i64 | (results as i64) << 16;
         let args = self.put_args(&args);
-        let out = self.area(1, self.function.dfg.results(inst).len());
+        let out = self.area(1, results);
         let desc = self.desc(data.desc());
+        let counts = self.b.ins().iconst(types::I32, counts);
         self.helper(
             "pure",
             offset_of!(Helpers, pure_op),
-            &[desc, args, out],
+            &[desc, args, out, counts],
             None,
         );
         self.take_results(inst, out);

@@ -1,0 +1,109 @@
+//! From what an engine met to what the runtime reports.
+
+use margay_ir::exec::{CtaInfo, Fault as IrFault, FaultKind as IrKind};
+use margay_ir::function::SourceLoc;
+use margay_jit::abi::status;
+
+use super::kernel::KernelCode;
+use super::launch::PtxLaunch;
+use crate::error::{Fault, FaultKind};
+use crate::fault::{AccessFault, AccessKind, Trap, TrapKind};
+
+/// Detail of the fault that stands for an obeyed stop.
+const STOPPED: &str = "stopped";
+
+/// Whether a fault only says that the launch was stopped.
+pub(super) fn is_stop(fault: &Fault) -> bool {
+    fault.kind == FaultKind::LaunchFailed && fault.detail == STOPPED
+}
+
+/// The kind of a failed access by a helper.
+pub(super) fn of_access(fault: AccessFault) -> IrKind {
+    let write = Some(fault.access == AccessKind::Write);
+    match fault.kind {
+        TrapKind::Misaligned => IrKind::Misaligned { address: Some(fault.address) },
+        _ => IrKind::IllegalAddress { address: Some(fault.address), write },
+    }
+}
+
+/// The kind of a trap in generated code.
+pub(super) fn of_trap(trap: &Trap) -> IrKind {
+    match trap.kind {
+        TrapKind::Misaligned => IrKind::Misaligned { address: trap.address },
+        TrapKind::StackOverflow => IrKind::StackOverflow,
+        TrapKind::Arithmetic | TrapKind::IllegalInstruction => IrKind::IllegalInstruction,
+        TrapKind::Stopped => IrKind::Stopped,
+        _ => IrKind::IllegalAddress {
+            address: trap.address,
+            write: trap.access.map(|access| access == AccessKind::Write),
+        },
+    }
+}
+
+/// The kind of a status that generated code returned.
+pub(super) fn of_status(code: i32) -> IrKind {
+    match code {
+        status::TRAP => IrKind::Trap,
+        status::BREAKPOINT => IrKind::Breakpoint,
+        status::STACK => IrKind::StackOverflow,
+        status::INVALID_PC => IrKind::InvalidPc { handle: 0 },
+        _ => IrKind::IllegalInstruction,
+    }
+}
+
+/// Source file and line of a position.
+fn source_of(code: &KernelCode, loc: SourceLoc) -> Option<(String, u32)> {
+    let place = code.module.locs.get((loc.loc as usize).checked_sub(1)?)?;
+    let file = code.module.files.get(place.file as usize)?;
+    Some((file.clone(), place.line))
+}
+
+/// The runtime's report of a fault in a CTA.
+pub(super) fn report(launch: &PtxLaunch, cta: &CtaInfo, fault: IrFault) -> Fault {
+    let mut report = Fault::new(FaultKind::LaunchFailed, &launch.code.name).at_cta(cta.index);
+    report.thread = fault.thread.map(|thread| launch.info.thread_index(thread));
+    report.ptx_line = (fault.loc.ptx_line != 0).then_some(fault.loc.ptx_line);
+    report.source = source_of(&launch.code, fault.loc);
+    report.kind = match fault.kind {
+        IrKind::IllegalAddress { address, write } => {
+            report.address = address;
+            report.write = write;
+            FaultKind::IllegalAddress
+        }
+        IrKind::Misaligned { address } => {
+            report.address = address;
+            FaultKind::MisalignedAddress
+        }
+        IrKind::IllegalInstruction => FaultKind::IllegalInstruction,
+        IrKind::Trap => {
+            report.detail = "trap".into();
+            FaultKind::LaunchFailed
+        }
+        IrKind::Breakpoint => {
+            report.detail = "breakpoint without a debugger".into();
+            FaultKind::LaunchFailed
+        }
+        IrKind::InvalidPc { handle } => {
+            report.detail = format!("call through {handle:#x}, which is no function");
+            FaultKind::InvalidPc
+        }
+        IrKind::Assert { message } => {
+            report.detail = message;
+            FaultKind::Assert
+        }
+        IrKind::StackOverflow => FaultKind::Stack,
+        IrKind::Deadlock { waiting } => {
+            report.detail = waiting.join("; ");
+            FaultKind::Deadlock
+        }
+        IrKind::Stopped => {
+            report.detail = STOPPED.into();
+            FaultKind::LaunchFailed
+        }
+        IrKind::Unsupported { what } => {
+            report.detail = what;
+            FaultKind::Unsupported
+        }
+    };
+    report
+}

@@ -1,0 +1,352 @@
+//! Host functions that generated code calls, and the same services for the interpreter.
+
+use std::ffi::c_void;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use margay_ir::entity::SymbolId;
+use margay_ir::exec::launch::special_register;
+use margay_ir::exec::{CtaInfo, FaultKind, LaunchInfo};
+use margay_ir::function::payload_sreg;
+use margay_ir::interp::Machine;
+use margay_ir::meaning::{Bits, Desc, Meaning};
+use margay_ir::module::Module;
+use margay_ir::mods::StateSpace;
+use margay_ir::sreg::SpecialReg;
+use margay_ir::syscall::Syscall;
+use margay_jit::abi::{Helpers, NativeContext, status};
+use smallvec::SmallVec;
+
+use super::faults;
+use crate::fault::access;
+use crate::syscalls::{Coordinates, Services};
+
+/// Coordinates of every thread of a CTA.
+#[derive(Debug)]
+pub(super) struct TidTable(Box<[[u32; 4]]>);
+
+impl TidTable {
+    pub(super) fn new(info: &LaunchInfo) -> TidTable {
+        let threads = 0..info.threads();
+        TidTable(threads.map(|t| info.thread_index(t)).map(|[x, y, z]| [x, y, z, 0]).collect())
+    }
+
+    pub(super) fn as_ptr(&self) -> *const [u32; 4] {
+        self.0.as_ptr()
+    }
+}
+
+/// What helpers need of the CTA that runs; generated code carries a pointer to it.
+pub(super) struct HostData<'a> {
+    info: &'a LaunchInfo,
+    cta: CtaInfo,
+    services: &'a Services,
+    module: &'a Module,
+    /// The fault that made a helper fail.
+    pub(super) fault: Option<FaultKind>,
+}
+
+impl<'a> HostData<'a> {
+    pub(super) fn new(
+        info: &'a LaunchInfo,
+        cta: CtaInfo,
+        services: &'a Services,
+        module: &'a Module,
+    ) -> HostData<'a> {
+        HostData { info, cta, services, module, fault: None }
+    }
+
+    fn fail(&mut self, kind: FaultKind) -> i32 {
+        self.fault.get_or_insert(kind);
+        status::HELPER
+    }
+}
+
+/// Nanoseconds since the first question.
+fn nanoseconds() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    // Never zero: programs take a zero clock for a failure.
+    START.get_or_init(Instant::now).elapsed().as_nanos() as u64 + 1
+}
+
+/// Value of a clock register. `%clock` ticks at the reported clock rate, 1 GHz.
+fn clock_value(payload: u64) -> u64 {
+    let now = nanoseconds();
+    match payload_sreg(payload) {
+        Some(SpecialReg::ClockHi | SpecialReg::GlobaltimerHi) => now >> 32,
+        _ => now,
+    }
+}
+
+fn run_syscall(
+    services: &Services,
+    info: &LaunchInfo,
+    cta: &CtaInfo,
+    thread: u32,
+    which: Syscall,
+    args: &[Bits],
+) -> Result<SmallVec<[Bits; 1]>, FaultKind> {
+    let at = Coordinates {
+        cta: cta.index,
+        cta_number: cta.linear,
+        thread: info.thread_index(thread),
+    };
+    let arg = |i: usize| args.get(i).copied().unwrap_or(0) as u64;
+    let of_fault = |fault: crate::error::Fault| match fault.kind {
+        crate::error::FaultKind::IllegalAddress => {
+            FaultKind::IllegalAddress { address: fault.address, write: fault.write }
+        }
+        crate::error::FaultKind::Assert => FaultKind::Assert { message: fault.detail },
+        _ => FaultKind::Unsupported { what: fault.detail },
+    };
+    Ok(match which {
+        Syscall::Vprintf => {
+            let count = services.vprintf(&at, arg(0), arg(1)).map_err(of_fault)?;
+            SmallVec::from_elem(Bits::from(count as u32), 1)
+        }
+        Syscall::Malloc => SmallVec::from_elem(Bits::from(services.malloc(arg(0))), 1),
+        Syscall::Free => {
+            services.free(&at, arg(0)).map_err(of_fault)?;
+            SmallVec::new()
+        }
+        Syscall::Assertfail => {
+            let fault = services.assert_fail(&at, arg(0), arg(1), arg(2) as u32, arg(3), arg(4));
+            return Err(of_fault(fault));
+        }
+    })
+}
+
+fn update_at(address: u64, bytes: u32, new: &mut dyn FnMut(Bits) -> Bits) -> Result<Bits, FaultKind> {
+    if bytes <= 8 {
+        // SAFETY: device code names the address; what it may not touch faults and is reported.
+        let old = unsafe { access::update(address, bytes, |old| new(Bits::from(old)) as u64) };
+        return old.map(Bits::from).map_err(faults::of_access);
+    }
+    let mut old = access::load128(address).map_err(faults::of_access)?;
+    loop {
+        // SAFETY: as above.
+        let seen = unsafe { access::cas128(address, old, new(old)) }.map_err(faults::of_access)?;
+        if seen == old {
+            return Ok(old);
+        }
+        old = seen;
+    }
+}
+
+/// The host's data behind a context.
+///
+/// # Safety
+/// `context` must be the context of a running native call, whose `host` is a `HostData` that nobody
+/// else uses meanwhile.
+unsafe fn host<'a>(context: *mut NativeContext) -> &'a mut HostData<'a> {
+    // SAFETY: the caller's promise.
+    unsafe { &mut *(*context).host.cast::<HostData<'a>>() }
+}
+
+unsafe extern "C" fn pure_op(desc: *const Desc, args: *const Bits, out: *mut Bits, counts: u32) {
+    // SAFETY: generated code passes a description that lives as long as itself.
+    let desc = unsafe { &*desc };
+    if let Meaning::Pure(meaning) = desc.opcode.meaning() {
+        // SAFETY: generated code has written so many operands.
+        let args = unsafe { std::slice::from_raw_parts(args, (counts & 0xffff) as usize) };
+        // SAFETY: generated code's stack holds so many results, apart from the operands.
+        let out = unsafe { std::slice::from_raw_parts_mut(out, (counts >> 16) as usize) };
+        out.fill(0);
+        meaning(desc, args, out);
+    }
+}
+
+unsafe extern "C" fn update(
+    context: *mut NativeContext,
+    desc: *const Desc,
+    address: u64,
+    args: *const Bits,
+    out: *mut Bits,
+) -> i32 {
+    // SAFETY: as in `pure_op`.
+    let desc = unsafe { &*desc };
+    // SAFETY: generated code passes its own context.
+    let host = unsafe { host(context) };
+    let Meaning::Rmw(meaning) = desc.opcode.meaning() else {
+        return host.fail(FaultKind::IllegalInstruction);
+    };
+    // SAFETY: at most two operands, in an area of at least 16 cells.
+    let args = unsafe { std::slice::from_raw_parts(args, 2) };
+    match update_at(address, desc.ty.bits().div_ceil(8), &mut |old| meaning(desc, old, args)) {
+        Ok(old) => {
+            // SAFETY: `out` is a cell of generated code's stack.
+            unsafe { out.write(old) };
+            status::OK
+        }
+        Err(kind) => host.fail(kind),
+    }
+}
+
+unsafe extern "C" fn clock(_: *mut NativeContext, which: u32) -> u64 {
+    clock_value(u64::from(which))
+}
+
+unsafe extern "C" fn special(context: *mut NativeContext, which: u32) -> u64 {
+    // SAFETY: generated code passes its own context.
+    let (host, thread, cta) = unsafe { (host(context), (*context).thread, (*context).cta) };
+    let mut info = host.cta;
+    if info.linear != cta {
+        info.linear = cta;
+        info.index = host.info.cta_index(cta);
+        info.sm = (cta % u64::from(host.info.sm_count.max(1))) as u32;
+    }
+    match payload_sreg(u64::from(which)) {
+        Some(register) => special_register(host.info, &info, thread, register),
+        None => 0,
+    }
+}
+
+unsafe extern "C" fn syscall(
+    context: *mut NativeContext,
+    which: u32,
+    args: *const Bits,
+    out: *mut Bits,
+) -> i32 {
+    // SAFETY: generated code passes its own context.
+    let (host, thread, cta) = unsafe { (host(context), (*context).thread, (*context).cta) };
+    let Some(which) = Syscall::from_payload(u64::from(which)) else {
+        return host.fail(FaultKind::IllegalInstruction);
+    };
+    // SAFETY: an area of at least 16 cells; no system function has more parameters.
+    let args = unsafe { std::slice::from_raw_parts(args, which.params().len()) };
+    let mut at = host.cta;
+    if at.linear != cta {
+        at.linear = cta;
+        at.index = host.info.cta_index(cta);
+    }
+    match run_syscall(host.services, host.info, &at, thread, which, args) {
+        Ok(results) => {
+            for (i, &bits) in results.iter().enumerate() {
+                // SAFETY: an area of at least 16 cells.
+                unsafe { out.add(i).write(bits) };
+            }
+            status::OK
+        }
+        Err(kind) => host.fail(kind),
+    }
+}
+
+unsafe extern "C" fn in_space(context: *mut NativeContext, space: u32, address: u64) -> u32 {
+    // SAFETY: generated code passes its own context.
+    let (host, context) = unsafe { (host(context), &*context) };
+    let space = StateSpace::ALL.get((space as usize).wrapping_sub(1)).copied().unwrap_or_default();
+    let stride = u64::from(context.local_stride);
+    let mine = context.local_base + stride * u64::from(context.thread);
+    const WINDOW: u64 = 1 << 32;
+    let shared = address.wrapping_sub(context.shared_base) < WINDOW;
+    let local = address.wrapping_sub(mine) < WINDOW;
+    let param = address.wrapping_sub(context.params) < 4096 * 8;
+    let constant = || {
+        host.module.symbols.iter().any(|(id, symbol)| {
+            let SymbolId(index) = id;
+            let base = host.info.symbols.get(index as usize).copied().unwrap_or(u64::MAX);
+            symbol.space == StateSpace::Const && address.wrapping_sub(base) < symbol.size
+        })
+    };
+    u32::from(match space {
+        StateSpace::Shared | StateSpace::SharedCluster => shared,
+        StateSpace::Local => local,
+        StateSpace::Param | StateSpace::ParamFunc => param,
+        StateSpace::Const => constant(),
+        _ => !shared && !local && !param && !constant(),
+    })
+}
+
+unsafe extern "C" fn copy(
+    context: *mut NativeContext,
+    target: u64,
+    source: u64,
+    bytes: u64,
+    wanted: u64,
+) -> i32 {
+    let bytes = bytes.min(16) as usize;
+    let wanted = (wanted as usize).min(bytes);
+    let mut buffer = [0u8; 16];
+    let done = access::read(&mut buffer[..wanted], source)
+        // SAFETY: device code names the target; what it may not touch faults and is reported.
+        .and_then(|()| unsafe { access::write(target, &buffer[..bytes]) });
+    match done {
+        Ok(()) => status::OK,
+        // SAFETY: generated code passes its own context.
+        Err(fault) => unsafe { host(context) }.fail(faults::of_access(fault)),
+    }
+}
+
+/// The table that generated code calls through.
+pub(super) static HELPERS: Helpers =
+    Helpers { pure_op, update, clock, special, syscall, in_space, copy };
+
+/// A pointer to the host's data for a context.
+pub(super) fn erase(host: &mut HostData<'_>) -> *mut c_void {
+    std::ptr::from_mut(host).cast()
+}
+
+/// The interpreter's view of the host.
+pub(super) struct HostMachine<'a> {
+    pub(super) info: &'a LaunchInfo,
+    pub(super) services: &'a Services,
+}
+
+impl Machine for HostMachine<'_> {
+    fn load(&mut self, address: u64, bytes: u32) -> Result<Bits, FaultKind> {
+        let loaded = match bytes {
+            1 => access::load8(address).map(Bits::from),
+            2 => access::load16(address).map(Bits::from),
+            4 => access::load32(address).map(Bits::from),
+            8 => access::load64(address).map(Bits::from),
+            _ => access::load128(address),
+        };
+        loaded.map_err(faults::of_access)
+    }
+
+    fn store(&mut self, address: u64, bytes: u32, value: Bits) -> Result<(), FaultKind> {
+        let bytes = (bytes as usize).min(16);
+        // SAFETY: device code names the address; what it may not touch faults and is reported.
+        let stored = unsafe {
+            match bytes {
+                1 => access::store8(address, value as u8),
+                2 => access::store16(address, value as u16),
+                4 => access::store32(address, value as u32),
+                8 => access::store64(address, value as u64),
+                _ => access::store128(address, value),
+            }
+        };
+        stored.map_err(faults::of_access)
+    }
+
+    fn update(
+        &mut self,
+        address: u64,
+        bytes: u32,
+        new: &mut dyn FnMut(Bits) -> Bits,
+    ) -> Result<Bits, FaultKind> {
+        update_at(address, bytes, new)
+    }
+
+    fn poll(&mut self) -> Result<(), FaultKind> {
+        if crate::fault::pending() { Err(FaultKind::Stopped) } else { Ok(()) }
+    }
+
+    fn fence(&mut self) {
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    }
+
+    fn clock(&mut self) -> u64 {
+        nanoseconds()
+    }
+
+    fn syscall(
+        &mut self,
+        cta: &CtaInfo,
+        thread: u32,
+        which: Syscall,
+        args: &[Bits],
+    ) -> Result<SmallVec<[Bits; 1]>, FaultKind> {
+        run_syscall(self.services, self.info, cta, thread, which, args)
+    }
+}

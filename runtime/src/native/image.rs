@@ -1,0 +1,201 @@
+//! Loading: bytes to modules, modules to kernels at addresses.
+
+use std::sync::{Arc, OnceLock};
+
+use margay_frontend::container::{self, select_ptx};
+use margay_frontend::{Parsed, SourceFile};
+use margay_ir::entity::{Entity, SymbolId};
+use margay_ir::function::Linkage;
+use margay_ir::interp::Code;
+use margay_ir::module::{Module, RelocTarget};
+use margay_ir::mods::StateSpace;
+use margay_jit::Compiler;
+
+use super::kernel::PtxKernel;
+use super::link;
+use crate::engine::{
+    BoundImage, Engine, Image, KernelInfo, LoadOptions, LoadedImage, Loader, VariableInfo,
+};
+use crate::error::{Error, Result};
+
+/// Handle of function 0 of every module; function `i` is 16 bytes further each. Not a canonical
+/// address, so no data pointer can equal one.
+pub(super) const FUNCTION_BASE: u64 = 0x7ff0_0000_0000_0000;
+
+/// Loads PTX from any image that holds some.
+#[derive(Debug, Default)]
+pub struct PtxLoader;
+
+impl PtxLoader {
+    /// The loader.
+    pub fn new() -> PtxLoader {
+        PtxLoader
+    }
+}
+
+/// The compiler that all kernels share.
+pub(super) fn compiler() -> Result<&'static Compiler> {
+    static COMPILER: OnceLock<Result<Compiler, String>> = OnceLock::new();
+    let made = COMPILER.get_or_init(|| Compiler::new().map_err(|error| error.to_string()));
+    made.as_ref().map_err(|error| Error::Internal(error.clone()))
+}
+
+impl Loader for PtxLoader {
+    fn load(&self, image: Image<'_>, options: &LoadOptions) -> Result<Arc<dyn LoadedImage>> {
+        let mut log = String::new();
+        let name = options.name.clone().unwrap_or_else(|| "image.ptx".into());
+        let module = match image {
+            Image::Ptx(text) => module_of(SourceFile::new(name, text), &mut log)?,
+            Image::Bytes(bytes) => linked(&[bytes], options, &name, &mut log)?,
+            Image::Linked(images) => linked(images, options, &name, &mut log)?,
+        };
+        Ok(Arc::new(PtxImage::new(module, log)))
+    }
+}
+
+/// The module of one or several images.
+fn linked(images: &[&[u8]], options: &LoadOptions, name: &str, log: &mut String) -> Result<Module> {
+    let selection = select_ptx(images, options.capability).map_err(image_error)?;
+    let mut modules = Vec::new();
+    for (index, text) in selection.texts.iter().enumerate() {
+        let name = if selection.texts.len() == 1 { name.to_owned() } else { format!("{name}#{index}") };
+        modules.push(module_of(SourceFile::from_bytes(name, text.text()), log)?);
+    }
+    let mut module = link::link(modules)?;
+    if let Some(entry) = &selection.device_runtime
+        && !link::unresolved(&module).is_empty()
+    {
+        let text = entry.text().map_err(image_error)?;
+        let runtime = module_of(SourceFile::from_bytes("libcudadevrt.ptx", text.text()), log)?;
+        module = link::link(vec![module, runtime])?;
+    }
+    Ok(module)
+}
+
+fn image_error(error: container::ImageError) -> Error {
+    use container::ImageError as E;
+    match &error {
+        E::NoPtx(_) | E::Cubin(_) => Error::NoBinary(error.to_string()),
+        _ => Error::InvalidImage(error.to_string()),
+    }
+}
+
+/// Parses and lowers one text.
+fn module_of(source: SourceFile, log: &mut String) -> Result<Module> {
+    let parsed: Parsed = margay_frontend::parse(source);
+    for diagnostic in parsed.diagnostics.iter().filter(|d| !d.is_error()) {
+        log.push_str(&diagnostic.summary(&parsed.source));
+        log.push('\n');
+    }
+    let errors = if parsed.has_errors() {
+        parsed.diagnostics.clone()
+    } else {
+        match margay_frontend::lower(&parsed) {
+            Ok(module) => return Ok(module),
+            Err(errors) => errors,
+        }
+    };
+    let rendered: Vec<String> = errors
+        .iter()
+        .filter(|diagnostic| diagnostic.is_error())
+        .take(20)
+        .map(|diagnostic| diagnostic.render(&parsed.source, false))
+        .collect();
+    Err(Error::InvalidPtx { log: rendered.join("\n") })
+}
+
+/// A loaded module.
+struct PtxImage {
+    module: Arc<Module>,
+    code: Arc<Code>,
+    kernels: Vec<KernelInfo>,
+    variables: Vec<VariableInfo>,
+    /// The symbol of each variable.
+    symbols: Vec<SymbolId>,
+    log: String,
+}
+
+impl PtxImage {
+    fn new(module: Module, log: String) -> PtxImage {
+        let code = Code::new(&module);
+        let mut variables = Vec::new();
+        let mut symbols = Vec::new();
+        for (id, symbol) in module.symbols.iter() {
+            if symbol.space == StateSpace::Shared || symbol.linkage == Linkage::Extern {
+                continue;
+            }
+            symbols.push(id);
+            variables.push(VariableInfo {
+                name: symbol.name.clone(),
+                size: symbol.size,
+                align: u64::from(symbol.align),
+                constant: symbol.space == StateSpace::Const,
+                managed: symbol.managed,
+                visible: symbol.owner.is_none(),
+            });
+        }
+        let kernels = module
+            .kernels()
+            .filter(|(_, function)| function.has_body())
+            .map(|(id, _)| super::kernel::info(&module, &code, id))
+            .collect();
+        PtxImage { module: Arc::new(module), code: Arc::new(code), kernels, variables, symbols, log }
+    }
+
+    /// Address of each symbol; shared ones are placed by each kernel.
+    fn addresses(&self, variables: &[u64]) -> Vec<u64> {
+        let mut all = vec![0; self.module.symbols.len()];
+        for (symbol, &address) in self.symbols.iter().zip(variables) {
+            all[symbol.index()] = address;
+        }
+        all
+    }
+
+    /// Initial bytes of a variable with addresses filled in.
+    fn initial(&self, id: SymbolId, addresses: &[u64]) -> Vec<u8> {
+        let symbol = &self.module.symbols[id];
+        let mut bytes = symbol.init.clone();
+        for reloc in &symbol.relocs {
+            let base = match reloc.target {
+                RelocTarget::Symbol { symbol, .. } => addresses.get(symbol.index()).copied().unwrap_or(0),
+                RelocTarget::Func(func) => FUNCTION_BASE + 16 * u64::from(func.0),
+            };
+            let value = base.wrapping_add(reloc.addend as u64) >> u32::from(reloc.shift).min(63);
+            let (start, size) = (reloc.offset as usize, usize::from(reloc.size).min(8));
+            if let Some(slot) = bytes.get_mut(start..start + size) {
+                slot.copy_from_slice(&value.to_le_bytes()[..size]);
+            }
+        }
+        bytes
+    }
+}
+
+impl LoadedImage for PtxImage {
+    fn kernels(&self) -> &[KernelInfo] {
+        &self.kernels
+    }
+
+    fn variables(&self) -> &[VariableInfo] {
+        &self.variables
+    }
+
+    fn log(&self) -> &str {
+        &self.log
+    }
+
+    fn bind(&self, variables: &[u64]) -> Result<BoundImage> {
+        let addresses = Arc::new(self.addresses(variables));
+        let initial = self.symbols.iter().map(|&id| self.initial(id, &addresses)).collect();
+        let kernels = self
+            .module
+            .kernels()
+            .filter(|(_, function)| function.has_body())
+            .zip(&self.kernels)
+            .map(|((id, _), info)| {
+                let kernel = PtxKernel::new(&self.module, &self.code, id, info.clone(), &addresses);
+                Arc::new(kernel) as Arc<dyn Engine>
+            })
+            .collect();
+        Ok(BoundImage { initial, kernels })
+    }
+}

@@ -1,0 +1,61 @@
+//! A CTA that the interpreter runs.
+
+use margay_ir::exec::{CtaInfo, CtaOutcome, CtaState, Order};
+use margay_ir::interp::{Interpreter, Threads};
+
+use super::faults;
+use super::helpers::HostMachine;
+use super::launch::{PtxLaunch, Turn};
+use crate::error::Fault;
+
+/// Threads of the CTA and where they wait.
+pub(super) struct InterpretedCta {
+    state: CtaState,
+    threads: Threads,
+    info: CtaInfo,
+}
+
+impl InterpretedCta {
+    pub(super) fn new(launch: &PtxLaunch, info: CtaInfo) -> InterpretedCta {
+        let order = if launch.shape.reverse { Order::Reverse } else { Order::Forward };
+        let state = CtaState::new(launch.info.threads(), order);
+        let threads = Threads::new(launch.info.threads());
+        InterpretedCta { state, threads, info }
+    }
+
+    /// Runs until all threads are done or wait.
+    pub(super) fn run(&mut self, launch: &PtxLaunch) -> Result<Turn, Fault> {
+        let mut machine = HostMachine { info: &launch.info, services: &launch.shape.services };
+        let code = &launch.code;
+        let mut interpreter = Interpreter::resume(
+            (&code.module, &code.code),
+            code.id,
+            &launch.info,
+            self.info,
+            &mut machine,
+            std::mem::take(&mut self.threads),
+        );
+        let outcome = self.state.run(&mut interpreter);
+        self.threads = interpreter.into_threads();
+        match outcome {
+            Ok(CtaOutcome::Done) => Ok(Turn::Done),
+            Ok(CtaOutcome::Parked { progressed }) => Ok(Turn::Parked { progressed }),
+            Err(fault) => Err(faults::report(launch, &self.info, fault)),
+        }
+    }
+
+    /// Who waits where.
+    pub(super) fn describe(&self, launch: &PtxLaunch) -> Vec<String> {
+        let mut machine = HostMachine { info: &launch.info, services: &launch.shape.services };
+        let code = &launch.code;
+        let interpreter = Interpreter::resume(
+            (&code.module, &code.code),
+            code.id,
+            &launch.info,
+            self.info,
+            &mut machine,
+            self.threads.clone(),
+        );
+        self.state.waiting(&interpreter)
+    }
+}

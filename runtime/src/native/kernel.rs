@@ -1,0 +1,285 @@
+//! One kernel: its facts, and its native code as far as it has been needed.
+
+use std::sync::{Arc, OnceLock};
+
+use margay_ir::entity::{Entity, FuncId};
+use margay_ir::exec::Stop;
+use margay_ir::interp::Code;
+use margay_ir::module::Module;
+use margay_ir::mods::StateSpace;
+use margay_ir::ops::{Effects, Opcode};
+use margay_jit::{CompileError, CompiledFunction, CompiledKernel};
+
+use super::image::compiler;
+use super::launch::PtxLaunch;
+use super::shared::{self, SharedLayout};
+use crate::engine::{Engine, KernelInfo, LaunchShape, ParamInfo, PreparedLaunch};
+use crate::error::{Error, Result};
+use crate::launch::Dim3;
+
+/// Facts about a kernel that need no compilation.
+pub(super) fn info(module: &Module, code: &Code, id: FuncId) -> KernelInfo {
+    let function = &module.functions[id];
+    let kernel = function.kernel.clone().unwrap_or_default();
+    let dim = |[x, y, z]: [u32; 3]| Dim3::new(x, y, z);
+    let reached = shared::reachable(module, id);
+    let local = reached.iter().map(|&id| code.local_bytes(id)).fold(0u32, u32::saturating_add);
+    let constants = module.symbols.values().filter(|s| s.space == StateSpace::Const);
+    KernelInfo {
+        name: function.name.clone(),
+        params: kernel
+            .params
+            .iter()
+            .map(|p| ParamInfo { offset: p.offset, size: p.size, align: p.align })
+            .collect(),
+        param_bytes: kernel.param_bytes,
+        static_shared: shared::layout(module, &reached).bytes,
+        local_bytes: local,
+        const_bytes: constants.map(|s| u32::try_from(s.size).unwrap_or(u32::MAX)).sum(),
+        registers: 0,
+        target: module.target.sm,
+        ptx_version: module.version.0 * 10 + module.version.1,
+        max_threads: kernel.maxntid.map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z)),
+        required_block: kernel.reqntid.map(dim),
+        min_ctas: kernel.minnctapersm,
+        required_cluster: kernel.cluster.map(dim),
+        max_cluster_rank: kernel.maxclusterrank,
+    }
+}
+
+/// A native function that may be entered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry(pub(super) *const u8);
+
+// SAFETY: code is immutable and owned by the kernel that hands out the entry.
+unsafe impl Send for Entry {}
+// SAFETY: as above.
+unsafe impl Sync for Entry {}
+
+/// Native functions of a module, by function number; null where there is none.
+#[derive(Debug, Default)]
+pub(super) struct FunctionTable(pub(super) Vec<*const u8>);
+
+// SAFETY: the pointers are addresses of immutable code that the same kernel owns.
+unsafe impl Send for FunctionTable {}
+// SAFETY: as above.
+unsafe impl Sync for FunctionTable {}
+
+/// Native code of a kernel.
+#[derive(Debug)]
+pub(super) struct NativeKernel {
+    pub(super) compiled: CompiledKernel,
+    pub(super) functions: FunctionTable,
+    /// Device functions that `functions` points into.
+    devices: Vec<CompiledKernel>,
+    regions: Vec<OnceLock<Result<Entry, CompileError>>>,
+    cta: OnceLock<Result<Entry, CompileError>>,
+    owner: u64,
+}
+
+impl NativeKernel {
+    fn new(module: &Module, id: FuncId, owner: u64) -> Result<NativeKernel, CompileError> {
+        let compiler = compiler().map_err(|error| CompileError::Machine(error.to_string()))?;
+        let compiled = CompiledKernel::new(module, id);
+        let mut kernel = NativeKernel {
+            functions: FunctionTable(vec![std::ptr::null(); module.functions.len()]),
+            devices: Vec::new(),
+            regions: compiled.regions.entries.iter().map(|_| OnceLock::new()).collect(),
+            cta: OnceLock::new(),
+            compiled,
+            owner,
+        };
+        let (direct, indirect) = kernel.compiled.calls();
+        if !direct.is_empty() || indirect {
+            for callee in shared::reachable(module, id).into_iter().filter(|&callee| callee != id) {
+                if module.functions[callee].has_body() && module.functions[callee].kernel.is_none() {
+                    let device = CompiledKernel::new(module, callee);
+                    let made = device.device(compiler)?;
+                    kernel.functions.0[callee.index()] = register(made, owner).0;
+                    kernel.devices.push(device);
+                }
+            }
+        }
+        // A kernel that native code refuses must be known before the first thread runs.
+        if kernel.compiled.is_pointless() {
+            kernel.cta_entry()?;
+        } else {
+            for index in 0..kernel.regions.len() {
+                kernel.region_entry(Stop(index as u32))?;
+            }
+        }
+        Ok(kernel)
+    }
+
+    /// The function that runs whole CTAs.
+    pub(super) fn cta_entry(&self) -> Result<Entry, CompileError> {
+        let made = self.cta.get_or_init(|| {
+            let compiler = compiler().map_err(|error| CompileError::Machine(error.to_string()))?;
+            self.compiled.cta(compiler).map(|made| register(made, self.owner))
+        });
+        made.clone()
+    }
+
+    /// The function that runs lanes from behind a stop.
+    pub(super) fn region_entry(&self, stop: Stop) -> Result<Entry, CompileError> {
+        let Some(cell) = self.regions.get(stop.0 as usize) else {
+            return Err(CompileError::Unsupported("a region that does not exist".into()));
+        };
+        let made = cell.get_or_init(|| {
+            let compiler = compiler().map_err(|error| CompileError::Machine(error.to_string()))?;
+            self.compiled.region(compiler, stop).map(|made| register(made, self.owner))
+        });
+        made.clone()
+    }
+
+    /// Source position of a program counter.
+    pub(super) fn loc_at(&self, pc: u64) -> Option<margay_ir::function::SourceLoc> {
+        let devices = self.devices.iter().flat_map(CompiledKernel::compiled);
+        self.compiled.compiled().chain(devices).find_map(|function| function.loc_at(pc))
+    }
+}
+
+impl Drop for NativeKernel {
+    fn drop(&mut self) {
+        let devices = self.devices.iter().flat_map(CompiledKernel::compiled);
+        for function in self.compiled.compiled().chain(devices) {
+            crate::fault::unregister_code(function.code.start() as u64);
+        }
+    }
+}
+
+fn register(function: &CompiledFunction, owner: u64) -> Entry {
+    let start = function.code.start();
+    crate::fault::register_code(start as u64, function.code.len(), owner);
+    Entry(start)
+}
+
+/// What a launch of a kernel uses.
+#[derive(Debug)]
+pub(super) struct KernelCode {
+    pub(super) module: Arc<Module>,
+    pub(super) code: Arc<Code>,
+    pub(super) id: FuncId,
+    pub(super) name: String,
+    /// Addresses of all symbols as this kernel sees them.
+    pub(super) symbols: Vec<u64>,
+    pub(super) shared: SharedLayout,
+    /// Native code, or why the interpreter runs the kernel.
+    pub(super) native: Result<NativeKernel, CompileError>,
+    /// Whether a thread may wait for memory.
+    pub(super) may_park: bool,
+    /// Whether functions are called, so that threads need a stack.
+    pub(super) calls: bool,
+    pub(super) local_bytes: u32,
+}
+
+/// A kernel of a loaded image.
+pub(super) struct PtxKernel {
+    module: Arc<Module>,
+    code: Arc<Code>,
+    id: FuncId,
+    info: KernelInfo,
+    addresses: Arc<Vec<u64>>,
+    ready: OnceLock<Result<Arc<KernelCode>, Error>>,
+}
+
+impl PtxKernel {
+    pub(super) fn new(
+        module: &Arc<Module>,
+        code: &Arc<Code>,
+        id: FuncId,
+        info: KernelInfo,
+        addresses: &Arc<Vec<u64>>,
+    ) -> PtxKernel {
+        PtxKernel {
+            module: Arc::clone(module),
+            code: Arc::clone(code),
+            id,
+            info,
+            addresses: Arc::clone(addresses),
+            ready: OnceLock::new(),
+        }
+    }
+
+    fn make_ready(&self) -> Result<Arc<KernelCode>> {
+        let reached = shared::reachable(&self.module, self.id);
+        self.refuse_unsupported(&reached)?;
+        let shared = shared::layout(&self.module, &reached);
+        let mut symbols = self.addresses.as_ref().clone();
+        for &(index, offset) in &shared.offsets {
+            symbols[index] = u64::from(offset);
+        }
+        let native = if std::env::var_os("MARGAY_ENGINE").is_some_and(|v| v == "interpreter") {
+            Err(CompileError::Unsupported("the interpreter was asked for".into()))
+        } else {
+            NativeKernel::new(&self.module, self.id, crate::launch::next_owner())
+        };
+        if let Err(why) = &native {
+            tracing::info!(kernel = %self.info.name, %why, "interpreted");
+        }
+        let points_of = |id: FuncId| {
+            let function = &self.module.functions[id];
+            let blocks = function.blocks().iter();
+            blocks.flat_map(|&b| function.insts(b)).map(|&inst| function.effects(inst)).collect::<Vec<_>>()
+        };
+        let may_park = match &native {
+            Ok(kernel) => kernel.compiled.regions.entries.iter().filter_map(|e| e.point).any(|inst| {
+                kernel.compiled.function.effects(inst).contains(Effects::YIELDS)
+            }),
+            Err(_) => reached.iter().any(|&id| points_of(id).iter().any(|e| e.contains(Effects::YIELDS))),
+        };
+        Ok(Arc::new(KernelCode {
+            calls: native.as_ref().map_or(true, |kernel| !kernel.devices.is_empty()),
+            local_bytes: match &native {
+                Ok(kernel) => kernel.compiled.local_bytes,
+                Err(_) => self.code.local_bytes(self.id),
+            },
+            module: Arc::clone(&self.module),
+            code: Arc::clone(&self.code),
+            id: self.id,
+            name: self.info.name.clone(),
+            symbols,
+            shared,
+            native,
+            may_park,
+        }))
+    }
+
+    /// What is left out is an error that names it, before anything runs.
+    fn refuse_unsupported(&self, reached: &[FuncId]) -> Result<()> {
+        for &id in reached {
+            let function = &self.module.functions[id];
+            if let Some((line, what)) = function.unsupported.first() {
+                return Err(Error::unsupported(format!(
+                    "{what} (PTX line {line}, function {})",
+                    function.name
+                )));
+            }
+            let called = id != self.id;
+            if called && !function.has_body() {
+                return Err(Error::UnresolvedSymbol(function.name.clone()));
+            }
+            for &block in function.blocks() {
+                for &inst in function.insts(block) {
+                    let data = &function.dfg.insts[inst];
+                    if data.opcode == Opcode::ClusterBar {
+                        return Err(Error::unsupported("barrier.cluster"));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Engine for PtxKernel {
+    fn info(&self) -> &KernelInfo {
+        &self.info
+    }
+
+    fn prepare(&self, shape: LaunchShape) -> Result<Arc<dyn PreparedLaunch>> {
+        let ready = self.ready.get_or_init(|| self.make_ready());
+        let code = Arc::clone(ready.as_ref().map_err(Clone::clone)?);
+        Ok(Arc::new(PtxLaunch::new(code, shape)?))
+    }
+}

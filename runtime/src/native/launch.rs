@@ -1,0 +1,296 @@
+//! One launch: what its CTAs share, and how a unit runs.
+
+use std::sync::{Arc, OnceLock};
+
+use margay_ir::exec::{CtaInfo, LaunchInfo};
+
+use super::faults;
+use super::helpers::{HostData, TidTable};
+use super::interpreted::InterpretedCta;
+use super::kernel::KernelCode;
+use super::native_cta::{self, NativeCta};
+use crate::engine::{LaunchShape, ParkedUnit, PreparedLaunch, RunOutcome};
+use crate::error::{Error, Fault, Result};
+use crate::memory::windows::{CtaWindow, Windows};
+use crate::scheduler::WorkerState;
+
+/// Windows for resident CTAs, of all runtimes of the process.
+const WINDOWS: usize = 1024;
+/// Largest local memory of a CTA: its window.
+const LOCAL_WINDOW: u64 = 1 << 32;
+
+fn windows() -> Result<&'static Arc<Windows>> {
+    static WINDOWS_MADE: OnceLock<Result<Arc<Windows>, String>> = OnceLock::new();
+    let made = WINDOWS_MADE.get_or_init(|| Windows::new(WINDOWS).map_err(|error| error.to_string()));
+    made.as_ref().map_err(|error| Error::OperatingSystem(error.clone()))
+}
+
+/// A launch that workers run.
+pub(super) struct PtxLaunch {
+    pub(super) code: Arc<KernelCode>,
+    pub(super) shape: LaunchShape,
+    pub(super) info: LaunchInfo,
+    pub(super) tids: TidTable,
+    pub(super) local_stride: u32,
+    /// The parameter buffer, 16 bytes aligned; `info.params` points to it.
+    _params: Box<[u128]>,
+    /// The workspace of grid barriers; `info.workspace` points to it.
+    _workspace: Option<Box<[u64; 32]>>,
+}
+
+impl PtxLaunch {
+    pub(super) fn new(code: Arc<KernelCode>, shape: LaunchShape) -> Result<PtxLaunch> {
+        let mut params = vec![0u128; shape.params.len().div_ceil(16).max(1)].into_boxed_slice();
+        for (cell, chunk) in params.iter_mut().zip(shape.params.chunks(16)) {
+            let mut bytes = [0; 16];
+            bytes[..chunk.len()].copy_from_slice(chunk);
+            *cell = u128::from_ne_bytes(bytes);
+        }
+        let workspace = shape.cooperative.then(|| Box::new([0u64; 32]));
+        let array = |d: crate::launch::Dim3| [d.x, d.y, d.z];
+        let info = LaunchInfo {
+            grid: array(shape.grid),
+            block: array(shape.block),
+            cluster: array(shape.cluster),
+            params: params.as_ptr() as u64,
+            static_shared: code.shared.bytes,
+            dynamic_shared: shape.dynamic_shared,
+            grid_id: shape.grid_id,
+            sm_count: shape.sms,
+            workspace: workspace.as_ref().map_or(0, |space| space.as_ptr() as u64),
+            symbols: code.symbols.clone(),
+            function_base: super::image::FUNCTION_BASE,
+        };
+        let stack = if code.calls { u32::try_from(shape.stack_bytes).unwrap_or(u32::MAX) } else { 0 };
+        let local_stride = code.local_bytes.saturating_add(stack).saturating_add(15) & !15;
+        if u64::from(local_stride) * u64::from(info.threads()) > LOCAL_WINDOW {
+            return Err(Error::LaunchOutOfResources("local memory of the threads".into()));
+        }
+        let tids = TidTable::new(&info);
+        Ok(PtxLaunch {
+            code,
+            shape,
+            info,
+            tids,
+            local_stride,
+            _params: params,
+            _workspace: workspace,
+        })
+    }
+
+    fn claim_window(&self) -> Result<CtaWindow, Fault> {
+        let shared = u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared);
+        let local = u64::from(self.local_stride) * u64::from(self.info.threads());
+        let claimed = windows().map(|windows| windows.claim(shared.max(1), local.max(1)));
+        match claimed {
+            Ok(Ok(window)) => Ok(window),
+            Ok(Err(error)) => Err(self.internal(&error.to_string())),
+            Err(error) => Err(self.internal(&error.to_string())),
+        }
+    }
+
+    fn internal(&self, why: &str) -> Fault {
+        Fault::new(crate::error::FaultKind::LaunchFailed, &self.code.name).with_detail(why)
+    }
+
+    /// The worker's window, opened as far as this launch needs.
+    fn window(&self, scratch: &mut Scratch) -> Result<CtaWindow, Fault> {
+        let shared = u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared);
+        let local = u64::from(self.local_stride) * u64::from(self.info.threads());
+        match scratch.window.take() {
+            Some(window) => match window.open(shared.max(1), local.max(1)) {
+                Ok(()) => Ok(window),
+                Err(error) => Err(self.internal(&error.to_string())),
+            },
+            None => self.claim_window(),
+        }
+    }
+
+    /// What a CTA of a unit is.
+    pub(super) fn cta_info(&self, unit: u64, rank: u32, window: &CtaWindow) -> CtaInfo {
+        let cluster = self.info.cluster.map(|n| n.max(1));
+        let index = if cluster == [1, 1, 1] {
+            self.info.cta_index(unit)
+        } else {
+            let shape: [u64; 3] = std::array::from_fn(|i| u64::from((self.info.grid[i] / cluster[i]).max(1)));
+            let at = [unit % shape[0], unit / shape[0] % shape[1], unit / shape[0] / shape[1]];
+            let within = [
+                rank % cluster[0],
+                rank / cluster[0] % cluster[1],
+                rank / cluster[0] / cluster[1],
+            ];
+            std::array::from_fn(|i| at[i] as u32 * cluster[i] + within[i])
+        };
+        let [x, y, _] = self.info.grid.map(u64::from);
+        let linear = u64::from(index[0]) + x * (u64::from(index[1]) + y * u64::from(index[2]));
+        CtaInfo {
+            index,
+            linear,
+            shared_base: window.shared(),
+            local_base: window.local(),
+            local_stride: self.local_stride,
+            sm: (linear % u64::from(self.info.sm_count.max(1))) as u32,
+        }
+    }
+
+    fn ranks(&self) -> u32 {
+        self.info.cluster.iter().map(|&n| n.max(1)).product()
+    }
+
+    /// Goes on with a CTA; the unit's other CTAs follow.
+    fn drive(&self, worker: &mut WorkerState, mut resident: Resident) -> RunOutcome {
+        loop {
+            let turn = match &mut resident.state {
+                CtaKind::Native(cta) => cta.run(self),
+                CtaKind::Interpreted(cta) => cta.run(self),
+            };
+            match turn {
+                Err(fault) => return self.fail(worker, fault),
+                Ok(Turn::Parked { progressed }) => {
+                    return RunOutcome::Parked(ParkedUnit {
+                        unit: resident.unit,
+                        state: Box::new(resident),
+                        window: None,
+                        progressed,
+                    });
+                }
+                Ok(Turn::Done) => {
+                    let rank = resident.rank + 1;
+                    if rank == self.ranks() {
+                        put_back(worker, resident.window);
+                        return RunOutcome::Done;
+                    }
+                    match self.start(resident.unit, rank, resident.window) {
+                        Ok(next) => resident = next,
+                        Err(fault) => return self.fail(worker, fault),
+                    }
+                }
+            }
+        }
+    }
+
+    fn fail(&self, worker: &WorkerState, fault: Fault) -> RunOutcome {
+        if faults::is_stop(&fault) || worker.stop_requested() {
+            RunOutcome::Stopped
+        } else {
+            RunOutcome::Fault(fault)
+        }
+    }
+
+    /// A CTA with all its threads at the start.
+    fn start(&self, unit: u64, rank: u32, window: CtaWindow) -> Result<Resident, Fault> {
+        let info = self.cta_info(unit, rank, &window);
+        let state = match &self.code.native {
+            Ok(_) => CtaKind::Native(Box::new(NativeCta::new(self, info))),
+            Err(_) => CtaKind::Interpreted(Box::new(InterpretedCta::new(self, info))),
+        };
+        Ok(Resident { unit, rank, window, state })
+    }
+}
+
+/// How a turn of a CTA ended.
+pub(super) enum Turn {
+    Done,
+    Parked { progressed: bool },
+}
+
+enum CtaKind {
+    Native(Box<NativeCta>),
+    Interpreted(Box<InterpretedCta>),
+}
+
+/// A CTA with its window and the place of its threads.
+struct Resident {
+    unit: u64,
+    rank: u32,
+    window: CtaWindow,
+    state: CtaKind,
+}
+
+/// What a worker keeps between launches.
+#[derive(Default)]
+struct Scratch {
+    window: Option<CtaWindow>,
+}
+
+fn scratch(worker: &mut WorkerState) -> &mut Scratch {
+    let slot = worker.scratch.get_or_insert_with(|| Box::new(Scratch::default()));
+    if !slot.is::<Scratch>() {
+        *slot = Box::new(Scratch::default());
+    }
+    slot.downcast_mut::<Scratch>().expect("it was made one just now")
+}
+
+fn put_back(worker: &mut WorkerState, window: CtaWindow) {
+    scratch(worker).window = Some(window);
+}
+
+impl PreparedLaunch for PtxLaunch {
+    fn may_park(&self) -> bool {
+        self.code.may_park
+    }
+
+    fn run(&self, worker: &mut WorkerState, first: u64, count: u64) -> RunOutcome {
+        let mut window = match self.window(scratch(worker)) {
+            Ok(window) => window,
+            Err(fault) => return RunOutcome::Fault(fault),
+        };
+        if let Ok(kernel) = &self.code.native
+            && kernel.compiled.is_pointless()
+            && self.ranks() == 1
+        {
+            let outcome = native_cta::run_range(self, kernel, first, count, &window);
+            put_back(worker, window);
+            return match outcome {
+                Ok(()) => RunOutcome::Done,
+                Err(fault) => self.fail(worker, fault),
+            };
+        }
+        for unit in first..first + count {
+            if worker.stop_requested() {
+                return RunOutcome::Stopped;
+            }
+            let resident = match self.start(unit, 0, window) {
+                Ok(resident) => resident,
+                Err(fault) => return RunOutcome::Fault(fault),
+            };
+            match self.drive(worker, resident) {
+                RunOutcome::Done => {}
+                other => return other,
+            }
+            window = match self.window(scratch(worker)) {
+                Ok(window) => window,
+                Err(fault) => return RunOutcome::Fault(fault),
+            };
+        }
+        put_back(worker, window);
+        RunOutcome::Done
+    }
+
+    fn resume(&self, worker: &mut WorkerState, unit: ParkedUnit) -> RunOutcome {
+        match unit.state.downcast::<Resident>() {
+            Ok(resident) => self.drive(worker, *resident),
+            Err(_) => RunOutcome::Fault(self.internal("a parked unit of another engine")),
+        }
+    }
+
+    fn describe(&self, unit: &ParkedUnit) -> String {
+        let waiting = unit.state.downcast_ref::<Resident>().map(|resident| match &resident.state {
+            CtaKind::Native(cta) => cta.describe(self),
+            CtaKind::Interpreted(cta) => cta.describe(self),
+        });
+        let [x, y, z] = self.info.cta_index(unit.unit);
+        format!("block ({x},{y},{z}): {}", waiting.unwrap_or_default().join("; "))
+    }
+}
+
+impl std::fmt::Debug for PtxLaunch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PtxLaunch({})", self.code.name)
+    }
+}
+
+/// The data that helpers of a CTA use.
+pub(super) fn host_data<'a>(launch: &'a PtxLaunch, cta: CtaInfo) -> HostData<'a> {
+    HostData::new(&launch.info, cta, &launch.shape.services, &launch.code.module)
+}

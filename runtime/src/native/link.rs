@@ -1,0 +1,183 @@
+//! Linking of several modules: `.extern` of one against definitions of others.
+
+use margay_ir::entity::{Entity, FuncId, PrimaryMap, SigId, SymbolId};
+use margay_ir::function::{Function, Linkage, split_symbol_payload, symbol_payload};
+use margay_ir::module::{Module, RelocTarget, Symbol};
+use margay_ir::mods::Mods;
+use margay_ir::ops::Opcode;
+use margay_ir::syscall::Syscall;
+
+use crate::error::{Error, Result};
+
+/// Functions that are called, or variables that are used, but nowhere defined.
+pub(super) fn unresolved(module: &Module) -> Vec<String> {
+    let functions = module
+        .functions
+        .values()
+        .filter(|f| !f.has_body() && f.kernel.is_none() && Syscall::from_name(&f.name).is_none())
+        .map(|f| f.name.clone());
+    let variables = module
+        .symbols
+        .values()
+        .filter(|s| s.linkage == Linkage::Extern && s.space != margay_ir::mods::StateSpace::Shared)
+        .map(|s| s.name.clone());
+    functions.chain(variables).collect()
+}
+
+/// Where a module's entities are in the result.
+struct Placed {
+    functions: PrimaryMap<FuncId, FuncId>,
+    symbols: PrimaryMap<SymbolId, SymbolId>,
+    first_sig: usize,
+    first_loc: u32,
+    first_file: u32,
+}
+
+/// Joins modules. One module is returned as it is.
+pub(super) fn link(mut modules: Vec<Module>) -> Result<Module> {
+    if modules.len() == 1 {
+        return modules.pop().ok_or_else(|| Error::Internal("no module".into()));
+    }
+    let mut whole = Module::default();
+    let mut placed = Vec::new();
+    for module in &modules {
+        whole.version = whole.version.max(module.version);
+        if module.target.sm > whole.target.sm {
+            whole.target = module.target;
+        }
+        placed.push(place(&mut whole, module)?);
+    }
+    for (module, placed) in modules.into_iter().zip(&placed) {
+        fill(&mut whole, module, placed);
+    }
+    Ok(whole)
+}
+
+fn is_global(linkage: Linkage) -> bool {
+    linkage != Linkage::Internal
+}
+
+/// Gives every entity of a module its number in the whole.
+fn place(whole: &mut Module, module: &Module) -> Result<Placed> {
+    let mut placed = Placed {
+        functions: PrimaryMap::default(),
+        symbols: PrimaryMap::default(),
+        first_sig: whole.signatures.len(),
+        first_loc: whole.locs.len() as u32,
+        first_file: whole.files.len() as u32,
+    };
+    for function in module.functions.values() {
+        let known = is_global(function.linkage).then(|| whole.by_name.get(&function.name)).flatten();
+        let id = match known {
+            Some(&id) => {
+                check_functions(&whole.functions[id], function)?;
+                if function.has_body() && !whole.functions[id].has_body() {
+                    whole.functions[id] = function.clone();
+                }
+                id
+            }
+            None if is_global(function.linkage) => whole.add_function(function.clone()),
+            None => whole.functions.push(function.clone()),
+        };
+        placed.functions.push(id);
+    }
+    for symbol in module.symbols.values() {
+        let known = is_global(symbol.linkage).then(|| whole.symbols_by_name.get(&symbol.name)).flatten();
+        let id = match known {
+            Some(&id) => {
+                check_symbols(&whole.symbols[id], symbol)?;
+                if whole.symbols[id].linkage == Linkage::Extern && symbol.linkage != Linkage::Extern {
+                    whole.symbols[id] = symbol.clone();
+                }
+                id
+            }
+            None if is_global(symbol.linkage) => whole.add_symbol(symbol.clone()),
+            None => whole.symbols.push(symbol.clone()),
+        };
+        placed.symbols.push(id);
+    }
+    for signature in module.signatures.values() {
+        whole.signatures.push(signature.clone());
+    }
+    whole.files.extend(module.files.iter().cloned());
+    whole.locs.extend(module.locs.iter().cloned().map(|mut loc| {
+        loc.file = loc.file.wrapping_add(placed.first_file);
+        loc.inlined_at = loc.inlined_at.map(|at| at + placed.first_loc);
+        loc
+    }));
+    Ok(placed)
+}
+
+fn check_functions(a: &Function, b: &Function) -> Result<()> {
+    let strong = |f: &Function| f.has_body() && f.linkage != Linkage::Weak;
+    if strong(a) && strong(b) {
+        return Err(Error::InvalidPtx { log: format!("`{}` is defined in two modules", a.name) });
+    }
+    Ok(())
+}
+
+fn check_symbols(a: &Symbol, b: &Symbol) -> Result<()> {
+    let strong = |s: &Symbol| matches!(s.linkage, Linkage::Visible);
+    if strong(a) && strong(b) {
+        return Err(Error::InvalidPtx { log: format!("`{}` is defined in two modules", a.name) });
+    }
+    Ok(())
+}
+
+/// Renumbers the bodies and initial contents that the whole took from a module.
+fn fill(whole: &mut Module, module: Module, placed: &Placed) {
+    for (old, function) in module.functions.iter() {
+        let id = placed.functions[old];
+        // Only what came from this module: an earlier definition of the same name stays.
+        if function.has_body() && same_body(&whole.functions[id], function) {
+            renumber(&mut whole.functions[id], placed);
+        }
+    }
+    for (old, symbol) in module.symbols.iter() {
+        let id = placed.symbols[old];
+        if symbol.linkage == Linkage::Extern || whole.symbols[id].relocs != symbol.relocs {
+            continue;
+        }
+        for reloc in &mut whole.symbols[id].relocs {
+            reloc.target = match reloc.target {
+                RelocTarget::Symbol { symbol, generic } => {
+                    RelocTarget::Symbol { symbol: placed.symbols[symbol], generic }
+                }
+                RelocTarget::Func(func) => RelocTarget::Func(placed.functions[func]),
+            };
+        }
+        if let Some(owner) = &mut whole.symbols[id].owner {
+            *owner = placed.functions[*owner];
+        }
+    }
+}
+
+fn same_body(a: &Function, b: &Function) -> bool {
+    a.layout.order.len() == b.layout.order.len() && a.dfg.insts.len() == b.dfg.insts.len()
+}
+
+fn renumber(function: &mut Function, placed: &Placed) {
+    for block in function.blocks().to_vec() {
+        for inst in function.insts(block).to_vec() {
+            let loc = &mut function.dfg.locs[inst];
+            if loc.loc != 0 {
+                loc.loc += placed.first_loc;
+            }
+            let data = &mut function.dfg.insts[inst];
+            let payload = data.mods.0;
+            data.mods = match data.opcode {
+                Opcode::Call | Opcode::FuncAddr => {
+                    Mods(u64::from(placed.functions[FuncId(payload as u32)].0))
+                }
+                Opcode::SymbolAddr => {
+                    let (symbol, addend) = split_symbol_payload(payload);
+                    Mods(symbol_payload(placed.symbols[symbol], addend))
+                }
+                Opcode::CallIndirect => {
+                    Mods(SigId::new(placed.first_sig + payload as usize).0.into())
+                }
+                _ => data.mods,
+            };
+        }
+    }
+}

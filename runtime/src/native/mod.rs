@@ -1,0 +1,22 @@
+//! The engine that is built in: PTX to native code, and the interpreter for what native code cannot
+//! do.
+//!
+//! [`PtxLoader`] reads images, lowers them and gives one [`Engine`](crate::engine::Engine) a kernel.
+//! A launch of a kernel in which no thread waits for another runs in the CTA form; any other is
+//! driven by [`margay_ir::exec::CtaState`] over native regions ([`native_cta`]), or over the
+//! interpreter ([`interpreted`]) when the kernel holds something native code refuses.
+//!
+//! Invariant: generated code is entered through [`crate::fault::enter`] alone and registered before
+//! it is.
+
+mod faults;
+mod helpers;
+mod image;
+mod interpreted;
+mod kernel;
+mod launch;
+mod link;
+mod native_cta;
+mod shared;
+
+pub use image::PtxLoader;

@@ -1,0 +1,293 @@
+//! A CTA that native code runs.
+
+use margay_ir::entity::Value;
+use margay_ir::exec::{
+    CtaInfo, CtaOutcome, CtaState, Fault as IrFault, FaultKind as IrKind, Order, Point, Runner, Stop, lanes,
+};
+use margay_ir::meaning::Bits;
+use margay_jit::abi::{NativeContext, status};
+
+use super::faults;
+use super::helpers::{self, HELPERS, HostData};
+use super::kernel::{Entry, NativeKernel};
+use super::launch::{self, PtxLaunch, Turn};
+use crate::error::Fault;
+use crate::fault::{GeneratedFn, enter};
+use crate::memory::windows::CtaWindow;
+
+/// Turns of a waiting loop before a lane gives way.
+const TURNS: u32 = 256;
+
+/// Frames of all warps of a CTA, aligned to cache lines.
+struct Frames {
+    cells: Vec<[u64; 8]>,
+    stride: usize,
+}
+
+impl Frames {
+    fn new(warps: u32, bytes: u32) -> Frames {
+        let stride = (bytes as usize).div_ceil(64);
+        Frames { cells: vec![[0; 8]; stride * warps as usize], stride }
+    }
+
+    fn warp(&self, warp: u32) -> *const u8 {
+        self.cells[warp as usize * self.stride..].as_ptr().cast()
+    }
+
+    fn warp_mut(&mut self, warp: u32) -> *mut u8 {
+        self.cells[warp as usize * self.stride..].as_mut_ptr().cast()
+    }
+
+    fn bytes_mut(&mut self, warp: u32) -> &mut [u64] {
+        let start = warp as usize * self.stride;
+        self.cells[start..start + self.stride].as_flattened_mut()
+    }
+
+    fn words(&self, warp: u32) -> &[u64] {
+        let start = warp as usize * self.stride;
+        self.cells[start..start + self.stride].as_flattened()
+    }
+
+    /// Reads `bytes` bytes (1, 2, 4, 8 or 16) at an offset aligned to that.
+    fn read(&self, warp: u32, offset: u32, bytes: u32) -> Bits {
+        let words = self.words(warp);
+        let word = words[offset as usize / 8];
+        if bytes == 16 {
+            return Bits::from(word) | Bits::from(words[offset as usize / 8 + 1]) << 64;
+        }
+        let shifted = word >> (offset % 8 * 8);
+        Bits::from(shifted) & margay_ir::meaning::mask(bytes * 8)
+    }
+
+    fn write(&mut self, warp: u32, offset: u32, bytes: u32, bits: Bits) {
+        let words = self.bytes_mut(warp);
+        let index = offset as usize / 8;
+        if bytes >= 8 {
+            words[index] = bits as u64;
+            if bytes == 16 {
+                words[index + 1] = (bits >> 64) as u64;
+            }
+            return;
+        }
+        let shift = offset % 8 * 8;
+        let mask = ((1u64 << (bytes * 8)) - 1) << shift;
+        words[index] = words[index] & !mask | (bits as u64) << shift & mask;
+    }
+}
+
+/// Frames and places of a CTA's threads.
+pub(super) struct NativeCta {
+    state: CtaState,
+    frames: Frames,
+    info: CtaInfo,
+}
+
+impl NativeCta {
+    pub(super) fn new(launch: &PtxLaunch, info: CtaInfo) -> NativeCta {
+        let order = if launch.shape.reverse { Order::Reverse } else { Order::Forward };
+        let bytes = launch.code.native.as_ref().map_or(64, |kernel| kernel.compiled.regions.frame_bytes);
+        NativeCta {
+            state: CtaState::new(launch.info.threads(), order),
+            frames: Frames::new(launch.info.warps(), bytes),
+            info,
+        }
+    }
+
+    /// Runs until all threads are done or wait.
+    pub(super) fn run(&mut self, launch: &PtxLaunch) -> Result<Turn, Fault> {
+        let Ok(kernel) = &launch.code.native else {
+            let kind = IrKind::Unsupported { what: "native code".into() };
+            return Err(faults::report(launch, &self.info, kind.into()));
+        };
+        let mut host = launch::host_data(launch, self.info);
+        let context = context(launch, kernel, &self.info, &mut host);
+        let mut runner = NativeRunner { kernel, frames: &mut self.frames, host: &mut host, context };
+        match self.state.run(&mut runner) {
+            Ok(CtaOutcome::Done) => Ok(Turn::Done),
+            Ok(CtaOutcome::Parked { progressed }) => Ok(Turn::Parked { progressed }),
+            Err(fault) => Err(faults::report(launch, &self.info, fault)),
+        }
+    }
+
+    /// Who waits where.
+    pub(super) fn describe(&self, launch: &PtxLaunch) -> Vec<String> {
+        let Ok(kernel) = &launch.code.native else { return Vec::new() };
+        self.state.waiting(&NativeView { kernel, frames: &self.frames })
+    }
+}
+
+/// What generated code is told of a CTA.
+fn context(
+    launch: &PtxLaunch,
+    kernel: &NativeKernel,
+    cta: &CtaInfo,
+    host: &mut HostData<'_>,
+) -> NativeContext {
+    let info = &launch.info;
+    NativeContext {
+        params: info.params,
+        shared_base: cta.shared_base,
+        local_base: cta.local_base,
+        local_stride: cta.local_stride,
+        turns: TURNS,
+        ctaid: cta.index,
+        sm: cta.sm,
+        ntid: info.block,
+        threads: info.threads(),
+        nctaid: info.grid,
+        depth: 0,
+        cta: cta.linear,
+        thread: 0,
+        warps: info.warps(),
+        symbols: info.symbols.as_ptr(),
+        tid: launch.tids.as_ptr(),
+        functions: kernel.functions.0.as_ptr(),
+        function_count: kernel.functions.0.len() as u64,
+        function_base: info.function_base,
+        helpers: &HELPERS,
+        host: helpers::erase(host),
+        frames: std::ptr::null_mut(),
+    }
+}
+
+/// Enters generated code.
+fn call(entry: Entry, context: &mut NativeContext, a: u64, b: u64) -> Result<i32, crate::fault::Trap> {
+    // SAFETY: the entry is a native function of three words, which this crate's compiler made.
+    let function = unsafe { std::mem::transmute::<*const u8, GeneratedFn>(entry.0) };
+    // SAFETY: the code is registered, owns nothing, and touches device memory, its own stack, the
+    // context and the frames given to it.
+    let code = unsafe { enter(function, std::ptr::from_mut(context).cast(), a, b) }?;
+    Ok(code as u32 as i32)
+}
+
+/// Runs CTAs `first .. first + count` of a kernel without points.
+pub(super) fn run_range(
+    launch: &PtxLaunch,
+    kernel: &NativeKernel,
+    first: u64,
+    count: u64,
+    window: &CtaWindow,
+) -> Result<(), Fault> {
+    let cta = launch.cta_info(first, 0, window);
+    let mut host = launch::host_data(launch, cta);
+    let mut context = context(launch, kernel, &cta, &mut host);
+    let entry = kernel
+        .cta_entry()
+        .map_err(|error| faults::report(launch, &cta, IrKind::Unsupported { what: error.to_string() }.into()))?;
+    match call(entry, &mut context, first, count) {
+        Ok(status::OK) => Ok(()),
+        ended => {
+            let fault = fault_of(kernel, &context, &mut host, ended);
+            let mut at = cta;
+            at.index = launch.info.cta_index(context.cta);
+            Err(faults::report(launch, &at, fault))
+        }
+    }
+}
+
+/// The fault that ended a native call.
+fn fault_of(
+    kernel: &NativeKernel,
+    context: &NativeContext,
+    host: &mut HostData<'_>,
+    ended: Result<i32, crate::fault::Trap>,
+) -> IrFault {
+    let (kind, loc) = match ended {
+        Ok(status::HELPER) => (host.fault.take().unwrap_or(IrKind::IllegalInstruction), None),
+        Ok(code) => (faults::of_status(code), None),
+        Err(trap) => (faults::of_trap(&trap), kernel.loc_at(trap.pc)),
+    };
+    IrFault { kind, thread: Some(context.thread), loc: loc.unwrap_or_default() }
+}
+
+struct NativeRunner<'a, 'b> {
+    kernel: &'a NativeKernel,
+    frames: &'a mut Frames,
+    host: &'a mut HostData<'b>,
+    context: NativeContext,
+}
+
+/// What can be read of a CTA that does not run.
+struct NativeView<'a> {
+    kernel: &'a NativeKernel,
+    frames: &'a Frames,
+}
+
+fn point_of(kernel: &NativeKernel, stop: Stop) -> Point {
+    kernel.compiled.point(stop).unwrap_or_else(margay_ir::exec::Point::exit)
+}
+
+fn read_operand(kernel: &NativeKernel, frames: &Frames, at: (u32, u32, Stop), index: usize) -> Bits {
+    let (warp, lane, stop) = at;
+    let function = &kernel.compiled.function;
+    let point = kernel.compiled.regions.entries.get(stop.0 as usize).and_then(|entry| entry.point);
+    let Some(&value) = point.and_then(|inst| function.dfg.args(inst).get(index)) else { return 0 };
+    match function.dfg.constant(value) {
+        Some(bits) => Bits::from(bits),
+        None => slot(kernel, value, lane).map_or(0, |(offset, bytes)| frames.read(warp, offset, bytes)),
+    }
+}
+
+/// Offset and bytes of a value's lane in the frame.
+fn slot(kernel: &NativeKernel, value: Value, lane: u32) -> Option<(u32, u32)> {
+    let ty = kernel.compiled.function.dfg.ty(value);
+    let offset = kernel.compiled.regions.lane_offset(value, ty, lane)?;
+    Some((offset, ty.lane_bytes()))
+}
+
+impl Runner for NativeRunner<'_, '_> {
+    fn run(&mut self, warp: u32, from: Stop, mask: u32, stops: &mut [Stop; 32]) -> Result<(), IrFault> {
+        let entry = self
+            .kernel
+            .region_entry(from)
+            .map_err(|error| IrFault::from(IrKind::Unsupported { what: error.to_string() }))?;
+        self.context.turns = TURNS;
+        self.context.depth = 0;
+        let frame = self.frames.warp_mut(warp) as u64;
+        let packed = u64::from(mask) | u64::from(warp) << 32;
+        match call(entry, &mut self.context, frame, packed) {
+            Ok(status::OK) => {
+                // SAFETY: the frame begins with 32 stop words, which the region has written.
+                let header = unsafe { &*self.frames.warp(warp).cast::<[u32; 32]>() };
+                for lane in lanes(mask) {
+                    stops[lane as usize] = Stop(header[lane as usize]);
+                }
+                Ok(())
+            }
+            ended => Err(fault_of(self.kernel, &self.context, self.host, ended)),
+        }
+    }
+
+    fn point(&self, stop: Stop) -> Point {
+        point_of(self.kernel, stop)
+    }
+
+    fn operand(&self, warp: u32, lane: u32, stop: Stop, index: usize) -> Bits {
+        read_operand(self.kernel, self.frames, (warp, lane, stop), index)
+    }
+
+    fn set_result(&mut self, warp: u32, lane: u32, stop: Stop, index: usize, value: Bits) {
+        let function = &self.kernel.compiled.function;
+        let point = self.kernel.compiled.regions.entries.get(stop.0 as usize).and_then(|e| e.point);
+        let Some(&result) = point.and_then(|inst| function.dfg.results(inst).get(index)) else { return };
+        if let Some((offset, bytes)) = slot(self.kernel, result, lane) {
+            self.frames.write(warp, offset, bytes, value);
+        }
+    }
+}
+
+impl Runner for NativeView<'_> {
+    fn run(&mut self, _: u32, _: Stop, _: u32, _: &mut [Stop; 32]) -> Result<(), IrFault> {
+        Err(IrKind::Stopped.into())
+    }
+
+    fn point(&self, stop: Stop) -> Point {
+        point_of(self.kernel, stop)
+    }
+
+    fn operand(&self, warp: u32, lane: u32, stop: Stop, index: usize) -> Bits {
+        read_operand(self.kernel, self.frames, (warp, lane, stop), index)
+    }
+
+    fn set_result(&mut self, _: u32, _: u32, _: Stop, _: usize, _: Bits) {}
+}

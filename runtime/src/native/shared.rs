@@ -1,0 +1,99 @@
+//! Where a kernel's `.shared` variables lie in its window.
+
+use margay_ir::entity::{Entity, FuncId};
+use margay_ir::function::{Function, Linkage, payload_func, split_symbol_payload};
+use margay_ir::module::Module;
+use margay_ir::mods::StateSpace;
+use margay_ir::ops::Opcode;
+use rustc_hash::FxHashSet;
+
+/// Offsets of the shared variables that a kernel reaches.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SharedLayout {
+    /// Symbol index and offset.
+    pub(super) offsets: Vec<(usize, u32)>,
+    /// Bytes before dynamic memory begins.
+    pub(super) bytes: u32,
+}
+
+/// Functions that a kernel may run: itself, what it calls, what has its address taken.
+pub(super) fn reachable(module: &Module, kernel: FuncId) -> Vec<FuncId> {
+    let mut seen = FxHashSet::from_iter([kernel]);
+    let mut work = vec![kernel];
+    let mut found = Vec::new();
+    while let Some(id) = work.pop() {
+        found.push(id);
+        let function = &module.functions[id];
+        let mut add = |id: FuncId| {
+            if seen.insert(id) {
+                work.push(id);
+            }
+        };
+        for &block in function.blocks() {
+            for &inst in function.insts(block) {
+                let data = &function.dfg.insts[inst];
+                match data.opcode {
+                    Opcode::Call | Opcode::FuncAddr => add(payload_func(data.payload())),
+                    // Through a handle anything without an own launch may be called.
+                    Opcode::CallIndirect => {
+                        for (id, callee) in module.functions.iter() {
+                            if callee.kernel.is_none() && callee.has_body() {
+                                add(id);
+                            }
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
+fn shared_symbols(module: &Module, function: &Function, found: &mut FxHashSet<usize>) {
+    for &block in function.blocks() {
+        for &inst in function.insts(block) {
+            let data = &function.dfg.insts[inst];
+            if data.opcode == Opcode::SymbolAddr {
+                let (symbol, _) = split_symbol_payload(data.payload());
+                if module.symbols.get(symbol).is_some_and(|s| s.space == StateSpace::Shared) {
+                    found.insert(symbol.index());
+                }
+            }
+        }
+    }
+}
+
+/// Lays out the shared variables of the functions that a kernel reaches; `.extern` arrays share the
+/// place behind the others.
+pub(super) fn layout(module: &Module, functions: &[FuncId]) -> SharedLayout {
+    let mut used = FxHashSet::default();
+    for &id in functions {
+        shared_symbols(module, &module.functions[id], &mut used);
+    }
+    let mut used: Vec<usize> = used.into_iter().collect();
+    used.sort_unstable();
+    let mut layout = SharedLayout::default();
+    let mut dynamic = Vec::new();
+    let mut end = 0u64;
+    let mut dynamic_align = 16u64;
+    for index in used {
+        let symbol = &module.symbols[margay_ir::entity::SymbolId::new(index)];
+        let align = u64::from(symbol.align.max(1));
+        if symbol.linkage == Linkage::Extern || symbol.size == 0 {
+            dynamic.push(index);
+            dynamic_align = dynamic_align.max(align);
+            continue;
+        }
+        let start = end.next_multiple_of(align);
+        layout.offsets.push((index, u32::try_from(start).unwrap_or(u32::MAX)));
+        end = start.saturating_add(symbol.size);
+    }
+    if !dynamic.is_empty() {
+        end = end.next_multiple_of(dynamic_align);
+    }
+    layout.bytes = u32::try_from(end).unwrap_or(u32::MAX);
+    layout.offsets.extend(dynamic.into_iter().map(|index| (index, layout.bytes)));
+    layout
+}
