@@ -1,35 +1,174 @@
-//! Runs launches over the worker threads.
+//! Runs launches over the worker threads (execution-model section 4).
+//!
+//! Workers are the threads of a private rayon pool, each in our own loop to the process's end.
+//! A launch that may run is a [`Run`] in the list of active runs. A worker picks a run in turn,
+//! claims the next units in grid order or resumes the unit that has been parked longest, and
+//! goes on to the next run when its slice of time is over or nothing but waiting is left.
+//!
+//! Invariants:
+//! - Units start in grid order; one that is claimed has its residency reserved, so a unit never
+//!   waits for one that cannot start.
+//! - A unit is run by one worker at a time; it is handed over under a lock.
+//! - No worker ever waits for another one, for a host function or for a copy.
 
-/// A window for shared and local memory of one unit.
-pub struct Window(());
+mod claim;
+mod keeper;
+mod run;
+mod sleep;
+#[cfg(test)]
+mod tests;
+mod worker;
 
-/// What a worker lends to the engine while it runs units.
-pub struct WorkerState {
-    index: usize,
-    stop: bool,
-    window: Option<Window>,
-    /// Anything that an engine wants to keep per worker.
-    pub scratch: Option<Box<dyn std::any::Any + Send>>,
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Mutex, Once};
+
+pub(crate) use run::{Run, RunSpec};
+pub use worker::{Window, WorkerState};
+
+use crate::fault::StopHandle;
+use crate::task::Task;
+use keeper::Keeper;
+use sleep::Sleep;
+
+/// How the scheduler runs launches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SchedulerConfig {
+    /// Worker threads, at least one.
+    pub(crate) workers: usize,
+    /// Units in the opposite order.
+    pub(crate) reverse: bool,
+    /// Units of all running launches that may be resident at once.
+    pub(crate) resident: u64,
+    /// Limit of a launch's running time.
+    pub(crate) time_limit: Option<Duration>,
 }
 
-impl WorkerState {
-    /// The worker's number, from 0.
-    pub fn index(&self) -> usize {
-        self.index
+/// The scheduler of one machine.
+pub(crate) struct Scheduler {
+    shared: Arc<Shared>,
+    started: Once,
+}
+
+/// What workers share.
+struct Shared {
+    config: SchedulerConfig,
+    /// Launches that are running, in the order of the next turn.
+    active: Mutex<Vec<Arc<Run>>>,
+    active_count: AtomicUsize,
+    /// Units parked in all runs together.
+    parked: AtomicUsize,
+    /// Residency that no run has reserved.
+    free: AtomicI64,
+    sleep: Sleep,
+    keeper: Keeper,
+    stop_handles: Mutex<Vec<StopHandle>>,
+    /// No more work will come: workers leave when they find none.
+    closed: AtomicBool,
+    windows: worker::WindowPool,
+}
+
+impl Scheduler {
+    pub(crate) fn new(config: SchedulerConfig) -> Scheduler {
+        let free = config.resident as i64;
+        Scheduler {
+            shared: Arc::new(Shared {
+                config,
+                active: Mutex::new(Vec::new()),
+                active_count: AtomicUsize::new(0),
+                parked: AtomicUsize::new(0),
+                free: AtomicI64::new(free),
+                sleep: Sleep::default(),
+                keeper: Keeper::default(),
+                stop_handles: Mutex::new(Vec::new()),
+                closed: AtomicBool::new(false),
+                windows: worker::WindowPool::default(),
+            }),
+            started: Once::new(),
+        }
     }
 
-    /// Whether the launch that is running is to end now.
-    pub fn stop_requested(&self) -> bool {
-        self.stop
+    /// Number of workers.
+    pub(crate) fn workers(&self) -> usize {
+        self.shared.config.workers
     }
 
-    /// The worker's window, for the unit that is about to run.
-    pub fn take_window(&mut self) -> Option<Window> {
-        self.window.take()
+    /// Units that may be resident at once.
+    pub(crate) fn resident(&self) -> u64 {
+        self.shared.config.resident
     }
 
-    /// Gives the window of a completed unit back.
-    pub fn return_window(&mut self, window: Window) {
-        self.window = Some(window);
+    /// Starts a launch whose predecessors are complete; `task` completes with it.
+    pub(crate) fn submit(&self, run: Arc<Run>, task: &Arc<Task>) {
+        self.started.call_once(|| worker::start(&self.shared));
+        run.begin(Arc::clone(task));
+        let limit = run.time_limit().or(self.shared.config.time_limit);
+        if let Some(limit) = limit {
+            self.shared.keeper.watch(&self.shared, &run, limit);
+        }
+        self.shared.active.lock().push(run);
+        self.shared.active_count.fetch_add(1, Ordering::SeqCst);
+        // A worker that submits looks for work next, and wakes others if there is more.
+        if !worker::on_worker() {
+            self.shared.sleep.wake_one();
+        }
+    }
+
+    /// Stops a run as if it had failed with `fault` (`None`: it is simply abandoned).
+    pub(crate) fn stop(&self, run: &Arc<Run>, fault: Option<crate::error::Fault>) {
+        self.shared.stop(run, fault);
+    }
+
+    /// Every run that is active now.
+    pub(crate) fn active_runs(&self) -> Vec<Arc<Run>> {
+        self.shared.active.lock().clone()
+    }
+}
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        // Workers finish what is left and go; nobody waits for them.
+        self.shared.closed.store(true, Ordering::SeqCst);
+        self.shared.sleep.wake_all();
+        self.shared.keeper.wake();
+    }
+}
+
+impl Shared {
+    /// Takes the run out of the list; called by whoever finishes it.
+    fn retire(&self, run: &Arc<Run>) {
+        let mut active = self.active.lock();
+        if let Some(at) = active.iter().position(|other| Arc::ptr_eq(other, run)) {
+            active.remove(at);
+            self.active_count.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    /// The next run in turn, which goes to the end of the list.
+    fn next_run(&self) -> Option<Arc<Run>> {
+        let mut active = self.active.lock();
+        let first = active.iter().position(|run| self.has_work(run))?;
+        let run = active.remove(first);
+        active.push(Arc::clone(&run));
+        Some(run)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.active_count.load(Ordering::SeqCst) == 0
+    }
+
+    fn stop(self: &Arc<Shared>, run: &Arc<Run>, fault: Option<crate::error::Fault>) {
+        run.fail(fault);
+        self.keeper.stop(self, run);
+        run.finish_if_over(self);
+    }
+
+    /// Signals every worker that is in this run.
+    fn signal_workers(&self, run: &Run) {
+        for handle in self.stop_handles.lock().iter() {
+            handle.stop(run.id());
+        }
     }
 }

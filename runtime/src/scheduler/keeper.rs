@@ -1,0 +1,115 @@
+//! The keeper: a thread that ends launches at their time limit and keeps asking the workers of
+//! a stopping launch to leave it.
+//!
+//! One signal is not always enough: a worker in a helper sees it only on its return, and a
+//! signal is lost when it comes between two calls of generated code. Invariant: the thread
+//! exists only once a limit or a stop was asked for, and sleeps while nothing is watched.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::{Run, Shared};
+
+#[derive(Default)]
+pub(super) struct Keeper {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    started: bool,
+    limits: Vec<(Instant, Duration, Weak<Run>)>,
+    stopping: Vec<Weak<Run>>,
+}
+
+/// Between two signals to the workers of a stopping launch.
+const REPEAT: Duration = Duration::from_millis(1);
+
+impl Keeper {
+    /// Ends the run when it is not over after `limit`.
+    pub(super) fn watch(&self, shared: &Arc<Shared>, run: &Arc<Run>, limit: Duration) {
+        let Some(deadline) = Instant::now().checked_add(limit) else {
+            return;
+        };
+        let mut state = self.state.lock();
+        state.limits.retain(|(_, _, run)| run.strong_count() > 0);
+        state.limits.push((deadline, limit, Arc::downgrade(run)));
+        self.wake_or_start(shared, state);
+    }
+
+    /// Asks the run's workers to leave, until they have.
+    pub(super) fn stop(&self, shared: &Arc<Shared>, run: &Arc<Run>) {
+        shared.signal_workers(run);
+        let mut state = self.state.lock();
+        state.stopping.push(Arc::downgrade(run));
+        self.wake_or_start(shared, state);
+    }
+
+    pub(super) fn wake(&self) {
+        let _state = self.state.lock();
+        self.changed.notify_all();
+    }
+
+    fn wake_or_start(&self, shared: &Arc<Shared>, mut state: parking_lot::MutexGuard<'_, State>) {
+        if state.started {
+            self.changed.notify_all();
+            return;
+        }
+        let shared = Arc::clone(shared);
+        let thread = std::thread::Builder::new().name("margay-keeper".into());
+        state.started = thread.spawn(move || keep(&shared)).is_ok();
+    }
+}
+
+/// The keeper's life.
+fn keep(shared: &Arc<Shared>) {
+    let keeper = &shared.keeper;
+    let mut state = keeper.state.lock();
+    loop {
+        let expired = take_expired(&mut state);
+        state.stopping.retain(|run| is_running(run));
+        let stopping: Vec<_> = state.stopping.iter().filter_map(Weak::upgrade).collect();
+        if !expired.is_empty() || !stopping.is_empty() {
+            parking_lot::MutexGuard::unlocked(&mut state, || {
+                for (run, limit) in expired {
+                    let fault = run.timeout(limit);
+                    shared.stop(&run, Some(fault));
+                }
+                for run in stopping {
+                    shared.signal_workers(&run);
+                }
+            });
+        }
+        let idle = state.stopping.is_empty();
+        if shared.closed.load(Ordering::SeqCst) && idle && state.limits.is_empty() {
+            return;
+        }
+        let next = state.limits.iter().map(|(deadline, ..)| *deadline).min();
+        match (idle, next) {
+            (false, _) => {
+                keeper.changed.wait_for(&mut state, REPEAT);
+            }
+            (true, Some(deadline)) => {
+                keeper.changed.wait_until(&mut state, deadline);
+            }
+            (true, None) => keeper.changed.wait(&mut state),
+        }
+    }
+}
+
+fn is_running(run: &Weak<Run>) -> bool {
+    run.upgrade().is_some_and(|run| !run.is_finished())
+}
+
+fn take_expired(state: &mut State) -> Vec<(Arc<Run>, Duration)> {
+    let now = Instant::now();
+    state.limits.retain(|(_, _, run)| is_running(run));
+    let expired = state.limits.extract_if(.., |(deadline, ..)| *deadline <= now);
+    expired
+        .filter_map(|(_, limit, run)| Some((run.upgrade()?, limit)))
+        .collect()
+}

@@ -1,0 +1,243 @@
+//! One launch while it runs.
+//!
+//! Invariant: `completed + reserved + unclaimed = total` for runs that may park, and a run
+//! finishes exactly once: when all units are complete, or when it is stopping and the last
+//! worker has left it.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::Shared;
+use crate::engine::{ParkedUnit, PreparedLaunch};
+use crate::error::{Fault, FaultKind};
+use crate::syscalls::Services;
+use crate::task::Task;
+
+/// What to run.
+pub(crate) struct RunSpec {
+    /// The kernel's name, for reports.
+    pub(crate) kernel: String,
+    /// Unique in the process, never 0.
+    pub(crate) id: u64,
+    /// The launch, ready to run.
+    pub(crate) prepared: Arc<dyn PreparedLaunch>,
+    /// Units in the launch, at least one.
+    pub(crate) units: u64,
+    /// Units of it that may be resident at once, at least one.
+    pub(crate) resident: u64,
+    /// All units must be resident at once (a cooperative launch).
+    pub(crate) gang: bool,
+    /// Greater priority (more negative) is served first where there is a choice.
+    pub(crate) time_limit: Option<Duration>,
+    /// printf and the like.
+    pub(crate) services: Arc<Services>,
+}
+
+/// A launch that runs or waits to.
+pub(crate) struct Run {
+    pub(super) spec: RunSpec,
+    pub(super) may_park: bool,
+    task: OnceLock<Arc<Task>>,
+    /// First unit that nobody has claimed.
+    pub(super) next: AtomicU64,
+    completed: AtomicU64,
+    /// Units that are claimed and not complete (runs that may park).
+    pub(super) reserved: AtomicU64,
+    pub(super) gang_reserved: AtomicBool,
+    parked: Mutex<VecDeque<ParkedUnit>>,
+    pub(super) parked_count: AtomicUsize,
+    /// Claimed ranges that were left when one of their units parked.
+    leftovers: Mutex<Vec<(u64, u64)>>,
+    pub(super) leftover_count: AtomicUsize,
+    /// Workers inside.
+    users: AtomicUsize,
+    pub(super) stopping: AtomicBool,
+    finished: AtomicBool,
+    outcome: Mutex<Option<Fault>>,
+    /// Running mean of a unit's time, for the size of chunks.
+    pub(super) unit_nanos: AtomicU64,
+}
+
+impl Run {
+    pub(crate) fn new(spec: RunSpec) -> Arc<Run> {
+        Arc::new(Run {
+            may_park: spec.gang || spec.prepared.may_park(),
+            spec,
+            task: OnceLock::new(),
+            next: AtomicU64::new(0),
+            completed: AtomicU64::new(0),
+            reserved: AtomicU64::new(0),
+            gang_reserved: AtomicBool::new(false),
+            parked: Mutex::new(VecDeque::new()),
+            parked_count: AtomicUsize::new(0),
+            leftovers: Mutex::new(Vec::new()),
+            leftover_count: AtomicUsize::new(0),
+            users: AtomicUsize::new(0),
+            stopping: AtomicBool::new(false),
+            finished: AtomicBool::new(false),
+            outcome: Mutex::new(None),
+            unit_nanos: AtomicU64::new(0),
+        })
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.spec.id
+    }
+
+    pub(crate) fn services(&self) -> &Arc<Services> {
+        &self.spec.services
+    }
+
+    /// The task that completes with this run.
+    pub(crate) fn task(&self) -> Option<&Arc<Task>> {
+        self.task.get()
+    }
+
+    pub(super) fn time_limit(&self) -> Option<Duration> {
+        self.spec.time_limit
+    }
+
+    pub(super) fn begin(&self, task: Arc<Task>) {
+        // A run is submitted once; a second task would never complete.
+        assert!(self.task.set(task).is_ok(), "a run starts once");
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        self.finished.load(Ordering::SeqCst)
+    }
+
+    /// A worker comes in; false when there is nothing left to do for it.
+    pub(super) fn enter(&self) -> bool {
+        self.users.fetch_add(1, Ordering::SeqCst);
+        !self.stopping.load(Ordering::SeqCst) && !self.is_finished()
+    }
+
+    /// A worker leaves.
+    pub(super) fn leave(self: &Arc<Run>, shared: &Shared) {
+        self.users.fetch_sub(1, Ordering::SeqCst);
+        self.finish_if_over(shared);
+    }
+
+    /// Notes that the run is over, with the first fault that is given.
+    pub(super) fn fail(&self, fault: Option<Fault>) {
+        {
+            let mut outcome = self.outcome.lock();
+            if outcome.is_none() {
+                *outcome = fault;
+            }
+        }
+        self.stopping.store(true, Ordering::SeqCst);
+    }
+
+    pub(super) fn completed(&self, shared: &Shared, units: u64) {
+        if units == 0 {
+            return;
+        }
+        if self.may_park {
+            shared.unreserve(self, units);
+        }
+        self.completed.fetch_add(units, Ordering::SeqCst);
+    }
+
+    /// Finishes the run when it is over; whoever comes first does it.
+    pub(super) fn finish_if_over(self: &Arc<Run>, shared: &Shared) {
+        let complete = self.completed.load(Ordering::SeqCst) == self.spec.units;
+        let stopped =
+            self.stopping.load(Ordering::SeqCst) && self.users.load(Ordering::SeqCst) == 0;
+        if !(complete || stopped) || self.finished.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        shared.retire(self);
+        self.abandon_parked(shared);
+        let Some(task) = self.task.get() else {
+            return;
+        };
+        let fault = if complete {
+            None
+        } else {
+            self.outcome.lock().take()
+        };
+        task.context().launch_finished(self, fault);
+        task.complete();
+    }
+
+    fn abandon_parked(&self, shared: &Shared) {
+        let units: Vec<ParkedUnit> = self.parked.lock().drain(..).collect();
+        shared.parked.fetch_sub(units.len(), Ordering::SeqCst);
+        self.parked_count.store(0, Ordering::SeqCst);
+        for unit in units {
+            if let Some(window) = unit.window {
+                shared.windows.put(window);
+            }
+        }
+        let reserved = if self.gang_reserved.load(Ordering::SeqCst) {
+            // A gang reserves all units at once and gives each back when it completes.
+            self.spec.units - self.completed.load(Ordering::SeqCst)
+        } else {
+            self.reserved.swap(0, Ordering::SeqCst)
+        };
+        shared.free.fetch_add(reserved as i64, Ordering::SeqCst);
+    }
+
+    pub(super) fn park(&self, shared: &Shared, unit: ParkedUnit) {
+        let mut parked = self.parked.lock();
+        parked.push_back(unit);
+        self.parked_count.store(parked.len(), Ordering::SeqCst);
+        shared.parked.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The unit that has been parked longest.
+    pub(super) fn unpark(&self, shared: &Shared) -> Option<ParkedUnit> {
+        if self.parked_count.load(Ordering::SeqCst) == 0 {
+            return None;
+        }
+        let mut parked = self.parked.lock();
+        let unit = parked.pop_front()?;
+        self.parked_count.store(parked.len(), Ordering::SeqCst);
+        shared.parked.fetch_sub(1, Ordering::SeqCst);
+        Some(unit)
+    }
+
+    pub(super) fn leave_over(&self, first: u64, end: u64) {
+        if first < end {
+            let mut leftovers = self.leftovers.lock();
+            leftovers.push((first, end));
+            self.leftover_count.store(leftovers.len(), Ordering::SeqCst);
+        }
+    }
+
+    /// The lowest range that was left over.
+    pub(super) fn take_leftover(&self) -> Option<(u64, u64)> {
+        if self.leftover_count.load(Ordering::SeqCst) == 0 {
+            return None;
+        }
+        let mut leftovers = self.leftovers.lock();
+        let lowest = (0..leftovers.len()).min_by_key(|&at| leftovers[at].0)?;
+        let range = leftovers.swap_remove(lowest);
+        self.leftover_count.store(leftovers.len(), Ordering::SeqCst);
+        Some(range)
+    }
+
+    /// A timeout's fault: who waits where.
+    pub(super) fn timeout(&self, limit: Duration) -> Fault {
+        const SHOWN: usize = 16;
+        let parked = self.parked.lock();
+        let mut lines = vec![format!(
+            "not complete after {:.3} s: {} of {} blocks or clusters complete, {} waiting",
+            limit.as_secs_f64(),
+            self.completed.load(Ordering::SeqCst),
+            self.spec.units,
+            parked.len()
+        )];
+        let waits = parked.iter().take(SHOWN);
+        lines.extend(waits.map(|unit| self.spec.prepared.describe(unit)));
+        if parked.len() > SHOWN {
+            lines.push(format!("and {} more", parked.len() - SHOWN));
+        }
+        Fault::new(FaultKind::Timeout, &self.spec.kernel).with_detail(lines.join("\n  "))
+    }
+}

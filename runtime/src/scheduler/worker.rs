@@ -1,0 +1,382 @@
+//! The workers: their loop, what they lend to engines, and their windows.
+//!
+//! Invariant: between two pieces a worker holds no lock and its stop token is that of the run it
+//! is in, so a stop can never reach another run.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::claim::Piece;
+use super::{Run, Shared};
+use crate::engine::RunOutcome;
+use crate::error::{Fault, FaultKind};
+use crate::fault::{self, WorkerGuard};
+
+/// What a worker lends to the engine while it runs units.
+pub struct WorkerState {
+    index: usize,
+    run: Option<Arc<Run>>,
+    window: Option<Window>,
+    /// Anything that an engine wants to keep per worker.
+    pub scratch: Option<Box<dyn Any + Send>>,
+}
+
+impl WorkerState {
+    pub(super) fn new(index: usize) -> WorkerState {
+        WorkerState {
+            index,
+            run: None,
+            window: None,
+            scratch: None,
+        }
+    }
+
+    /// The worker's number, from 0.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Whether the launch that is running is to end now.
+    pub fn stop_requested(&self) -> bool {
+        self.run
+            .as_ref()
+            .is_some_and(|run| run.stopping.load(Ordering::Relaxed))
+    }
+
+    /// The worker's window, for the unit that is about to run.
+    pub fn take_window(&mut self) -> Option<Window> {
+        self.window.take()
+    }
+
+    /// Gives the window of a completed unit back.
+    pub fn return_window(&mut self, window: Window) {
+        self.window = Some(window);
+    }
+}
+
+/// Before sleeping, an idle worker looks for work this often.
+const SPINS: u32 = 2000;
+/// Longest sleep while units wait for memory.
+const LONGEST_NAP: Duration = Duration::from_micros(100);
+/// A run's turn when other runs are active.
+const SLICE: Duration = Duration::from_millis(1);
+
+/// Starts the workers: one rayon pool, in which nothing else ever runs.
+pub(super) fn start(shared: &Arc<Shared>) {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(shared.config.workers)
+        .thread_name(|index| format!("margay-worker-{index}"))
+        .build();
+    match pool {
+        Ok(pool) => {
+            let shared = Arc::clone(shared);
+            pool.spawn_broadcast(move |context| work(&shared, context.index()));
+            // Dropping the pool would tell the threads to end once they are idle, which is what
+            // is wanted: they are never idle before `work` returns.
+        }
+        Err(error) => {
+            // Without a single thread nothing could ever run; a plain thread is the last resort.
+            tracing::error!(%error, "no worker pool");
+            let shared = Arc::clone(shared);
+            let _ = std::thread::Builder::new().spawn(move || work(&shared, 0));
+        }
+    }
+}
+
+/// A worker's life.
+fn work(shared: &Arc<Shared>, index: usize) {
+    ON_WORKER.set(true);
+    let guard = WorkerGuard::new();
+    match &guard {
+        Ok(guard) => shared.stop_handles.lock().push(guard.stop_handle()),
+        Err(error) => tracing::error!(%error, "faults of device code cannot be survived"),
+    }
+    let mut state = WorkerState::new(index);
+    let mut waits = Waits::default();
+    loop {
+        let epoch = shared.sleep.epoch();
+        match shared.next_run() {
+            Some(run) => {
+                let progress = serve(shared, &mut state, &run);
+                waits.after_turn(shared, epoch, progress);
+            }
+            None if shared.closed.load(Ordering::SeqCst) && shared.is_idle() => break,
+            None => {
+                waits = Waits::default();
+                doze(shared, epoch);
+            }
+        }
+    }
+}
+
+/// Looks for a while, then sleeps.
+fn doze(shared: &Shared, epoch: u64) {
+    for _ in 0..SPINS {
+        if shared.sleep.epoch() != epoch {
+            return;
+        }
+        std::hint::spin_loop();
+    }
+    shared.sleep.sleep(epoch, None);
+}
+
+/// How often in a row a resumed unit only waited on.
+#[derive(Default)]
+struct Waits {
+    turns: usize,
+    naps: u32,
+}
+
+impl Waits {
+    /// After a full round of nothing but waiting: yields, then sleeps longer and longer.
+    fn after_turn(&mut self, shared: &Shared, epoch: u64, progress: Progress) {
+        match progress {
+            Progress::Made => *self = Waits::default(),
+            Progress::None(turns) => self.turns += turns,
+        }
+        if self.turns <= shared.parked.load(Ordering::SeqCst) {
+            return;
+        }
+        self.turns = 0;
+        self.naps += 1;
+        if self.naps <= 2 {
+            std::thread::yield_now();
+            return;
+        }
+        let nap = Duration::from_micros(1 << (self.naps - 3).min(7));
+        shared.sleep.sleep(epoch, Some(nap.min(LONGEST_NAP)));
+    }
+}
+
+/// What came of a turn.
+enum Progress {
+    Made,
+    /// Only this many resumptions that went on waiting.
+    None(usize),
+}
+
+/// A worker's turn in a run.
+fn serve(shared: &Arc<Shared>, state: &mut WorkerState, run: &Arc<Run>) -> Progress {
+    let mut turn = Turn {
+        waits: 0,
+        progress: false,
+    };
+    if run.enter() {
+        state.run = Some(Arc::clone(run));
+        fault::set_stop_token(run.id());
+        turn.take_pieces(shared, state, run);
+        fault::set_stop_token(0);
+        state.run = None;
+    }
+    run.leave(shared);
+    if turn.progress {
+        Progress::Made
+    } else {
+        Progress::None(turn.waits)
+    }
+}
+
+struct Turn {
+    waits: usize,
+    progress: bool,
+}
+
+impl Turn {
+    fn take_pieces(&mut self, shared: &Arc<Shared>, state: &mut WorkerState, run: &Arc<Run>) {
+        let begin = Instant::now();
+        let mut parked_first = true;
+        while let Some(piece) = shared.take(run, parked_first) {
+            parked_first = !parked_first;
+            if shared.has_work(run) {
+                shared.sleep.wake_if_sleeping();
+            }
+            self.execute(shared, state, run, piece);
+            if run.stopping.load(Ordering::SeqCst) || run.is_finished() {
+                return;
+            }
+            let others = shared.active_count.load(Ordering::SeqCst) > 1;
+            let waiting = self.waits > 0;
+            if others && (waiting || begin.elapsed() > SLICE) {
+                return;
+            }
+            if self.waits > run.parked_count.load(Ordering::SeqCst) {
+                return;
+            }
+        }
+    }
+
+    fn execute(
+        &mut self,
+        shared: &Arc<Shared>,
+        state: &mut WorkerState,
+        run: &Arc<Run>,
+        piece: Piece,
+    ) {
+        if state.window.is_none() {
+            state.window = shared.windows.take();
+        }
+        match piece {
+            Piece::New(first, end) if shared.config.reverse => {
+                self.execute_reversed(shared, state, run, first, end);
+            }
+            Piece::New(first, end) => {
+                let begin = Instant::now();
+                let outcome = guarded(run, || run.spec.prepared.run(state, first, end - first));
+                let done = self.settle(shared, run, outcome, first, end);
+                note_time(run, begin, done);
+            }
+            Piece::Parked(unit) => {
+                let number = unit.unit;
+                let outcome = guarded(run, || run.spec.prepared.resume(state, unit));
+                self.settle(shared, run, outcome, number, number + 1);
+            }
+        }
+    }
+
+    /// Claimed numbers count from the grid's end; units are run one at a time.
+    fn execute_reversed(
+        &mut self,
+        shared: &Arc<Shared>,
+        state: &mut WorkerState,
+        run: &Arc<Run>,
+        first: u64,
+        end: u64,
+    ) {
+        for claimed in first..end {
+            let unit = run.spec.units - 1 - claimed;
+            let outcome = guarded(run, || run.spec.prepared.run(state, unit, 1));
+            self.settle(shared, run, outcome, unit, unit + 1);
+            if run.stopping.load(Ordering::SeqCst) {
+                return;
+            }
+            if self.waits > 0 || state.window.is_none() {
+                state.window = state.window.take().or_else(|| shared.windows.take());
+            }
+        }
+    }
+
+    /// Books the outcome of units `first..end`; how many are complete.
+    fn settle(
+        &mut self,
+        shared: &Arc<Shared>,
+        run: &Arc<Run>,
+        outcome: RunOutcome,
+        first: u64,
+        end: u64,
+    ) -> u64 {
+        match outcome {
+            RunOutcome::Done => {
+                self.moved();
+                run.completed(shared, end - first);
+                run.finish_if_over(shared);
+                end - first
+            }
+            RunOutcome::Parked(unit) if (first..end).contains(&unit.unit) => {
+                let done = unit.unit - first;
+                if unit.progressed || done > 0 {
+                    self.moved();
+                } else {
+                    self.waits += 1;
+                }
+                run.leave_over(unit.unit + 1, end);
+                run.completed(shared, done);
+                run.park(shared, unit);
+                done
+            }
+            RunOutcome::Parked(unit) => {
+                let text = format!("unit {} parked in {first}..{end}", unit.unit);
+                shared.stop(run, Some(internal(run, &text)));
+                0
+            }
+            RunOutcome::Fault(fault) => {
+                shared.stop(run, Some(fault));
+                0
+            }
+            RunOutcome::Stopped => {
+                if !run.stopping.load(Ordering::SeqCst) {
+                    shared.stop(run, Some(internal(run, "stopped by nobody")));
+                }
+                0
+            }
+        }
+    }
+
+    fn moved(&mut self) {
+        self.progress = true;
+        self.waits = 0;
+    }
+}
+
+/// Calls the engine; a panic becomes a fault of the launch.
+fn guarded(run: &Run, call: impl FnOnce() -> RunOutcome) -> RunOutcome {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned())
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_default();
+        RunOutcome::Fault(internal(run, &format!("the engine panicked: {text}")))
+    })
+}
+
+fn internal(run: &Run, text: &str) -> Fault {
+    Fault::new(FaultKind::LaunchFailed, &run.spec.kernel)
+        .with_detail(format!("internal error: {text}"))
+}
+
+fn note_time(run: &Run, begin: Instant, units: u64) {
+    if units == 0 {
+        return;
+    }
+    let nanos = (begin.elapsed().as_nanos() as u64 / units).max(1);
+    let old = run.unit_nanos.load(Ordering::Relaxed);
+    let mean = if old == 0 { nanos } else { (3 * old + nanos) / 4 };
+    run.unit_nanos.store(mean.max(1), Ordering::Relaxed);
+}
+
+thread_local! {
+    static ON_WORKER: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Whether the calling thread is a worker.
+pub(super) fn on_worker() -> bool {
+    ON_WORKER.get()
+}
+
+/// Shared and local memory of one unit.
+pub struct Window {
+    index: u64,
+}
+
+impl Window {
+    /// Its number, from 0.
+    pub fn index(&self) -> u64 {
+        self.index
+    }
+}
+
+/// Windows that nobody uses.
+#[derive(Default)]
+pub(super) struct WindowPool {
+    free: Mutex<Vec<Window>>,
+    made: std::sync::atomic::AtomicU64,
+}
+
+impl WindowPool {
+    pub(super) fn take(&self) -> Option<Window> {
+        if let Some(window) = self.free.lock().pop() {
+            return Some(window);
+        }
+        let index = self.made.fetch_add(1, Ordering::Relaxed);
+        Some(Window { index })
+    }
+
+    pub(super) fn put(&self, window: Window) {
+        self.free.lock().push(window);
+    }
+}

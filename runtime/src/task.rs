@@ -1,0 +1,240 @@
+//! Tasks: pieces of submitted work and the order between them.
+//!
+//! Everything a stream is given becomes a [`Task`]. A task counts the earlier tasks that it
+//! waits for; completing a task releases its successors. The stream rules (in [`crate::stream`])
+//! only choose the predecessors, so all of CUDA's ordering is this one graph.
+//!
+//! Invariant: a task starts at most once, when its last predecessor is complete, and always
+//! completes: cancelled work completes without running. Links point forward only, so completed
+//! work is freed however long the stream lives.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use parking_lot::{Condvar, Mutex};
+use smallvec::SmallVec;
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::scheduler::Run;
+
+/// What a task does once it may start.
+pub(crate) enum Work {
+    /// Nothing: a point in a stream.
+    Marker,
+    /// Runs on the scheduler's workers.
+    Launch(Arc<Run>),
+    /// Runs on the copy thread, or when it is `short` and ready on the submitting thread.
+    Device {
+        /// What to do.
+        job: DeviceJob,
+        /// Takes no longer than handing it to another thread.
+        short: bool,
+    },
+    /// Runs on the callback thread.
+    Host(HostWork),
+    /// The submitting thread waits for its turn, does the work itself and completes the task.
+    Caller,
+}
+
+/// A copy, fill or release of memory.
+pub(crate) type DeviceJob = Box<dyn FnOnce() -> Result<()> + Send>;
+
+/// A host function.
+pub(crate) struct HostWork {
+    /// The function, told the context's status.
+    pub(crate) function: Box<dyn FnOnce(Result<()>) + Send>,
+    /// Run it even when the context has failed.
+    pub(crate) always: bool,
+}
+
+/// A piece of submitted work.
+pub(crate) struct Task {
+    context: Context,
+    /// Predecessors that are not complete, plus one while the task is being submitted.
+    waiting_for: AtomicUsize,
+    done: AtomicBool,
+    /// Nanoseconds on the process's clock at which it completed.
+    time: AtomicU64,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    work: Option<Work>,
+    successors: SmallVec<[Arc<Task>; 2]>,
+    /// For [`Work::Caller`]: the caller may go.
+    ready: bool,
+    done: bool,
+}
+
+/// How often a waiting thread looks before it sleeps; a few microseconds.
+const SPINS: u32 = 200;
+
+impl Task {
+    /// A task with `work` after `predecessors`, and makes it the successor of each. It does not
+    /// start before [`Task::release`].
+    pub(crate) fn submit<'a>(
+        context: &Context,
+        work: Work,
+        predecessors: impl Iterator<Item = &'a Arc<Task>>,
+    ) -> Arc<Task> {
+        let task = Arc::new(Task {
+            context: context.clone(),
+            waiting_for: AtomicUsize::new(1),
+            done: AtomicBool::new(false),
+            time: AtomicU64::new(0),
+            state: Mutex::new(State {
+                work: Some(work),
+                successors: SmallVec::new(),
+                ready: false,
+                done: false,
+            }),
+            changed: Condvar::new(),
+        });
+        context.task_submitted();
+        for predecessor in predecessors {
+            let mut state = predecessor.state.lock();
+            if !state.done {
+                task.waiting_for.fetch_add(1, Ordering::Relaxed);
+                state.successors.push(Arc::clone(&task));
+            }
+        }
+        task
+    }
+
+    /// Lets the task start when its predecessors are complete; called once after
+    /// [`Task::submit`], outside of all locks.
+    pub(crate) fn release(self: &Arc<Task>) {
+        if self.waiting_for.fetch_sub(1, Ordering::AcqRel) == 1 && self.start(true) {
+            self.complete();
+        }
+    }
+
+    /// Whether it is complete.
+    pub(crate) fn is_done(&self) -> bool {
+        self.done.load(Ordering::Acquire)
+    }
+
+    /// When it completed, in nanoseconds on the process's clock.
+    pub(crate) fn completed_at(&self) -> Option<u64> {
+        self.is_done().then(|| self.time.load(Ordering::Relaxed))
+    }
+
+    /// Blocks until the task is complete.
+    pub(crate) fn wait(&self) {
+        for _ in 0..SPINS {
+            if self.is_done() {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+        let mut state = self.state.lock();
+        while !state.done {
+            self.changed.wait(&mut state);
+        }
+    }
+
+    /// For [`Work::Caller`]: blocks until it is the caller's turn.
+    pub(crate) fn wait_turn(&self) {
+        let mut state = self.state.lock();
+        while !state.ready {
+            self.changed.wait(&mut state);
+        }
+    }
+
+    /// For [`Work::Caller`], without blocking: whether it is the caller's turn.
+    pub(crate) fn is_turn(&self) -> bool {
+        self.state.lock().ready
+    }
+
+    /// Marks the task complete and starts what waited for it.
+    pub(crate) fn complete(self: &Arc<Task>) {
+        let mut todo: SmallVec<[Arc<Task>; 4]> = SmallVec::new();
+        self.finish(&mut todo);
+        // A list, not recursion: a chain of markers may be as long as the program likes.
+        while let Some(task) = todo.pop() {
+            task.finish(&mut todo);
+        }
+    }
+
+    fn finish(self: &Arc<Task>, todo: &mut SmallVec<[Arc<Task>; 4]>) {
+        self.time.store(now(), Ordering::Relaxed);
+        let successors = {
+            let mut state = self.state.lock();
+            debug_assert!(!state.done, "a task completes once");
+            state.done = true;
+            self.done.store(true, Ordering::Release);
+            std::mem::take(&mut state.successors)
+        };
+        self.changed.notify_all();
+        for successor in successors {
+            successor.predecessor_done(todo);
+        }
+        self.context.task_completed();
+    }
+
+    /// One predecessor fewer; starts the task when it was the last. What is complete at once
+    /// goes on `todo`.
+    fn predecessor_done(self: &Arc<Task>, todo: &mut SmallVec<[Arc<Task>; 4]>) {
+        if self.waiting_for.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return;
+        }
+        if self.start(false) {
+            todo.push(Arc::clone(self));
+        }
+    }
+
+    /// Hands the work to whoever does it; true when nothing is left to do.
+    fn start(self: &Arc<Task>, submitting: bool) -> bool {
+        let work = {
+            let mut state = self.state.lock();
+            if let Some(Work::Caller) = state.work {
+                state.ready = true;
+                drop(state);
+                self.changed.notify_all();
+                return false;
+            }
+            state.work.take()
+        };
+        let cancelled = self.context.work_cancelled();
+        match work {
+            None | Some(Work::Marker | Work::Caller) => return true,
+            Some(Work::Launch(_) | Work::Device { .. }) if cancelled => return true,
+            Some(Work::Launch(run)) => self.context.machine().scheduler().submit(run, self),
+            Some(Work::Device { job, short: true }) if submitting => {
+                self.run_device(job);
+                return true;
+            }
+            Some(Work::Device { job, .. }) => {
+                let task = Arc::clone(self);
+                self.context.machine().copies().send(Box::new(move || {
+                    task.run_device(job);
+                    task.complete();
+                }));
+            }
+            Some(Work::Host(host)) if cancelled && !host.always => return true,
+            Some(Work::Host(host)) => {
+                let (task, context) = (Arc::clone(self), self.context.clone());
+                self.context.machine().callbacks().send(Box::new(move || {
+                    (host.function)(context.fault_status());
+                    task.complete();
+                }));
+            }
+        }
+        false
+    }
+
+    fn run_device(&self, job: DeviceJob) {
+        if let Err(error) = job() {
+            self.context.report_async(error);
+        }
+    }
+}
+
+/// Nanoseconds since the process's clock started.
+pub(crate) fn now() -> u64 {
+    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+}
