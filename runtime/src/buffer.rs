@@ -5,6 +5,7 @@
 use std::marker::PhantomData;
 
 use crate::context::Context;
+use crate::copy::Transfer;
 use crate::error::{Error, Result};
 
 /// An address in device memory (a host address in Margay's own range). Only data: it is looked
@@ -101,6 +102,62 @@ impl<T: Plain> DeviceBuffer<T> {
             len,
             element: PhantomData,
         })
+    }
+
+    /// Sets all bytes to zero, in order with the legacy null stream.
+    ///
+    /// # Errors
+    /// The sticky fault of a kernel.
+    pub fn zero(&self) -> Result<()> {
+        let stream = self.context.legacy_stream();
+        stream.fill(self.ptr, 0, 1, self.bytes() as u64, 1, 0)
+    }
+
+    /// Copies `values` in, after all work of the legacy null stream.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when the lengths differ; the sticky fault of a kernel.
+    pub fn write(&mut self, values: &[T]) -> Result<()> {
+        self.check_len(values.len())?;
+        let source = values.as_ptr().cast();
+        let transfer = Transfer::to_device(self.ptr, source, self.bytes() as u64);
+        // SAFETY: the source is borrowed until the copy is complete.
+        unsafe { self.context.legacy_stream().copy(transfer) }
+    }
+
+    /// Copies the contents out, after all work of the legacy null stream.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when the lengths differ; the sticky fault of a kernel.
+    pub fn read(&self, values: &mut [T]) -> Result<()> {
+        self.check_len(values.len())?;
+        let target = values.as_mut_ptr().cast();
+        let transfer = Transfer::to_host(target, self.ptr, self.bytes() as u64);
+        // SAFETY: the target is borrowed until the copy is complete, and any bytes are a `T`.
+        unsafe { self.context.legacy_stream().copy(transfer) }
+    }
+
+    /// The contents, after all work of the legacy null stream.
+    ///
+    /// # Errors
+    /// The sticky fault of a kernel.
+    pub fn to_vec(&self) -> Result<Vec<T>>
+    where
+        T: Default,
+    {
+        let mut values = vec![T::default(); self.len];
+        self.read(&mut values)?;
+        Ok(values)
+    }
+
+    fn check_len(&self, len: usize) -> Result<()> {
+        if len == self.len {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "{len} values for a buffer of {}",
+            self.len
+        )))
     }
 }
 

@@ -1,30 +1,101 @@
 //! Contexts: what owns streams, events, modules and memory, and what a fault sticks to.
 //!
-//! Invariant: an object belongs to one context for its life; when the context is reset or
-//! destroyed the object goes with it and every later use answers an error.
+//! Invariant: an object belongs to one *life* of one context; when the context is reset or
+//! destroyed that life ends, the object goes with it and every later use answers an error. A
+//! primary context has many lives, a created one has one.
 
-use crate::buffer::DevicePtr;
+mod memory;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
 use crate::device::Device;
 use crate::engine::{Image, LoadOptions};
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::event::{Event, EventFlags};
+use crate::machine::{Machine, check_fork, next_id};
 use crate::module::Module;
-use crate::stream::{Stream, StreamKind};
+use crate::scheduler::Run;
+use crate::service::in_host_function;
+use crate::stream::{Stream, StreamKind, Streams};
+use crate::syscalls::{DeviceHeap, Output};
 
 /// A context. Clones are the same context; a destroyed one stays as a value whose every use
 /// answers [`Error::ContextDestroyed`].
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Context {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
     id: u64,
+    machine: Arc<Machine>,
+    primary: bool,
+    alive: AtomicBool,
+    /// Bumped when a life ends; objects remember the life they belong to.
+    life: AtomicU64,
+    flags: AtomicU32,
+    cache_config: AtomicU32,
+    shared_config: AtomicU32,
+    failed: AtomicBool,
+    fault: Mutex<Option<Arc<Fault>>>,
+    limits: Limits,
+    time_limit: Mutex<Option<Duration>>,
+    /// Tasks that are not complete.
+    pending: AtomicUsize,
+    idle: Mutex<()>,
+    became_idle: Condvar,
+    pub(crate) streams: Streams,
+    pub(crate) output: Output,
+    heap: Arc<DeviceHeap>,
+}
+
+impl Inner {
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+}
+
+impl From<Arc<Inner>> for Context {
+    fn from(inner: Arc<Inner>) -> Context {
+        Context { inner }
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Context({})", self.inner.id)
+    }
 }
 
 impl PartialEq for Context {
     fn eq(&self, other: &Context) -> bool {
-        self.id == other.id
+        Arc::ptr_eq(&self.inner, &other.inner)
     }
 }
 
 impl Eq for Context {}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.machine.memory.release_context(self.id);
+    }
+}
+
+/// Values of the limits, by number.
+struct Limits([AtomicU64; 7]);
+
+impl Default for Limits {
+    fn default() -> Limits {
+        // What a device of capability 8.6 reports.
+        let defaults = [1024, 1 << 20, 8 << 20, 2, 2048, 64, 0];
+        Limits(defaults.map(AtomicU64::new))
+    }
+}
 
 /// The limits of a context (`CUlimit`, same numbers).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -111,88 +182,301 @@ pub struct PointerInfo {
 }
 
 impl Context {
+    pub(crate) fn new(machine: &Arc<Machine>, primary: bool, flags: u32) -> Context {
+        let id = next_id();
+        let inner = Arc::new(Inner {
+            id,
+            machine: Arc::clone(machine),
+            primary,
+            alive: AtomicBool::new(!primary),
+            life: AtomicU64::new(1),
+            flags: AtomicU32::new(flags),
+            cache_config: AtomicU32::new(0),
+            shared_config: AtomicU32::new(0),
+            failed: AtomicBool::new(false),
+            fault: Mutex::new(None),
+            limits: Limits::default(),
+            time_limit: Mutex::new(None),
+            pending: AtomicUsize::new(0),
+            idle: Mutex::new(()),
+            became_idle: Condvar::new(),
+            streams: Streams::default(),
+            output: Output::default(),
+            heap: DeviceHeap::new(machine, id),
+        });
+        machine.add_context(&inner);
+        Context { inner }
+    }
+
+    pub(crate) fn downgrade(&self) -> std::sync::Weak<Inner> {
+        Arc::downgrade(&self.inner)
+    }
+
+    pub(crate) fn machine(&self) -> &Arc<Machine> {
+        &self.inner.machine
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.inner
+    }
+
     /// Unique in the process, never 0, never reused (`cuCtxGetId`).
     pub fn id(&self) -> u64 {
-        self.id
+        self.inner.id
     }
 
     /// The device.
     pub fn device(&self) -> Device {
-        unreachable_skeleton()
+        Device::of(&self.inner.machine)
     }
 
     /// Whether this is a device's primary context.
     pub fn is_primary(&self) -> bool {
-        false
+        self.inner.primary
     }
 
     /// `Ok` while the context can be used.
     ///
     /// # Errors
-    /// [`Error::ContextDestroyed`] or the sticky fault.
+    /// [`Error::ContextDestroyed`], the sticky fault, or [`Error::NotInitialized`] after a fork.
     pub fn status(&self) -> Result<()> {
-        Err(Error::unsupported("contexts"))
+        check_fork()?;
+        if !self.is_alive() {
+            return Err(Error::ContextDestroyed);
+        }
+        self.fault_status()
+    }
+
+    /// As [`Context::status`], and that the life in which an object was made has not ended.
+    pub(crate) fn check(&self, life: u64) -> Result<()> {
+        self.status()?;
+        if self.life() != life {
+            return Err(Error::ContextDestroyed);
+        }
+        Ok(())
+    }
+
+    /// As [`Context::check`], for calls that wait for work.
+    pub(crate) fn check_wait(&self, life: u64) -> Result<()> {
+        if in_host_function() {
+            return Err(Error::NotPermitted(
+                "a host function must not wait for work".into(),
+            ));
+        }
+        self.check(life)
+    }
+
+    /// The sticky fault, if there is one.
+    pub(crate) fn fault_status(&self) -> Result<()> {
+        if !self.inner.failed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        match &*self.inner.fault.lock() {
+            Some(fault) => Err(Error::Fault(Arc::clone(fault))),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn life(&self) -> u64 {
+        self.inner.life.load(Ordering::Acquire)
+    }
+
+    /// Whether work that has not started is dropped.
+    pub(crate) fn work_cancelled(&self) -> bool {
+        self.inner.failed.load(Ordering::Acquire) || !self.is_alive()
     }
 
     /// Whether the context exists (a primary context: whether it is retained).
     pub fn is_alive(&self) -> bool {
-        false
+        self.inner.alive.load(Ordering::Acquire)
+    }
+
+    /// Brings a primary context to life.
+    pub(crate) fn activate(&self) {
+        self.inner.alive.store(true, Ordering::Release);
     }
 
     /// The flags (`CU_CTX_*`) it was created with or that were set since.
     pub fn flags(&self) -> u32 {
-        0
+        self.inner.flags.load(Ordering::Relaxed)
     }
 
     /// Changes the flags.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for unknown flags.
     pub fn set_flags(&self, flags: u32) -> Result<()> {
-        let _ = flags;
+        check_flags(flags)?;
+        self.inner.flags.store(flags, Ordering::Relaxed);
         Ok(())
     }
 
     /// Waits for all work of the context; flushes printf.
     pub fn synchronize(&self) -> Result<()> {
-        Err(Error::unsupported("contexts"))
+        self.check_wait(self.life())?;
+        for task in self.inner.streams.all_tails() {
+            task.wait();
+        }
+        self.flush_output();
+        self.fault_status()
     }
 
-    /// Stops running launches, frees everything the context owns and ends it (a created
-    /// context).
+    /// Writes what launches have printed to the process's standard output.
+    pub(crate) fn flush_output(&self) {
+        self.inner.output.flush();
+    }
+
+    /// Stops running launches, frees everything the context owns and ends it.
+    ///
+    /// # Errors
+    /// [`Error::InvalidContext`] for a primary context, [`Error::ContextDestroyed`].
     pub fn destroy(&self) -> Result<()> {
-        Err(Error::unsupported("contexts"))
+        check_fork()?;
+        if self.inner.primary {
+            return Err(Error::InvalidContext(
+                "a primary context is released, not destroyed".into(),
+            ));
+        }
+        if !self.is_alive() {
+            return Err(Error::ContextDestroyed);
+        }
+        if self.fault_status().is_ok() && !in_host_function() {
+            let _ = self.synchronize();
+        }
+        self.end_life(false);
+        Ok(())
+    }
+
+    /// Ends the current life: stops launches, drops work that has not started, frees what the
+    /// context owns, clears the fault. `again`: a new life begins.
+    pub(crate) fn end_life(&self, again: bool) {
+        let inner = &self.inner;
+        inner.alive.store(false, Ordering::SeqCst);
+        inner.life.fetch_add(1, Ordering::SeqCst);
+        self.stop_launches();
+        if !in_host_function() {
+            self.wait_idle();
+        }
+        self.flush_output();
+        inner.streams.clear();
+        inner.heap.clear();
+        inner.machine.memory.release_context(inner.id);
+        *inner.fault.lock() = None;
+        inner.failed.store(false, Ordering::Release);
+        inner.alive.store(again, Ordering::SeqCst);
+    }
+
+    /// Ends every launch of this context that is running (reset, Ctrl-C, exit).
+    pub fn stop_launches(&self) {
+        let scheduler = self.inner.machine.scheduler();
+        for run in scheduler.active_runs() {
+            if run.task().and_then(|task| task.context()).as_ref() == Some(self) {
+                scheduler.stop(&run, None);
+            }
+        }
+    }
+
+    fn wait_idle(&self) {
+        let inner = &self.inner;
+        let mut guard = inner.idle.lock();
+        while inner.pending.load(Ordering::SeqCst) > 0 {
+            // A task that started while launches were being stopped is stopped here.
+            let wait = Duration::from_millis(2);
+            if inner.became_idle.wait_for(&mut guard, wait).timed_out() {
+                parking_lot::MutexGuard::unlocked(&mut guard, || self.stop_launches());
+            }
+        }
+    }
+
+    pub(crate) fn heap(&self) -> Arc<DeviceHeap> {
+        Arc::clone(&self.inner.heap)
+    }
+
+    pub(crate) fn task_submitted(&self) {
+        self.inner.pending.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn task_completed(&self) {
+        if self.inner.pending.fetch_sub(1, Ordering::SeqCst) == 1 && !self.is_alive() {
+            let _guard = self.inner.idle.lock();
+            self.inner.became_idle.notify_all();
+        }
+    }
+
+    /// A launch has ended, with a fault if it failed.
+    pub(crate) fn launch_finished(&self, run: &Run, fault: Option<Fault>) {
+        self.inner.output.append(run.services());
+        if let Some(fault) = fault {
+            self.fail(fault);
+        }
+    }
+
+    /// Makes the context's first fault sticky.
+    pub(crate) fn fail(&self, fault: Fault) {
+        report(&fault);
+        let mut slot = self.inner.fault.lock();
+        if slot.is_none() {
+            *slot = Some(Arc::new(fault));
+            self.inner.failed.store(true, Ordering::Release);
+        }
+    }
+
+    /// A copy or fill failed after its call had returned.
+    pub(crate) fn report_async(&self, error: Error) {
+        match error {
+            Error::Fault(fault) => self.fail((*fault).clone()),
+            other => tracing::error!(error = %other, "asynchronous work failed"),
+        }
     }
 
     /// The current value of a limit.
     pub fn limit(&self, limit: Limit) -> Result<u64> {
-        let _ = limit;
-        Err(Error::unsupported("limits"))
+        self.status()?;
+        Ok(self.limit_value(limit))
+    }
+
+    pub(crate) fn limit_value(&self, limit: Limit) -> u64 {
+        self.inner.limits.0[limit as usize].load(Ordering::Relaxed)
     }
 
     /// Changes a limit; values are rounded and clamped as the device allows.
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedLimit`] for those of device-side launches.
     pub fn set_limit(&self, limit: Limit, value: u64) -> Result<()> {
-        let _ = (limit, value);
-        Err(Error::unsupported("limits"))
+        self.status()?;
+        let value = match limit {
+            Limit::StackSize => value.clamp(16, 512 << 10).next_multiple_of(16),
+            Limit::PrintfFifoSize => value.clamp(4 << 10, 1 << 30),
+            Limit::MallocHeapSize => value.clamp(4 << 10, self.inner.machine.config.memory),
+            Limit::MaxL2FetchGranularity => value.min(128),
+            Limit::PersistingL2CacheSize => 0,
+            Limit::DevRuntimeSyncDepth | Limit::DevRuntimePendingLaunchCount => {
+                return Err(Error::UnsupportedLimit(limit as i32));
+            }
+        };
+        self.inner.limits.0[limit as usize].store(value, Ordering::Relaxed);
+        Ok(())
     }
 
     /// The preferred cache configuration (a hint that is only remembered).
     pub fn cache_config(&self) -> i32 {
-        0
+        self.inner.cache_config.load(Ordering::Relaxed) as i32
     }
 
     /// Changes it (0 to 3).
     pub fn set_cache_config(&self, config: i32) -> Result<()> {
-        let _ = config;
-        Ok(())
+        remember(&self.inner.cache_config, config, 3)
     }
 
     /// Shared memory bank width (0 default, 1 four bytes, 2 eight bytes; only remembered).
     pub fn shared_config(&self) -> i32 {
-        0
+        self.inner.shared_config.load(Ordering::Relaxed) as i32
     }
 
     /// Changes it.
     pub fn set_shared_config(&self, config: i32) -> Result<()> {
-        let _ = config;
-        Ok(())
+        remember(&self.inner.shared_config, config, 2)
     }
 
     /// Least and greatest stream priority: (0, -5).
@@ -202,118 +486,76 @@ impl Context {
 
     /// The legacy null stream.
     pub fn legacy_stream(&self) -> Stream {
-        unreachable_skeleton()
+        Stream::legacy(self)
     }
 
     /// The calling thread's default stream, made on first use.
     pub fn per_thread_stream(&self) -> Stream {
-        unreachable_skeleton()
+        Stream::per_thread(self)
     }
 
     /// A new stream; `kind` is `Blocking` or `NonBlocking`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for the kinds of default streams.
     pub fn create_stream(&self, kind: StreamKind, priority: i32) -> Result<Stream> {
-        let _ = (kind, priority);
-        Err(Error::unsupported("streams"))
+        self.status()?;
+        Stream::create(self, kind, priority)
     }
 
     /// A new event.
     pub fn create_event(&self, flags: EventFlags) -> Result<Event> {
-        let _ = flags;
-        Err(Error::unsupported("events"))
+        self.status()?;
+        Event::create(self, flags)
     }
 
     /// Loads an image into this context.
     pub fn load_module(&self, image: Image<'_>, options: &LoadOptions) -> Result<Module> {
-        let _ = (image, options);
-        Err(Error::unsupported("loading modules"))
+        self.status()?;
+        let mut options = options.clone();
+        if options.capability == 0 {
+            options.capability = self.inner.machine.config.capability.number();
+        }
+        let loaded = self.inner.machine.loader.load(image, &options)?;
+        Module::bind(self, loaded, &[])
     }
 
-    /// Device memory.
-    ///
-    /// # Errors
-    /// [`Error::InvalidValue`] for 0 bytes, [`Error::OutOfMemory`].
-    pub fn alloc(&self, bytes: u64) -> Result<DevicePtr> {
-        let _ = bytes;
-        Err(Error::unsupported("device memory"))
+    /// Sets the time limit of later launches; `None`: the runtime's.
+    pub fn set_time_limit(&self, limit: Option<Duration>) {
+        *self.inner.time_limit.lock() = limit;
     }
 
-    /// Device memory for `height` rows of `width` bytes: the pointer and the pitch.
-    ///
-    /// # Errors
-    /// [`Error::InvalidValue`] for an element size other than 4, 8 or 16, or no bytes.
-    pub fn alloc_pitched(&self, width: u64, height: u64, element: u32) -> Result<(DevicePtr, u64)> {
-        let _ = (width, height, element);
-        Err(Error::unsupported("device memory"))
-    }
-
-    /// Managed memory, for host and device; `attach` are the `CU_MEM_ATTACH_*` flags.
-    pub fn alloc_managed(&self, bytes: u64, attach: u32) -> Result<DevicePtr> {
-        let _ = (bytes, attach);
-        Err(Error::unsupported("managed memory"))
-    }
-
-    /// Frees device or managed memory, after all work of the context; null is accepted.
-    ///
-    /// # Errors
-    /// [`Error::InvalidValue`] when `ptr` is not the start of an allocation.
-    pub fn free(&self, ptr: DevicePtr) -> Result<()> {
-        let _ = ptr;
-        Err(Error::unsupported("device memory"))
-    }
-
-    /// Pinned host memory. Its device address is the same.
-    pub fn alloc_host(&self, bytes: u64, flags: HostFlags) -> Result<*mut u8> {
-        let _ = (bytes, flags);
-        Err(Error::unsupported("pinned memory"))
-    }
-
-    /// Frees pinned host memory.
-    pub fn free_host(&self, ptr: *mut u8) -> Result<()> {
-        let _ = ptr;
-        Err(Error::unsupported("pinned memory"))
-    }
-
-    /// Makes the caller's memory pinned and reachable from the device.
-    pub fn register_host(&self, ptr: *mut u8, bytes: u64, flags: HostFlags) -> Result<()> {
-        let _ = (ptr, bytes, flags);
-        Err(Error::unsupported("host registration"))
-    }
-
-    /// Undoes a registration.
-    pub fn unregister_host(&self, ptr: *mut u8) -> Result<()> {
-        let _ = ptr;
-        Err(Error::unsupported("host registration"))
-    }
-
-    /// The device address of pinned or registered memory.
-    pub fn host_device_pointer(&self, ptr: *const u8) -> Result<DevicePtr> {
-        let _ = ptr;
-        Err(Error::unsupported("pinned memory"))
-    }
-
-    /// The flags of pinned or registered memory.
-    pub fn host_flags(&self, ptr: *const u8) -> Result<HostFlags> {
-        let _ = ptr;
-        Err(Error::unsupported("pinned memory"))
-    }
-
-    /// Free and total bytes of device memory.
-    pub fn mem_info(&self) -> Result<(u64, u64)> {
-        Err(Error::unsupported("device memory"))
-    }
-
-    /// Start and size of the allocation that holds `ptr`.
-    pub fn address_range(&self, ptr: DevicePtr) -> Result<(DevicePtr, u64)> {
-        let _ = ptr;
-        Err(Error::unsupported("device memory"))
-    }
-
-    /// Sets the time limit of later launches; `None`: no limit.
-    pub fn set_time_limit(&self, limit: Option<std::time::Duration>) {
-        let _ = limit;
+    pub(crate) fn time_limit(&self) -> Option<Duration> {
+        *self.inner.time_limit.lock()
     }
 }
 
-fn unreachable_skeleton() -> ! {
-    unreachable!("no context can exist yet")
+fn remember(slot: &AtomicU32, value: i32, highest: u32) -> Result<()> {
+    match u32::try_from(value) {
+        Ok(value) if value <= highest => {
+            slot.store(value, Ordering::Relaxed);
+            Ok(())
+        }
+        _ => Err(Error::invalid(format!("no such configuration: {value}"))),
+    }
+}
+
+/// Flags of a context: scheduling (0, 1, 2 or 4), mapped host memory, resizing of local memory,
+/// core dumps, synchronous memory operations.
+pub(crate) fn check_flags(flags: u32) -> Result<()> {
+    const SCHEDULING: u32 = 0x7;
+    const OTHERS: u32 = 0x08 | 0x10 | 0x20 | 0x40 | 0x80;
+    if flags & !(SCHEDULING | OTHERS) != 0 || (flags & SCHEDULING).count_ones() > 1 {
+        return Err(Error::invalid(format!("context flags {flags:#x}")));
+    }
+    Ok(())
+}
+
+/// Tells the user at once: the program may never ask.
+fn report(fault: &Fault) {
+    use std::io::Write;
+    tracing::error!(%fault, "kernel failed");
+    if std::env::var_os("MARGAY_QUIET").is_none() {
+        let _ = writeln!(std::io::stderr(), "margay: {fault}");
+    }
 }

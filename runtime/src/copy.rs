@@ -1,6 +1,14 @@
-//! What is copied where: one description for all of the copy family, one to three dimensions.
+//! What is copied where: one description for all of the copy family, one to three dimensions; and how copies and fills are submitted and done.
+//!
+//! Invariant: an address is looked up before a copy is submitted, and touched only through
+//! `fault::access`, so that what is freed or unmapped in between is an error, not a crash.
 
 use crate::buffer::DevicePtr;
+use crate::context::{Context, PointerKind};
+use crate::error::{Error, Result};
+use crate::fault::access;
+use crate::stream::Stream;
+use crate::task::{DeviceJob, Work};
 
 /// Which side of a transfer is what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -78,4 +86,245 @@ impl Transfer {
             Direction::DeviceToDevice,
         )
     }
+}
+
+/// A fill of rows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fill {
+    pub(crate) dst: u64,
+    pub(crate) value: u32,
+    pub(crate) width: u32,
+    pub(crate) count: u64,
+    pub(crate) rows: u64,
+    pub(crate) pitch: u64,
+}
+
+/// Whether the call waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// Like `cuMemcpy*`.
+    Sync,
+    /// Like `cuMemcpy*Async`.
+    Async,
+}
+
+/// What an address is to a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Device,
+    /// Pinned or registered host memory.
+    Pinned,
+    Pageable,
+}
+
+/// Up to this many bytes a copy is done where it is found ready.
+const SHORT: u64 = 64 << 10;
+
+/// Submits a copy; returns when the manner and the kinds of memory say so.
+pub(crate) fn submit(stream: &Stream, transfer: Transfer, manner: Manner) -> Result<()> {
+    if transfer.width == 0 || transfer.height == 0 || transfer.depth == 0 {
+        return Ok(());
+    }
+    let (dst, src) = transfer.sides(stream.context())?;
+    let on_device = dst == Side::Device && src == Side::Device;
+    let waits = match manner {
+        Manner::Sync => !on_device,
+        Manner::Async => dst == Side::Pageable,
+    };
+    if waits || (src == Side::Pageable && stream.is_idle()) {
+        return copy_here(stream, &transfer);
+    }
+    let short = transfer.bytes().is_some_and(|bytes| bytes <= SHORT);
+    let job: DeviceJob = if src == Side::Pageable {
+        let staged = transfer.stage()?;
+        Box::new(move || transfer.run_staged(&staged))
+    } else {
+        Box::new(move || transfer.run())
+    };
+    stream.submit(Work::Device { job, short });
+    Ok(())
+}
+
+/// The calling thread waits for its turn in the stream and copies.
+fn copy_here(stream: &Stream, transfer: &Transfer) -> Result<()> {
+    let task = stream.submit(Work::Caller);
+    task.wait_turn();
+    let outcome = match stream.context().fault_status() {
+        Ok(()) => transfer.run(),
+        failed => failed,
+    };
+    task.complete();
+    outcome
+}
+
+/// Submits a fill.
+pub(crate) fn submit_fill(stream: &Stream, fill: Fill) -> Result<()> {
+    if !matches!(fill.width, 1 | 2 | 4) {
+        return Err(Error::invalid(format!("element width {}", fill.width)));
+    }
+    let width = u64::from(fill.width);
+    let row = fill.count.checked_mul(width).ok_or_else(overflow)?;
+    let several = fill.rows > 1;
+    if !fill.dst.is_multiple_of(width) || (several && !fill.pitch.is_multiple_of(width)) {
+        return Err(Error::invalid("the fill is not aligned to its element"));
+    }
+    if several && fill.pitch < row {
+        return Err(Error::invalid("the pitch is smaller than a row"));
+    }
+    if row == 0 || fill.rows == 0 {
+        return Ok(());
+    }
+    let last = fill.pitch.checked_mul(fill.rows - 1).ok_or_else(overflow)?;
+    let span = last.checked_add(row).ok_or_else(overflow)?;
+    within(stream.context(), fill.dst, span)?;
+    let short = row.saturating_mul(fill.rows) <= SHORT;
+    let job = Box::new(move || fill.run());
+    stream.submit(Work::Device { job, short });
+    Ok(())
+}
+
+fn overflow() -> Error {
+    Error::invalid("the size overflows")
+}
+
+/// Checks that `span` bytes at `address` lie in one allocation; what kind it is.
+fn within(context: &Context, address: u64, span: u64) -> Result<Side> {
+    let found = context.machine().memory.lookup(address);
+    let inside = found.filter(|found| span <= found.size - (address - found.base).min(found.size));
+    match inside {
+        Some(found) => Ok(match found.kind {
+            PointerKind::Device | PointerKind::Managed => Side::Device,
+            PointerKind::Pinned | PointerKind::Registered => Side::Pinned,
+        }),
+        None => Err(Error::invalid(format!(
+            "{span} bytes at {address:#x} are not inside an allocation"
+        ))),
+    }
+}
+
+impl Fill {
+    fn run(self) -> Result<()> {
+        let count = self.count as usize;
+        for row in 0..self.rows {
+            let dst = self.dst + row * self.pitch;
+            // SAFETY: the range was looked up as memory of ours when the fill was submitted;
+            // what was freed since faults, which is an error value.
+            let outcome = unsafe {
+                match self.width {
+                    1 => access::fill8(dst, self.value as u8, count),
+                    2 => access::fill16(dst, self.value as u16, count),
+                    _ => access::fill32(dst, self.value, count),
+                }
+            };
+            outcome.map_err(inaccessible)?;
+        }
+        Ok(())
+    }
+}
+
+fn inaccessible(fault: access::AccessFault) -> Error {
+    Error::invalid(fault.to_string())
+}
+
+impl Transfer {
+    /// Bytes copied.
+    fn bytes(&self) -> Option<u64> {
+        self.width.checked_mul(self.height)?.checked_mul(self.depth)
+    }
+
+    /// Bytes from first to last of one side.
+    fn span(&self, pitch: u64, slice: u64) -> Result<u64> {
+        let rows = pitch.checked_mul(self.height - 1);
+        let slices = slice.checked_mul(self.depth - 1);
+        rows.zip(slices)
+            .and_then(|(rows, slices)| rows.checked_add(slices))
+            .and_then(|start| start.checked_add(self.width))
+            .ok_or_else(overflow)
+    }
+
+    /// Looks both sides up. A side that the direction calls device memory must be ours.
+    fn sides(&self, context: &Context) -> Result<(Side, Side)> {
+        use Direction as D;
+        self.bytes().ok_or_else(overflow)?;
+        let dst_is_device = matches!(self.direction, D::HostToDevice | D::DeviceToDevice);
+        let src_is_device = matches!(self.direction, D::DeviceToHost | D::DeviceToDevice);
+        let dst_span = self.span(self.dst_pitch, self.dst_slice)?;
+        let src_span = self.span(self.src_pitch, self.src_slice)?;
+        Ok((
+            side(context, self.dst, dst_span, dst_is_device)?,
+            side(context, self.src, src_span, src_is_device)?,
+        ))
+    }
+
+    /// Calls `f` with destination and source of each row.
+    fn rows(&self, mut f: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
+        for slice in 0..self.depth {
+            for row in 0..self.height {
+                let dst = self.dst + slice * self.dst_slice + row * self.dst_pitch;
+                let src = self.src + slice * self.src_slice + row * self.src_pitch;
+                f(dst, src)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn is_contiguous(&self) -> bool {
+        let row = self.width;
+        let slice = row * self.height;
+        let rows = self.height == 1 || (self.dst_pitch == row && self.src_pitch == row);
+        let slices = self.depth == 1 || (self.dst_slice == slice && self.src_slice == slice);
+        rows && slices
+    }
+
+    fn run(self) -> Result<()> {
+        if self.is_contiguous() {
+            return copy_bytes(self.dst, self.src, self.width * self.height * self.depth);
+        }
+        self.rows(|dst, src| copy_bytes(dst, src, self.width))
+    }
+
+    /// Reads the source now.
+    fn stage(&self) -> Result<Vec<u8>> {
+        let bytes = self.bytes().ok_or_else(overflow)?;
+        let mut staged = Vec::new();
+        staged
+            .try_reserve_exact(bytes as usize)
+            .map_err(|_| Error::OutOfMemory {
+                requested: bytes,
+                free: 0,
+            })?;
+        staged.resize(bytes as usize, 0);
+        let mut rest = staged.as_mut_slice();
+        self.rows(|_, src| {
+            let (row, after) = std::mem::take(&mut rest).split_at_mut(self.width as usize);
+            rest = after;
+            access::read(row, src).map_err(inaccessible)
+        })?;
+        Ok(staged)
+    }
+
+    fn run_staged(self, staged: &[u8]) -> Result<()> {
+        let mut rows = staged.chunks_exact(self.width as usize);
+        self.rows(|dst, _| {
+            let row = rows.next().unwrap_or_default();
+            // SAFETY: the destination was looked up as memory of ours when it was submitted.
+            unsafe { access::write(dst, row) }.map_err(inaccessible)
+        })
+    }
+}
+
+fn side(context: &Context, address: u64, span: u64, must_be_ours: bool) -> Result<Side> {
+    if must_be_ours || context.machine().memory.lookup(address).is_some() {
+        return within(context, address, span);
+    }
+    if address == 0 {
+        return Err(Error::invalid("a null pointer"));
+    }
+    Ok(Side::Pageable)
+}
+
+fn copy_bytes(dst: u64, src: u64, bytes: u64) -> Result<()> {
+    // SAFETY: device memory was looked up; host memory is vouched for by the caller of
+    // `Stream::copy`; a fault is an error value.
+    unsafe { access::copy(dst, src, bytes as usize) }.map_err(inaccessible)
 }

@@ -157,8 +157,8 @@ pub struct BoundImage {
 pub trait Engine: Send + Sync {
     /// The kernel's facts.
     fn info(&self) -> &KernelInfo;
-    /// Makes one launch ready: compiles what is missing, lays out frames. Called when the launch
-    /// is about to start, on a worker; may take long.
+    /// Makes one launch ready: compiles what is missing, lays out frames. Called on the thread
+    /// that launches, so that what cannot be compiled is that call's error; may take long.
     fn prepare(&self, shape: LaunchShape) -> Result<Arc<dyn PreparedLaunch>>;
 }
 
@@ -179,6 +179,10 @@ pub struct LaunchShape {
     pub cooperative: bool,
     /// Unique in the process, never 0; `%gridid`.
     pub grid_id: u64,
+    /// Reported number of SMs.
+    pub sms: u32,
+    /// Stack of a device thread (`CU_LIMIT_STACK_SIZE`), for recursion.
+    pub stack_bytes: u64,
     /// Run warps and CTAs in the opposite order (testing).
     pub reverse: bool,
     /// printf, malloc and the like for this launch.
@@ -230,4 +234,18 @@ pub enum RunOutcome {
     Fault(Fault),
     /// A stop was requested and obeyed.
     Stopped,
+}
+
+/// The loader of a runtime that is given none.
+pub(crate) fn default_loader() -> Arc<dyn Loader> {
+    Arc::new(NoLoader)
+}
+
+/// Stands in where no engine is built in.
+struct NoLoader;
+
+impl Loader for NoLoader {
+    fn load(&self, _image: Image<'_>, _options: &LoadOptions) -> Result<Arc<dyn LoadedImage>> {
+        Err(crate::Error::unsupported("loading images"))
+    }
 }

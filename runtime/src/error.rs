@@ -245,6 +245,11 @@ impl Fault {
         }
     }
 
+    /// The launch was ended from outside.
+    pub(crate) fn stopped(kernel: &str) -> Fault {
+        Fault::new(FaultKind::LaunchFailed, kernel).with_detail("stopped")
+    }
+
     /// The same with the CTA's index in the grid.
     pub fn at_cta(mut self, cta: [u32; 3]) -> Fault {
         self.cta = Some(cta);

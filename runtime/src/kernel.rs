@@ -1,9 +1,20 @@
 //! Kernels: what can be launched, with attributes and occupancy.
+//!
+//! Invariant: what [`Kernel::start`] accepts can run; every limit is checked there.
 
-use crate::engine::{KernelInfo, ParamInfo};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use crate::context::Limit;
+use crate::device::DeviceConfig;
+use crate::engine::{Engine, KernelInfo, LaunchShape, ParamInfo};
 use crate::error::{Error, Result};
-use crate::launch::LaunchConfig;
+use crate::launch::{Dim3, LaunchConfig};
+use crate::machine::next_id;
 use crate::module::Module;
+use crate::occupancy::{self, Footprint};
+use crate::scheduler::{Run, RunSpec};
+use crate::syscalls::Services;
 
 /// `CUfunction_attribute`, same numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -69,14 +80,77 @@ impl FunctionAttribute {
     }
 }
 
-/// A kernel of a module. Clones are the same kernel.
-#[derive(Debug, Clone)]
-pub struct Kernel {
-    module: Module,
-    info: KernelInfo,
+/// Shared memory of a CTA without opting in.
+const DEFAULT_SHARED: u32 = 48 << 10;
+/// Registers that are reported where the number is not known: what most kernels use.
+const USUAL_REGISTERS: u32 = 32;
+/// CTAs of a cluster on any device, and at most.
+const PORTABLE_CLUSTER: u64 = 8;
+const LARGEST_CLUSTER: u64 = 16;
+
+/// A bound kernel and what the program has set.
+pub(crate) struct Entry {
+    id: u64,
+    engine: Arc<dyn Engine>,
+    max_dynamic_shared: AtomicI32,
+    carveout: AtomicI32,
+    cluster: [AtomicI32; 3],
+    non_portable_cluster: AtomicI32,
+    cluster_policy: AtomicI32,
+    cache_config: AtomicI32,
 }
 
+impl Entry {
+    pub(crate) fn new(engine: Arc<dyn Engine>) -> Arc<Entry> {
+        let dynamic = DEFAULT_SHARED.saturating_sub(engine.info().static_shared);
+        let cluster = engine.info().required_cluster;
+        let cluster = cluster.map_or([0; 3], |c| c.to_array().map(|n| n as i32));
+        Arc::new(Entry {
+            id: next_id(),
+            engine,
+            max_dynamic_shared: AtomicI32::new(dynamic as i32),
+            carveout: AtomicI32::new(-1),
+            cluster: cluster.map(AtomicI32::new),
+            non_portable_cluster: AtomicI32::new(0),
+            cluster_policy: AtomicI32::new(0),
+            cache_config: AtomicI32::new(0),
+        })
+    }
+
+    pub(crate) fn info(&self) -> &KernelInfo {
+        self.engine.info()
+    }
+}
+
+/// A kernel of a module. Clones are the same kernel.
+#[derive(Clone)]
+pub struct Kernel {
+    module: Module,
+    entry: Arc<Entry>,
+}
+
+impl std::fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Kernel({})", self.name())
+    }
+}
+
+impl PartialEq for Kernel {
+    fn eq(&self, other: &Kernel) -> bool {
+        Arc::ptr_eq(&self.entry, &other.entry)
+    }
+}
+
+impl Eq for Kernel {}
+
 impl Kernel {
+    pub(crate) fn new(module: &Module, entry: &Arc<Entry>) -> Kernel {
+        Kernel {
+            module: module.clone(),
+            entry: Arc::clone(entry),
+        }
+    }
+
     /// The module.
     pub fn module(&self) -> &Module {
         &self.module
@@ -84,28 +158,71 @@ impl Kernel {
 
     /// Unique in the process, never reused.
     pub fn id(&self) -> u64 {
-        0
+        self.entry.id
     }
 
     /// The (mangled) name.
     pub fn name(&self) -> &str {
-        &self.info.name
+        &self.info().name
     }
 
     /// Its facts.
     pub fn info(&self) -> &KernelInfo {
-        &self.info
+        self.entry.info()
     }
 
     /// Its parameters.
     pub fn params(&self) -> &[ParamInfo] {
-        &self.info.params
+        &self.info().params
+    }
+
+    fn config(&self) -> &DeviceConfig {
+        &self.module.context().machine().config
+    }
+
+    fn registers(&self) -> u32 {
+        match self.info().registers {
+            0 => USUAL_REGISTERS,
+            registers => registers,
+        }
+    }
+
+    /// Threads that a block of it may have.
+    fn max_threads(&self) -> u32 {
+        let registers = self.config().capability.limits().registers;
+        let by_registers = registers / (self.registers() * 32) * 32;
+        let declared = match (self.info().required_block, self.info().max_threads) {
+            (Some(block), _) => u32::try_from(block.count()).unwrap_or(u32::MAX),
+            (None, Some(threads)) => threads,
+            (None, None) => u32::MAX,
+        };
+        declared.min(by_registers).min(1024)
     }
 
     /// An attribute's value.
     pub fn attribute(&self, attribute: FunctionAttribute) -> Result<i32> {
-        let _ = attribute;
-        Err(Error::unsupported("function attributes"))
+        use FunctionAttribute as A;
+        self.module.check()?;
+        let (entry, info) = (&self.entry, self.info());
+        let set = |value: &AtomicI32| value.load(Ordering::Relaxed);
+        Ok(match attribute {
+            A::MaxThreadsPerBlock => self.max_threads() as i32,
+            A::SharedSizeBytes => info.static_shared as i32,
+            A::ConstSizeBytes => info.const_bytes as i32,
+            A::LocalSizeBytes => info.local_bytes as i32,
+            A::NumRegs => self.registers() as i32,
+            A::PtxVersion => info.target as i32,
+            A::BinaryVersion => self.config().capability.number() as i32,
+            A::CacheModeCa => 0,
+            A::MaxDynamicSharedSizeBytes => set(&entry.max_dynamic_shared),
+            A::PreferredSharedMemoryCarveout => set(&entry.carveout),
+            A::ClusterSizeMustBeSet => 0,
+            A::RequiredClusterWidth => set(&entry.cluster[0]),
+            A::RequiredClusterHeight => set(&entry.cluster[1]),
+            A::RequiredClusterDepth => set(&entry.cluster[2]),
+            A::NonPortableClusterSizeAllowed => set(&entry.non_portable_cluster),
+            A::ClusterSchedulingPolicyPreference => set(&entry.cluster_policy),
+        })
     }
 
     /// Changes a settable attribute.
@@ -113,20 +230,67 @@ impl Kernel {
     /// # Errors
     /// [`Error::InvalidValue`] for others and for values out of range.
     pub fn set_attribute(&self, attribute: FunctionAttribute, value: i32) -> Result<()> {
-        let _ = (attribute, value);
-        Err(Error::unsupported("function attributes"))
+        use FunctionAttribute as A;
+        self.module.check()?;
+        let entry = &self.entry;
+        let limits = self.config().capability.limits();
+        let room = limits
+            .shared_optin
+            .saturating_sub(self.info().static_shared);
+        let declared_cluster = self.info().required_cluster.is_some();
+        let (slot, range) = match attribute {
+            A::MaxDynamicSharedSizeBytes => (&entry.max_dynamic_shared, 0..=room as i32),
+            A::PreferredSharedMemoryCarveout => (&entry.carveout, -1..=100),
+            A::RequiredClusterWidth if !declared_cluster => (&entry.cluster[0], 0..=16),
+            A::RequiredClusterHeight if !declared_cluster => (&entry.cluster[1], 0..=16),
+            A::RequiredClusterDepth if !declared_cluster => (&entry.cluster[2], 0..=16),
+            A::NonPortableClusterSizeAllowed => (&entry.non_portable_cluster, 0..=1),
+            A::ClusterSchedulingPolicyPreference => (&entry.cluster_policy, 0..=2),
+            _ => return Err(Error::invalid(format!("{attribute:?} cannot be set"))),
+        };
+        if !range.contains(&value) {
+            return Err(Error::invalid(format!("{attribute:?} cannot be {value}")));
+        }
+        slot.store(value, Ordering::Relaxed);
+        Ok(())
     }
 
     /// The preferred cache configuration (0 to 3; only remembered).
     pub fn set_cache_config(&self, config: i32) -> Result<()> {
-        let _ = config;
+        self.module.check()?;
+        if !(0..=3).contains(&config) {
+            return Err(Error::invalid(format!("cache configuration {config}")));
+        }
+        self.entry.cache_config.store(config, Ordering::Relaxed);
         Ok(())
     }
 
+    fn footprint(&self, block: u32, dynamic_shared: u64) -> Footprint {
+        Footprint {
+            threads: block,
+            registers: self.registers(),
+            shared: u64::from(self.info().static_shared).saturating_add(dynamic_shared),
+        }
+    }
+
     /// Blocks of `block` threads with `dynamic_shared` bytes that are resident on one SM.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for a block of no threads.
     pub fn max_active_blocks(&self, block: u32, dynamic_shared: u64) -> Result<u32> {
-        let _ = (block, dynamic_shared);
-        Err(Error::unsupported("occupancy"))
+        self.module.check()?;
+        if block == 0 {
+            return Err(Error::invalid("a block of no threads"));
+        }
+        Ok(self.resident_per_sm(block, dynamic_shared))
+    }
+
+    fn resident_per_sm(&self, block: u32, dynamic_shared: u64) -> u32 {
+        if block > self.max_threads() {
+            return 0;
+        }
+        let limits = self.config().capability.limits();
+        occupancy::resident(&limits, &self.footprint(block, dynamic_shared))
     }
 
     /// Grid and block size of the highest occupancy, the block at most `limit` (0: no limit);
@@ -136,25 +300,183 @@ impl Kernel {
         dynamic_shared: &mut dyn FnMut(u32) -> u64,
         limit: u32,
     ) -> Result<(u32, u32)> {
-        let _ = (dynamic_shared, limit);
-        Err(Error::unsupported("occupancy"))
+        self.module.check()?;
+        let largest = match limit {
+            0 => self.max_threads(),
+            limit => limit.min(self.max_threads()),
+        };
+        let mut best = (0, 0, 0);
+        let mut block = largest;
+        while block > 0 {
+            let resident = self.resident_per_sm(block, dynamic_shared(block));
+            if resident * block > best.0 {
+                best = (resident * block, resident, block);
+            }
+            // Multiples of a warp, after an odd limit.
+            block = (block - 1) / 32 * 32;
+        }
+        Ok((best.1 * self.config().sms, best.2))
     }
 
     /// Dynamic shared memory available to a block when `blocks` of `block` threads share an SM.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when so many are never resident.
     pub fn available_dynamic_shared(&self, blocks: u32, block: u32) -> Result<u64> {
-        let _ = (blocks, block);
-        Err(Error::unsupported("occupancy"))
+        if blocks == 0 || blocks > self.max_active_blocks(block, 0)? {
+            return Err(Error::invalid(format!("{blocks} blocks of {block}")));
+        }
+        let limits = self.config().capability.limits();
+        let room = occupancy::shared_of(&limits, blocks);
+        Ok(u64::from(room.saturating_sub(self.info().static_shared)))
     }
 
     /// Clusters of this launch that can be resident at once.
     pub fn max_active_clusters(&self, config: &LaunchConfig) -> Result<u32> {
-        let _ = config;
-        Err(Error::unsupported("occupancy"))
+        let block = u32::try_from(config.block.count()).unwrap_or(u32::MAX);
+        let per_sm = self.max_active_blocks(block, u64::from(config.shared))?;
+        let cluster = self.cluster_of(config)?.count().max(1);
+        let clusters = u64::from(per_sm) * u64::from(self.config().sms) / cluster;
+        Ok(u32::try_from(clusters).unwrap_or(u32::MAX))
     }
 
     /// The largest cluster that this launch may have.
     pub fn max_potential_cluster_size(&self, config: &LaunchConfig) -> Result<u32> {
-        let _ = config;
-        Err(Error::unsupported("occupancy"))
+        let block = u32::try_from(config.block.count()).unwrap_or(u32::MAX);
+        if self.max_active_blocks(block, u64::from(config.shared))? == 0 {
+            return Err(Error::LaunchOutOfResources("no block is resident".into()));
+        }
+        Ok(self.largest_cluster() as u32)
+    }
+
+    fn largest_cluster(&self) -> u64 {
+        match self.entry.non_portable_cluster.load(Ordering::Relaxed) {
+            0 => PORTABLE_CLUSTER,
+            _ => LARGEST_CLUSTER,
+        }
+    }
+
+    /// The cluster of a launch: given, set or declared; checked against the grid.
+    fn cluster_of(&self, config: &LaunchConfig) -> Result<Dim3> {
+        let set = self
+            .entry
+            .cluster
+            .each_ref()
+            .map(|n| n.load(Ordering::Relaxed).max(1) as u32);
+        let cluster = config.cluster.unwrap_or(Dim3::new(set[0], set[1], set[2]));
+        let pairs = config.grid.to_array().into_iter().zip(cluster.to_array());
+        for (grid, cluster) in pairs {
+            if cluster == 0 || !grid.is_multiple_of(cluster) {
+                return Err(Error::invalid("the grid is no multiple of the cluster"));
+            }
+        }
+        let largest = self.info().max_cluster_rank.map_or(u64::MAX, u64::from);
+        if cluster.count() > self.largest_cluster().min(largest) {
+            return Err(Error::invalid("the cluster is too large"));
+        }
+        Ok(cluster)
+    }
+
+    /// Checks a launch and makes it ready to run.
+    pub(crate) fn start(&self, config: LaunchConfig, mut params: Vec<u8>) -> Result<Arc<Run>> {
+        self.module.check()?;
+        self.check_shape(&config)?;
+        self.check_shared(&config)?;
+        let cluster = self.cluster_of(&config)?;
+        let resident = self.resident_units(&config, cluster)?;
+        params.resize(self.info().param_bytes as usize, 0);
+        let context = self.module.context();
+        let machine = context.machine();
+        let services = Arc::new(Services::new(
+            self.name(),
+            context.limit_value(Limit::PrintfFifoSize),
+            context.limit_value(Limit::MallocHeapSize),
+            context.heap(),
+        ));
+        let shape = LaunchShape {
+            grid: config.grid,
+            block: config.block,
+            cluster,
+            dynamic_shared: config.shared,
+            params: params.into(),
+            cooperative: config.cooperative,
+            grid_id: next_id(),
+            sms: machine.config.sms,
+            stack_bytes: context.limit_value(Limit::StackSize),
+            reverse: machine.reverse,
+            services: Arc::clone(&services),
+        };
+        let (id, units) = (shape.grid_id, shape.units());
+        Ok(Run::new(RunSpec {
+            kernel: self.name().to_owned(),
+            id,
+            prepared: self.entry.engine.prepare(shape)?,
+            units,
+            resident,
+            gang: config.cooperative,
+            time_limit: context.time_limit(),
+            services,
+            _module: Some(self.module.clone()),
+        }))
+    }
+
+    fn check_shape(&self, config: &LaunchConfig) -> Result<()> {
+        let LaunchConfig { grid, block, .. } = *config;
+        if grid.count() == 0 || grid.x > 0x7fff_ffff || grid.y > 65_535 || grid.z > 65_535 {
+            return Err(Error::invalid(format!("grid {:?}", grid.to_array())));
+        }
+        let threads = block.count();
+        if threads == 0 || threads > 1024 || block.z > 64 {
+            return Err(Error::invalid(format!("block {:?}", block.to_array())));
+        }
+        if let Some(required) = self.info().required_block
+            && required != block
+        {
+            return Err(Error::invalid(format!(
+                "block {:?}, the kernel requires {:?}",
+                block.to_array(),
+                required.to_array()
+            )));
+        }
+        if threads > u64::from(self.max_threads()) {
+            return Err(Error::LaunchOutOfResources(format!(
+                "{threads} threads per block, the kernel takes {}",
+                self.max_threads()
+            )));
+        }
+        Ok(())
+    }
+
+    fn check_shared(&self, config: &LaunchConfig) -> Result<()> {
+        let allowed = self.entry.max_dynamic_shared.load(Ordering::Relaxed) as u32;
+        if config.shared > allowed {
+            return Err(Error::invalid(format!(
+                "{} bytes of dynamic shared memory, {allowed} allowed",
+                config.shared
+            )));
+        }
+        Ok(())
+    }
+
+    /// Units that may be resident at once; at least one.
+    fn resident_units(&self, config: &LaunchConfig, cluster: Dim3) -> Result<u64> {
+        let threads = config.block.count() as u32;
+        let per_sm = self.resident_per_sm(threads, u64::from(config.shared));
+        if per_sm == 0 {
+            return Err(Error::LaunchOutOfResources(
+                "a block does not fit on a multiprocessor".into(),
+            ));
+        }
+        let machine = self.module.context().machine();
+        let ctas = u64::from(per_sm) * u64::from(machine.config.sms);
+        let units = (ctas / cluster.count()).clamp(1, machine.scheduler().resident());
+        let wanted = config.grid.count() / cluster.count();
+        if config.cooperative && wanted > units {
+            return Err(Error::CooperativeLaunchTooLarge {
+                ctas: config.grid.count(),
+                resident: ctas,
+            });
+        }
+        Ok(units)
     }
 }

@@ -10,6 +10,16 @@
 //! of the `scheduler`, a ready copy by the copy thread, a ready host function by the callback
 //! thread. Kernels are executed through the traits of [`engine`].
 
+mod machine;
+mod mem;
+mod occupancy;
+#[cfg(test)]
+mod ordering_tests;
+mod service;
+mod task;
+#[cfg(test)]
+mod testing;
+
 pub mod args;
 pub mod buffer;
 pub mod context;
@@ -42,4 +52,5 @@ pub use kernel::{FunctionAttribute, Kernel};
 pub use launch::{Dim3, LaunchConfig};
 pub use module::{Library, Module, Symbol};
 pub use runtime::{Runtime, RuntimeBuilder};
+pub use service::in_host_function;
 pub use stream::{Stream, StreamKind};

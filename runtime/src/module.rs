@@ -4,11 +4,20 @@
 //! [`Module`] of its own, made on first use. Invariant: a kernel keeps its module's code and
 //! variables alive, a stale handle answers an error and never runs freed code.
 
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
 use crate::buffer::DevicePtr;
 use crate::context::Context;
-use crate::engine::{Image, KernelInfo, LoadOptions, VariableInfo};
+use crate::engine::{Image, KernelInfo, LoadOptions, LoadedImage, VariableInfo};
 use crate::error::{Error, Result};
-use crate::kernel::Kernel;
+use crate::fault::access;
+use crate::kernel::{Entry, Kernel};
+use crate::machine::next_id;
 use crate::runtime::Runtime;
 
 /// A variable of a module.
@@ -25,25 +34,145 @@ pub struct Symbol {
 }
 
 /// An image loaded into a context. Clones are the same module.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Module {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    id: u64,
     context: Context,
+    life: u64,
+    loaded: Arc<dyn LoadedImage>,
+    /// Address of each variable, in the image's order.
+    addresses: Vec<u64>,
+    /// Those of them that are freed with the module.
+    owned: Vec<u64>,
+    kernels: Vec<Arc<Entry>>,
+    by_name: FxHashMap<String, usize>,
+    unloaded: AtomicBool,
+}
+
+impl fmt::Debug for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Module({})", self.inner.id)
+    }
+}
+
+impl PartialEq for Module {
+    fn eq(&self, other: &Module) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+}
+
+impl Eq for Module {}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.free_variables();
+    }
+}
+
+impl Inner {
+    fn free_variables(&self) {
+        if !self.unloaded.swap(true, Ordering::AcqRel) && self.context.life() == self.life {
+            free(&self.context, &self.owned);
+        }
+    }
+}
+
+fn free(context: &Context, addresses: &[u64]) {
+    for &address in addresses {
+        context.free_internal(DevicePtr::new(address));
+    }
 }
 
 impl Module {
+    /// Puts a loaded image at addresses in `context`; `fixed` gives those of variables that live
+    /// elsewhere.
+    pub(crate) fn bind(
+        context: &Context,
+        loaded: Arc<dyn LoadedImage>,
+        fixed: &[(usize, u64)],
+    ) -> Result<Module> {
+        let mut owned = Vec::new();
+        let bound = Module::place(context, &loaded, fixed, &mut owned);
+        let (addresses, kernels) = bound.inspect_err(|_| free(context, &owned))?;
+        let names = kernels.iter().enumerate();
+        let by_name = names
+            .map(|(index, kernel)| (kernel.info().name.clone(), index))
+            .collect();
+        Ok(Module {
+            inner: Arc::new(Inner {
+                id: next_id(),
+                context: context.clone(),
+                life: context.life(),
+                loaded,
+                addresses,
+                owned,
+                kernels,
+                by_name,
+                unloaded: AtomicBool::new(false),
+            }),
+        })
+    }
+
+    fn place(
+        context: &Context,
+        loaded: &Arc<dyn LoadedImage>,
+        fixed: &[(usize, u64)],
+        owned: &mut Vec<u64>,
+    ) -> Result<(Vec<u64>, Vec<Arc<Entry>>)> {
+        let mut addresses = Vec::with_capacity(loaded.variables().len());
+        for (index, variable) in loaded.variables().iter().enumerate() {
+            if let Some((_, address)) = fixed.iter().find(|(at, _)| *at == index) {
+                addresses.push(*address);
+                continue;
+            }
+            let ptr = context.alloc_internal(variable.size.max(1), variable.managed)?;
+            owned.push(ptr.address());
+            addresses.push(ptr.address());
+        }
+        let bound = loaded.bind(&addresses)?;
+        for (index, bytes) in bound.initial.iter().enumerate() {
+            let (Some(variable), Some(&address)) =
+                (loaded.variables().get(index), addresses.get(index))
+            else {
+                return Err(Error::Internal("initial bytes of no variable".into()));
+            };
+            if bytes.len() as u64 > variable.size {
+                return Err(Error::Internal(format!("{}: too long", variable.name)));
+            }
+            // A library's managed variable was initialised with the library.
+            if !fixed.iter().any(|(at, _)| *at == index) {
+                initialise(address, bytes)?;
+            }
+        }
+        let entries = bound.kernels.into_iter().map(Entry::new).collect();
+        Ok((addresses, entries))
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        self.inner.context.check(self.inner.life)?;
+        if self.inner.unloaded.load(Ordering::Acquire) {
+            return Err(Error::InvalidHandle("the module is unloaded".into()));
+        }
+        Ok(())
+    }
+
     /// The context it is loaded in.
     pub fn context(&self) -> &Context {
-        &self.context
+        &self.inner.context
     }
 
     /// Unique in the process, never reused.
     pub fn id(&self) -> u64 {
-        0
+        self.inner.id
     }
 
     /// Warnings and notes of the compilation.
     pub fn log(&self) -> &str {
-        ""
+        self.inner.loaded.log()
     }
 
     /// A kernel by its (mangled) name.
@@ -51,12 +180,19 @@ impl Module {
     /// # Errors
     /// [`Error::NotFound`].
     pub fn kernel(&self, name: &str) -> Result<Kernel> {
-        Err(Error::NotFound(name.into()))
+        self.check()?;
+        let index = self
+            .inner
+            .by_name
+            .get(name)
+            .ok_or_else(|| Error::NotFound(format!("kernel {name}")))?;
+        Ok(Kernel::new(self, &self.inner.kernels[*index]))
     }
 
     /// All kernels, in the image's order.
     pub fn kernels(&self) -> Vec<Kernel> {
-        Vec::new()
+        let kernels = self.inner.kernels.iter();
+        kernels.map(|entry| Kernel::new(self, entry)).collect()
     }
 
     /// A variable by its (mangled) name.
@@ -64,56 +200,211 @@ impl Module {
     /// # Errors
     /// [`Error::NotFound`].
     pub fn global(&self, name: &str) -> Result<Symbol> {
-        Err(Error::NotFound(name.into()))
+        self.check()?;
+        let variables = self.inner.loaded.variables();
+        symbol(variables, &self.inner.addresses, name)
     }
 
     /// Unloads: frees the variables once the work submitted so far is complete.
+    ///
+    /// # Errors
+    /// [`Error::InvalidHandle`] when it is unloaded already.
     pub fn unload(&self) -> Result<()> {
+        self.inner.context.check_wait(self.inner.life)?;
+        self.check()?;
+        let _ = self.inner.context.synchronize();
+        self.inner.free_variables();
         Ok(())
     }
+}
+
+fn initialise(address: u64, bytes: &[u8]) -> Result<()> {
+    // SAFETY: the variable was allocated for this, with at least this size.
+    unsafe { access::write(address, bytes) }
+        .map_err(|fault| Error::Internal(format!("a variable cannot be initialised: {fault}")))
+}
+
+fn symbol(variables: &[VariableInfo], addresses: &[u64], name: &str) -> Result<Symbol> {
+    let mut all = variables.iter().zip(addresses);
+    all.find(|(variable, _)| variable.visible && variable.name == name)
+        .map(|(variable, &address)| Symbol {
+            ptr: DevicePtr::new(address),
+            size: variable.size,
+            constant: variable.constant,
+            managed: variable.managed,
+        })
+        .ok_or_else(|| Error::NotFound(format!("variable {name}")))
 }
 
 /// An image that belongs to no context (`CUlibrary`). Clones are the same library.
 #[derive(Clone)]
 pub struct Library {
+    inner: Arc<LibraryInner>,
+}
+
+struct LibraryInner {
     runtime: Runtime,
+    loaded: Arc<dyn LoadedImage>,
+    /// Managed variables are the same for all contexts: index and address.
+    managed: Vec<(usize, u64)>,
+    modules: Mutex<Vec<Module>>,
+    unloaded: AtomicBool,
+}
+
+impl fmt::Debug for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Library({:p})", Arc::as_ptr(&self.inner))
+    }
+}
+
+impl Drop for LibraryInner {
+    fn drop(&mut self) {
+        self.free_managed();
+    }
+}
+
+impl LibraryInner {
+    fn free_managed(&self) {
+        let memory = &self.runtime.machine().memory;
+        for (_, address) in &self.managed {
+            memory.release(*address, |found| found.internal && found.context == 0);
+        }
+    }
 }
 
 impl Library {
     /// Reads an image.
     pub fn load(runtime: &Runtime, image: Image<'_>, options: &LoadOptions) -> Result<Library> {
-        let _ = (runtime, image, options);
-        Err(Error::unsupported("libraries"))
+        crate::machine::check_fork()?;
+        let machine = runtime.machine();
+        let mut options = options.clone();
+        if options.capability == 0 {
+            options.capability = machine.config.capability.number();
+        }
+        let loaded = machine.loader.load(image, &options)?;
+        let mut inner = LibraryInner {
+            runtime: runtime.clone(),
+            managed: Vec::new(),
+            loaded,
+            modules: Mutex::new(Vec::new()),
+            unloaded: AtomicBool::new(false),
+        };
+        inner.place_managed()?;
+        Ok(Library {
+            inner: Arc::new(inner),
+        })
+    }
+
+    fn check(&self) -> Result<()> {
+        crate::machine::check_fork()?;
+        if self.inner.unloaded.load(Ordering::Acquire) {
+            return Err(Error::InvalidHandle("the library is unloaded".into()));
+        }
+        Ok(())
     }
 
     /// The runtime it belongs to.
     pub fn runtime(&self) -> &Runtime {
-        &self.runtime
+        &self.inner.runtime
     }
 
     /// Its kernels.
     pub fn kernels(&self) -> &[KernelInfo] {
-        &[]
+        self.inner.loaded.kernels()
     }
 
     /// Its variables.
     pub fn variables(&self) -> &[VariableInfo] {
-        &[]
+        self.inner.loaded.variables()
+    }
+
+    /// Warnings and notes of the compilation.
+    pub fn log(&self) -> &str {
+        self.inner.loaded.log()
     }
 
     /// Its module in a context, made on first use.
     pub fn module(&self, context: &Context) -> Result<Module> {
-        let _ = context;
-        Err(Error::unsupported("libraries"))
+        self.check()?;
+        context.status()?;
+        let mut modules = self.inner.modules.lock();
+        modules.retain(|module| module.inner.life == module.context().life());
+        if let Some(module) = modules.iter().find(|module| module.context() == context) {
+            return Ok(module.clone());
+        }
+        let loaded = Arc::clone(&self.inner.loaded);
+        let module = Module::bind(context, loaded, &self.inner.managed)?;
+        modules.push(module.clone());
+        Ok(module)
     }
 
     /// A managed variable; needs no context (`cuLibraryGetManaged`).
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
     pub fn managed(&self, name: &str) -> Result<Symbol> {
-        Err(Error::NotFound(name.into()))
+        self.check()?;
+        let variables = self.variables();
+        let mut managed = self.inner.managed.iter();
+        managed
+            .find(|(index, _)| variables[*index].name == name)
+            .map(|&(index, address)| Symbol {
+                ptr: DevicePtr::new(address),
+                size: variables[index].size,
+                constant: false,
+                managed: true,
+            })
+            .ok_or_else(|| Error::NotFound(format!("managed variable {name}")))
     }
 
     /// Unloads its modules.
+    ///
+    /// # Errors
+    /// [`Error::InvalidHandle`] when it is unloaded already.
     pub fn unload(&self) -> Result<()> {
+        self.check()?;
+        self.inner.unloaded.store(true, Ordering::Release);
+        for module in self.inner.modules.lock().drain(..) {
+            // One of a context that has failed or ended is gone already.
+            let _ = module.unload();
+        }
+        Ok(())
+    }
+}
+
+impl LibraryInner {
+    /// Allocates and initialises the managed variables, which belong to no context.
+    fn place_managed(&mut self) -> Result<()> {
+        let memory = &self.runtime.machine().memory;
+        let variables = self.loaded.variables();
+        let managed = variables.iter().enumerate().filter(|(_, v)| v.managed);
+        for (index, variable) in managed {
+            let allocation = memory.allocate(crate::mem::Request {
+                size: variable.size.max(1),
+                kind: crate::context::PointerKind::Managed,
+                context: 0,
+                flags: Default::default(),
+                pooled: false,
+                internal: true,
+            })?;
+            self.managed.push((index, allocation.base));
+        }
+        if self.managed.is_empty() {
+            return Ok(());
+        }
+        // Initial bytes that hold addresses of variables of a context cannot be known here: they
+        // are resolved against null, as no context exists.
+        let mut addresses = vec![0; variables.len()];
+        for &(index, address) in &self.managed {
+            addresses[index] = address;
+        }
+        let bound = self.loaded.bind(&addresses)?;
+        for &(index, address) in &self.managed {
+            initialise(
+                address,
+                bound.initial.get(index).map_or(&[], |b| b.as_slice()),
+            )?;
+        }
         Ok(())
     }
 }

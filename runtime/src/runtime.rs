@@ -4,16 +4,19 @@
 //! joined.
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use crate::args::KernelArgs;
 use crate::buffer::{DeviceBuffer, Plain};
 use crate::context::{Context, PointerInfo};
-use crate::device::{Device, DeviceConfig};
+use crate::device::{Device, DeviceConfig, number};
 use crate::engine::{Image, LoadOptions, Loader};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::launch::LaunchConfig;
+use crate::machine::{Machine, check_fork};
 use crate::module::Module;
+use crate::scheduler::SchedulerConfig;
 
 /// A machine with one device. Clones are the same machine.
 #[derive(Clone)]
@@ -22,7 +25,9 @@ pub struct Runtime {
 }
 
 struct Inner {
-    device: Device,
+    machine: Arc<Machine>,
+    /// Keeps the primary context's value for the runtime's life.
+    primary: Context,
 }
 
 /// Settings of a [`Runtime`]; the defaults come from the environment.
@@ -31,7 +36,7 @@ pub struct RuntimeBuilder {
     config: Option<DeviceConfig>,
     loader: Option<Arc<dyn Loader>>,
     workers: Option<usize>,
-    time_limit: Option<std::time::Duration>,
+    time_limit: Option<Duration>,
     deterministic: bool,
     reverse: bool,
 }
@@ -56,34 +61,80 @@ impl RuntimeBuilder {
     }
 
     /// Limit of a launch's running time (default: `MARGAY_TIME_LIMIT` seconds, else none).
-    pub fn time_limit(mut self, limit: std::time::Duration) -> Self {
+    pub fn time_limit(mut self, limit: Duration) -> Self {
         self.time_limit = Some(limit);
         self
     }
 
-    /// Runs CTAs in grid order on one worker.
+    /// Runs CTAs in grid order on one worker (default: `MARGAY_DETERMINISTIC` is set).
     pub fn deterministic(mut self) -> Self {
         self.deterministic = true;
         self
     }
 
-    /// Runs CTAs and warps in the opposite order (testing).
+    /// Runs CTAs and warps in the opposite order (testing; default: `MARGAY_ORDER=reverse`).
     pub fn reverse(mut self) -> Self {
         self.reverse = true;
         self
     }
 
-    /// Makes the runtime.
+    /// Makes the runtime. No thread starts before there is work.
+    ///
+    /// # Errors
+    /// [`Error::NotInitialized`] in the child of a fork.
     pub fn build(self) -> Result<Runtime> {
-        let device = Device::new(self.config.unwrap_or_else(DeviceConfig::from_env));
+        check_fork()?;
+        let config = self.config.unwrap_or_else(DeviceConfig::from_env);
+        let deterministic = self.deterministic || is_set("MARGAY_DETERMINISTIC");
+        let workers = self
+            .workers
+            .or_else(|| number("MARGAY_WORKERS").map(|n| n as usize))
+            .unwrap_or_else(crate::device::cores);
+        let limits = config.capability.limits();
+        // Room for every CTA that a full device holds, and a third more, so that a launch that
+        // fills the device and waits for another one leaves that one room.
+        let full = u64::from(config.sms) * u64::from(limits.ctas);
+        let scheduler = SchedulerConfig {
+            workers: if deterministic {
+                1
+            } else {
+                workers.clamp(1, 4096)
+            },
+            reverse: self.reverse || std::env::var("MARGAY_ORDER").is_ok_and(|v| v == "reverse"),
+            resident: full + full / 3,
+            time_limit: self.time_limit.or_else(time_limit_from_env),
+        };
+        let loader = self.loader.unwrap_or_else(crate::engine::default_loader);
+        let machine = Machine::new(config, scheduler, loader);
+        let primary = Context::new(&machine, true, 0);
+        machine.set_primary(&primary);
         Ok(Runtime {
-            inner: Arc::new(Inner { device }),
+            inner: Arc::new(Inner { machine, primary }),
         })
     }
 }
 
+fn is_set(name: &str) -> bool {
+    std::env::var(name).is_ok_and(|value| !matches!(value.as_str(), "" | "0"))
+}
+
+/// Seconds, with a fraction.
+fn time_limit_from_env() -> Option<Duration> {
+    let seconds: f64 = std::env::var("MARGAY_TIME_LIMIT")
+        .ok()?
+        .trim()
+        .parse()
+        .ok()?;
+    Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|limit| !limit.is_zero())
+}
+
 impl Runtime {
     /// A runtime with the defaults, of its own.
+    ///
+    /// # Errors
+    /// [`Error::NotInitialized`] in the child of a fork.
     pub fn new() -> Result<Runtime> {
         RuntimeBuilder::default().build()
     }
@@ -99,10 +150,15 @@ impl Runtime {
     /// [`Error::NotInitialized`] in the child of a fork.
     pub fn global() -> Result<&'static Runtime> {
         static GLOBAL: OnceLock<Result<Runtime>> = OnceLock::new();
+        check_fork()?;
         GLOBAL
             .get_or_init(Runtime::new)
             .as_ref()
             .map_err(Error::clone)
+    }
+
+    pub(crate) fn machine(&self) -> &Arc<Machine> {
+        &self.inner.machine
     }
 
     /// Number of devices: one.
@@ -111,41 +167,66 @@ impl Runtime {
     }
 
     /// The device with this ordinal.
+    ///
+    /// # Errors
+    /// [`Error::InvalidDevice`].
     pub fn device(&self, ordinal: i32) -> Result<Device> {
         match ordinal {
-            0 => Ok(self.inner.device.clone()),
+            0 => Ok(Device::of(&self.inner.machine)),
             _ => Err(Error::InvalidDevice(ordinal)),
         }
     }
 
     /// The reported driver version, 13050 for 13.5 (`MARGAY_DRIVER_VERSION`).
     pub fn driver_version(&self) -> i32 {
-        self.inner.device.config().driver_version
+        self.inner.machine.config.driver_version
     }
 
-    /// The device's primary context, retained for the runtime's life.
+    /// Number of worker threads.
+    pub fn workers(&self) -> usize {
+        self.inner.machine.scheduler().workers()
+    }
+
+    /// The primary context; retained at the first call, for good.
+    ///
+    /// # Errors
+    /// [`Error::NotInitialized`] in the child of a fork.
     pub fn context(&self) -> Result<Context> {
-        self.inner.device.primary_retain()
+        check_fork()?;
+        let primary = &self.inner.primary;
+        if !primary.is_alive() {
+            Device::of(&self.inner.machine).primary_retain()?;
+        }
+        Ok(primary.clone())
     }
 
     /// Looks up any address: `None` when it is not memory of ours.
     pub fn pointer_info(&self, address: u64) -> Option<PointerInfo> {
-        let _ = address;
-        None
+        check_fork().ok()?;
+        self.inner.primary.describe(address)
     }
 
     /// Loads PTX text into the primary context.
+    ///
+    /// # Errors
+    /// [`Error::InvalidPtx`] with the diagnostics.
     pub fn load_ptx(&self, source: &str) -> Result<Module> {
         self.load_image(Image::Ptx(source), &LoadOptions::default())
     }
 
     /// Loads an image into the primary context.
+    ///
+    /// # Errors
+    /// [`Error::InvalidPtx`], [`Error::InvalidImage`], [`Error::NoBinary`].
     pub fn load_image(&self, image: Image<'_>, options: &LoadOptions) -> Result<Module> {
         self.context()?.load_module(image, options)
     }
 
     /// Launches a kernel on the legacy null stream. Returns before it runs; reading a buffer
     /// or [`Runtime::synchronize`] waits for it.
+    ///
+    /// # Errors
+    /// As [`crate::Stream::launch`].
     pub fn launch<A: KernelArgs>(
         &self,
         kernel: &Kernel,
@@ -155,13 +236,39 @@ impl Runtime {
         self.context()?.legacy_stream().launch(kernel, config, args)
     }
 
-    /// Zeroed device memory.
+    /// Zeroed device memory for `len` values.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
     pub fn alloc<T: Plain>(&self, len: usize) -> Result<DeviceBuffer<T>> {
-        DeviceBuffer::new(&self.context()?, len)
+        let buffer = DeviceBuffer::new(&self.context()?, len)?;
+        buffer.zero()?;
+        Ok(buffer)
+    }
+
+    /// Device memory with a copy of `values`.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn upload<T: Plain>(&self, values: &[T]) -> Result<DeviceBuffer<T>> {
+        let mut buffer = DeviceBuffer::new(&self.context()?, values.len())?;
+        buffer.write(values)?;
+        Ok(buffer)
     }
 
     /// Waits for all work of the primary context.
+    ///
+    /// # Errors
+    /// The sticky fault of a kernel.
     pub fn synchronize(&self) -> Result<()> {
         self.context()?.synchronize()
+    }
+
+    /// Ends every launch that is running (Ctrl-C, exit); returns at once.
+    pub fn stop_all(&self) {
+        let scheduler = self.inner.machine.scheduler();
+        for run in scheduler.active_runs() {
+            scheduler.stop(&run, Some(crate::Fault::stopped(run.kernel())));
+        }
     }
 }

@@ -51,7 +51,6 @@ pub(crate) struct HostWork {
 
 /// A piece of submitted work.
 pub(crate) struct Task {
-    context: Context,
     /// Predecessors that are not complete, plus one while the task is being submitted.
     waiting_for: AtomicUsize,
     done: AtomicBool,
@@ -62,6 +61,8 @@ pub(crate) struct Task {
 }
 
 struct State {
+    /// Gone when the task is complete: the tail of a stream must not keep its context alive.
+    context: Option<Context>,
     work: Option<Work>,
     successors: SmallVec<[Arc<Task>; 2]>,
     /// For [`Work::Caller`]: the caller may go.
@@ -81,11 +82,11 @@ impl Task {
         predecessors: impl Iterator<Item = &'a Arc<Task>>,
     ) -> Arc<Task> {
         let task = Arc::new(Task {
-            context: context.clone(),
             waiting_for: AtomicUsize::new(1),
             done: AtomicBool::new(false),
             time: AtomicU64::new(0),
             state: Mutex::new(State {
+                context: Some(context.clone()),
                 work: Some(work),
                 successors: SmallVec::new(),
                 ready: false,
@@ -144,11 +145,6 @@ impl Task {
         }
     }
 
-    /// For [`Work::Caller`], without blocking: whether it is the caller's turn.
-    pub(crate) fn is_turn(&self) -> bool {
-        self.state.lock().ready
-    }
-
     /// Marks the task complete and starts what waited for it.
     pub(crate) fn complete(self: &Arc<Task>) {
         let mut todo: SmallVec<[Arc<Task>; 4]> = SmallVec::new();
@@ -161,18 +157,20 @@ impl Task {
 
     fn finish(self: &Arc<Task>, todo: &mut SmallVec<[Arc<Task>; 4]>) {
         self.time.store(now(), Ordering::Relaxed);
-        let successors = {
+        let (successors, context) = {
             let mut state = self.state.lock();
             debug_assert!(!state.done, "a task completes once");
             state.done = true;
             self.done.store(true, Ordering::Release);
-            std::mem::take(&mut state.successors)
+            (std::mem::take(&mut state.successors), state.context.take())
         };
         self.changed.notify_all();
         for successor in successors {
             successor.predecessor_done(todo);
         }
-        self.context.task_completed();
+        if let Some(context) = context {
+            context.task_completed();
+        }
     }
 
     /// One predecessor fewer; starts the task when it was the last. What is complete at once
@@ -188,7 +186,7 @@ impl Task {
 
     /// Hands the work to whoever does it; true when nothing is left to do.
     fn start(self: &Arc<Task>, submitting: bool) -> bool {
-        let work = {
+        let (work, context) = {
             let mut state = self.state.lock();
             if let Some(Work::Caller) = state.work {
                 state.ready = true;
@@ -196,40 +194,52 @@ impl Task {
                 self.changed.notify_all();
                 return false;
             }
-            state.work.take()
+            (state.work.take(), state.context.clone())
         };
-        let cancelled = self.context.work_cancelled();
+        let (Some(work), Some(context)) = (work, context) else {
+            return true;
+        };
+        let cancelled = context.work_cancelled();
         match work {
-            None | Some(Work::Marker | Work::Caller) => return true,
-            Some(Work::Launch(_) | Work::Device { .. }) if cancelled => return true,
-            Some(Work::Launch(run)) => self.context.machine().scheduler().submit(run, self),
-            Some(Work::Device { job, short: true }) if submitting => {
-                self.run_device(job);
+            Work::Marker | Work::Caller => return true,
+            Work::Launch(_) | Work::Device { .. } if cancelled => return true,
+            Work::Host(host) if cancelled && !host.always => return true,
+            Work::Launch(run) => context.machine().scheduler().submit(run, self),
+            Work::Device { job, short: true } if submitting => {
+                run_device(&context, job);
                 return true;
             }
-            Some(Work::Device { job, .. }) => {
-                let task = Arc::clone(self);
-                self.context.machine().copies().send(Box::new(move || {
-                    task.run_device(job);
+            Work::Device { job, .. } => {
+                let (task, machine) = (Arc::clone(self), Arc::clone(context.machine()));
+                machine.copies().send(Box::new(move || {
+                    run_device(&context, job);
                     task.complete();
                 }));
             }
-            Some(Work::Host(host)) if cancelled && !host.always => return true,
-            Some(Work::Host(host)) => {
-                let (task, context) = (Arc::clone(self), self.context.clone());
-                self.context.machine().callbacks().send(Box::new(move || {
-                    (host.function)(context.fault_status());
-                    task.complete();
-                }));
-            }
+            Work::Host(host) => self.start_host(host, context),
         }
         false
     }
 
-    fn run_device(&self, job: DeviceJob) {
-        if let Err(error) = job() {
-            self.context.report_async(error);
-        }
+    fn start_host(self: &Arc<Task>, host: HostWork, context: Context) {
+        let (task, machine) = (Arc::clone(self), Arc::clone(context.machine()));
+        machine.callbacks().send(Box::new(move || {
+            // The task completes even if the program's function panics.
+            let call = || (host.function)(context.fault_status());
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
+            task.complete();
+        }));
+    }
+
+    /// The context, while the task is not complete.
+    pub(crate) fn context(&self) -> Option<Context> {
+        self.state.lock().context.clone()
+    }
+}
+
+fn run_device(context: &Context, job: DeviceJob) {
+    if let Err(error) = job() {
+        context.report_async(error);
     }
 }
 

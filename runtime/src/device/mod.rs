@@ -13,8 +13,11 @@ use std::sync::Arc;
 
 pub use capability::Capability;
 
-use crate::context::Context;
+pub(crate) use host::cores;
+
+use crate::context::{Context, check_flags};
 use crate::error::{Error, Result};
+use crate::machine::{Machine, check_fork};
 
 /// Default number of SMs: the number of cores, within these bounds. The upper one keeps the
 /// windows of all resident CTAs under 8 TiB.
@@ -90,29 +93,25 @@ pub struct PrimaryState {
 /// The device. Clones are the same device.
 #[derive(Clone)]
 pub struct Device {
-    inner: Arc<Inner>,
-}
-
-struct Inner {
-    config: DeviceConfig,
+    machine: Arc<Machine>,
 }
 
 impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Device({})", self.inner.config.name)
+        write!(f, "Device({})", self.machine.config.name)
     }
 }
 
 impl Device {
-    pub(crate) fn new(config: DeviceConfig) -> Device {
+    pub(crate) fn of(machine: &Arc<Machine>) -> Device {
         Device {
-            inner: Arc::new(Inner { config }),
+            machine: Arc::clone(machine),
         }
     }
 
     /// What it is made of.
     pub fn config(&self) -> &DeviceConfig {
-        &self.inner.config
+        &self.machine.config
     }
 
     /// Its ordinal.
@@ -122,7 +121,7 @@ impl Device {
 
     /// Its name.
     pub fn name(&self) -> &str {
-        &self.inner.config.name
+        &self.machine.config.name
     }
 
     /// Its UUID, the same in every process and on every machine.
@@ -137,12 +136,12 @@ impl Device {
 
     /// Bytes of memory.
     pub fn total_memory(&self) -> u64 {
-        self.inner.config.memory
+        self.machine.config.memory
     }
 
     /// Compute capability, major and minor.
     pub fn compute_capability(&self) -> (i32, i32) {
-        let Capability { major, minor } = self.inner.config.capability;
+        let Capability { major, minor } = self.machine.config.capability;
         (major as i32, minor as i32)
     }
 
@@ -158,49 +157,91 @@ impl Device {
 
     /// The attribute with this `CUdevice_attribute` number; `None` when there is none.
     pub fn attribute(&self, number: i32) -> Option<i32> {
-        attributes::value(&self.inner.config, number)
+        attributes::value(&self.machine.config, number)
     }
 
-    /// The primary context, retained or not; the same value for the device's life.
-    pub fn primary_context(&self) -> Context {
-        unreachable!("no context can exist yet")
+    /// The primary context, retained or not; the same value for the runtime's life.
+    ///
+    /// # Errors
+    /// [`Error::Deinitialized`] once the runtime is gone.
+    pub fn primary_context(&self) -> Result<Context> {
+        check_fork()?;
+        self.machine.primary().ok_or(Error::Deinitialized)
     }
 
-    /// Retains the primary context, making it at the first call.
+    /// Retains the primary context, bringing it to life at the first call.
+    ///
+    /// # Errors
+    /// As [`Device::primary_context`].
     pub fn primary_retain(&self) -> Result<Context> {
-        Err(Error::unsupported("contexts"))
+        let primary = self.primary_context()?;
+        let mut retained = self.machine.retained.lock();
+        if *retained == 0 {
+            primary.activate();
+        }
+        *retained += 1;
+        Ok(primary)
     }
 
-    /// Releases the primary context; the last release resets it.
+    /// Releases the primary context; the last release ends its life.
     ///
     /// # Errors
     /// [`Error::InvalidContext`] when it is not retained.
     pub fn primary_release(&self) -> Result<()> {
-        Err(Error::unsupported("contexts"))
-    }
-
-    /// Ends all work of the primary context, frees what it owns and clears its fault.
-    pub fn primary_reset(&self) -> Result<()> {
-        Err(Error::unsupported("contexts"))
-    }
-
-    /// The primary context's flags and whether it is active.
-    pub fn primary_state(&self) -> PrimaryState {
-        PrimaryState {
-            flags: 0,
-            active: false,
+        let primary = self.primary_context()?;
+        let mut retained = self.machine.retained.lock();
+        match *retained {
+            0 => {
+                return Err(Error::InvalidContext(
+                    "the primary context is not retained".into(),
+                ));
+            }
+            1 => primary.end_life(false),
+            _ => {}
         }
-    }
-
-    /// Changes the primary context's flags.
-    pub fn primary_set_flags(&self, flags: u32) -> Result<()> {
-        let _ = flags;
+        *retained -= 1;
         Ok(())
     }
 
+    /// Ends all work of the primary context, frees what it owns and clears its fault; those who
+    /// have retained it go on with an empty one.
+    ///
+    /// # Errors
+    /// As [`Device::primary_context`].
+    pub fn primary_reset(&self) -> Result<()> {
+        let primary = self.primary_context()?;
+        let retained = self.machine.retained.lock();
+        primary.end_life(*retained > 0);
+        Ok(())
+    }
+
+    /// The primary context's flags and whether it is active.
+    ///
+    /// # Errors
+    /// As [`Device::primary_context`].
+    pub fn primary_state(&self) -> Result<PrimaryState> {
+        let primary = self.primary_context()?;
+        Ok(PrimaryState {
+            flags: primary.flags(),
+            active: primary.is_alive(),
+        })
+    }
+
+    /// Changes the primary context's flags.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for unknown flags.
+    pub fn primary_set_flags(&self, flags: u32) -> Result<()> {
+        self.primary_context()?.set_flags(flags)
+    }
+
     /// A new context.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for unknown flags.
     pub fn create_context(&self, flags: u32) -> Result<Context> {
-        let _ = flags;
-        Err(Error::unsupported("contexts"))
+        check_fork()?;
+        check_flags(flags)?;
+        Ok(Context::new(&self.machine, false, flags))
     }
 }

@@ -39,7 +39,8 @@ impl Shared {
     }
 
     /// The next piece. Parked and new units take turns, so that neither starves the other.
-    pub(super) fn take(&self, run: &Run, parked_first: bool) -> Option<Piece> {
+    pub(super) fn take(&self, run: &Run) -> Option<Piece> {
+        let parked_first = run.turns.fetch_add(1, Ordering::Relaxed) % 2 == 1;
         if parked_first && let Some(unit) = run.unpark(self) {
             return Some(Piece::Parked(unit));
         }

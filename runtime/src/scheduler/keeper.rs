@@ -108,7 +108,9 @@ fn is_running(run: &Weak<Run>) -> bool {
 fn take_expired(state: &mut State) -> Vec<(Arc<Run>, Duration)> {
     let now = Instant::now();
     state.limits.retain(|(_, _, run)| is_running(run));
-    let expired = state.limits.extract_if(.., |(deadline, ..)| *deadline <= now);
+    let expired = state
+        .limits
+        .extract_if(.., |(deadline, ..)| *deadline <= now);
     expired
         .filter_map(|(_, limit, run)| Some((run.upgrade()?, limit)))
         .collect()

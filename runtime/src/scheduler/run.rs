@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use super::Shared;
 use crate::engine::{ParkedUnit, PreparedLaunch};
 use crate::error::{Fault, FaultKind};
+use crate::module::Module;
 use crate::syscalls::Services;
 use crate::task::Task;
 
@@ -31,10 +32,12 @@ pub(crate) struct RunSpec {
     pub(crate) resident: u64,
     /// All units must be resident at once (a cooperative launch).
     pub(crate) gang: bool,
-    /// Greater priority (more negative) is served first where there is a choice.
+    /// Limit of its running time, if not the scheduler's.
     pub(crate) time_limit: Option<Duration>,
     /// printf and the like.
     pub(crate) services: Arc<Services>,
+    /// Keeps code and variables while it runs.
+    pub(crate) _module: Option<Module>,
 }
 
 /// A launch that runs or waits to.
@@ -53,6 +56,8 @@ pub(crate) struct Run {
     /// Claimed ranges that were left when one of their units parked.
     leftovers: Mutex<Vec<(u64, u64)>>,
     pub(super) leftover_count: AtomicUsize,
+    /// Pieces taken: new and parked units take turns, across workers and their turns.
+    pub(super) turns: AtomicUsize,
     /// Workers inside.
     users: AtomicUsize,
     pub(super) stopping: AtomicBool,
@@ -76,6 +81,7 @@ impl Run {
             parked_count: AtomicUsize::new(0),
             leftovers: Mutex::new(Vec::new()),
             leftover_count: AtomicUsize::new(0),
+            turns: AtomicUsize::new(0),
             users: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
             finished: AtomicBool::new(false),
@@ -86,6 +92,10 @@ impl Run {
 
     pub(crate) fn id(&self) -> u64 {
         self.spec.id
+    }
+
+    pub(crate) fn kernel(&self) -> &str {
+        &self.spec.kernel
     }
 
     pub(crate) fn services(&self) -> &Arc<Services> {
@@ -161,7 +171,9 @@ impl Run {
         } else {
             self.outcome.lock().take()
         };
-        task.context().launch_finished(self, fault);
+        if let Some(context) = task.context() {
+            context.launch_finished(self, fault);
+        }
         task.complete();
     }
 

@@ -189,9 +189,7 @@ struct Turn {
 impl Turn {
     fn take_pieces(&mut self, shared: &Arc<Shared>, state: &mut WorkerState, run: &Arc<Run>) {
         let begin = Instant::now();
-        let mut parked_first = true;
-        while let Some(piece) = shared.take(run, parked_first) {
-            parked_first = !parked_first;
+        while let Some(piece) = shared.take(run) {
             if shared.has_work(run) {
                 shared.sleep.wake_if_sleeping();
             }
@@ -335,7 +333,11 @@ fn note_time(run: &Run, begin: Instant, units: u64) {
     }
     let nanos = (begin.elapsed().as_nanos() as u64 / units).max(1);
     let old = run.unit_nanos.load(Ordering::Relaxed);
-    let mean = if old == 0 { nanos } else { (3 * old + nanos) / 4 };
+    let mean = if old == 0 {
+        nanos
+    } else {
+        (3 * old + nanos) / 4
+    };
     run.unit_nanos.store(mean.max(1), Ordering::Relaxed);
 }
 

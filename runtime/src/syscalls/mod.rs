@@ -1,5 +1,277 @@
 //! What device code may call: printf, assertions, malloc and free.
+//!
+//! The engine calls these on a worker with the addresses that the device code passed. They touch
+//! device memory only through `fault::access`, so a bad address is a [`Fault`] of the kernel.
+//! Invariant: nothing that device code passes makes them panic, loop for ever or take more
+//! memory than the limits allow.
+
+mod cformat;
+mod heap;
+mod printf;
+
+use std::io::Write;
+
+use parking_lot::Mutex;
+
+pub use heap::DeviceHeap;
+
+use crate::error::{Fault, FaultKind};
+use crate::fault::{AccessFault, AccessKind, access};
+use std::sync::Arc;
+
+/// The thread that calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Coordinates {
+    /// `%ctaid`.
+    pub cta: [u32; 3],
+    /// The CTA's number in the grid.
+    pub cta_number: u64,
+    /// `%tid`.
+    pub thread: [u32; 3],
+}
 
 /// The system calls' state for one launch.
-#[derive(Debug, Default)]
-pub struct Services {}
+pub struct Services {
+    kernel: String,
+    printed: Mutex<Printed>,
+    fifo: u64,
+    heap_limit: u64,
+    heap: Arc<DeviceHeap>,
+}
+
+#[derive(Default)]
+struct Printed {
+    /// In order of arrival: the CTA's number and the text.
+    records: std::collections::VecDeque<(u64, Vec<u8>)>,
+    bytes: u64,
+}
+
+/// Characters of a string that are read from device memory, at most.
+const LONGEST_STRING: usize = 1 << 20;
+
+impl Services {
+    /// For a launch of `kernel` in a context with these limits.
+    pub fn new(kernel: &str, fifo: u64, heap_limit: u64, heap: Arc<DeviceHeap>) -> Services {
+        Services {
+            kernel: kernel.to_owned(),
+            printed: Mutex::default(),
+            fifo,
+            heap_limit,
+            heap,
+        }
+    }
+
+    fn fault(&self, at: &Coordinates, kind: FaultKind) -> Fault {
+        let mut fault = Fault::new(kind, &self.kernel).at_cta(at.cta);
+        fault.thread = Some(at.thread);
+        fault
+    }
+
+    fn bad_address(&self, at: &Coordinates, access: AccessFault) -> Fault {
+        let mut fault = self.fault(at, FaultKind::IllegalAddress);
+        fault.address = Some(access.address);
+        fault.write = Some(access.access == AccessKind::Write);
+        fault
+    }
+
+    /// `int vprintf(const char *format, void *arguments)`: the number of arguments, or -1 for a
+    /// null format. The text is kept until the next synchronising call; when more is printed
+    /// than the buffer (`CU_LIMIT_PRINTF_FIFO_SIZE`) holds, the oldest is lost.
+    ///
+    /// # Errors
+    /// The fault of reading the format, the arguments or a string.
+    pub fn vprintf(&self, at: &Coordinates, format: u64, arguments: u64) -> Result<i32, Fault> {
+        if format == 0 {
+            return Ok(-1);
+        }
+        let format = string(format, 1).map_err(|fault| self.bad_address(at, fault))?;
+        let formatted = printf::format(&format, arguments);
+        let (text, count) = formatted.map_err(|fault| self.bad_address(at, fault))?;
+        let mut printed = self.printed.lock();
+        printed.bytes += text.len() as u64;
+        printed.records.push_back((at.cta_number, text));
+        while printed.bytes > self.fifo && printed.records.len() > 1 {
+            if let Some((_, oldest)) = printed.records.pop_front() {
+                printed.bytes -= oldest.len() as u64;
+            }
+        }
+        Ok(count)
+    }
+
+    /// `void *malloc(size_t)`: 0 when the heap (`CU_LIMIT_MALLOC_HEAP_SIZE`) is full.
+    pub fn malloc(&self, bytes: u64) -> u64 {
+        self.heap.allocate(bytes, self.heap_limit)
+    }
+
+    /// `void free(void *)`; null is accepted.
+    ///
+    /// # Errors
+    /// A fault when `address` is not allocated.
+    pub fn free(&self, at: &Coordinates, address: u64) -> Result<(), Fault> {
+        if address == 0 || self.heap.free(address) {
+            return Ok(());
+        }
+        let fault = self.fault(at, FaultKind::LaunchFailed);
+        Err(fault.with_detail(format!(
+            "free({address:#x}), which malloc did not return or which is free already"
+        )))
+    }
+
+    /// `void __assertfail(message, file, line, function, size of a character)`: writes the
+    /// assertion to the standard error output; the fault that ends the launch.
+    pub fn assert_fail(
+        &self,
+        at: &Coordinates,
+        message: u64,
+        file: u64,
+        line: u32,
+        function: u64,
+        char_size: u64,
+    ) -> Fault {
+        let text = |address: u64| match string(address, char_size) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(_) => "?".to_owned(),
+        };
+        let ([bx, by, bz], [tx, ty, tz]) = (at.cta, at.thread);
+        let report = format!(
+            "{}:{line}: {}: block: [{bx},{by},{bz}], thread: [{tx},{ty},{tz}] Assertion `{}` failed.",
+            text(file),
+            text(function),
+            text(message)
+        );
+        // What the program printed before comes first, as far as it is flushed at all.
+        let _ = writeln!(std::io::stderr(), "{report}");
+        self.fault(at, FaultKind::Assert).with_detail(report)
+    }
+
+    /// Takes what was printed, in CTA order.
+    fn take_printed(&self) -> Vec<(u64, Vec<u8>)> {
+        let printed = std::mem::take(&mut *self.printed.lock());
+        let mut records = Vec::from(printed.records);
+        records.sort_by_key(|(cta, _)| *cta);
+        records
+    }
+}
+
+/// A NUL-terminated string of device memory, without the NUL. Characters of more than one byte
+/// are cut to their lowest one.
+fn string(address: u64, char_size: u64) -> Result<Vec<u8>, AccessFault> {
+    let step = char_size.clamp(1, 8);
+    let mut text = Vec::new();
+    let mut at = address;
+    while text.len() < LONGEST_STRING {
+        let byte = access::load8(at)?;
+        if byte == 0 {
+            break;
+        }
+        text.push(byte);
+        at = at.wrapping_add(step);
+    }
+    Ok(text)
+}
+
+/// What the launches of a context have printed and nobody has seen yet.
+#[derive(Default)]
+pub(crate) struct Output {
+    pending: Mutex<Vec<u8>>,
+}
+
+impl Output {
+    /// Takes over what a launch has printed.
+    pub(crate) fn append(&self, services: &Services) {
+        let records = services.take_printed();
+        if records.is_empty() {
+            return;
+        }
+        let mut pending = self.pending.lock();
+        for (_, text) in records {
+            pending.extend_from_slice(&text);
+        }
+    }
+
+    /// Writes it to the process's standard output, through the C library's buffer.
+    pub(crate) fn flush(&self) {
+        let mut pending = self.pending.lock();
+        if !pending.is_empty() {
+            cformat::write_stdout(&pending);
+            pending.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn services(fifo: u64) -> Services {
+        Services::new("k", fifo, 1 << 20, DeviceHeap::detached())
+    }
+
+    fn at(cta_number: u64) -> Coordinates {
+        Coordinates {
+            cta_number,
+            ..Coordinates::default()
+        }
+    }
+
+    fn address(text: &[u8]) -> u64 {
+        text.as_ptr() as u64
+    }
+
+    #[test]
+    fn output_is_in_cta_order_and_within_a_cta_in_order_of_arrival() {
+        let services = services(1 << 20);
+        for (cta, text) in [(2, b"c\0"), (0, b"a\0"), (2, b"d\0"), (1, b"b\0")] {
+            assert_eq!(services.vprintf(&at(cta), address(text), 0), Ok(0));
+        }
+        let output = Output::default();
+        output.append(&services);
+        assert_eq!(*output.pending.lock(), b"abcd");
+        assert!(services.take_printed().is_empty());
+    }
+
+    #[test]
+    fn a_full_buffer_loses_the_oldest() {
+        let services = services(4);
+        for text in [b"ab\0", b"cd\0", b"ef\0"] {
+            services
+                .vprintf(&at(0), address(text), 0)
+                .expect("readable");
+        }
+        let output = Output::default();
+        output.append(&services);
+        assert_eq!(*output.pending.lock(), b"cdef");
+    }
+
+    #[test]
+    fn a_bad_format_is_a_fault_with_its_address() {
+        crate::fault::install().expect("supported");
+        let fault = services(4).vprintf(&at(0), 16, 0).expect_err("unmapped");
+        assert_eq!(fault.kind, FaultKind::IllegalAddress);
+        assert_eq!(fault.address, Some(16));
+        assert_eq!(services(4).vprintf(&at(0), 0, 0), Ok(-1));
+    }
+
+    #[test]
+    fn assertions_tell_where() {
+        let place = Coordinates {
+            cta: [1, 2, 3],
+            thread: [4, 5, 6],
+            cta_number: 0,
+        };
+        let (message, file, function) = (b"x > 0\0", b"a.cu\0", b"f\0");
+        let fault = services(4).assert_fail(
+            &place,
+            address(message),
+            address(file),
+            7,
+            address(function),
+            1,
+        );
+        assert_eq!(fault.kind, FaultKind::Assert);
+        assert_eq!(
+            fault.detail,
+            "a.cu:7: f: block: [1,2,3], thread: [4,5,6] Assertion `x > 0` failed."
+        );
+    }
+}

@@ -1,0 +1,262 @@
+//! The memory of a context: device, managed, pinned and registered.
+
+use super::{Context, HostFlags, PointerInfo, PointerKind};
+use crate::buffer::DevicePtr;
+use crate::error::{Error, Result};
+use crate::machine::check_fork;
+use crate::mem::{Allocation, Request};
+
+/// Rows of pitched memory start at multiples of this.
+const PITCH: u64 = 512;
+
+impl Context {
+    fn request(&self, size: u64, kind: PointerKind) -> Request {
+        Request {
+            size,
+            kind,
+            context: self.id(),
+            flags: HostFlags::default(),
+            pooled: false,
+            internal: false,
+        }
+    }
+
+    fn allocate(&self, request: Request) -> Result<DevicePtr> {
+        self.status()?;
+        if request.size == 0 {
+            return Err(Error::invalid("an allocation of 0 bytes"));
+        }
+        let allocation = self.machine().memory.allocate(request)?;
+        Ok(DevicePtr::new(allocation.base))
+    }
+
+    /// Device memory.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for 0 bytes, [`Error::OutOfMemory`].
+    pub fn alloc(&self, bytes: u64) -> Result<DevicePtr> {
+        self.allocate(self.request(bytes, PointerKind::Device))
+    }
+
+    /// Device memory that belongs to a stream-ordered pool.
+    pub(crate) fn alloc_pooled(&self, bytes: u64) -> Result<DevicePtr> {
+        self.allocate(Request {
+            pooled: true,
+            ..self.request(bytes, PointerKind::Device)
+        })
+    }
+
+    /// Memory that the program cannot free: variables of modules.
+    pub(crate) fn alloc_internal(&self, bytes: u64, managed: bool) -> Result<DevicePtr> {
+        let kind = if managed {
+            PointerKind::Managed
+        } else {
+            PointerKind::Device
+        };
+        self.allocate(Request {
+            internal: true,
+            ..self.request(bytes, kind)
+        })
+    }
+
+    pub(crate) fn free_internal(&self, ptr: DevicePtr) {
+        let memory = &self.machine().memory;
+        memory.release(ptr.address(), |found| {
+            found.internal && found.context == self.id()
+        });
+    }
+
+    /// Device memory for `height` rows of `width` bytes: the pointer and the pitch.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for an element size other than 4, 8 or 16, or no bytes.
+    pub fn alloc_pitched(&self, width: u64, height: u64, element: u32) -> Result<(DevicePtr, u64)> {
+        if !matches!(element, 4 | 8 | 16) {
+            return Err(Error::invalid(format!("element size {element}")));
+        }
+        let pitch = width
+            .checked_next_multiple_of(PITCH)
+            .ok_or_else(|| Error::invalid("the pitch overflows"))?;
+        let bytes = pitch
+            .checked_mul(height)
+            .ok_or_else(|| Error::invalid("the size overflows"))?;
+        Ok((self.alloc(bytes)?, pitch))
+    }
+
+    /// Managed memory, for host and device; `attach` are the `CU_MEM_ATTACH_*` flags.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] unless `attach` is 1 (global) or 2 (host).
+    pub fn alloc_managed(&self, bytes: u64, attach: u32) -> Result<DevicePtr> {
+        if !matches!(attach, 1 | 2) {
+            return Err(Error::invalid(format!("attach flags {attach:#x}")));
+        }
+        self.allocate(self.request(bytes, PointerKind::Managed))
+    }
+
+    /// Frees device or managed memory, after all work of the context; null is accepted.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when `ptr` is not the start of an allocation.
+    pub fn free(&self, ptr: DevicePtr) -> Result<()> {
+        check_fork()?;
+        if ptr.is_null() {
+            return Ok(());
+        }
+        // A failed context still frees; work that might use the memory is over or dropped.
+        let owner = self.owner_of(ptr.address(), |found| {
+            !found.internal && matches!(found.kind, PointerKind::Device | PointerKind::Managed)
+        })?;
+        owner.wait_for_everything();
+        self.release(ptr.address())
+    }
+
+    /// Frees without waiting; the caller knows that nothing uses the memory.
+    pub(crate) fn release(&self, base: u64) -> Result<()> {
+        let memory = &self.machine().memory;
+        memory
+            .release(base, |found| !found.internal)
+            .map(|_| ())
+            .ok_or_else(|| Error::invalid(format!("{base:#x} is no allocation")))
+    }
+
+    /// The context that owns the allocation at `base`, when it passes `accept`.
+    pub(crate) fn owner_of(
+        &self,
+        base: u64,
+        accept: impl FnOnce(&Allocation) -> bool,
+    ) -> Result<Context> {
+        let machine = self.machine();
+        let found = machine
+            .memory
+            .lookup(base)
+            .filter(|found| found.base == base && accept(found))
+            .ok_or_else(|| Error::invalid(format!("{base:#x} is no allocation of this kind")))?;
+        machine
+            .context(found.context)
+            .ok_or(Error::ContextDestroyed)
+    }
+
+    /// As freeing does: waits for all work, whatever comes of it.
+    fn wait_for_everything(&self) {
+        if !crate::service::in_host_function() {
+            for task in self.inner().streams.all_tails() {
+                task.wait();
+            }
+        }
+    }
+
+    /// Pinned host memory. Its device address is the same.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for 0 bytes, [`Error::OutOfMemory`].
+    pub fn alloc_host(&self, bytes: u64, flags: HostFlags) -> Result<*mut u8> {
+        let ptr = self.allocate(Request {
+            flags,
+            ..self.request(bytes, PointerKind::Pinned)
+        })?;
+        Ok(ptr.address() as *mut u8)
+    }
+
+    /// Frees pinned host memory.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when it is not the start of pinned memory.
+    pub fn free_host(&self, ptr: *mut u8) -> Result<()> {
+        check_fork()?;
+        let base = ptr as u64;
+        let owner = self.owner_of(base, |found| found.kind == PointerKind::Pinned)?;
+        owner.wait_for_everything();
+        self.release(base)
+    }
+
+    /// Makes the caller's memory pinned and reachable from the device.
+    ///
+    /// # Errors
+    /// [`Error::HostMemoryAlreadyRegistered`], [`Error::InvalidValue`].
+    pub fn register_host(&self, ptr: *mut u8, bytes: u64, flags: HostFlags) -> Result<()> {
+        self.status()?;
+        if ptr.is_null() || bytes == 0 {
+            return Err(Error::invalid("nothing to register"));
+        }
+        let request = Request {
+            flags,
+            ..self.request(bytes, PointerKind::Registered)
+        };
+        let memory = &self.machine().memory;
+        memory.register(ptr as u64, request).map(|_| ())
+    }
+
+    /// Undoes a registration.
+    ///
+    /// # Errors
+    /// [`Error::HostMemoryNotRegistered`].
+    pub fn unregister_host(&self, ptr: *mut u8) -> Result<()> {
+        check_fork()?;
+        let base = ptr as u64;
+        let registered = |found: &Allocation| found.kind == PointerKind::Registered;
+        let owner = self
+            .owner_of(base, registered)
+            .map_err(|_| Error::HostMemoryNotRegistered)?;
+        owner.wait_for_everything();
+        self.machine()
+            .memory
+            .release(base, registered)
+            .map(|_| ())
+            .ok_or(Error::HostMemoryNotRegistered)
+    }
+
+    fn host_allocation(&self, ptr: *const u8) -> Result<Allocation> {
+        self.status()?;
+        let found = self.machine().memory.lookup(ptr as u64);
+        found
+            .filter(|found| matches!(found.kind, PointerKind::Pinned | PointerKind::Registered))
+            .ok_or_else(|| Error::invalid("no pinned or registered memory"))
+    }
+
+    /// The device address of pinned or registered memory.
+    pub fn host_device_pointer(&self, ptr: *const u8) -> Result<DevicePtr> {
+        self.host_allocation(ptr)
+            .map(|_| DevicePtr::new(ptr as u64))
+    }
+
+    /// The flags of pinned or registered memory.
+    pub fn host_flags(&self, ptr: *const u8) -> Result<HostFlags> {
+        self.host_allocation(ptr).map(|found| found.flags)
+    }
+
+    /// Free and total bytes of device memory.
+    pub fn mem_info(&self) -> Result<(u64, u64)> {
+        self.status()?;
+        let memory = &self.machine().memory;
+        Ok((memory.free_bytes(), memory.total_bytes()))
+    }
+
+    /// Start and size of the allocation that holds `ptr`.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn address_range(&self, ptr: DevicePtr) -> Result<(DevicePtr, u64)> {
+        self.status()?;
+        let found = self
+            .machine()
+            .memory
+            .lookup(ptr.address())
+            .ok_or_else(|| Error::NotFound(format!("memory at {:#x}", ptr.address())))?;
+        Ok((DevicePtr::new(found.base), found.size))
+    }
+
+    /// What is known of an address in any context of the same runtime.
+    pub(crate) fn describe(&self, address: u64) -> Option<PointerInfo> {
+        let found = self.machine().memory.lookup(address)?;
+        Some(PointerInfo {
+            kind: found.kind,
+            base: found.base,
+            size: found.size,
+            context: self.machine().context(found.context)?,
+            flags: found.flags,
+            id: found.id,
+            pooled: found.pooled,
+        })
+    }
+}

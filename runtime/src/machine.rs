@@ -1,0 +1,123 @@
+//! What all contexts of a runtime share: workers, service threads, memory, the image loader.
+//!
+//! Invariant: a machine lives as long as any context, buffer or unfinished task of it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Once, OnceLock, Weak};
+
+use parking_lot::Mutex;
+
+use crate::context::{Context, Inner as ContextInner};
+use crate::device::DeviceConfig;
+use crate::engine::Loader;
+use crate::error::{Error, Result};
+use crate::mem::DeviceMemory;
+use crate::scheduler::{Scheduler, SchedulerConfig};
+use crate::service::ServiceThread;
+
+pub(crate) struct Machine {
+    pub(crate) config: DeviceConfig,
+    pub(crate) reverse: bool,
+    scheduler: Scheduler,
+    copies: ServiceThread,
+    callbacks: ServiceThread,
+    pub(crate) memory: DeviceMemory,
+    pub(crate) loader: Arc<dyn Loader>,
+    /// Contexts by id; a destroyed one disappears with its last handle.
+    contexts: Mutex<Vec<Weak<ContextInner>>>,
+    primary: OnceLock<Weak<ContextInner>>,
+    /// How often the primary context is retained.
+    pub(crate) retained: Mutex<u64>,
+}
+
+impl Machine {
+    pub(crate) fn new(
+        config: DeviceConfig,
+        scheduler: SchedulerConfig,
+        loader: Arc<dyn Loader>,
+    ) -> Arc<Machine> {
+        watch_forks();
+        if let Err(error) = crate::fault::install() {
+            tracing::error!(%error, "faults cannot be survived");
+        }
+        Arc::new(Machine {
+            reverse: scheduler.reverse,
+            scheduler: Scheduler::new(scheduler),
+            copies: ServiceThread::new("margay-copy"),
+            callbacks: ServiceThread::new("margay-callback"),
+            memory: DeviceMemory::new(config.memory),
+            loader,
+            contexts: Mutex::new(Vec::new()),
+            primary: OnceLock::new(),
+            retained: Mutex::new(0),
+            config,
+        })
+    }
+
+    pub(crate) fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    pub(crate) fn copies(&self) -> &ServiceThread {
+        &self.copies
+    }
+
+    pub(crate) fn callbacks(&self) -> &ServiceThread {
+        &self.callbacks
+    }
+
+    pub(crate) fn add_context(&self, context: &Arc<ContextInner>) {
+        let mut contexts = self.contexts.lock();
+        contexts.retain(|known| known.strong_count() > 0);
+        contexts.push(Arc::downgrade(context));
+    }
+
+    pub(crate) fn set_primary(&self, context: &Context) {
+        let _ = self.primary.set(context.downgrade());
+    }
+
+    /// The primary context; `None` once the runtime is gone.
+    pub(crate) fn primary(&self) -> Option<Context> {
+        Some(Context::from(self.primary.get()?.upgrade()?))
+    }
+
+    /// The context with this id; 0 stands for no context, which counts as the primary one.
+    pub(crate) fn context(&self, id: u64) -> Option<Context> {
+        if id == 0 {
+            return self.primary();
+        }
+        let contexts = self.contexts.lock();
+        let mut living = contexts.iter().filter_map(Weak::upgrade);
+        living.find(|known| known.id() == id).map(Context::from)
+    }
+}
+
+/// A number that no object of this process has had yet; never 0.
+pub(crate) fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// After a fork the child has one thread and locks in any state: everything answers an error
+/// there and touches nothing.
+pub(crate) fn check_fork() -> Result<()> {
+    if FORKED.load(Ordering::Relaxed) {
+        return Err(Error::NotInitialized);
+    }
+    Ok(())
+}
+
+fn watch_forks() {
+    static ONCE: Once = Once::new();
+    extern "C" fn in_child() {
+        FORKED.store(true, Ordering::Relaxed);
+    }
+    ONCE.call_once(|| {
+        // SAFETY: the handler only stores to an atomic.
+        unsafe {
+            libc::pthread_atfork(None, None, Some(in_child));
+        }
+    });
+}

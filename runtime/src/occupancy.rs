@@ -1,0 +1,101 @@
+//! How many CTAs fit on a multiprocessor: the rules of CUDA's occupancy calculation.
+
+use crate::device::capability::SmLimits;
+
+/// What a CTA takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Footprint {
+    /// Its threads.
+    pub(crate) threads: u32,
+    /// Registers of a thread.
+    pub(crate) registers: u32,
+    /// Shared memory, static and dynamic.
+    pub(crate) shared: u64,
+}
+
+/// Registers are given to warps in units of this.
+const REGISTER_UNIT: u32 = 256;
+/// An SM has this many partitions; registers of one serve its own warps only.
+const PARTITIONS: u32 = 4;
+
+/// CTAs that are resident on one SM; 0 when one does not fit.
+pub(crate) fn resident(limits: &SmLimits, cta: &Footprint) -> u32 {
+    let warps = cta.threads.div_ceil(32).max(1);
+    let by_warps = limits.threads / 32 / warps;
+    let by_registers = resident_by_registers(limits, warps, cta.registers);
+    let by_shared = resident_by_shared(limits, cta.shared);
+    limits.ctas.min(by_warps).min(by_registers).min(by_shared)
+}
+
+fn resident_by_registers(limits: &SmLimits, warps: u32, registers: u32) -> u32 {
+    if registers == 0 {
+        return u32::MAX;
+    }
+    let per_warp = registers
+        .saturating_mul(32)
+        .checked_next_multiple_of(REGISTER_UNIT)
+        .unwrap_or(u32::MAX);
+    let warps_per_partition = limits.registers / PARTITIONS / per_warp;
+    warps_per_partition * PARTITIONS / warps
+}
+
+fn resident_by_shared(limits: &SmLimits, shared: u64) -> u32 {
+    if shared > u64::from(limits.shared_optin) {
+        return 0;
+    }
+    let taken = (shared + u64::from(limits.shared_reserved))
+        .next_multiple_of(u64::from(limits.shared_unit));
+    if taken == 0 {
+        return u32::MAX;
+    }
+    (u64::from(limits.shared) / taken) as u32
+}
+
+/// Shared memory for each of `ctas` CTAs on one SM.
+pub(crate) fn shared_of(limits: &SmLimits, ctas: u32) -> u32 {
+    let share = limits.shared / ctas.max(1) / limits.shared_unit * limits.shared_unit;
+    share
+        .saturating_sub(limits.shared_reserved)
+        .min(limits.shared_optin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Capability;
+
+    fn on(capability: &str, threads: u32, registers: u32, shared: u64) -> u32 {
+        let limits = Capability::parse(capability).expect("known").limits();
+        resident(
+            &limits,
+            &Footprint {
+                threads,
+                registers,
+                shared,
+            },
+        )
+    }
+
+    /// Values worked out by hand from the tables of the CUDA programming guide.
+    #[test]
+    fn follows_the_rules_of_each_resource() {
+        // 48 warps: 6 CTAs of 8 warps.
+        assert_eq!(on("8.6", 256, 32, 0), 6);
+        // 16 CTAs at most.
+        assert_eq!(on("8.6", 32, 16, 0), 16);
+        // 1024 threads are 32 of 48 warps.
+        assert_eq!(on("8.6", 1024, 32, 0), 1);
+        // 64 registers: 2048 a warp, 8 warps a partition, 32 warps, 4 CTAs of 8.
+        assert_eq!(on("8.6", 256, 64, 0), 4);
+        // 255 registers: 8192 a warp, 2 warps a partition: 8 warps.
+        assert_eq!(on("8.6", 256, 255, 0), 1);
+        assert_eq!(on("8.6", 288, 255, 0), 0);
+        // 48 KiB and the reserved one: 2 in 100 KiB.
+        assert_eq!(on("8.6", 128, 32, 48 << 10), 2);
+        // 99 KiB is the most.
+        assert_eq!(on("8.6", 128, 32, 99 << 10), 1);
+        assert_eq!(on("8.6", 128, 32, (99 << 10) + 1), 0);
+        // No reserved memory before 8.0.
+        assert_eq!(on("7.5", 128, 32, 32 << 10), 2);
+    }
+}

@@ -1,0 +1,380 @@
+//! Random programs over streams and events, checked against CUDA's ordering rules.
+//!
+//! Every operation notes when it began and ended on one counter. An oracle that knows only the
+//! rules (not tasks or tails) says which pairs of operations are ordered: the first must have
+//! ended before the second began.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+use crate::testing::{Bench, Step, kernel};
+use crate::{Event, EventFlags, LaunchConfig, Stream, StreamKind};
+
+/// A small generator, so that a failing seed can be run again.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) % bound
+    }
+}
+
+#[derive(Default)]
+struct Span {
+    begin: AtomicU64,
+    end: AtomicU64,
+}
+
+/// The rules: what each operation must wait for, as sets of operations.
+struct Oracle {
+    kinds: Vec<StreamKind>,
+    /// For each stream the operations submitted to it.
+    submitted: Vec<Vec<usize>>,
+    /// For each event, all that had to be complete for its last record.
+    recorded: Vec<Vec<usize>>,
+    /// For each stream, what waits for events have added for all later work.
+    awaited: Vec<Vec<usize>>,
+    before: Vec<Vec<usize>>,
+}
+
+impl Oracle {
+    fn new(kinds: &[StreamKind], events: usize) -> Oracle {
+        Oracle {
+            kinds: kinds.to_vec(),
+            submitted: vec![Vec::new(); kinds.len()],
+            recorded: vec![Vec::new(); events],
+            awaited: vec![Vec::new(); kinds.len()],
+            before: Vec::new(),
+        }
+    }
+
+    /// Everything that work submitted to `stream` now comes after.
+    fn earlier(&self, stream: usize) -> Vec<usize> {
+        let synchronising = |kind| kind != StreamKind::NonBlocking;
+        let is_legacy = |other: usize| self.kinds[other] == StreamKind::Legacy;
+        let ordered = |other: usize| {
+            other == stream
+                || (synchronising(self.kinds[other])
+                    && synchronising(self.kinds[stream])
+                    && (is_legacy(stream) || is_legacy(other)))
+        };
+        let mut all = Vec::new();
+        for other in (0..self.kinds.len()).filter(|&other| ordered(other)) {
+            all.extend(&self.submitted[other]);
+            all.extend(&self.awaited[other]);
+        }
+        all
+    }
+
+    fn operation(&mut self, stream: usize) {
+        let earlier = self.earlier(stream);
+        self.submitted[stream].push(self.before.len());
+        self.before.push(earlier);
+    }
+
+    fn record(&mut self, event: usize, stream: usize) {
+        self.recorded[event] = self.earlier(stream);
+    }
+
+    fn wait(&mut self, stream: usize, event: usize) {
+        let more = self.recorded[event].clone();
+        self.awaited[stream].extend(more);
+    }
+}
+
+struct Program {
+    bench: Bench,
+    streams: Vec<Stream>,
+    events: Vec<Event>,
+    spans: Arc<Vec<Span>>,
+    clock: Arc<AtomicU64>,
+}
+
+const OPERATIONS: usize = 60;
+
+impl Program {
+    fn new(workers: usize) -> Program {
+        let spans: Arc<Vec<Span>> = Arc::new((0..OPERATIONS).map(|_| Span::default()).collect());
+        let clock = Arc::new(AtomicU64::new(1));
+        let (noted, ticks) = (Arc::clone(&spans), Arc::clone(&clock));
+        let spec = kernel("note", 2, true, move |call| {
+            let span = &noted[call.param(0) as usize];
+            if *call.memory == 0 && call.unit == 0 {
+                span.begin.store(ticks.fetch_add(1, SeqCst), SeqCst);
+            }
+            *call.memory += 1;
+            if *call.memory <= call.param(1) {
+                return Step::Wait(false);
+            }
+            span.end.fetch_max(ticks.fetch_add(1, SeqCst), SeqCst);
+            Step::Done
+        });
+        let bench = Bench::new(workers, vec![spec]);
+        let context = &bench.context;
+        let created = |kind| context.create_stream(kind, 0).expect("made");
+        let streams = vec![
+            context.legacy_stream(),
+            context.per_thread_stream(),
+            created(StreamKind::Blocking),
+            created(StreamKind::Blocking),
+            created(StreamKind::NonBlocking),
+            created(StreamKind::NonBlocking),
+        ];
+        let event = |_| context.create_event(EventFlags::default()).expect("made");
+        Program {
+            events: (0..3).map(event).collect(),
+            streams,
+            spans,
+            clock,
+            bench,
+        }
+    }
+
+    /// A kernel or a host function, as long as chance wants.
+    fn operation(&self, random: &mut Random, number: usize, stream: &Stream) {
+        if random.below(4) == 0 {
+            let (spans, clock) = (Arc::clone(&self.spans), Arc::clone(&self.clock));
+            let function = move || {
+                let tick = |at: &AtomicU64| at.store(clock.fetch_add(1, SeqCst), SeqCst);
+                tick(&spans[number].begin);
+                std::thread::yield_now();
+                tick(&spans[number].end);
+            };
+            stream.host_function(function).expect("submitted");
+            return;
+        }
+        let config = LaunchConfig::new(1 + random.below(3) as u32, 1);
+        let waits = random.below(4);
+        let kernel = self.bench.kernel("note");
+        let launch = stream.launch(&kernel, config, (number as u64, waits));
+        launch.expect("launched");
+    }
+}
+
+fn run(seed: u64, workers: usize) {
+    let mut random = Random(seed);
+    let program = Program::new(workers);
+    let kinds: Vec<StreamKind> = program.streams.iter().map(Stream::kind).collect();
+    let mut oracle = Oracle::new(&kinds, program.events.len());
+    let mut number = 0;
+    while number < OPERATIONS {
+        let at = random.below(program.streams.len() as u64) as usize;
+        let event = random.below(program.events.len() as u64) as usize;
+        let stream = &program.streams[at];
+        match random.below(10) {
+            0 | 1 => {
+                program.events[event].record(stream).expect("recorded");
+                oracle.record(event, at);
+            }
+            2 | 3 => {
+                stream
+                    .wait_event(&program.events[event])
+                    .expect("submitted");
+                oracle.wait(at, event);
+            }
+            4 => {
+                // All that the stream waited for is complete when this returns.
+                stream.synchronize().expect("no fault");
+                for before in oracle.earlier(at) {
+                    assert!(program.spans[before].end.load(SeqCst) > 0, "seed {seed}");
+                }
+            }
+            _ => {
+                program.operation(&mut random, number, stream);
+                oracle.operation(at);
+                number += 1;
+            }
+        }
+    }
+    program.bench.runtime.synchronize().expect("complete");
+    for (second, before) in oracle.before.iter().enumerate() {
+        let begin = program.spans[second].begin.load(SeqCst);
+        assert!(begin > 0, "seed {seed}: operation {second} never ran");
+        for &first in before {
+            let end = program.spans[first].end.load(SeqCst);
+            assert!(end < begin, "seed {seed}: {first} must end before {second}");
+        }
+    }
+}
+
+#[test]
+fn random_programs_keep_every_order() {
+    for seed in 0..150 {
+        run(seed, 1 + (seed % 3) as usize);
+    }
+}
+
+#[test]
+fn an_event_is_a_snapshot() {
+    let bench = Bench::new(1, vec![]);
+    let context = &bench.context;
+    let made = |kind| context.create_stream(kind, 0).expect("made");
+    let (first, second) = (made(StreamKind::NonBlocking), made(StreamKind::NonBlocking));
+    let event = context.create_event(EventFlags::default()).expect("made");
+    assert!(event.query().expect("never recorded counts as complete"));
+    event.synchronize().expect("no wait");
+    second.wait_event(&event).expect("no wait");
+
+    let gate = Arc::new(AtomicU64::new(0));
+    let wait_for = |value: u64| {
+        let gate = Arc::clone(&gate);
+        move || {
+            while gate.load(SeqCst) < value {
+                std::thread::yield_now();
+            }
+        }
+    };
+    first.host_function(wait_for(1)).expect("submitted");
+    event.record(&first).expect("recorded");
+    first.host_function(wait_for(2)).expect("submitted");
+    assert!(!event.query().expect("recorded"));
+    second.wait_event(&event).expect("submitted");
+    assert!(!second.query().expect("waits"));
+    gate.store(1, SeqCst);
+    // The later host function is not part of the snapshot.
+    event.synchronize().expect("complete");
+    second.synchronize().expect("complete");
+    assert!(!first.query().expect("still at work"));
+    gate.store(2, SeqCst);
+    first.synchronize().expect("complete");
+}
+
+#[test]
+fn elapsed_times() {
+    let bench = Bench::new(1, vec![]);
+    let context = &bench.context;
+    let stream = context.legacy_stream();
+    let event = |flags| context.create_event(flags).expect("made");
+    let (start, end) = (event(EventFlags::default()), event(EventFlags::default()));
+    assert!(end.elapsed_ms_since(&start).is_err(), "never recorded");
+    start.record(&stream).expect("recorded");
+    let nap = || std::thread::sleep(std::time::Duration::from_millis(20));
+    stream.host_function(nap).expect("submitted");
+    end.record(&stream).expect("recorded");
+    assert!(matches!(
+        end.elapsed_ms_since(&start),
+        Err(crate::Error::NotReady)
+    ));
+    end.synchronize().expect("complete");
+    let elapsed = end.elapsed_ms_since(&start).expect("both complete");
+    assert!((20.0..2000.0).contains(&elapsed), "{elapsed}");
+    let untimed = event(EventFlags {
+        disable_timing: true,
+        ..EventFlags::default()
+    });
+    untimed.record(&stream).expect("recorded");
+    assert!(untimed.elapsed_ms_since(&start).is_err());
+}
+
+#[test]
+fn copies_and_fills_keep_the_order_and_pageable_memory_is_staged() {
+    let bench = Bench::new(1, vec![]);
+    let context = &bench.context;
+    let stream = context
+        .create_stream(StreamKind::NonBlocking, 0)
+        .expect("made");
+    let gate = Arc::new(AtomicU64::new(0));
+    let closed = Arc::clone(&gate);
+    let wait = move || {
+        while closed.load(SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+    };
+    let memory = context.alloc(1 << 20).expect("room");
+    stream.host_function(wait).expect("submitted");
+    // Larger than what is done in place, and behind a closed gate.
+    let mut source = vec![7u8; 1 << 20];
+    let copy = crate::Transfer::to_device(memory, source.as_ptr(), 1 << 20);
+    // SAFETY: the source is staged before the call returns.
+    unsafe { stream.copy_async(copy) }.expect("submitted");
+    source.fill(9);
+    stream
+        .fill(memory, 0x0403_0201, 4, 2, 2, 16)
+        .expect("filled");
+    gate.store(1, SeqCst);
+    let mut back = vec![0u8; 32];
+    let copy = crate::Transfer::to_host(back.as_mut_ptr(), memory, 32);
+    // SAFETY: pageable memory is written before the call returns.
+    unsafe { stream.copy_async(copy) }.expect("copied");
+    let mut expected = vec![7u8; 32];
+    expected[..8].copy_from_slice(&[1, 2, 3, 4, 1, 2, 3, 4]);
+    expected[16..24].copy_from_slice(&[1, 2, 3, 4, 1, 2, 3, 4]);
+    assert_eq!(back, expected);
+    context.free(memory).expect("freed");
+}
+
+#[test]
+fn misuse_is_an_error() {
+    let bench = Bench::new(1, vec![]);
+    let context = &bench.context;
+    let stream = context.legacy_stream();
+    let memory = context.alloc(16).expect("room");
+    let mut host = [0u8; 32];
+    let copy = crate::Transfer::to_host(host.as_mut_ptr(), memory, 17);
+    // SAFETY: refused before anything is touched.
+    assert!(unsafe { stream.copy(copy) }.is_err(), "past the end");
+    assert!(stream.fill(memory.offset(1), 0, 4, 1, 1, 0).is_err());
+    assert!(stream.fill(memory, 0, 1, 17, 1, 0).is_err());
+    assert!(
+        stream
+            .fill(memory, 0, 1, u64::MAX, u64::MAX, u64::MAX)
+            .is_err()
+    );
+    assert!(context.free(memory.offset(8)).is_err(), "no start");
+    context.free(memory).expect("once");
+    assert!(context.free(memory).is_err(), "twice");
+    assert!(context.alloc(0).is_err());
+    assert!(context.alloc(u64::MAX).is_err());
+    assert!(stream.destroy().is_err());
+
+    let created = context
+        .create_stream(StreamKind::Blocking, -99)
+        .expect("made");
+    assert_eq!(created.priority(), -5);
+    created.destroy().expect("once");
+    assert!(created.destroy().is_err());
+    assert!(created.query().is_err());
+
+    let blocked = Arc::new(parking_lot::Mutex::new(None));
+    let (seen, waits_for_itself) = (Arc::clone(&blocked), stream.clone());
+    let function = move || *seen.lock() = Some(waits_for_itself.synchronize());
+    stream.host_function(function).expect("submitted");
+    stream.synchronize().expect("complete");
+    assert!(matches!(
+        *blocked.lock(),
+        Some(Err(crate::Error::NotPermitted(_)))
+    ));
+}
+
+#[test]
+fn created_contexts_end_with_all_they_own() {
+    let bench = Bench::new(1, vec![]);
+    let device = bench.runtime.device(0).expect("one");
+    let context = device.create_context(0).expect("made");
+    let stream = context
+        .create_stream(StreamKind::Blocking, 0)
+        .expect("made");
+    let memory = context.alloc(64).expect("room");
+    assert!(bench.runtime.pointer_info(memory.address() + 63).is_some());
+    context.destroy().expect("once");
+    assert!(context.destroy().is_err());
+    assert!(matches!(
+        stream.query(),
+        Err(crate::Error::ContextDestroyed)
+    ));
+    assert!(bench.runtime.pointer_info(memory.address()).is_none());
+    bench.runtime.synchronize().expect("another context");
+
+    let primary = device.primary_context().expect("alive");
+    let before = primary.alloc(8).expect("room");
+    device.primary_release().expect("retained once");
+    assert!(primary.status().is_err());
+    assert!(device.primary_release().is_err());
+    assert_eq!(device.primary_retain().expect("alive"), primary);
+    assert!(primary.free(before).is_err(), "went with the first life");
+    primary.synchronize().expect("alive again");
+}

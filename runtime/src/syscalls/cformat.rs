@@ -1,0 +1,64 @@
+//! The C library's formatting and standard output.
+//!
+//! Numbers are formatted by the host's `snprintf`, which is what prints the program's own
+//! output. Invariant: a conversion given to it is one that [`Conversion::spec`] wrote, with one
+//! value of the matching type.
+
+use std::ffi::{CString, c_char, c_int, c_longlong};
+
+use super::printf::Conversion;
+
+/// The value of one conversion.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Value {
+    /// Sign-extended for `d` and `i`, zero-extended for the others.
+    Integer(u64),
+    Double(f64),
+}
+
+/// Formats one value.
+pub(super) fn number(conversion: &Conversion, value: Value) -> Vec<u8> {
+    let spec = match value {
+        Value::Integer(_) => conversion.spec("ll"),
+        Value::Double(_) => conversion.spec(""),
+    };
+    let Ok(spec) = CString::new(spec) else {
+        return Vec::new();
+    };
+    let write = |out: *mut c_char, size: usize| -> c_int {
+        // SAFETY: `spec` holds one conversion, whose flags, width and precision are literal; it
+        // takes a `long long` or a `double`, which is what is passed; `out` has `size` bytes.
+        unsafe {
+            match value {
+                Value::Integer(bits) => {
+                    libc::snprintf(out, size, spec.as_ptr(), bits as c_longlong)
+                }
+                Value::Double(double) => libc::snprintf(out, size, spec.as_ptr(), double),
+            }
+        }
+    };
+    let mut buffer = vec![0u8; 64];
+    let needed = write(buffer.as_mut_ptr().cast(), buffer.len());
+    let needed = usize::try_from(needed).unwrap_or(0);
+    if needed >= buffer.len() {
+        buffer = vec![0; needed + 1];
+        write(buffer.as_mut_ptr().cast(), buffer.len());
+    }
+    buffer.truncate(needed);
+    buffer
+}
+
+unsafe extern "C" {
+    /// The C library's standard output stream.
+    static stdout: *mut libc::FILE;
+}
+
+/// Writes through the C library's buffer, so that it comes in order with the program's output.
+pub(super) fn write_stdout(bytes: &[u8]) {
+    // SAFETY: `stdout` is set up by the C library before any of our code runs; `fwrite` reads
+    // `bytes` only. Errors are the program's business, as with its own `printf`.
+    unsafe {
+        libc::fwrite(bytes.as_ptr().cast(), 1, bytes.len(), stdout);
+        libc::fflush(stdout);
+    }
+}

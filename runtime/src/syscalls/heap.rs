@@ -1,0 +1,178 @@
+//! The heap of device-side malloc and free.
+//!
+//! One region of device memory per context, made when it is first used, with the size of the
+//! limit at that time. What is free is known outside the region, so device code cannot destroy
+//! it. Invariant: free blocks never touch each other (they are joined).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+use crate::context::{HostFlags, PointerKind};
+use crate::machine::Machine;
+use crate::mem::Request;
+
+/// Alignment of what malloc returns.
+const ALIGN: u64 = 16;
+
+/// The heap of a context.
+pub struct DeviceHeap {
+    machine: Weak<Machine>,
+    context: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    base: u64,
+    /// Start and size of each free block, and the same by size.
+    free: BTreeMap<u64, u64>,
+    by_size: BTreeSet<(u64, u64)>,
+    used: FxHashMap<u64, u64>,
+}
+
+impl DeviceHeap {
+    pub(crate) fn new(machine: &Arc<Machine>, context: u64) -> Arc<DeviceHeap> {
+        Arc::new(DeviceHeap {
+            machine: Arc::downgrade(machine),
+            context,
+            state: Mutex::default(),
+        })
+    }
+
+    /// A heap that is always full.
+    #[cfg(test)]
+    pub(crate) fn detached() -> Arc<DeviceHeap> {
+        Arc::new(DeviceHeap {
+            machine: Weak::new(),
+            context: 0,
+            state: Mutex::default(),
+        })
+    }
+
+    /// `bytes` bytes, aligned to 16; 0 when there is no room.
+    pub fn allocate(&self, bytes: u64, limit: u64) -> u64 {
+        let mut state = self.state.lock();
+        if state.base == 0 {
+            match self.region(limit) {
+                Some(base) => state.start(base, limit),
+                None => return 0,
+            }
+        }
+        state.allocate(bytes)
+    }
+
+    /// Frees a block; false when there is no such block.
+    pub fn free(&self, address: u64) -> bool {
+        self.state.lock().release(address)
+    }
+
+    /// Forgets everything; the region goes with the context's memory.
+    pub(crate) fn clear(&self) {
+        *self.state.lock() = State::default();
+    }
+
+    fn region(&self, bytes: u64) -> Option<u64> {
+        let machine = self.machine.upgrade()?;
+        let request = Request {
+            size: bytes,
+            kind: PointerKind::Device,
+            context: self.context,
+            flags: HostFlags::default(),
+            pooled: false,
+            internal: true,
+        };
+        Some(machine.memory.allocate(request).ok()?.base)
+    }
+}
+
+impl State {
+    fn start(&mut self, base: u64, size: u64) {
+        self.base = base;
+        self.add_free(base, size / ALIGN * ALIGN);
+    }
+
+    fn add_free(&mut self, start: u64, size: u64) {
+        if size > 0 {
+            self.free.insert(start, size);
+            self.by_size.insert((size, start));
+        }
+    }
+
+    fn remove_free(&mut self, start: u64, size: u64) {
+        self.free.remove(&start);
+        self.by_size.remove(&(size, start));
+    }
+
+    /// The smallest block that is large enough, at its start.
+    fn allocate(&mut self, bytes: u64) -> u64 {
+        let Some(size) = bytes.max(1).checked_next_multiple_of(ALIGN) else {
+            return 0;
+        };
+        let Some(&(found, start)) = self.by_size.range((size, 0)..).next() else {
+            return 0;
+        };
+        self.remove_free(start, found);
+        self.add_free(start + size, found - size);
+        self.used.insert(start, size);
+        start
+    }
+
+    fn release(&mut self, address: u64) -> bool {
+        let Some(mut size) = self.used.remove(&address) else {
+            return false;
+        };
+        let mut start = address;
+        if let Some(&after) = self.free.get(&(start + size)) {
+            self.remove_free(start + size, after);
+            size += after;
+        }
+        let before = self.free.range(..start).next_back();
+        if let Some((&other, &length)) = before
+            && other + length == start
+        {
+            self.remove_free(other, length);
+            start = other;
+            size += length;
+        }
+        self.add_free(start, size);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_joined_again() {
+        let mut state = State::default();
+        state.start(0x1000, 256);
+        let blocks: Vec<u64> = (0..4).map(|_| state.allocate(50)).collect();
+        assert_eq!(blocks, [0x1000, 0x1040, 0x1080, 0x10c0]);
+        assert_eq!(state.allocate(1), 0, "full");
+        for at in [1, 3, 0, 2] {
+            assert!(state.release(blocks[at]));
+        }
+        assert!(!state.release(blocks[0]), "freed twice");
+        assert_eq!(state.free, BTreeMap::from([(0x1000, 256)]));
+        assert_eq!(state.by_size.len(), 1);
+        assert_eq!(state.allocate(256), 0x1000);
+    }
+
+    #[test]
+    fn the_smallest_fitting_block_is_taken() {
+        let mut state = State::default();
+        state.start(0x1000, 160);
+        let a = state.allocate(32);
+        let _b = state.allocate(16);
+        let c = state.allocate(16);
+        let _d = state.allocate(16);
+        state.release(a);
+        state.release(c);
+        assert_eq!(state.allocate(16), c);
+        assert_eq!(state.allocate(u64::MAX), 0);
+    }
+}

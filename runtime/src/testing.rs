@@ -1,0 +1,212 @@
+//! Kernels written in Rust, to test the scheduler and the streams without any code generator.
+//!
+//! A [`Program`] is called for a unit again and again: it does a step and says whether the unit
+//! is done, waits, or failed. Between calls its only memory is one number per unit.
+
+use std::sync::Arc;
+
+use crate::engine::{
+    BoundImage, Engine, Image, KernelInfo, LaunchShape, LoadOptions, LoadedImage, Loader,
+    ParamInfo, ParkedUnit, PreparedLaunch, RunOutcome, VariableInfo,
+};
+use crate::error::{Fault, FaultKind, Result};
+use crate::scheduler::WorkerState;
+use crate::{Context, Kernel, Runtime, RuntimeBuilder};
+
+/// What a unit did.
+pub(crate) enum Step {
+    Done,
+    /// It waits; `true`: it got further first.
+    Wait(bool),
+    Fault(FaultKind),
+}
+
+/// One call of a unit.
+pub(crate) struct Call<'a> {
+    pub(crate) shape: &'a LaunchShape,
+    pub(crate) unit: u64,
+    /// The unit's own number, 0 at first.
+    pub(crate) memory: &'a mut u64,
+    pub(crate) worker: &'a WorkerState,
+}
+
+impl Call<'_> {
+    /// The parameter that holds 8 bytes at this index.
+    pub(crate) fn param(&self, index: usize) -> u64 {
+        let bytes = &self.shape.params[8 * index..8 * index + 8];
+        u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
+    }
+}
+
+pub(crate) type Program = Arc<dyn Fn(Call<'_>) -> Step + Send + Sync>;
+
+/// A kernel: its name, number of 8-byte parameters, whether it may park, and what it does.
+#[derive(Clone)]
+pub(crate) struct Spec {
+    pub(crate) info: KernelInfo,
+    pub(crate) may_park: bool,
+    pub(crate) program: Program,
+}
+
+pub(crate) fn kernel(
+    name: &str,
+    params: u32,
+    may_park: bool,
+    program: impl Fn(Call<'_>) -> Step + Send + Sync + 'static,
+) -> Spec {
+    let layout = (0..params).map(|index| ParamInfo {
+        offset: 8 * index,
+        size: 8,
+        align: 8,
+    });
+    Spec {
+        info: KernelInfo {
+            name: name.into(),
+            params: layout.collect(),
+            param_bytes: 8 * params,
+            target: 86,
+            ..KernelInfo::default()
+        },
+        may_park,
+        program: Arc::new(program),
+    }
+}
+
+/// Loads the same kernels from any image.
+pub(crate) struct TestLoader {
+    pub(crate) specs: Vec<Spec>,
+    pub(crate) variables: Vec<VariableInfo>,
+    pub(crate) initial: Vec<Vec<u8>>,
+}
+
+impl Loader for TestLoader {
+    fn load(&self, _image: Image<'_>, _options: &LoadOptions) -> Result<Arc<dyn LoadedImage>> {
+        Ok(Arc::new(TestImage {
+            infos: self.specs.iter().map(|spec| spec.info.clone()).collect(),
+            specs: self.specs.clone(),
+            variables: self.variables.clone(),
+            initial: self.initial.clone(),
+        }))
+    }
+}
+
+struct TestImage {
+    infos: Vec<KernelInfo>,
+    specs: Vec<Spec>,
+    variables: Vec<VariableInfo>,
+    initial: Vec<Vec<u8>>,
+}
+
+impl LoadedImage for TestImage {
+    fn kernels(&self) -> &[KernelInfo] {
+        &self.infos
+    }
+    fn variables(&self) -> &[VariableInfo] {
+        &self.variables
+    }
+    fn bind(&self, _addresses: &[u64]) -> Result<BoundImage> {
+        let engine = |spec: &Spec| Arc::new(TestEngine(spec.clone())) as Arc<dyn Engine>;
+        Ok(BoundImage {
+            initial: self.initial.clone(),
+            kernels: self.specs.iter().map(engine).collect(),
+        })
+    }
+}
+
+struct TestEngine(Spec);
+
+impl Engine for TestEngine {
+    fn info(&self) -> &KernelInfo {
+        &self.0.info
+    }
+    fn prepare(&self, shape: LaunchShape) -> Result<Arc<dyn PreparedLaunch>> {
+        Ok(Arc::new(TestLaunch {
+            shape,
+            spec: self.0.clone(),
+        }))
+    }
+}
+
+struct TestLaunch {
+    shape: LaunchShape,
+    spec: Spec,
+}
+
+impl TestLaunch {
+    fn step(&self, worker: &WorkerState, unit: u64, mut memory: u64) -> Option<RunOutcome> {
+        if worker.stop_requested() {
+            return Some(RunOutcome::Stopped);
+        }
+        let call = Call {
+            shape: &self.shape,
+            unit,
+            memory: &mut memory,
+            worker,
+        };
+        match (self.spec.program)(call) {
+            Step::Done => None,
+            Step::Wait(progressed) => Some(RunOutcome::Parked(ParkedUnit {
+                unit,
+                state: Box::new(memory),
+                window: None,
+                progressed,
+            })),
+            Step::Fault(kind) => {
+                let cta = self.shape.grid.position(unit);
+                let fault = Fault::new(kind, &self.spec.info.name).at_cta(cta);
+                Some(RunOutcome::Fault(fault))
+            }
+        }
+    }
+}
+
+impl PreparedLaunch for TestLaunch {
+    fn may_park(&self) -> bool {
+        self.spec.may_park
+    }
+    fn run(&self, worker: &mut WorkerState, first: u64, count: u64) -> RunOutcome {
+        (first..first + count)
+            .find_map(|unit| self.step(worker, unit, 0))
+            .unwrap_or(RunOutcome::Done)
+    }
+    fn resume(&self, worker: &mut WorkerState, unit: ParkedUnit) -> RunOutcome {
+        let memory = *unit.state.downcast::<u64>().expect("its own state");
+        self.step(worker, unit.unit, memory)
+            .unwrap_or(RunOutcome::Done)
+    }
+}
+
+/// A runtime with these kernels and its primary context.
+pub(crate) struct Bench {
+    pub(crate) runtime: Runtime,
+    pub(crate) context: Context,
+    module: crate::Module,
+}
+
+impl Bench {
+    pub(crate) fn new(workers: usize, specs: Vec<Spec>) -> Bench {
+        Bench::with(Runtime::builder().workers(workers), specs)
+    }
+
+    pub(crate) fn with(builder: RuntimeBuilder, specs: Vec<Spec>) -> Bench {
+        let loader = TestLoader {
+            specs,
+            variables: Vec::new(),
+            initial: Vec::new(),
+        };
+        let runtime = builder.loader(Arc::new(loader)).build().expect("built");
+        let context = runtime.context().expect("alive");
+        let module = runtime.load_ptx("").expect("loads");
+        Bench {
+            runtime,
+            context,
+            module,
+        }
+    }
+
+    /// Also when the context has failed.
+    pub(crate) fn kernel(&self, name: &str) -> Kernel {
+        let mut kernels = self.module.kernels().into_iter();
+        kernels.find(|kernel| kernel.name() == name).expect("known")
+    }
+}
