@@ -238,14 +238,5 @@ pub enum RunOutcome {
 
 /// The loader of a runtime that is given none.
 pub(crate) fn default_loader() -> Arc<dyn Loader> {
-    Arc::new(NoLoader)
-}
-
-/// Stands in where no engine is built in.
-struct NoLoader;
-
-impl Loader for NoLoader {
-    fn load(&self, _image: Image<'_>, _options: &LoadOptions) -> Result<Arc<dyn LoadedImage>> {
-        Err(crate::Error::unsupported("loading images"))
-    }
+    Arc::new(crate::native::PtxLoader::new())
 }

@@ -33,6 +33,7 @@ pub mod kernel;
 pub mod launch;
 pub mod memory;
 pub mod module;
+mod native;
 pub mod runtime;
 pub mod scheduler;
 pub mod stream;

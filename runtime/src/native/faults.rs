@@ -21,15 +21,22 @@ pub(super) fn is_stop(fault: &Fault) -> bool {
 pub(super) fn of_access(fault: AccessFault) -> IrKind {
     let write = Some(fault.access == AccessKind::Write);
     match fault.kind {
-        TrapKind::Misaligned => IrKind::Misaligned { address: Some(fault.address) },
-        _ => IrKind::IllegalAddress { address: Some(fault.address), write },
+        TrapKind::Misaligned => IrKind::Misaligned {
+            address: Some(fault.address),
+        },
+        _ => IrKind::IllegalAddress {
+            address: Some(fault.address),
+            write,
+        },
     }
 }
 
 /// The kind of a trap in generated code.
 pub(super) fn of_trap(trap: &Trap) -> IrKind {
     match trap.kind {
-        TrapKind::Misaligned => IrKind::Misaligned { address: trap.address },
+        TrapKind::Misaligned => IrKind::Misaligned {
+            address: trap.address,
+        },
         TrapKind::StackOverflow => IrKind::StackOverflow,
         TrapKind::Arithmetic | TrapKind::IllegalInstruction => IrKind::IllegalInstruction,
         TrapKind::Stopped => IrKind::Stopped,

@@ -10,8 +10,8 @@ use margay_ir::exec::{CtaInfo, FaultKind, LaunchInfo};
 use margay_ir::function::payload_sreg;
 use margay_ir::interp::Machine;
 use margay_ir::meaning::{Bits, Desc, Meaning};
-use margay_ir::module::Module;
 use margay_ir::mods::StateSpace;
+use margay_ir::module::Module;
 use margay_ir::sreg::SpecialReg;
 use margay_ir::syscall::Syscall;
 use margay_jit::abi::{Helpers, NativeContext, status};
@@ -28,7 +28,12 @@ pub(super) struct TidTable(Box<[[u32; 4]]>);
 impl TidTable {
     pub(super) fn new(info: &LaunchInfo) -> TidTable {
         let threads = 0..info.threads();
-        TidTable(threads.map(|t| info.thread_index(t)).map(|[x, y, z]| [x, y, z, 0]).collect())
+        TidTable(
+            threads
+                .map(|t| info.thread_index(t))
+                .map(|[x, y, z]| [x, y, z, 0])
+                .collect(),
+        )
     }
 
     pub(super) fn as_ptr(&self) -> *const [u32; 4] {
@@ -53,7 +58,13 @@ impl<'a> HostData<'a> {
         services: &'a Services,
         module: &'a Module,
     ) -> HostData<'a> {
-        HostData { info, cta, services, module, fault: None }
+        HostData {
+            info,
+            cta,
+            services,
+            module,
+            fault: None,
+        }
     }
 
     fn fail(&mut self, kind: FaultKind) -> i32 {
@@ -93,10 +104,13 @@ fn run_syscall(
     };
     let arg = |i: usize| args.get(i).copied().unwrap_or(0) as u64;
     let of_fault = |fault: crate::error::Fault| match fault.kind {
-        crate::error::FaultKind::IllegalAddress => {
-            FaultKind::IllegalAddress { address: fault.address, write: fault.write }
-        }
-        crate::error::FaultKind::Assert => FaultKind::Assert { message: fault.detail },
+        crate::error::FaultKind::IllegalAddress => FaultKind::IllegalAddress {
+            address: fault.address,
+            write: fault.write,
+        },
+        crate::error::FaultKind::Assert => FaultKind::Assert {
+            message: fault.detail,
+        },
         _ => FaultKind::Unsupported { what: fault.detail },
     };
     Ok(match which {
@@ -116,7 +130,11 @@ fn run_syscall(
     })
 }
 
-fn update_at(address: u64, bytes: u32, new: &mut dyn FnMut(Bits) -> Bits) -> Result<Bits, FaultKind> {
+fn update_at(
+    address: u64,
+    bytes: u32,
+    new: &mut dyn FnMut(Bits) -> Bits,
+) -> Result<Bits, FaultKind> {
     if bytes <= 8 {
         // SAFETY: device code names the address; what it may not touch faults and is reported.
         let old = unsafe { access::update(address, bytes, |old| new(Bits::from(old)) as u64) };
@@ -172,7 +190,9 @@ unsafe extern "C" fn update(
     };
     // SAFETY: at most two operands, in an area of at least 16 cells.
     let args = unsafe { std::slice::from_raw_parts(args, 2) };
-    match update_at(address, desc.ty.bits().div_ceil(8), &mut |old| meaning(desc, old, args)) {
+    match update_at(address, desc.ty.bits().div_ceil(8), &mut |old| {
+        meaning(desc, old, args)
+    }) {
         Ok(old) => {
             // SAFETY: `out` is a cell of generated code's stack.
             unsafe { out.write(old) };
@@ -234,7 +254,10 @@ unsafe extern "C" fn syscall(
 unsafe extern "C" fn in_space(context: *mut NativeContext, space: u32, address: u64) -> u32 {
     // SAFETY: generated code passes its own context.
     let (host, context) = unsafe { (host(context), &*context) };
-    let space = StateSpace::ALL.get((space as usize).wrapping_sub(1)).copied().unwrap_or_default();
+    let space = StateSpace::ALL
+        .get((space as usize).wrapping_sub(1))
+        .copied()
+        .unwrap_or_default();
     let stride = u64::from(context.local_stride);
     let mine = context.local_base + stride * u64::from(context.thread);
     const WINDOW: u64 = 1 << 32;
@@ -244,7 +267,12 @@ unsafe extern "C" fn in_space(context: *mut NativeContext, space: u32, address: 
     let constant = || {
         host.module.symbols.iter().any(|(id, symbol)| {
             let SymbolId(index) = id;
-            let base = host.info.symbols.get(index as usize).copied().unwrap_or(u64::MAX);
+            let base = host
+                .info
+                .symbols
+                .get(index as usize)
+                .copied()
+                .unwrap_or(u64::MAX);
             symbol.space == StateSpace::Const && address.wrapping_sub(base) < symbol.size
         })
     };
@@ -278,8 +306,15 @@ unsafe extern "C" fn copy(
 }
 
 /// The table that generated code calls through.
-pub(super) static HELPERS: Helpers =
-    Helpers { pure_op, update, clock, special, syscall, in_space, copy };
+pub(super) static HELPERS: Helpers = Helpers {
+    pure_op,
+    update,
+    clock,
+    special,
+    syscall,
+    in_space,
+    copy,
+};
 
 /// A pointer to the host's data for a context.
 pub(super) fn erase(host: &mut HostData<'_>) -> *mut c_void {
@@ -329,7 +364,11 @@ impl Machine for HostMachine<'_> {
     }
 
     fn poll(&mut self) -> Result<(), FaultKind> {
-        if crate::fault::pending() { Err(FaultKind::Stopped) } else { Ok(()) }
+        if crate::fault::pending() {
+            Err(FaultKind::Stopped)
+        } else {
+            Ok(())
+        }
     }
 
     fn fence(&mut self) {

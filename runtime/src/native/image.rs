@@ -3,12 +3,13 @@
 use std::sync::{Arc, OnceLock};
 
 use margay_frontend::container::{self, select_ptx};
+use margay_frontend::diagnostic::Style;
 use margay_frontend::{Parsed, SourceFile};
 use margay_ir::entity::{Entity, SymbolId};
 use margay_ir::function::Linkage;
 use margay_ir::interp::Code;
-use margay_ir::module::{Module, RelocTarget};
 use margay_ir::mods::StateSpace;
+use margay_ir::module::{Module, RelocTarget};
 use margay_jit::Compiler;
 
 use super::kernel::PtxKernel;
@@ -24,11 +25,11 @@ pub(super) const FUNCTION_BASE: u64 = 0x7ff0_0000_0000_0000;
 
 /// Loads PTX from any image that holds some.
 #[derive(Debug, Default)]
-pub struct PtxLoader;
+pub(crate) struct PtxLoader;
 
 impl PtxLoader {
     /// The loader.
-    pub fn new() -> PtxLoader {
+    pub(crate) fn new() -> PtxLoader {
         PtxLoader
     }
 }
@@ -37,7 +38,8 @@ impl PtxLoader {
 pub(super) fn compiler() -> Result<&'static Compiler> {
     static COMPILER: OnceLock<Result<Compiler, String>> = OnceLock::new();
     let made = COMPILER.get_or_init(|| Compiler::new().map_err(|error| error.to_string()));
-    made.as_ref().map_err(|error| Error::Internal(error.clone()))
+    made.as_ref()
+        .map_err(|error| Error::Internal(error.clone()))
 }
 
 impl Loader for PtxLoader {
@@ -58,15 +60,19 @@ fn linked(images: &[&[u8]], options: &LoadOptions, name: &str, log: &mut String)
     let selection = select_ptx(images, options.capability).map_err(image_error)?;
     let mut modules = Vec::new();
     for (index, text) in selection.texts.iter().enumerate() {
-        let name = if selection.texts.len() == 1 { name.to_owned() } else { format!("{name}#{index}") };
-        modules.push(module_of(SourceFile::from_bytes(name, text.text()), log)?);
+        let name = if selection.texts.len() == 1 {
+            name.to_owned()
+        } else {
+            format!("{name}#{index}")
+        };
+        modules.push(module_of(SourceFile::new(name, text.text.as_str()), log)?);
     }
     let mut module = link::link(modules)?;
     if let Some(entry) = &selection.device_runtime
         && !link::unresolved(&module).is_empty()
     {
         let text = entry.text().map_err(image_error)?;
-        let runtime = module_of(SourceFile::from_bytes("libcudadevrt.ptx", text.text()), log)?;
+        let runtime = module_of(SourceFile::new("libcudadevrt.ptx", text.text), log)?;
         module = link::link(vec![module, runtime])?;
     }
     Ok(module)
@@ -99,9 +105,11 @@ fn module_of(source: SourceFile, log: &mut String) -> Result<Module> {
         .iter()
         .filter(|diagnostic| diagnostic.is_error())
         .take(20)
-        .map(|diagnostic| diagnostic.render(&parsed.source, false))
+        .map(|diagnostic| diagnostic.render(&parsed.source, Style::Plain))
         .collect();
-    Err(Error::InvalidPtx { log: rendered.join("\n") })
+    Err(Error::InvalidPtx {
+        log: rendered.join("\n"),
+    })
 }
 
 /// A loaded module.
@@ -139,7 +147,14 @@ impl PtxImage {
             .filter(|(_, function)| function.has_body())
             .map(|(id, _)| super::kernel::info(&module, &code, id))
             .collect();
-        PtxImage { module: Arc::new(module), code: Arc::new(code), kernels, variables, symbols, log }
+        PtxImage {
+            module: Arc::new(module),
+            code: Arc::new(code),
+            kernels,
+            variables,
+            symbols,
+            log,
+        }
     }
 
     /// Address of each symbol; shared ones are placed by each kernel.
@@ -157,7 +172,9 @@ impl PtxImage {
         let mut bytes = symbol.init.clone();
         for reloc in &symbol.relocs {
             let base = match reloc.target {
-                RelocTarget::Symbol { symbol, .. } => addresses.get(symbol.index()).copied().unwrap_or(0),
+                RelocTarget::Symbol { symbol, .. } => {
+                    addresses.get(symbol.index()).copied().unwrap_or(0)
+                }
                 RelocTarget::Func(func) => FUNCTION_BASE + 16 * u64::from(func.0),
             };
             let value = base.wrapping_add(reloc.addend as u64) >> u32::from(reloc.shift).min(63);
@@ -185,7 +202,11 @@ impl LoadedImage for PtxImage {
 
     fn bind(&self, variables: &[u64]) -> Result<BoundImage> {
         let addresses = Arc::new(self.addresses(variables));
-        let initial = self.symbols.iter().map(|&id| self.initial(id, &addresses)).collect();
+        let initial = self
+            .symbols
+            .iter()
+            .map(|&id| self.initial(id, &addresses))
+            .collect();
         let kernels = self
             .module
             .kernels()

@@ -17,15 +17,26 @@ pub(super) struct InterpretedCta {
 
 impl InterpretedCta {
     pub(super) fn new(launch: &PtxLaunch, info: CtaInfo) -> InterpretedCta {
-        let order = if launch.shape.reverse { Order::Reverse } else { Order::Forward };
+        let order = if launch.shape.reverse {
+            Order::Reverse
+        } else {
+            Order::Forward
+        };
         let state = CtaState::new(launch.info.threads(), order);
         let threads = Threads::new(launch.info.threads());
-        InterpretedCta { state, threads, info }
+        InterpretedCta {
+            state,
+            threads,
+            info,
+        }
     }
 
     /// Runs until all threads are done or wait.
     pub(super) fn run(&mut self, launch: &PtxLaunch) -> Result<Turn, Fault> {
-        let mut machine = HostMachine { info: &launch.info, services: &launch.shape.services };
+        let mut machine = HostMachine {
+            info: &launch.info,
+            services: &launch.shape.services,
+        };
         let code = &launch.code;
         let mut interpreter = Interpreter::resume(
             (&code.module, &code.code),
@@ -46,7 +57,10 @@ impl InterpretedCta {
 
     /// Who waits where.
     pub(super) fn describe(&self, launch: &PtxLaunch) -> Vec<String> {
-        let mut machine = HostMachine { info: &launch.info, services: &launch.shape.services };
+        let mut machine = HostMachine {
+            info: &launch.info,
+            services: &launch.shape.services,
+        };
         let code = &launch.code;
         let interpreter = Interpreter::resume(
             (&code.module, &code.code),

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use margay_ir::entity::{Entity, FuncId};
 use margay_ir::exec::Stop;
 use margay_ir::interp::Code;
-use margay_ir::module::Module;
 use margay_ir::mods::StateSpace;
+use margay_ir::module::Module;
 use margay_ir::ops::{Effects, Opcode};
 use margay_jit::{CompileError, CompiledFunction, CompiledKernel};
 
@@ -23,23 +23,37 @@ pub(super) fn info(module: &Module, code: &Code, id: FuncId) -> KernelInfo {
     let kernel = function.kernel.clone().unwrap_or_default();
     let dim = |[x, y, z]: [u32; 3]| Dim3::new(x, y, z);
     let reached = shared::reachable(module, id);
-    let local = reached.iter().map(|&id| code.local_bytes(id)).fold(0u32, u32::saturating_add);
-    let constants = module.symbols.values().filter(|s| s.space == StateSpace::Const);
+    let local = reached
+        .iter()
+        .map(|&id| code.local_bytes(id))
+        .fold(0u32, u32::saturating_add);
+    let constants = module
+        .symbols
+        .values()
+        .filter(|s| s.space == StateSpace::Const);
     KernelInfo {
         name: function.name.clone(),
         params: kernel
             .params
             .iter()
-            .map(|p| ParamInfo { offset: p.offset, size: p.size, align: p.align })
+            .map(|p| ParamInfo {
+                offset: p.offset,
+                size: p.size,
+                align: p.align,
+            })
             .collect(),
         param_bytes: kernel.param_bytes,
         static_shared: shared::layout(module, &reached).bytes,
         local_bytes: local,
-        const_bytes: constants.map(|s| u32::try_from(s.size).unwrap_or(u32::MAX)).sum(),
+        const_bytes: constants
+            .map(|s| u32::try_from(s.size).unwrap_or(u32::MAX))
+            .sum(),
         registers: 0,
         target: module.target.sm,
         ptx_version: module.version.0 * 10 + module.version.1,
-        max_threads: kernel.maxntid.map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z)),
+        max_threads: kernel
+            .maxntid
+            .map(|[x, y, z]| x.saturating_mul(y).saturating_mul(z)),
         required_block: kernel.reqntid.map(dim),
         min_ctas: kernel.minnctapersm,
         required_cluster: kernel.cluster.map(dim),
@@ -84,15 +98,24 @@ impl NativeKernel {
         let mut kernel = NativeKernel {
             functions: FunctionTable(vec![std::ptr::null(); module.functions.len()]),
             devices: Vec::new(),
-            regions: compiled.regions.entries.iter().map(|_| OnceLock::new()).collect(),
+            regions: compiled
+                .regions
+                .entries
+                .iter()
+                .map(|_| OnceLock::new())
+                .collect(),
             cta: OnceLock::new(),
             compiled,
             owner,
         };
         let (direct, indirect) = kernel.compiled.calls();
         if !direct.is_empty() || indirect {
-            for callee in shared::reachable(module, id).into_iter().filter(|&callee| callee != id) {
-                if module.functions[callee].has_body() && module.functions[callee].kernel.is_none() {
+            for callee in shared::reachable(module, id)
+                .into_iter()
+                .filter(|&callee| callee != id)
+            {
+                if module.functions[callee].has_body() && module.functions[callee].kernel.is_none()
+                {
                     let device = CompiledKernel::new(module, callee);
                     let made = device.device(compiler)?;
                     kernel.functions.0[callee.index()] = register(made, owner).0;
@@ -115,7 +138,9 @@ impl NativeKernel {
     pub(super) fn cta_entry(&self) -> Result<Entry, CompileError> {
         let made = self.cta.get_or_init(|| {
             let compiler = compiler().map_err(|error| CompileError::Machine(error.to_string()))?;
-            self.compiled.cta(compiler).map(|made| register(made, self.owner))
+            self.compiled
+                .cta(compiler)
+                .map(|made| register(made, self.owner))
         });
         made.clone()
     }
@@ -123,11 +148,15 @@ impl NativeKernel {
     /// The function that runs lanes from behind a stop.
     pub(super) fn region_entry(&self, stop: Stop) -> Result<Entry, CompileError> {
         let Some(cell) = self.regions.get(stop.0 as usize) else {
-            return Err(CompileError::Unsupported("a region that does not exist".into()));
+            return Err(CompileError::Unsupported(
+                "a region that does not exist".into(),
+            ));
         };
         let made = cell.get_or_init(|| {
             let compiler = compiler().map_err(|error| CompileError::Machine(error.to_string()))?;
-            self.compiled.region(compiler, stop).map(|made| register(made, self.owner))
+            self.compiled
+                .region(compiler, stop)
+                .map(|made| register(made, self.owner))
         });
         made.clone()
     }
@@ -135,7 +164,10 @@ impl NativeKernel {
     /// Source position of a program counter.
     pub(super) fn loc_at(&self, pc: u64) -> Option<margay_ir::function::SourceLoc> {
         let devices = self.devices.iter().flat_map(CompiledKernel::compiled);
-        self.compiled.compiled().chain(devices).find_map(|function| function.loc_at(pc))
+        self.compiled
+            .compiled()
+            .chain(devices)
+            .find_map(|function| function.loc_at(pc))
     }
 }
 
@@ -210,9 +242,11 @@ impl PtxKernel {
             symbols[index] = u64::from(offset);
         }
         let native = if std::env::var_os("MARGAY_ENGINE").is_some_and(|v| v == "interpreter") {
-            Err(CompileError::Unsupported("the interpreter was asked for".into()))
+            Err(CompileError::Unsupported(
+                "the interpreter was asked for".into(),
+            ))
         } else {
-            NativeKernel::new(&self.module, self.id, crate::launch::next_owner())
+            NativeKernel::new(&self.module, self.id, crate::machine::next_id())
         };
         if let Err(why) = &native {
             tracing::info!(kernel = %self.info.name, %why, "interpreted");
@@ -220,16 +254,33 @@ impl PtxKernel {
         let points_of = |id: FuncId| {
             let function = &self.module.functions[id];
             let blocks = function.blocks().iter();
-            blocks.flat_map(|&b| function.insts(b)).map(|&inst| function.effects(inst)).collect::<Vec<_>>()
+            blocks
+                .flat_map(|&b| function.insts(b))
+                .map(|&inst| function.effects(inst))
+                .collect::<Vec<_>>()
         };
         let may_park = match &native {
-            Ok(kernel) => kernel.compiled.regions.entries.iter().filter_map(|e| e.point).any(|inst| {
-                kernel.compiled.function.effects(inst).contains(Effects::YIELDS)
-            }),
-            Err(_) => reached.iter().any(|&id| points_of(id).iter().any(|e| e.contains(Effects::YIELDS))),
+            Ok(kernel) => kernel
+                .compiled
+                .regions
+                .entries
+                .iter()
+                .filter_map(|e| e.point)
+                .any(|inst| {
+                    kernel
+                        .compiled
+                        .function
+                        .effects(inst)
+                        .contains(Effects::YIELDS)
+                }),
+            Err(_) => reached
+                .iter()
+                .any(|&id| points_of(id).iter().any(|e| e.contains(Effects::YIELDS))),
         };
         Ok(Arc::new(KernelCode {
-            calls: native.as_ref().map_or(true, |kernel| !kernel.devices.is_empty()),
+            calls: native
+                .as_ref()
+                .map_or(true, |kernel| !kernel.devices.is_empty()),
             local_bytes: match &native {
                 Ok(kernel) => kernel.compiled.local_bytes,
                 Err(_) => self.code.local_bytes(self.id),

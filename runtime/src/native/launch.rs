@@ -11,7 +11,7 @@ use super::kernel::KernelCode;
 use super::native_cta::{self, NativeCta};
 use crate::engine::{LaunchShape, ParkedUnit, PreparedLaunch, RunOutcome};
 use crate::error::{Error, Fault, Result};
-use crate::memory::windows::{CtaWindow, Windows};
+use crate::memory::{CtaWindow, Windows};
 use crate::scheduler::WorkerState;
 
 /// Windows for resident CTAs, of all runtimes of the process.
@@ -21,8 +21,10 @@ const LOCAL_WINDOW: u64 = 1 << 32;
 
 fn windows() -> Result<&'static Arc<Windows>> {
     static WINDOWS_MADE: OnceLock<Result<Arc<Windows>, String>> = OnceLock::new();
-    let made = WINDOWS_MADE.get_or_init(|| Windows::new(WINDOWS).map_err(|error| error.to_string()));
-    made.as_ref().map_err(|error| Error::OperatingSystem(error.clone()))
+    let made =
+        WINDOWS_MADE.get_or_init(|| Windows::new(WINDOWS).map_err(|error| error.to_string()));
+    made.as_ref()
+        .map_err(|error| Error::OperatingSystem(error.clone()))
 }
 
 /// A launch that workers run.
@@ -61,10 +63,16 @@ impl PtxLaunch {
             symbols: code.symbols.clone(),
             function_base: super::image::FUNCTION_BASE,
         };
-        let stack = if code.calls { u32::try_from(shape.stack_bytes).unwrap_or(u32::MAX) } else { 0 };
+        let stack = if code.calls {
+            u32::try_from(shape.stack_bytes).unwrap_or(u32::MAX)
+        } else {
+            0
+        };
         let local_stride = code.local_bytes.saturating_add(stack).saturating_add(15) & !15;
         if u64::from(local_stride) * u64::from(info.threads()) > LOCAL_WINDOW {
-            return Err(Error::LaunchOutOfResources("local memory of the threads".into()));
+            return Err(Error::LaunchOutOfResources(
+                "local memory of the threads".into(),
+            ));
         }
         let tids = TidTable::new(&info);
         Ok(PtxLaunch {
@@ -112,8 +120,13 @@ impl PtxLaunch {
         let index = if cluster == [1, 1, 1] {
             self.info.cta_index(unit)
         } else {
-            let shape: [u64; 3] = std::array::from_fn(|i| u64::from((self.info.grid[i] / cluster[i]).max(1)));
-            let at = [unit % shape[0], unit / shape[0] % shape[1], unit / shape[0] / shape[1]];
+            let shape: [u64; 3] =
+                std::array::from_fn(|i| u64::from((self.info.grid[i] / cluster[i]).max(1)));
+            let at = [
+                unit % shape[0],
+                unit / shape[0] % shape[1],
+                unit / shape[0] / shape[1],
+            ];
             let within = [
                 rank % cluster[0],
                 rank / cluster[0] % cluster[1],
@@ -184,7 +197,12 @@ impl PtxLaunch {
             Ok(_) => CtaKind::Native(Box::new(NativeCta::new(self, info))),
             Err(_) => CtaKind::Interpreted(Box::new(InterpretedCta::new(self, info))),
         };
-        Ok(Resident { unit, rank, window, state })
+        Ok(Resident {
+            unit,
+            rank,
+            window,
+            state,
+        })
     }
 }
 
@@ -214,11 +232,14 @@ struct Scratch {
 }
 
 fn scratch(worker: &mut WorkerState) -> &mut Scratch {
-    let slot = worker.scratch.get_or_insert_with(|| Box::new(Scratch::default()));
+    let slot = worker
+        .scratch
+        .get_or_insert_with(|| Box::new(Scratch::default()));
     if !slot.is::<Scratch>() {
         *slot = Box::new(Scratch::default());
     }
-    slot.downcast_mut::<Scratch>().expect("it was made one just now")
+    slot.downcast_mut::<Scratch>()
+        .expect("it was made one just now")
 }
 
 fn put_back(worker: &mut WorkerState, window: CtaWindow) {
@@ -275,12 +296,18 @@ impl PreparedLaunch for PtxLaunch {
     }
 
     fn describe(&self, unit: &ParkedUnit) -> String {
-        let waiting = unit.state.downcast_ref::<Resident>().map(|resident| match &resident.state {
-            CtaKind::Native(cta) => cta.describe(self),
-            CtaKind::Interpreted(cta) => cta.describe(self),
-        });
+        let waiting = unit
+            .state
+            .downcast_ref::<Resident>()
+            .map(|resident| match &resident.state {
+                CtaKind::Native(cta) => cta.describe(self),
+                CtaKind::Interpreted(cta) => cta.describe(self),
+            });
         let [x, y, z] = self.info.cta_index(unit.unit);
-        format!("block ({x},{y},{z}): {}", waiting.unwrap_or_default().join("; "))
+        format!(
+            "block ({x},{y},{z}): {}",
+            waiting.unwrap_or_default().join("; ")
+        )
     }
 }
 
@@ -292,5 +319,10 @@ impl std::fmt::Debug for PtxLaunch {
 
 /// The data that helpers of a CTA use.
 pub(super) fn host_data<'a>(launch: &'a PtxLaunch, cta: CtaInfo) -> HostData<'a> {
-    HostData::new(&launch.info, cta, &launch.shape.services, &launch.code.module)
+    HostData::new(
+        &launch.info,
+        cta,
+        &launch.shape.services,
+        &launch.code.module,
+    )
 }

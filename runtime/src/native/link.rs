@@ -2,8 +2,8 @@
 
 use margay_ir::entity::{Entity, FuncId, PrimaryMap, SigId, SymbolId};
 use margay_ir::function::{Function, Linkage, split_symbol_payload, symbol_payload};
-use margay_ir::module::{Module, RelocTarget, Symbol};
 use margay_ir::mods::Mods;
+use margay_ir::module::{Module, RelocTarget, Symbol};
 use margay_ir::ops::Opcode;
 use margay_ir::syscall::Syscall;
 
@@ -36,7 +36,9 @@ struct Placed {
 /// Joins modules. One module is returned as it is.
 pub(super) fn link(mut modules: Vec<Module>) -> Result<Module> {
     if modules.len() == 1 {
-        return modules.pop().ok_or_else(|| Error::Internal("no module".into()));
+        return modules
+            .pop()
+            .ok_or_else(|| Error::Internal("no module".into()));
     }
     let mut whole = Module::default();
     let mut placed = Vec::new();
@@ -67,7 +69,9 @@ fn place(whole: &mut Module, module: &Module) -> Result<Placed> {
         first_file: whole.files.len() as u32,
     };
     for function in module.functions.values() {
-        let known = is_global(function.linkage).then(|| whole.by_name.get(&function.name)).flatten();
+        let known = is_global(function.linkage)
+            .then(|| whole.by_name.get(&function.name))
+            .flatten();
         let id = match known {
             Some(&id) => {
                 check_functions(&whole.functions[id], function)?;
@@ -82,11 +86,14 @@ fn place(whole: &mut Module, module: &Module) -> Result<Placed> {
         placed.functions.push(id);
     }
     for symbol in module.symbols.values() {
-        let known = is_global(symbol.linkage).then(|| whole.symbols_by_name.get(&symbol.name)).flatten();
+        let known = is_global(symbol.linkage)
+            .then(|| whole.symbols_by_name.get(&symbol.name))
+            .flatten();
         let id = match known {
             Some(&id) => {
                 check_symbols(&whole.symbols[id], symbol)?;
-                if whole.symbols[id].linkage == Linkage::Extern && symbol.linkage != Linkage::Extern {
+                if whole.symbols[id].linkage == Linkage::Extern && symbol.linkage != Linkage::Extern
+                {
                     whole.symbols[id] = symbol.clone();
                 }
                 id
@@ -100,18 +107,22 @@ fn place(whole: &mut Module, module: &Module) -> Result<Placed> {
         whole.signatures.push(signature.clone());
     }
     whole.files.extend(module.files.iter().cloned());
-    whole.locs.extend(module.locs.iter().cloned().map(|mut loc| {
-        loc.file = loc.file.wrapping_add(placed.first_file);
-        loc.inlined_at = loc.inlined_at.map(|at| at + placed.first_loc);
-        loc
-    }));
+    whole
+        .locs
+        .extend(module.locs.iter().cloned().map(|mut loc| {
+            loc.file = loc.file.wrapping_add(placed.first_file);
+            loc.inlined_at = loc.inlined_at.map(|at| at + placed.first_loc);
+            loc
+        }));
     Ok(placed)
 }
 
 fn check_functions(a: &Function, b: &Function) -> Result<()> {
     let strong = |f: &Function| f.has_body() && f.linkage != Linkage::Weak;
     if strong(a) && strong(b) {
-        return Err(Error::InvalidPtx { log: format!("`{}` is defined in two modules", a.name) });
+        return Err(Error::InvalidPtx {
+            log: format!("`{}` is defined in two modules", a.name),
+        });
     }
     Ok(())
 }
@@ -119,7 +130,9 @@ fn check_functions(a: &Function, b: &Function) -> Result<()> {
 fn check_symbols(a: &Symbol, b: &Symbol) -> Result<()> {
     let strong = |s: &Symbol| matches!(s.linkage, Linkage::Visible);
     if strong(a) && strong(b) {
-        return Err(Error::InvalidPtx { log: format!("`{}` is defined in two modules", a.name) });
+        return Err(Error::InvalidPtx {
+            log: format!("`{}` is defined in two modules", a.name),
+        });
     }
     Ok(())
 }
@@ -140,9 +153,10 @@ fn fill(whole: &mut Module, module: Module, placed: &Placed) {
         }
         for reloc in &mut whole.symbols[id].relocs {
             reloc.target = match reloc.target {
-                RelocTarget::Symbol { symbol, generic } => {
-                    RelocTarget::Symbol { symbol: placed.symbols[symbol], generic }
-                }
+                RelocTarget::Symbol { symbol, generic } => RelocTarget::Symbol {
+                    symbol: placed.symbols[symbol],
+                    generic,
+                },
                 RelocTarget::Func(func) => RelocTarget::Func(placed.functions[func]),
             };
         }

@@ -19,4 +19,4 @@ mod link;
 mod native_cta;
 mod shared;
 
-pub use image::PtxLoader;
+pub(crate) use image::PtxLoader;

@@ -2,7 +2,8 @@
 
 use margay_ir::entity::Value;
 use margay_ir::exec::{
-    CtaInfo, CtaOutcome, CtaState, Fault as IrFault, FaultKind as IrKind, Order, Point, Runner, Stop, lanes,
+    CtaInfo, CtaOutcome, CtaState, Fault as IrFault, FaultKind as IrKind, Order, Point, Runner,
+    Stop, lanes,
 };
 use margay_ir::meaning::Bits;
 use margay_jit::abi::{NativeContext, status};
@@ -13,7 +14,7 @@ use super::kernel::{Entry, NativeKernel};
 use super::launch::{self, PtxLaunch, Turn};
 use crate::error::Fault;
 use crate::fault::{GeneratedFn, enter};
-use crate::memory::windows::CtaWindow;
+use crate::memory::CtaWindow;
 
 /// Turns of a waiting loop before a lane gives way.
 const TURNS: u32 = 256;
@@ -27,7 +28,10 @@ struct Frames {
 impl Frames {
     fn new(warps: u32, bytes: u32) -> Frames {
         let stride = (bytes as usize).div_ceil(64);
-        Frames { cells: vec![[0; 8]; stride * warps as usize], stride }
+        Frames {
+            cells: vec![[0; 8]; stride * warps as usize],
+            stride,
+        }
     }
 
     fn warp(&self, warp: u32) -> *const u8 {
@@ -35,7 +39,9 @@ impl Frames {
     }
 
     fn warp_mut(&mut self, warp: u32) -> *mut u8 {
-        self.cells[warp as usize * self.stride..].as_mut_ptr().cast()
+        self.cells[warp as usize * self.stride..]
+            .as_mut_ptr()
+            .cast()
     }
 
     fn bytes_mut(&mut self, warp: u32) -> &mut [u64] {
@@ -84,8 +90,16 @@ pub(super) struct NativeCta {
 
 impl NativeCta {
     pub(super) fn new(launch: &PtxLaunch, info: CtaInfo) -> NativeCta {
-        let order = if launch.shape.reverse { Order::Reverse } else { Order::Forward };
-        let bytes = launch.code.native.as_ref().map_or(64, |kernel| kernel.compiled.regions.frame_bytes);
+        let order = if launch.shape.reverse {
+            Order::Reverse
+        } else {
+            Order::Forward
+        };
+        let bytes = launch
+            .code
+            .native
+            .as_ref()
+            .map_or(64, |kernel| kernel.compiled.regions.frame_bytes);
         NativeCta {
             state: CtaState::new(launch.info.threads(), order),
             frames: Frames::new(launch.info.warps(), bytes),
@@ -96,12 +110,19 @@ impl NativeCta {
     /// Runs until all threads are done or wait.
     pub(super) fn run(&mut self, launch: &PtxLaunch) -> Result<Turn, Fault> {
         let Ok(kernel) = &launch.code.native else {
-            let kind = IrKind::Unsupported { what: "native code".into() };
+            let kind = IrKind::Unsupported {
+                what: "native code".into(),
+            };
             return Err(faults::report(launch, &self.info, kind.into()));
         };
         let mut host = launch::host_data(launch, self.info);
         let context = context(launch, kernel, &self.info, &mut host);
-        let mut runner = NativeRunner { kernel, frames: &mut self.frames, host: &mut host, context };
+        let mut runner = NativeRunner {
+            kernel,
+            frames: &mut self.frames,
+            host: &mut host,
+            context,
+        };
         match self.state.run(&mut runner) {
             Ok(CtaOutcome::Done) => Ok(Turn::Done),
             Ok(CtaOutcome::Parked { progressed }) => Ok(Turn::Parked { progressed }),
@@ -111,8 +132,13 @@ impl NativeCta {
 
     /// Who waits where.
     pub(super) fn describe(&self, launch: &PtxLaunch) -> Vec<String> {
-        let Ok(kernel) = &launch.code.native else { return Vec::new() };
-        self.state.waiting(&NativeView { kernel, frames: &self.frames })
+        let Ok(kernel) = &launch.code.native else {
+            return Vec::new();
+        };
+        self.state.waiting(&NativeView {
+            kernel,
+            frames: &self.frames,
+        })
     }
 }
 
@@ -151,7 +177,12 @@ fn context(
 }
 
 /// Enters generated code.
-fn call(entry: Entry, context: &mut NativeContext, a: u64, b: u64) -> Result<i32, crate::fault::Trap> {
+fn call(
+    entry: Entry,
+    context: &mut NativeContext,
+    a: u64,
+    b: u64,
+) -> Result<i32, crate::fault::Trap> {
     // SAFETY: the entry is a native function of three words, which this crate's compiler made.
     let function = unsafe { std::mem::transmute::<*const u8, GeneratedFn>(entry.0) };
     // SAFETY: the code is registered, owns nothing, and touches device memory, its own stack, the
@@ -171,9 +202,16 @@ pub(super) fn run_range(
     let cta = launch.cta_info(first, 0, window);
     let mut host = launch::host_data(launch, cta);
     let mut context = context(launch, kernel, &cta, &mut host);
-    let entry = kernel
-        .cta_entry()
-        .map_err(|error| faults::report(launch, &cta, IrKind::Unsupported { what: error.to_string() }.into()))?;
+    let entry = kernel.cta_entry().map_err(|error| {
+        faults::report(
+            launch,
+            &cta,
+            IrKind::Unsupported {
+                what: error.to_string(),
+            }
+            .into(),
+        )
+    })?;
     match call(entry, &mut context, first, count) {
         Ok(status::OK) => Ok(()),
         ended => {
@@ -193,11 +231,18 @@ fn fault_of(
     ended: Result<i32, crate::fault::Trap>,
 ) -> IrFault {
     let (kind, loc) = match ended {
-        Ok(status::HELPER) => (host.fault.take().unwrap_or(IrKind::IllegalInstruction), None),
+        Ok(status::HELPER) => (
+            host.fault.take().unwrap_or(IrKind::IllegalInstruction),
+            None,
+        ),
         Ok(code) => (faults::of_status(code), None),
         Err(trap) => (faults::of_trap(&trap), kernel.loc_at(trap.pc)),
     };
-    IrFault { kind, thread: Some(context.thread), loc: loc.unwrap_or_default() }
+    IrFault {
+        kind,
+        thread: Some(context.thread),
+        loc: loc.unwrap_or_default(),
+    }
 }
 
 struct NativeRunner<'a, 'b> {
@@ -214,17 +259,34 @@ struct NativeView<'a> {
 }
 
 fn point_of(kernel: &NativeKernel, stop: Stop) -> Point {
-    kernel.compiled.point(stop).unwrap_or_else(margay_ir::exec::Point::exit)
+    kernel
+        .compiled
+        .point(stop)
+        .unwrap_or_else(margay_ir::exec::Point::exit)
 }
 
-fn read_operand(kernel: &NativeKernel, frames: &Frames, at: (u32, u32, Stop), index: usize) -> Bits {
+fn read_operand(
+    kernel: &NativeKernel,
+    frames: &Frames,
+    at: (u32, u32, Stop),
+    index: usize,
+) -> Bits {
     let (warp, lane, stop) = at;
     let function = &kernel.compiled.function;
-    let point = kernel.compiled.regions.entries.get(stop.0 as usize).and_then(|entry| entry.point);
-    let Some(&value) = point.and_then(|inst| function.dfg.args(inst).get(index)) else { return 0 };
+    let point = kernel
+        .compiled
+        .regions
+        .entries
+        .get(stop.0 as usize)
+        .and_then(|entry| entry.point);
+    let Some(&value) = point.and_then(|inst| function.dfg.args(inst).get(index)) else {
+        return 0;
+    };
     match function.dfg.constant(value) {
         Some(bits) => Bits::from(bits),
-        None => slot(kernel, value, lane).map_or(0, |(offset, bytes)| frames.read(warp, offset, bytes)),
+        None => {
+            slot(kernel, value, lane).map_or(0, |(offset, bytes)| frames.read(warp, offset, bytes))
+        }
     }
 }
 
@@ -236,11 +298,18 @@ fn slot(kernel: &NativeKernel, value: Value, lane: u32) -> Option<(u32, u32)> {
 }
 
 impl Runner for NativeRunner<'_, '_> {
-    fn run(&mut self, warp: u32, from: Stop, mask: u32, stops: &mut [Stop; 32]) -> Result<(), IrFault> {
-        let entry = self
-            .kernel
-            .region_entry(from)
-            .map_err(|error| IrFault::from(IrKind::Unsupported { what: error.to_string() }))?;
+    fn run(
+        &mut self,
+        warp: u32,
+        from: Stop,
+        mask: u32,
+        stops: &mut [Stop; 32],
+    ) -> Result<(), IrFault> {
+        let entry = self.kernel.region_entry(from).map_err(|error| {
+            IrFault::from(IrKind::Unsupported {
+                what: error.to_string(),
+            })
+        })?;
         self.context.turns = TURNS;
         self.context.depth = 0;
         let frame = self.frames.warp_mut(warp) as u64;
@@ -268,8 +337,16 @@ impl Runner for NativeRunner<'_, '_> {
 
     fn set_result(&mut self, warp: u32, lane: u32, stop: Stop, index: usize, value: Bits) {
         let function = &self.kernel.compiled.function;
-        let point = self.kernel.compiled.regions.entries.get(stop.0 as usize).and_then(|e| e.point);
-        let Some(&result) = point.and_then(|inst| function.dfg.results(inst).get(index)) else { return };
+        let point = self
+            .kernel
+            .compiled
+            .regions
+            .entries
+            .get(stop.0 as usize)
+            .and_then(|e| e.point);
+        let Some(&result) = point.and_then(|inst| function.dfg.results(inst).get(index)) else {
+            return;
+        };
         if let Some((offset, bytes)) = slot(self.kernel, result, lane) {
             self.frames.write(warp, offset, bytes, value);
         }

@@ -2,8 +2,8 @@
 
 use margay_ir::entity::{Entity, FuncId};
 use margay_ir::function::{Function, Linkage, payload_func, split_symbol_payload};
-use margay_ir::module::Module;
 use margay_ir::mods::StateSpace;
+use margay_ir::module::Module;
 use margay_ir::ops::Opcode;
 use rustc_hash::FxHashSet;
 
@@ -57,7 +57,11 @@ fn shared_symbols(module: &Module, function: &Function, found: &mut FxHashSet<us
             let data = &function.dfg.insts[inst];
             if data.opcode == Opcode::SymbolAddr {
                 let (symbol, _) = split_symbol_payload(data.payload());
-                if module.symbols.get(symbol).is_some_and(|s| s.space == StateSpace::Shared) {
+                if module
+                    .symbols
+                    .get(symbol)
+                    .is_some_and(|s| s.space == StateSpace::Shared)
+                {
                     found.insert(symbol.index());
                 }
             }
@@ -87,13 +91,17 @@ pub(super) fn layout(module: &Module, functions: &[FuncId]) -> SharedLayout {
             continue;
         }
         let start = end.next_multiple_of(align);
-        layout.offsets.push((index, u32::try_from(start).unwrap_or(u32::MAX)));
+        layout
+            .offsets
+            .push((index, u32::try_from(start).unwrap_or(u32::MAX)));
         end = start.saturating_add(symbol.size);
     }
     if !dynamic.is_empty() {
         end = end.next_multiple_of(dynamic_align);
     }
     layout.bytes = u32::try_from(end).unwrap_or(u32::MAX);
-    layout.offsets.extend(dynamic.into_iter().map(|index| (index, layout.bytes)));
+    layout
+        .offsets
+        .extend(dynamic.into_iter().map(|index| (index, layout.bytes)));
     layout
 }
