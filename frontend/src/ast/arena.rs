@@ -175,6 +175,16 @@ arena! {
 }
 
 impl Arena {
+    /// An arena with room for what a text of this length usually has.
+    pub(crate) fn for_text(bytes: usize) -> Self {
+        Arena {
+            statements: Vec::with_capacity(bytes / 32),
+            operands: Vec::with_capacity(bytes / 16),
+            modifiers: Vec::with_capacity(bytes / 16),
+            ..Arena::default()
+        }
+    }
+
     /// Adds one node.
     pub(crate) fn add<T: Node>(&mut self, node: T) -> Id<T> {
         let nodes = T::nodes_mut(self);

@@ -47,8 +47,17 @@ pub struct Names {
     text: String,
     /// For each name the end of its text; it starts where the one before ends.
     ends: Vec<u32>,
-    /// Open-addressed hash table of names plus one; zero is a free slot. Its length is a power of 2.
-    slots: Vec<u32>,
+    /// Open-addressed hash table. Its length is a power of 2.
+    slots: Vec<Slot>,
+}
+
+/// A place of the hash table.
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    /// Hash of the text, so that other texts are told apart without looking at them.
+    hash: u32,
+    /// A name's number, from one; zero in a free slot.
+    number: u32,
 }
 
 impl Default for Names {
@@ -88,7 +97,8 @@ impl Names {
         if self.slots.is_empty() {
             return None;
         }
-        Name::in_slot(self.slots[self.find(text)])
+        let slot = self.find(hash(self.key, text), text);
+        Name::in_slot(self.slots[slot].number)
     }
 
     /// The name of `text`, new if need be.
@@ -96,47 +106,43 @@ impl Names {
         if (self.ends.len() + 1) * 2 > self.slots.len() {
             self.grow();
         }
-        let slot = self.find(text);
-        if let Some(name) = Name::in_slot(self.slots[slot]) {
+        let hash = hash(self.key, text);
+        let slot = self.find(hash, text);
+        if let Some(name) = Name::in_slot(self.slots[slot].number) {
             return name;
         }
         self.text.push_str(text);
         let fits = "a source text under 4 GiB has fewer and shorter names";
         self.ends.push(u32::try_from(self.text.len()).expect(fits));
-        self.slots[slot] = u32::try_from(self.ends.len()).expect(fits);
-        Name::in_slot(self.slots[slot]).expect("it has just been counted")
+        let number = u32::try_from(self.ends.len()).expect(fits);
+        self.slots[slot] = Slot { hash, number };
+        Name::in_slot(number).expect("it has just been counted")
     }
 
     /// The slot that holds `text`, or the free one where it belongs.
-    fn find(&self, text: &str) -> usize {
+    fn find(&self, hash: u32, text: &str) -> usize {
         let mask = self.slots.len() - 1;
-        let mut slot = hash(self.key, text) as usize & mask;
+        let mut index = hash as usize & mask;
         loop {
-            match Name::in_slot(self.slots[slot]) {
-                Some(name) if self.text(name) != text => slot = (slot + 1) & mask,
-                _ => return slot,
+            let slot = self.slots[index];
+            match Name::in_slot(slot.number) {
+                Some(name) if slot.hash == hash && self.text(name) == text => return index,
+                Some(_) => index = (index + 1) & mask,
+                None => return index,
             }
         }
     }
 
     fn grow(&mut self) {
         let size = (self.slots.len() * 2).max(256);
-        self.slots.clear();
-        self.slots.resize(size, 0);
-        for number in 1..=self.ends.len() as u32 {
-            let name = Name::in_slot(number).expect("counted from one");
-            let slot = self.find_free(hash(self.key, self.text(name)));
-            self.slots[slot] = number;
+        let old = std::mem::replace(&mut self.slots, vec![Slot::default(); size]);
+        for slot in old.into_iter().filter(|slot| slot.number != 0) {
+            let mut index = slot.hash as usize & (size - 1);
+            while self.slots[index].number != 0 {
+                index = (index + 1) & (size - 1);
+            }
+            self.slots[index] = slot;
         }
-    }
-
-    fn find_free(&self, hash: u64) -> usize {
-        let mask = self.slots.len() - 1;
-        let mut slot = hash as usize & mask;
-        while self.slots[slot] != 0 {
-            slot = (slot + 1) & mask;
-        }
-        slot
     }
 }
 
@@ -151,19 +157,24 @@ impl fmt::Debug for Names {
 
 /// A fast keyed hash. The key differs from module to module and is never shown, so that no text can
 /// be made in which many names collide.
-fn hash(key: u64, text: &str) -> u64 {
+fn hash(key: u64, text: &str) -> u32 {
     let bytes = text.as_bytes();
     let mut state = key ^ bytes.len() as u64;
-    let mut chunks = bytes.chunks_exact(8);
-    for chunk in &mut chunks {
-        let word = u64::from_le_bytes(chunk.try_into().expect("the chunk has 8 bytes"));
-        state = fold(state ^ word, key);
+    let mut rest = bytes;
+    while let Some((word, tail)) = rest.split_first_chunk() {
+        state = fold(state ^ u64::from_le_bytes(*word), key);
+        rest = tail;
     }
-    let tail = chunks.remainder();
-    let word = tail
-        .iter()
-        .fold(0, |word, &byte| word << 8 | u64::from(byte));
-    fold(state ^ word, key)
+    // The last bytes, by loads that may overlap.
+    let tail = match (rest.first_chunk(), rest.last_chunk()) {
+        (Some(low), Some(high)) => {
+            u64::from(u32::from_le_bytes(*low)) | u64::from(u32::from_le_bytes(*high)) << 32
+        }
+        _ => rest
+            .iter()
+            .fold(0, |word, &byte| word << 8 | u64::from(byte)),
+    };
+    fold(state ^ tail, key) as u32
 }
 
 /// Both halves of a 128-bit product, mixed.

@@ -103,10 +103,11 @@ impl Keyword {
         name.index() < Self::RESERVED
     }
 
-    /// True if the word starts a function or can only stand at module scope: inside of a body it
-    /// means that the body's closing brace is missing.
-    pub(super) fn ends_body(self) -> bool {
-        self <= Keyword::Section
+    /// True if the word starts a function: inside of a body it means that the body's closing brace is
+    /// missing.
+    pub(super) fn starts_function(self) -> bool {
+        use Keyword::*;
+        matches!(self, Entry | Func | Extern | Visible | Common)
     }
 
     /// True if the word can start an item at module scope.

@@ -21,7 +21,7 @@ mod statement;
 use std::sync::Arc;
 
 use crate::Parsed;
-use crate::ast::{Id, Ident, List, Location, Module, Name, Operand};
+use crate::ast::{Arena, Id, Ident, List, Location, Module, Name, Operand};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::lexer::{Lexer, Token};
@@ -108,6 +108,7 @@ impl<'s> Parser<'s> {
             previous_end: 0,
             module: Module {
                 names: Keyword::names(),
+                arena: Arena::for_text(text.len()),
                 ..Module::default()
             },
             diagnostics: Vec::new(),

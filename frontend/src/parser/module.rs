@@ -245,20 +245,24 @@ impl Parser<'_> {
         Err(Failed)
     }
 
-    /// Skips to the next item after a problem that was met at or after `start`.
+    /// Skips to the next item after a problem that was met at or after `start`. A word that can start
+    /// an item does so where a line starts or a statement ends; elsewhere it may be a modifier.
     fn recover_at_module(&mut self, start: Span) {
-        // The token before decides whether a word after a dot starts an item or is a modifier.
-        let mut after_word = self.span == start;
+        let mut may_start = self.span != start && self.is_first_of_line();
         while !self.at(Token::End) {
-            if let Some(keyword) = self.keyword()
-                && keyword.starts_item()
-                && !after_word
-            {
+            if may_start && self.keyword().is_some_and(Keyword::starts_item) {
                 return;
             }
-            after_word = matches!(self.token, Token::Ident | Token::DotWord);
+            let ends = matches!(self.token, Token::Semicolon | Token::RightBrace);
             self.bump();
+            may_start = ends || self.is_first_of_line();
         }
+    }
+
+    /// Whether a line ends between the last token and the current one.
+    pub(super) fn is_first_of_line(&self) -> bool {
+        let gap = self.previous_end as usize..self.span.start as usize;
+        self.text.as_bytes()[gap].contains(&b'\n')
     }
 }
 

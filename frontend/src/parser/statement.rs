@@ -76,35 +76,51 @@ impl Parser<'_> {
 
     /// Skips to the next statement after a problem; false if the body cannot go on.
     fn recover_in_body(&mut self, start: Span) -> bool {
-        if self.span == start && self.keyword().is_none_or(|k| !k.ends_body()) {
-            self.skip_one();
+        let mut at_start = self.span == start;
+        if self.at(Token::LeftBrace) && !at_start {
+            return true;
         }
         loop {
-            match self.token {
+            let token = self.token;
+            match token {
+                Token::End => return true,
                 Token::Semicolon => {
                     self.bump();
                     return true;
                 }
-                Token::RightBrace | Token::LeftBrace | Token::End => return true,
+                Token::RightBrace if !self.is_vector_end() => return true,
+                Token::LeftBrace if !self.is_vector_start() => return true,
                 Token::DotWord => match self.keyword() {
-                    Some(keyword) if keyword.ends_body() => {
-                        return matches!(keyword, Keyword::Version | Keyword::Target)
-                            .then(|| self.skip_one())
-                            .is_some();
+                    Some(keyword) if keyword.starts_function() => return false,
+                    Some(keyword)
+                        if Self::starts_statement(keyword)
+                            && self.is_first_of_line()
+                            && !at_start =>
+                    {
+                        return true;
                     }
-                    Some(keyword) if Self::starts_statement(keyword) => return true,
                     _ => self.bump(),
                 },
                 _ => self.bump(),
             }
+            at_start = false;
         }
     }
 
-    /// Takes a token unless it closes something that others wait for.
-    fn skip_one(&mut self) {
-        if !matches!(self.token, Token::RightBrace | Token::End) {
-            self.bump();
-        }
+    /// Whether the current `}` closes an operand, by what follows it.
+    fn is_vector_end(&mut self) -> bool {
+        matches!(
+            self.peek(),
+            Token::Comma | Token::Semicolon | Token::Pipe | Token::RightBracket
+        )
+    }
+
+    /// Whether the current `{` opens an operand, by what follows it.
+    fn is_vector_start(&mut self) -> bool {
+        matches!(
+            self.peek(),
+            Token::Ident | Token::Underscore | Token::Int | Token::Float | Token::SingleBits
+        )
     }
 
     fn starts_statement(keyword: Keyword) -> bool {
@@ -221,7 +237,7 @@ impl Parser<'_> {
                 let message = format!("`{}` needs a label before it", self.slice());
                 self.misplaced(message)
             }
-            _ if keyword.ends_body() => {
+            _ if keyword.starts_function() => {
                 let message = format!(
                     "`{}` is not allowed inside of a function; is a `}}` missing before it?",
                     self.slice()
