@@ -165,7 +165,7 @@ slots! {
     primary_context "CUDART_INTERFACE[2]" (context: *mut CUcontext, device: c_int) {
         let context: Out<CUcontext> = context;
         let device: margay::Device = device;
-        context.set(handle_of(&device.primary_context())?);
+        context.set(handle_of(&device.primary_context()?)?);
         Ok(())
     }
 

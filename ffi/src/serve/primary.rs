@@ -22,7 +22,7 @@ pub(crate) fn device_primary_ctx_retain(
 }
 
 pub(crate) fn device_primary_ctx_release(_: &Call, device: Device) -> Served {
-    let context = device.primary_context();
+    let context = device.primary_context()?;
     device.primary_release()?;
     if !context.is_alive() {
         emptied(&context)?;
@@ -32,7 +32,7 @@ pub(crate) fn device_primary_ctx_release(_: &Call, device: Device) -> Served {
 
 pub(crate) fn device_primary_ctx_reset(_: &Call, device: Device) -> Served {
     device.primary_reset()?;
-    emptied(&device.primary_context())
+    emptied(&device.primary_context()?)
 }
 
 /// The context lost all that it owned.
@@ -54,7 +54,7 @@ pub(crate) fn device_primary_ctx_get_state(
     flags: Out<c_uint>,
     active: Out<c_int>,
 ) -> Served {
-    let state = device.primary_state();
+    let state = device.primary_state()?;
     flags.set(state.flags);
     active.set(c_int::from(state.active));
     Ok(())
