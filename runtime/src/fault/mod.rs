@@ -47,7 +47,7 @@ pub use entry::{GeneratedFn, enter, leave_address, pending, pending_flag, raise,
 pub use handler::{install, stop_signal};
 pub use stack::GuardedStack;
 pub use thread::StopHandle;
-pub use worker::{WorkerGuard, WorkerOptions};
+pub use worker::{WorkerGuard, WorkerOptions, prepare_service_thread};
 
 /// What a trap means, in the terms of the CUDA error that it becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

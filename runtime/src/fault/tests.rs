@@ -446,3 +446,20 @@ fn worker_guards_put_mask_and_signal_stack_back() {
     drop(worker);
     assert_eq!(state(), before);
 }
+
+#[test]
+fn service_threads_survive_faults_whatever_mask_they_inherit() {
+    let service = std::thread::spawn(|| {
+        install().expect("handlers");
+        // SAFETY: blocks everything on this thread.
+        unsafe {
+            let mut all = std::mem::zeroed();
+            libc::sigfillset(&mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &all, std::ptr::null_mut());
+        }
+        prepare_service_thread();
+        access::load8(3)
+    });
+    let fault = service.join().expect("alive").expect_err("unmapped");
+    assert_eq!(fault.address, 3);
+}

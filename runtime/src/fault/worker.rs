@@ -167,15 +167,19 @@ fn use_signal_stack(stack: &GuardedStack) -> Result<libc::stack_t, FaultError> {
     }
 }
 
+/// Gives a service thread (copies, callbacks of ours) the signal mask of a worker: faults in
+/// [`super::access`] must find their handler even if the thread that made this one has all
+/// signals blocked, and the program's own signals belong to its own threads.
+pub fn prepare_service_thread() {
+    set_worker_mask();
+}
+
 /// Blocks everything but what a worker must hear; returns the mask before.
 fn set_worker_mask() -> libc::sigset_t {
     // Blocking a signal that a thread raises by its own doing only makes its death silent.
-    let open = forward::SIGNALS.into_iter().chain([
-        stop_signal(),
-        libc::SIGABRT,
-        libc::SIGTRAP,
-        libc::SIGSYS,
-    ]);
+    let own = [libc::SIGABRT, libc::SIGTRAP, libc::SIGSYS];
+    let stop = Some(stop_signal()).filter(|&signal| signal != 0);
+    let open = forward::SIGNALS.into_iter().chain(own).chain(stop);
     let mut mask = MaybeUninit::uninit();
     let mut previous = MaybeUninit::uninit();
     // SAFETY: `sigfillset` initialises the set, `pthread_sigmask` the previous one; with valid
