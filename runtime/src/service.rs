@@ -38,6 +38,7 @@ impl ServiceThread {
     fn start(&self) -> Sender<Job> {
         let (sender, receiver) = unbounded::<Job>();
         let body = move || {
+            crate::fault::prepare_service_thread();
             ON_SERVICE_THREAD.set(true);
             while let Ok(job) = receiver.recv() {
                 // A panic in a host function is the program's; later work must go on.
