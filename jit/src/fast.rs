@@ -4,6 +4,7 @@
 //! does not cover; those go to the reference meaning. Each is checked against that meaning by the
 //! property tests over the op table.
 
+mod approx;
 mod compare;
 mod convert;
 mod data;
@@ -30,7 +31,7 @@ pub(crate) fn lowering(opcode: Opcode) -> Option<Lowering> {
         (Opcode::Sub, integer::sub),
         (Opcode::Mul, integer::mul),
         (Opcode::Mad, integer::mad),
-        (Opcode::Div, integer::div),
+        (Opcode::Div, approx::div),
         (Opcode::Rem, integer::rem),
         (Opcode::Neg, integer::neg),
         (Opcode::Abs, integer::abs),
@@ -40,8 +41,14 @@ pub(crate) fn lowering(opcode: Opcode) -> Option<Lowering> {
         (Opcode::Clz, integer::clz),
         (Opcode::Brev, integer::brev),
         (Opcode::Fma, float::fma),
-        (Opcode::Sqrt, float::sqrt),
-        (Opcode::Rcp, float::rcp),
+        (Opcode::Sqrt, approx::sqrt),
+        (Opcode::Rcp, approx::rcp),
+        (Opcode::Rsqrt, approx::rsqrt),
+        (Opcode::Sin, approx::sin),
+        (Opcode::Cos, approx::cos),
+        (Opcode::Lg2, approx::lg2),
+        (Opcode::Ex2, approx::ex2),
+        (Opcode::Tanh, approx::tanh),
         (Opcode::And, logic::and),
         (Opcode::Or, logic::or),
         (Opcode::Xor, logic::xor),

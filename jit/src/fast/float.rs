@@ -73,7 +73,7 @@ fn saturate(lane: &mut Lane<'_, '_>, ty: Type, value: Value) -> Value {
 }
 
 /// Flushes, saturates and defines the result.
-fn finish(
+pub(super) fn finish(
     lane: &mut Lane<'_, '_>,
     inst: Inst,
     data: &InstData,

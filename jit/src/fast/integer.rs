@@ -160,7 +160,9 @@ pub(super) fn rem(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
         let divisor = lane.b.ins().select(zero, one, b);
         lane.b.ins().urem(a, divisor)
     };
-    let bits = lane.b.ins().select(zero, a, remainder);
+    // GPUs' division sequences leave all ones in both results.
+    let ones = lane.int(ty, u64::MAX);
+    let bits = lane.b.ins().select(zero, ones, remainder);
     lane.result(inst, bits);
     Some(())
 }

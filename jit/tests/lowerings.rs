@@ -1,0 +1,346 @@
+//! Native code of single operations against their reference meanings and the literal tables of
+//! `margay-ir`: each head of the tables becomes a device function, run on the table's operands and
+//! on random ones. Fast lowerings and the slow path are compared alike.
+//!
+//! NaNs are compared by class: PTX leaves the bits of most of them open, and fast lowerings keep the
+//! host's.
+
+#[path = "../../ir/tests/support/mod.rs"]
+mod support;
+
+use std::collections::BTreeMap;
+
+use margay_ir::builder::FunctionBuilder;
+use margay_ir::function::{Function, Signature};
+use margay_ir::meaning::{Bits, Desc, Meaning};
+use margay_ir::mods::Half;
+use margay_ir::module::Module;
+use margay_ir::ops::Opcode;
+use margay_ir::types::{OpType, Type};
+use margay_jit::abi::{DeviceFn, Helpers, NativeContext};
+use margay_jit::{CompiledKernel, Compiler};
+
+const TABLES: [&str; 7] = [
+    include_str!("../../ir/tests/meanings/int.txt"),
+    include_str!("../../ir/tests/meanings/bits.txt"),
+    include_str!("../../ir/tests/meanings/float.txt"),
+    include_str!("../../ir/tests/meanings/approx.txt"),
+    include_str!("../../ir/tests/meanings/compare.txt"),
+    include_str!("../../ir/tests/meanings/cvt.txt"),
+    include_str!("../../ir/tests/meanings/video.txt"),
+];
+
+fn is_video(opcode: Opcode) -> bool {
+    Opcode::Vadd <= opcode && opcode <= Opcode::Vset4
+}
+
+/// How operand `index` is held.
+fn operand_type(desc: &Desc, index: usize) -> Type {
+    let (ty, src) = (desc.ty.held(), desc.src.held());
+    let wide = desc.mods.half() == Half::Wide;
+    let mixed = desc.src != OpType::None && desc.src != desc.ty;
+    match (desc.opcode, index) {
+        (opcode, _) if is_video(opcode) => Type::B32,
+        (Opcode::Dp4a | Opcode::Dp2a | Opcode::CvtPack | Opcode::Fns, _) => Type::B32,
+        (Opcode::Lop3, 4) | (Opcode::Addc | Opcode::Subc, 2) | (Opcode::Madc, 3) => Type::PRED,
+        (Opcode::Selp | Opcode::Set | Opcode::Setp, 2) => Type::PRED,
+        (Opcode::Shl | Opcode::Shr, 1) | (Opcode::Bfe, 1..) | (Opcode::Bfi, 2..) => Type::B32,
+        (Opcode::Mad, 2) if wide => desc.ty.widened().held(),
+        (Opcode::Slct, 2) => src,
+        (Opcode::Cvt, _) => cvt_operand(desc, index),
+        (Opcode::Set | Opcode::Pack | Opcode::Unpack | Opcode::Bitcast, _) => src,
+        (Opcode::Add | Opcode::Sub, 0) | (Opcode::Fma, 0 | 1) if mixed => src,
+        _ => ty,
+    }
+}
+
+fn cvt_operand(desc: &Desc, index: usize) -> Type {
+    let scalars = if desc.src.elements() < desc.ty.elements() {
+        desc.ty.elements()
+    } else {
+        1
+    };
+    if index < scalars as usize {
+        desc.src.held()
+    } else {
+        Type::B32
+    }
+}
+
+/// How result `index` is held.
+fn result_type(desc: &Desc, index: usize) -> Type {
+    match desc.opcode {
+        opcode if is_video(opcode) => Type::B32,
+        Opcode::Unpack => desc.ty.held(),
+        _ if index > 0 => Type::PRED,
+        Opcode::Setp | Opcode::Testp => Type::PRED,
+        Opcode::Popc | Opcode::Clz | Opcode::Bfind | Opcode::Fns => Type::B32,
+        Opcode::Dp4a | Opcode::Dp2a | Opcode::CvtPack => Type::B32,
+        Opcode::Mul | Opcode::Mad if desc.mods.half() == Half::Wide => desc.ty.widened().held(),
+        _ => desc.ty.held(),
+    }
+}
+
+/// A device function that computes one operation of its parameters, of which those that `fixed`
+/// gives a value are constants instead.
+fn function_of(
+    desc: Desc,
+    params: &[Type],
+    returns: &[Type],
+    fixed: impl Fn(usize) -> Option<u64>,
+) -> CompiledKernel {
+    let signature = Signature {
+        params: params.to_vec(),
+        returns: returns.to_vec(),
+    };
+    let function = Function {
+        name: "op".into(),
+        signature,
+        ..Function::default()
+    };
+    let mut builder = FunctionBuilder::new(function);
+    let entry = builder.function.entry();
+    let mut args = builder.function.dfg.blocks[entry].params.clone();
+    for (i, arg) in args.iter_mut().enumerate() {
+        if let Some(bits) = fixed(i) {
+            *arg = builder.constant(params[i], bits);
+        }
+    }
+    let inst = builder.inst(desc, &args, returns);
+    let results = builder.function.dfg.results(inst).to_vec();
+    builder.end(Opcode::Ret, &results);
+    let mut module = Module::default();
+    let id = module.add_function(builder.finish());
+    CompiledKernel::new(&module, id)
+}
+
+/// The slow path's entry, as the runtime has it.
+unsafe extern "C" fn pure_op(desc: *const Desc, args: *const Bits, out: *mut Bits) {
+    // SAFETY: generated code passes a description of its own table and areas of at least 16 cells.
+    let (desc, args, out) = unsafe {
+        (
+            &*desc,
+            std::slice::from_raw_parts(args, 8),
+            std::slice::from_raw_parts_mut(out, 8),
+        )
+    };
+    let (args, results) = ARITY.with(|arity| {
+        let (args_len, results_len) = arity.get();
+        (&args[..args_len], &mut out[..results_len])
+    });
+    if let Meaning::Pure(meaning) = desc.opcode.meaning() {
+        meaning(desc, args, results);
+    }
+}
+
+thread_local! {
+    static ARITY: std::cell::Cell<(usize, usize)> = const { std::cell::Cell::new((0, 0)) };
+}
+
+unsafe extern "C" fn never() {
+    panic!("no single operation needs this helper");
+}
+
+fn helpers() -> Helpers {
+    let mut helpers = std::mem::MaybeUninit::<Helpers>::uninit();
+    let cells = helpers.as_mut_ptr().cast::<unsafe extern "C" fn()>();
+    // SAFETY: the table holds function pointers only; all are set before it is read.
+    unsafe {
+        for i in 0..size_of::<Helpers>() / size_of::<usize>() {
+            cells.add(i).write(never);
+        }
+        (*helpers.as_mut_ptr()).pure_op = pure_op;
+        helpers.assume_init()
+    }
+}
+
+fn run(kernel: &CompiledKernel, compiler: &Compiler, args: &[Bits], results: usize) -> Vec<Bits> {
+    let code = kernel.device(compiler).expect("single operations compile");
+    let helpers = helpers();
+    // SAFETY: all fields are integers or pointers, for which zero is valid; code of a function
+    // without memory, calls and registers reads only what is set here.
+    let mut context: NativeContext = unsafe { std::mem::zeroed() };
+    context.descs = code.descs.as_ptr();
+    context.helpers = &helpers;
+    context.local_stride = 1 << 16;
+    let mut cells = [0 as Bits; 16];
+    cells[..args.len()].copy_from_slice(args);
+    ARITY.set((args.len(), results));
+    // SAFETY: the code was made for this signature; the cells hold its operands and results.
+    let status = unsafe {
+        let entry: DeviceFn = std::mem::transmute(code.code.start());
+        entry(&mut context, 0, 0, cells.as_mut_ptr())
+    };
+    assert_eq!(status, 0);
+    cells[..results].to_vec()
+}
+
+fn is_nan(ty: OpType, bits: Bits) -> bool {
+    match ty {
+        OpType::F32 | OpType::TF32 => f32::from_bits(bits as u32).is_nan(),
+        OpType::F64 => f64::from_bits(bits as u64).is_nan(),
+        _ => false,
+    }
+}
+
+fn low(ty: Type, bits: Bits) -> Bits {
+    bits & Bits::MAX >> (128 - ty.lane_bits())
+}
+
+/// Compares native code with wanted results.
+struct Case<'a> {
+    head: &'a str,
+    desc: Desc,
+    returns: &'a [Type],
+    kernel: &'a CompiledKernel,
+    compiler: &'a Compiler,
+}
+
+impl Case<'_> {
+    /// What differs, if anything does.
+    fn check(&self, args: &[Bits], wanted: &[Bits]) -> Option<String> {
+        let got = run(self.kernel, self.compiler, args, wanted.len());
+        got.iter()
+            .zip(wanted)
+            .enumerate()
+            .find_map(|(i, (&got, &want))| {
+                let got = low(self.returns[i], got);
+                let equal = got == want || is_nan(self.desc.ty, got) && is_nan(self.desc.ty, want);
+                let difference =
+                    || format!("{} {args:x?}: native {got:#x}, want {want:#x}", self.head);
+                (!equal).then(difference)
+            })
+    }
+}
+
+/// Operands that reach the corners of most types.
+fn random_operand(state: &mut u64, ty: Type) -> Bits {
+    *state = state
+        .wrapping_mul(0x5851_f42d_4c95_7f2d)
+        .wrapping_add(0x1405_7b7e_f767_814f);
+    let x = *state ^ (*state >> 33);
+    let corners: [u64; 16] = [
+        0,
+        1,
+        2,
+        31,
+        32,
+        33,
+        u64::MAX,
+        0x8000_0000,
+        0x7f80_0000,
+        0xffc0_0000,
+        0x3f80_0000,
+        0x0000_0001,
+        0x7ff0_0000_0000_0000,
+        0x3ff0_0000_0000_0000,
+        0x8000_0000_0000_0000,
+        0x4f00_0000,
+    ];
+    let bits = match x % 5 {
+        0 => corners[(x >> 8) as usize % 16],
+        1 => (x >> 16) & 0x3f,
+        2 if ty.lane_bits() == 32 => 0x3f80_0000 + (x >> 40),
+        2 => 0x3ff0_0000_0000_0000 + (x >> 12),
+        _ => x.rotate_left(17),
+    };
+    low(ty, bits.into())
+}
+
+/// Operands and results of one literal line.
+type Line = (Vec<Bits>, Vec<Bits>);
+
+/// Literal lines by head.
+fn heads() -> BTreeMap<&'static str, Vec<Line>> {
+    let mut heads: BTreeMap<&str, Vec<Line>> = BTreeMap::new();
+    for (_, line) in TABLES.iter().flat_map(|table| support::lines(table)) {
+        let (left, right) = line.split_once(" = ").expect("a literal line has results");
+        let mut words = left.split_whitespace();
+        let head = words.next().expect("a literal line has a head");
+        let args = words.map(support::parse_value).collect();
+        let wanted = right.split_whitespace().map(support::parse_value).collect();
+        heads.entry(head).or_default().push((args, wanted));
+    }
+    heads
+}
+
+/// How operands and results of a line are held.
+fn shape(desc: &Desc, (args, wanted): &Line) -> (Vec<Type>, Vec<Type>) {
+    let params = (0..args.len()).map(|i| operand_type(desc, i)).collect();
+    let returns = (0..wanted.len()).map(|i| result_type(desc, i)).collect();
+    (params, returns)
+}
+
+#[test]
+fn native_code_computes_what_tables_and_meanings_say() {
+    let compiler = &Compiler::new().expect("a code generator for this machine");
+    let mut state = 1;
+    let mut differences = Vec::new();
+    for (head, lines) in &heads() {
+        let desc = support::parse_head(head);
+        let Meaning::Pure(meaning) = desc.opcode.meaning() else {
+            panic!("{head} is no computation")
+        };
+        let mut shapes: Vec<_> = lines.iter().map(|line| shape(&desc, line)).collect();
+        shapes.sort_unstable();
+        shapes.dedup();
+        for (params, returns) in &shapes {
+            let kernel = &function_of(desc, params, returns, |_| None);
+            let case = Case {
+                head,
+                desc,
+                returns,
+                kernel,
+                compiler,
+            };
+            let fits = |line: &&Line| (line.0.len(), line.1.len()) == (params.len(), returns.len());
+            let written = lines.iter().filter(fits);
+            let first = written
+                .clone()
+                .find_map(|(args, wanted)| case.check(args, wanted));
+            let random = || {
+                let args: Vec<Bits> = params
+                    .iter()
+                    .map(|&ty| random_operand(&mut state, ty))
+                    .collect();
+                let mut wanted = vec![0; returns.len()];
+                meaning(&desc, &args, &mut wanted);
+                case.check(&args, &wanted)
+            };
+            let mut randoms = std::iter::repeat_with(random).take(200).flatten();
+            differences.extend(first.or_else(|| randoms.next()));
+        }
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+/// Shift amounts, tables and selectors are mostly constants, and code for those differs.
+#[test]
+fn constant_operands_give_the_same_results() {
+    let compiler = &Compiler::new().expect("a code generator for this machine");
+    let mut differences = Vec::new();
+    for (head, lines) in &heads() {
+        let desc = support::parse_head(head);
+        for line in lines {
+            let (params, returns) = &shape(&desc, line);
+            let (args, wanted) = line;
+            let fixed = |i: usize| {
+                if i == 0 {
+                    None
+                } else {
+                    u64::try_from(args[i]).ok()
+                }
+            };
+            let kernel = &function_of(desc, params, returns, fixed);
+            let case = Case {
+                head,
+                desc,
+                returns,
+                kernel,
+                compiler,
+            };
+            differences.extend(case.check(args, wanted));
+        }
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
