@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Instant;
 
+use crate::api::symbol_of;
 use crate::result::{CuResult, Served};
 
 /// Which stream the handle 0 names in an entry point.
@@ -35,6 +36,56 @@ impl Call {
             name,
             default_stream,
             warned: AtomicBool::new(false),
+        }
+    }
+}
+
+/// Symbols whose documentation knows no invalid handle and calls one an invalid value.
+const HANDLES_ARE_VALUES: &[&str] = &[
+    "cuFuncGetModule",
+    "cuFuncGetName",
+    "cuFuncGetParamCount",
+    "cuFuncGetParamInfo",
+    "cuFuncSetCacheConfig",
+    "cuFuncSetSharedMemConfig",
+    "cuKernelGetName",
+    "cuKernelGetParamCount",
+    "cuKernelGetParamInfo",
+    "cuLaunch",
+    "cuLaunchGrid",
+    "cuLibraryUnload",
+    "cuMemAllocAsync",
+    "cuMemAllocFromPoolAsync",
+    "cuMemFreeAsync",
+    "cuMemPrefetchAsync",
+    "cuMemsetD16Async",
+    "cuMemsetD2D16Async",
+    "cuMemsetD2D32Async",
+    "cuMemsetD2D8Async",
+    "cuMemsetD32Async",
+    "cuMemsetD8Async",
+    "cuModuleGetFunction",
+    "cuModuleGetGlobal",
+    "cuModuleUnload",
+    "cuOccupancyAvailableDynamicSMemPerBlock",
+    "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+    "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
+    "cuOccupancyMaxPotentialBlockSize",
+    "cuOccupancyMaxPotentialBlockSizeWithFlags",
+    "cuParamSetSize",
+    "cuParamSetf",
+    "cuParamSeti",
+    "cuParamSetv",
+    "cuStreamCopyAttributes",
+];
+
+impl Call {
+    /// The result for a handle that stands for nothing.
+    #[cold]
+    pub(crate) fn bad_handle(&self) -> CuResult {
+        match HANDLES_ARE_VALUES.binary_search(&symbol_of(self.name)) {
+            Ok(_) => CuResult::INVALID_VALUE,
+            Err(_) => CuResult::INVALID_HANDLE,
         }
     }
 }
@@ -260,6 +311,15 @@ mod tests {
         static CALL: Call = Call::new("cuTest", DefaultStream::Legacy);
         assert_eq!(run(&CALL, || panic!("on purpose")), CuResult::UNKNOWN);
         assert_eq!(run(&CALL, || Err(CuResult::NOT_FOUND)), CuResult::NOT_FOUND);
+    }
+
+    #[test]
+    fn bad_handles_earn_what_the_documentation_names() {
+        assert!(HANDLES_ARE_VALUES.is_sorted());
+        let code = |name| Call::new(name, DefaultStream::Legacy).bad_handle();
+        assert_eq!(code("cuStreamQuery_ptsz"), CuResult::INVALID_HANDLE);
+        assert_eq!(code("cuMemsetD8Async_ptsz"), CuResult::INVALID_VALUE);
+        assert_eq!(code("cuModuleGetGlobal_v2"), CuResult::INVALID_VALUE);
     }
 
     #[test]

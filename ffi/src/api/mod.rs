@@ -65,15 +65,19 @@ impl ApiRow {
     /// The name under which `cuGetProcAddress` knows it: the export without version and stream
     /// suffix.
     pub fn symbol(&self) -> &'static str {
-        let name = self
-            .export
-            .strip_suffix("_ptds")
-            .or_else(|| self.export.strip_suffix("_ptsz"))
-            .unwrap_or(self.export);
-        match name.rsplit_once("_v") {
-            Some((base, version)) if version.len() == 1 => base,
-            _ => name,
-        }
+        symbol_of(self.export)
+    }
+}
+
+/// An export's name without version and stream suffix.
+pub(crate) fn symbol_of(export: &str) -> &str {
+    let name = export
+        .strip_suffix("_ptds")
+        .or_else(|| export.strip_suffix("_ptsz"))
+        .unwrap_or(export);
+    match name.rsplit_once("_v") {
+        Some((base, version)) if version.len() == 1 => base,
+        _ => name,
     }
 }
 

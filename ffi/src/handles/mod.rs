@@ -58,12 +58,12 @@ tables! {
     pools: Arc<PoolObject> = 8;
 }
 
-/// Handles whose absence from a table is `INVALID_HANDLE`.
+/// Handles whose absence from a table is an invalid handle.
 macro_rules! from_table {
     ($($raw:ident => $object:ty, $table:expr;)*) => {$(
         impl FromAbi<$raw> for $object {
-            unsafe fn from_abi(raw: $raw, _call: &Call) -> Result<$object, CuResult> {
-                $table.get(raw.0).ok_or(CuResult::INVALID_HANDLE)
+            unsafe fn from_abi(raw: $raw, call: &Call) -> Result<$object, CuResult> {
+                $table.get(raw.0).ok_or_else(|| call.bad_handle())
             }
         }
     )*};
@@ -84,17 +84,17 @@ impl FromAbi<CUmemoryPool> for Arc<PoolObject> {
 
 impl FromAbi<CUstream> for Stream {
     unsafe fn from_abi(raw: CUstream, call: &Call) -> Result<Stream, CuResult> {
-        stream(raw, call.default_stream)
+        stream(raw, call)
     }
 }
 
 /// The stream behind a handle; 0 is the default stream of the entry point's kind.
-pub(crate) fn stream(raw: CUstream, default: DefaultStream) -> Result<Stream, CuResult> {
+pub(crate) fn stream(raw: CUstream, call: &Call) -> Result<Stream, CuResult> {
     let legacy = match raw.0 {
-        0 => default == DefaultStream::Legacy,
+        0 => call.default_stream == DefaultStream::Legacy,
         STREAM_LEGACY => true,
         STREAM_PER_THREAD => false,
-        handle => return streams().get(handle).ok_or(CuResult::INVALID_HANDLE),
+        handle => return streams().get(handle).ok_or_else(|| call.bad_handle()),
     };
     let context = current()?;
     context.status()?;

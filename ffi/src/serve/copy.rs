@@ -43,11 +43,7 @@ fn run(stream: &Stream, transfer: Transfer, wait: Wait) -> Served {
 
 /// A copy that the caller waits for, in the default stream of the entry point.
 fn run_here(call: &Call, transfer: Transfer) -> Served {
-    run(
-        &stream(CUstream(0), call.default_stream)?,
-        transfer,
-        Wait::Yes,
-    )
+    run(&stream(CUstream(0), call)?, transfer, Wait::Yes)
 }
 
 fn linear(dst: u64, src: u64, bytes: usize, direction: Direction) -> Transfer {

@@ -53,7 +53,7 @@ impl Fill {
 
     /// In the entry point's default stream; waits where the host can see the memory.
     fn run_here(self, call: &Call) -> Served {
-        let stream = stream(CUstream(0), call.default_stream)?;
+        let stream = stream(CUstream(0), call)?;
         self.run(&stream)?;
         let info = Runtime::global()?.pointer_info(self.dst);
         match info {

@@ -86,7 +86,7 @@ pub(crate) fn launch_kernel_ex(
     extra: *mut *mut c_void,
 ) -> Served {
     let given = given.0;
-    let stream = stream(given.stream, call.default_stream)?;
+    let stream = stream(given.stream, call)?;
     let mut config = config(given.grid_dim, given.block_dim, given.shared_mem_bytes)?;
     // SAFETY: the caller vouches for as many attributes as it says.
     let attributes = unsafe { read_array(given.attrs.cast_const(), given.num_attrs as usize) }?;

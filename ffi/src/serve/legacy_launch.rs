@@ -7,7 +7,7 @@ use margay::Stream;
 use parking_lot::Mutex;
 
 use super::launch::launch_with_bytes;
-use crate::guard::{Call, DefaultStream};
+use crate::guard::Call;
 use crate::handles::{functions, stream};
 use crate::result::{CuResult, Served};
 use crate::types::{CUfunction, CUstream};
@@ -24,13 +24,14 @@ struct Settings {
 }
 
 fn with_settings<R>(
+    call: &Call,
     function: CUfunction,
     work: impl FnOnce(&mut Settings) -> R,
 ) -> Result<R, CuResult> {
     static SETTINGS: Mutex<Option<HashMap<usize, Settings>>> = Mutex::new(None);
     functions()
         .get(function.0)
-        .ok_or(CuResult::INVALID_HANDLE)?;
+        .ok_or_else(|| call.bad_handle())?;
     let mut all = SETTINGS.lock();
     let settings = all.get_or_insert_default().entry(function.0).or_default();
     Ok(work(settings))
@@ -41,7 +42,7 @@ fn number(value: c_int) -> Result<u32, CuResult> {
 }
 
 pub(crate) fn func_set_block_shape(
-    _: &Call,
+    call: &Call,
     function: CUfunction,
     x: c_int,
     y: c_int,
@@ -51,28 +52,28 @@ pub(crate) fn func_set_block_shape(
     if block.contains(&0) {
         return Err(CuResult::INVALID_VALUE);
     }
-    with_settings(function, |settings| settings.block = block)
+    with_settings(call, function, |settings| settings.block = block)
 }
 
-pub(crate) fn func_set_shared_size(_: &Call, function: CUfunction, bytes: c_uint) -> Served {
-    with_settings(function, |settings| settings.shared = bytes)
+pub(crate) fn func_set_shared_size(call: &Call, function: CUfunction, bytes: c_uint) -> Served {
+    with_settings(call, function, |settings| settings.shared = bytes)
 }
 
-pub(crate) fn param_set_size(_: &Call, function: CUfunction, bytes: c_uint) -> Served {
+pub(crate) fn param_set_size(call: &Call, function: CUfunction, bytes: c_uint) -> Served {
     let bytes = bytes as usize;
     if bytes > MAX_PARAM_BYTES {
         return Err(CuResult::INVALID_VALUE);
     }
-    with_settings(function, |settings| settings.params.resize(bytes, 0))
+    with_settings(call, function, |settings| settings.params.resize(bytes, 0))
 }
 
-fn put(function: CUfunction, offset: c_int, bytes: &[u8]) -> Served {
+fn put(call: &Call, function: CUfunction, offset: c_int, bytes: &[u8]) -> Served {
     let start = number(offset)? as usize;
     let end = start + bytes.len();
     if end > MAX_PARAM_BYTES {
         return Err(CuResult::INVALID_VALUE);
     }
-    with_settings(function, |settings| {
+    with_settings(call, function, |settings| {
         let len = settings.params.len().max(end);
         settings.params.resize(len, 0);
         settings.params[start..end].copy_from_slice(bytes);
@@ -80,25 +81,25 @@ fn put(function: CUfunction, offset: c_int, bytes: &[u8]) -> Served {
 }
 
 pub(crate) fn param_set_i32(
-    _: &Call,
+    call: &Call,
     function: CUfunction,
     offset: c_int,
     value: c_uint,
 ) -> Served {
-    put(function, offset, &value.to_ne_bytes())
+    put(call, function, offset, &value.to_ne_bytes())
 }
 
 pub(crate) fn param_set_f32(
-    _: &Call,
+    call: &Call,
     function: CUfunction,
     offset: c_int,
     value: c_float,
 ) -> Served {
-    put(function, offset, &value.to_ne_bytes())
+    put(call, function, offset, &value.to_ne_bytes())
 }
 
 pub(crate) fn param_set_bytes(
-    _: &Call,
+    call: &Call,
     function: CUfunction,
     offset: c_int,
     data: *mut c_void,
@@ -109,12 +110,18 @@ pub(crate) fn param_set_bytes(
     }
     // SAFETY: the caller vouches for `bytes` bytes.
     let slice = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), bytes as usize) };
-    put(function, offset, slice)
+    put(call, function, offset, slice)
 }
 
-fn start(function: CUfunction, stream: &Stream, width: c_int, height: c_int) -> Served {
+fn start(
+    call: &Call,
+    function: CUfunction,
+    stream: &Stream,
+    width: c_int,
+    height: c_int,
+) -> Served {
     let grid = [number(width)?, number(height)?, 1];
-    let settings = with_settings(function, |settings| settings.clone())?;
+    let settings = with_settings(call, function, |settings| settings.clone())?;
     let function = functions()
         .get(function.0)
         .ok_or(CuResult::INVALID_HANDLE)?;
@@ -130,17 +137,22 @@ pub(crate) fn launch(call: &Call, function: CUfunction) -> Served {
     launch_grid(call, function, 1, 1)
 }
 
-pub(crate) fn launch_grid(_: &Call, function: CUfunction, width: c_int, height: c_int) -> Served {
-    let stream = stream(CUstream(0), DefaultStream::Legacy)?;
-    start(function, &stream, width, height)
+pub(crate) fn launch_grid(
+    call: &Call,
+    function: CUfunction,
+    width: c_int,
+    height: c_int,
+) -> Served {
+    let stream = stream(CUstream(0), call)?;
+    start(call, function, &stream, width, height)
 }
 
 pub(crate) fn launch_grid_async(
-    _: &Call,
+    call: &Call,
     function: CUfunction,
     width: c_int,
     height: c_int,
     stream: Stream,
 ) -> Served {
-    start(function, &stream, width, height)
+    start(call, function, &stream, width, height)
 }

@@ -81,10 +81,10 @@ fn load(images: &Images<'_>, options: &JitOptions) -> Result<CUlibrary, CuResult
     }
 }
 
-pub(crate) fn library_unload(_: &Call, library: CUlibrary) -> Served {
+pub(crate) fn library_unload(call: &Call, library: CUlibrary) -> Served {
     let object = libraries()
         .remove(library.0)
-        .ok_or(CuResult::INVALID_HANDLE)?;
+        .ok_or_else(|| call.bad_handle())?;
     object.forget_handles();
     Ok(object.library.unload()?)
 }

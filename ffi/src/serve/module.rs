@@ -97,8 +97,8 @@ pub(crate) fn load_failed(error: Error, options: &JitOptions, seconds: f32) -> C
     }
 }
 
-pub(crate) fn module_unload(_: &Call, handle: CUmodule) -> Served {
-    let object = modules().get(handle.0).ok_or(CuResult::INVALID_HANDLE)?;
+pub(crate) fn module_unload(call: &Call, handle: CUmodule) -> Served {
+    let object = modules().get(handle.0).ok_or_else(|| call.bad_handle())?;
     if object.library.is_some() {
         // It goes with its library.
         return Err(CuResult::NOT_PERMITTED);

@@ -137,7 +137,7 @@ pub(crate) fn stream_add_callback(
     if flags != 0 {
         return Err(CuResult::INVALID_VALUE);
     }
-    let stream = crate::handles::stream(handle, call.default_stream)?;
+    let stream = crate::handles::stream(handle, call)?;
     let data = UserData(user_data);
     Ok(stream.callback(move |status| {
         let status = status.map_err(CuResult::from).into();

@@ -69,3 +69,35 @@ impl Driver {
         unsafe { std::mem::transmute_copy(&address) }
     }
 }
+
+impl Driver {
+    /// Calls an export with integer and pointer arguments.
+    ///
+    /// An argument narrower than a word is passed in the same register as a word, on every
+    /// platform that we run on.
+    pub(crate) fn call(&self, name: &str, arguments: &[usize]) -> u32 {
+        type F = unsafe extern "C" fn(
+            usize,
+            usize,
+            usize,
+            usize,
+            usize,
+            usize,
+            usize,
+            usize,
+            usize,
+            usize,
+            usize,
+        ) -> u32;
+        let mut a = [0; 11];
+        a[..arguments.len()].copy_from_slice(arguments);
+        // SAFETY: superfluous arguments do no harm in the C calling convention; what the
+        // arguments mean is the test's business.
+        unsafe {
+            let function: F = self.function(name);
+            function(
+                a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10],
+            )
+        }
+    }
+}
