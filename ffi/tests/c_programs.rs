@@ -1,0 +1,64 @@
+//! C programs against the library, each in a process of its own.
+//!
+//! They are compiled against a header written for them (`c/driver.h`), so they see the interface as
+//! C sees it: names, argument widths, structure layouts.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn compile(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
+    let library = common::library_folder();
+    let program = library.join(format!("{name}-{}", std::process::id()));
+    let output = Command::new("cc")
+        .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-o"])
+        .arg(&program)
+        .arg(folder.join(format!("{name}.c")))
+        .arg(library.join("libcuda.so.1"))
+        .output()
+        .expect("a C compiler runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}.c:\n{errors}");
+    program
+}
+
+fn run(name: &str) {
+    let program = compile(name);
+    let output = Command::new(&program)
+        .env("LD_LIBRARY_PATH", common::library_folder())
+        .env_remove("MARGAY_DRIVER_VERSION")
+        .env_remove("MARGAY_COMPUTE_CAPABILITY")
+        .output()
+        .expect("the program runs");
+    std::fs::remove_file(&program).expect("the program can be removed");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}\n{errors}", output.status);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "fine\n");
+}
+
+#[test]
+fn before_init() {
+    run("before_init");
+}
+
+#[test]
+fn contexts() {
+    run("contexts");
+}
+
+#[test]
+fn memory() {
+    run("memory");
+}
+
+#[test]
+fn streams() {
+    run("streams");
+}
+
+#[test]
+fn kernels() {
+    run("kernels");
+}
