@@ -194,10 +194,17 @@ fn contexts() {
     check.expect("cuCtxGetApiVersion", &[0, 0], INVALID_VALUE);
     check.expect("cuCtxEnablePeerAccess", &[BOGUS, 0], INVALID_CONTEXT);
     let mut current = 0usize;
-    assert_eq!(driver().call("cuCtxGetCurrent", &[address(&mut current)]), 0);
+    assert_eq!(
+        driver().call("cuCtxGetCurrent", &[address(&mut current)]),
+        0
+    );
     check.expect("cuCtxEnablePeerAccess", &[current, 1], INVALID_VALUE);
     check.expect("cuCtxEnablePeerAccess", &[current, 0], INVALID_CONTEXT);
-    check.expect("cuCtxDisablePeerAccess", &[current], PEER_ACCESS_NOT_ENABLED);
+    check.expect(
+        "cuCtxDisablePeerAccess",
+        &[current],
+        PEER_ACCESS_NOT_ENABLED,
+    );
     check.expect("cuCtxDestroy_v2", &[current], INVALID_CONTEXT);
     check.finish();
 }
@@ -250,8 +257,16 @@ fn memory() {
     check.expect("cuMemAlloc_v2", &[place, 0], INVALID_VALUE);
     check.expect("cuMemAlloc_v2", &[place, 1 << 62], OUT_OF_MEMORY);
     check.expect("cuMemAlloc_v2", &[place, usize::MAX], OUT_OF_MEMORY);
-    check.expect("cuMemAllocPitch_v2", &[place, place, 64, 2, 5], INVALID_VALUE);
-    check.expect("cuMemAllocPitch_v2", &[place, place, 0, 2, 4], INVALID_VALUE);
+    check.expect(
+        "cuMemAllocPitch_v2",
+        &[place, place, 64, 2, 5],
+        INVALID_VALUE,
+    );
+    check.expect(
+        "cuMemAllocPitch_v2",
+        &[place, place, 0, 2, 4],
+        INVALID_VALUE,
+    );
     check.expect("cuMemFree_v2", &[BOGUS], INVALID_VALUE);
     check.expect("cuMemFree_v2", &[memory + 16], INVALID_VALUE);
     check.expect("cuMemGetAddressRange_v2", &[place, place, BOGUS], NOT_FOUND);
@@ -264,13 +279,21 @@ fn memory() {
     check.expect("cuMemHostRegister_v2", &[place, 16, 0x100], INVALID_VALUE);
     check.expect("cuMemHostRegister_v2", &[place, 0, 0], INVALID_VALUE);
     check.expect("cuMemHostUnregister", &[place], NOT_REGISTERED);
-    check.expect("cuMemHostGetDevicePointer_v2", &[place, place, 0], INVALID_VALUE);
+    check.expect(
+        "cuMemHostGetDevicePointer_v2",
+        &[place, place, 0],
+        INVALID_VALUE,
+    );
     assert_eq!(driver().call("cuMemHostRegister_v2", &[place, 64, 0]), 0);
     check.expect("cuMemHostRegister_v2", &[place, 64, 0], ALREADY_REGISTERED);
     assert_eq!(driver().call("cuMemHostUnregister", &[place]), 0);
     check.expect("cuPointerGetAttribute", &[place, 2, place], INVALID_VALUE);
     check.expect("cuPointerGetAttribute", &[0, 2, memory], INVALID_VALUE);
-    check.expect("cuPointerGetAttribute", &[place, 5000, memory], INVALID_VALUE);
+    check.expect(
+        "cuPointerGetAttribute",
+        &[place, 5000, memory],
+        INVALID_VALUE,
+    );
     check.expect("cuPointerGetAttributes", &[1, 0, 0, memory], INVALID_VALUE);
     check.expect("cuPointerSetAttribute", &[place, 2, memory], INVALID_VALUE);
     check.expect("cuMemPrefetchAsync", &[memory, 16, 0, 0], INVALID_VALUE);
@@ -294,15 +317,27 @@ fn copies_and_fills() {
     check.expect("cuMemcpyHtoD_v2", &[BOGUS, host, 4], INVALID_VALUE);
     check.expect("cuMemcpyHtoD_v2", &[memory, host, 4097], INVALID_VALUE);
     check.expect("cuMemcpyDtoH_v2", &[host, memory + 4000, 97], INVALID_VALUE);
-    check.expect("cuMemcpyDtoH_v2", &[host, memory, usize::MAX], INVALID_VALUE);
+    check.expect(
+        "cuMemcpyDtoH_v2",
+        &[host, memory, usize::MAX],
+        INVALID_VALUE,
+    );
     check.expect("cuMemcpyDtoD_v2", &[memory, BOGUS, 4], INVALID_VALUE);
-    check.expect("cuMemcpyHtoDAsync_v2", &[memory, host, 4, BOGUS], INVALID_HANDLE);
+    check.expect(
+        "cuMemcpyHtoDAsync_v2",
+        &[memory, host, 4, BOGUS],
+        INVALID_HANDLE,
+    );
     check.expect("cuMemcpyHtoDAsync_v2", &[BOGUS, host, 4, 0], INVALID_VALUE);
     check.expect("cuMemsetD8_v2", &[memory, 0, 4097], INVALID_VALUE);
     check.expect("cuMemsetD8_v2", &[BOGUS, 0, 1], INVALID_VALUE);
     check.expect("cuMemsetD16_v2", &[memory + 1, 0, 1], INVALID_VALUE);
     check.expect("cuMemsetD32_v2", &[memory + 2, 0, 1], INVALID_VALUE);
-    check.expect("cuMemsetD32_v2", &[memory, 0, usize::MAX / 2], INVALID_VALUE);
+    check.expect(
+        "cuMemsetD32_v2",
+        &[memory, 0, usize::MAX / 2],
+        INVALID_VALUE,
+    );
     check.expect("cuMemsetD8Async", &[memory, 0, 4, BOGUS], INVALID_VALUE);
     check.expect("cuMemsetD2D8_v2", &[memory, 8, 0, 16, 4], INVALID_VALUE);
     check.expect("cuMemcpy2D_v2", &[0], INVALID_VALUE);
@@ -322,7 +357,11 @@ fn handles() {
     for bad in [0, BOGUS] {
         check.expect("cuModuleUnload", &[bad], INVALID_VALUE);
         check.expect("cuModuleGetFunction", &[place, bad, name], INVALID_VALUE);
-        check.expect("cuModuleGetGlobal_v2", &[place, place, bad, name], INVALID_VALUE);
+        check.expect(
+            "cuModuleGetGlobal_v2",
+            &[place, place, bad, name],
+            INVALID_VALUE,
+        );
         check.expect("cuLibraryUnload", &[bad], INVALID_VALUE);
         check.expect("cuLibraryGetKernel", &[place, bad, name], INVALID_HANDLE);
         check.expect("cuLibraryGetModule", &[place, bad], INVALID_HANDLE);
@@ -350,10 +389,18 @@ fn handles() {
     check.expect("cuModuleLoadData", &[0, name], INVALID_VALUE);
     check.expect("cuModuleLoadData", &[place, 0], INVALID_VALUE);
     check.expect("cuModuleLoadDataEx", &[place, name, 1, 0, 0], INVALID_VALUE);
-    check.expect("cuLibraryLoadData", &[place, 0, 0, 0, 0, 0, 0, 0], INVALID_VALUE);
+    check.expect(
+        "cuLibraryLoadData",
+        &[place, 0, 0, 0, 0, 0, 0, 0],
+        INVALID_VALUE,
+    );
     let missing = c"/nonexistent/module.ptx".as_ptr() as usize;
     check.expect("cuModuleLoad", &[place, missing], FILE_NOT_FOUND);
-    check.expect("cuLinkAddData_v2", &[BOGUS, 1, name, 1, 0, 0, 0, 0], INVALID_HANDLE);
+    check.expect(
+        "cuLinkAddData_v2",
+        &[BOGUS, 1, name, 1, 0, 0, 0, 0],
+        INVALID_HANDLE,
+    );
     check.expect("cuLinkDestroy", &[BOGUS], INVALID_HANDLE);
     check.finish();
 }
@@ -363,7 +410,10 @@ fn handles_of_what_is_gone_are_stale() {
     with_context();
     let mut check = Checker::new();
     let mut stream = 0usize;
-    assert_eq!(driver().call("cuStreamCreate", &[address(&mut stream), 0]), 0);
+    assert_eq!(
+        driver().call("cuStreamCreate", &[address(&mut stream), 0]),
+        0
+    );
     assert_eq!(driver().call("cuStreamQuery", &[stream]), 0);
     assert_eq!(driver().call("cuStreamDestroy_v2", &[stream]), 0);
     check.expect("cuStreamQuery", &[stream], INVALID_HANDLE);

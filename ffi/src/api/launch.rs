@@ -81,7 +81,9 @@ cuda_api! {
         (dynamic_smem_size: *mut usize, func: CUfunction, num_blocks: c_int,
          block_size: c_int) => occupancy_available_dynamic_smem_per_block;
     cuOccupancyMaxPotentialClusterSize 11070:
-        (cluster_size: *mut c_int, func: CUfunction, config: *const CUlaunchConfig) => unsupported;
+        (cluster_size: *mut c_int, func: CUfunction,
+         config: *const CUlaunchConfig) => occupancy_max_potential_cluster_size;
     cuOccupancyMaxActiveClusters 11070:
-        (num_clusters: *mut c_int, func: CUfunction, config: *const CUlaunchConfig) => unsupported;
+        (num_clusters: *mut c_int, func: CUfunction,
+         config: *const CUlaunchConfig) => occupancy_max_active_clusters;
 }

@@ -30,13 +30,13 @@ cuda_api! {
     cuMemPoolDestroy 11020: (pool: CUmemoryPool) => mem_pool_destroy;
     cuMemGetDefaultMemPool 13000:
         (pool_out: *mut CUmemoryPool, location: *mut CUmemLocation,
-         type_: CUmemAllocationType) => unsupported;
+         type_: CUmemAllocationType) => mem_get_default_mem_pool;
     cuMemGetMemPool 13000:
         (pool: *mut CUmemoryPool, location: *mut CUmemLocation,
-         type_: CUmemAllocationType) => unsupported;
+         type_: CUmemAllocationType) => mem_get_mem_pool;
     cuMemSetMemPool 13000:
         (location: *mut CUmemLocation, type_: CUmemAllocationType,
-         pool: CUmemoryPool) => unsupported;
+         pool: CUmemoryPool) => mem_set_mem_pool;
     cuMemAllocFromPoolAsync 11020,
     cuMemAllocFromPoolAsync_ptsz 11020 ptsz:
         (dptr: *mut CUdeviceptr, bytesize: usize, pool: CUmemoryPool,

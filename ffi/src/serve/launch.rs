@@ -85,8 +85,22 @@ pub(crate) fn launch_kernel_ex(
     params: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> Served {
-    let given = given.0;
-    let stream = stream(given.stream, call)?;
+    let stream = stream(given.0.stream, call)?;
+    let (config, completion) = read_config(&given.0)?;
+    launch(&function, &stream, config, params, extra)?;
+    match completion {
+        Some(event) => Ok(event.record(&stream)?),
+        None => Ok(()),
+    }
+}
+
+/// A launch's configuration, for questions about it.
+pub(crate) fn launch_config(given: &CUlaunchConfig) -> Result<LaunchConfig, CuResult> {
+    read_config(given).map(|(config, _)| config)
+}
+
+/// The configuration and the event that is recorded after the launch.
+fn read_config(given: &CUlaunchConfig) -> Result<(LaunchConfig, Option<Event>), CuResult> {
     let mut config = config(given.grid_dim, given.block_dim, given.shared_mem_bytes)?;
     // SAFETY: the caller vouches for as many attributes as it says.
     let attributes = unsafe { read_array(given.attrs.cast_const(), given.num_attrs as usize) }?;
@@ -94,11 +108,7 @@ pub(crate) fn launch_kernel_ex(
     for attribute in &attributes {
         apply(attribute, &mut config, &mut completion)?;
     }
-    launch(&function, &stream, config, params, extra)?;
-    match completion {
-        Some(event) => Ok(event.record(&stream)?),
-        None => Ok(()),
-    }
+    Ok((config, completion))
 }
 
 fn apply(

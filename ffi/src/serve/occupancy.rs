@@ -2,11 +2,12 @@
 
 use std::ffi::{c_int, c_uint};
 
-use crate::convert::{OptOut, Out};
+use super::launch::launch_config;
+use crate::convert::{In, OptOut, Out};
 use crate::guard::Call;
 use crate::handles::Function;
 use crate::result::{CuResult, Served};
-use crate::types::CUoccupancyB2DSize;
+use crate::types::{CUlaunchConfig, CUoccupancyB2DSize};
 
 /// `CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE`.
 const ALL_FLAGS: c_uint = 1;
@@ -114,5 +115,27 @@ pub(crate) fn occupancy_available_dynamic_smem_per_block(
     let (blocks, block) = (positive(blocks)?, positive(block_size)?);
     let kernel = function.here()?;
     bytes.set(kernel.available_dynamic_shared(blocks, block)? as usize);
+    Ok(())
+}
+
+pub(crate) fn occupancy_max_potential_cluster_size(
+    _: &Call,
+    size: Out<c_int>,
+    function: Function,
+    given: In<CUlaunchConfig>,
+) -> Served {
+    let config = launch_config(&given.0)?;
+    size.set(function.here()?.max_potential_cluster_size(&config)? as c_int);
+    Ok(())
+}
+
+pub(crate) fn occupancy_max_active_clusters(
+    _: &Call,
+    clusters: Out<c_int>,
+    function: Function,
+    given: In<CUlaunchConfig>,
+) -> Served {
+    let config = launch_config(&given.0)?;
+    clusters.set(function.here()?.max_active_clusters(&config)? as c_int);
     Ok(())
 }

@@ -293,3 +293,50 @@ pub(crate) fn mem_pool_destroy(_: &Call, pool: CUmemoryPool) -> Served {
         .map(|_| ())
         .ok_or(CuResult::INVALID_VALUE)
 }
+
+/// The device that a location names: pinned memory of the one device is all there is.
+fn check_place(location: *mut CUmemLocation, kind: c_uint) -> Served {
+    if location.is_null() {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    // SAFETY: not null; the caller vouches for the rest.
+    let location = unsafe { location.read_unaligned() };
+    match (location.kind, location.id, kind) {
+        (LOCATION_DEVICE, 0, PINNED) => Ok(()),
+        (LOCATION_DEVICE, 0, _) => Err(CuResult::NOT_SUPPORTED),
+        (LOCATION_DEVICE, ..) => Err(CuResult::INVALID_DEVICE),
+        _ => Err(CuResult::NOT_SUPPORTED),
+    }
+}
+
+pub(crate) fn mem_get_default_mem_pool(
+    _: &Call,
+    pool: Out<CUmemoryPool>,
+    location: *mut CUmemLocation,
+    kind: c_uint,
+) -> Served {
+    check_place(location, kind)?;
+    pool.set(default_pool()?);
+    Ok(())
+}
+
+pub(crate) fn mem_get_mem_pool(
+    _: &Call,
+    pool: Out<CUmemoryPool>,
+    location: *mut CUmemLocation,
+    kind: c_uint,
+) -> Served {
+    check_place(location, kind)?;
+    pool.set(device_pool()?);
+    Ok(())
+}
+
+pub(crate) fn mem_set_mem_pool(
+    _: &Call,
+    location: *mut CUmemLocation,
+    kind: c_uint,
+    pool: CUmemoryPool,
+) -> Served {
+    check_place(location, kind)?;
+    set_device_pool(pool)
+}
