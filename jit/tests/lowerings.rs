@@ -115,26 +115,20 @@ fn function_of(
 }
 
 /// The slow path's entry, as the runtime has it.
-unsafe extern "C" fn pure_op(desc: *const Desc, args: *const Bits, out: *mut Bits) {
-    // SAFETY: generated code passes a description of its own table and areas of at least 16 cells.
+unsafe extern "C" fn pure_op(desc: *const Desc, args: *const Bits, out: *mut Bits, counts: u32) {
+    let (operands, results) = ((counts & 0xffff) as usize, (counts >> 16) as usize);
+    // SAFETY: generated code passes a description that its function owns, and areas of at least as
+    // many cells as it says.
     let (desc, args, out) = unsafe {
         (
             &*desc,
-            std::slice::from_raw_parts(args, 8),
-            std::slice::from_raw_parts_mut(out, 8),
+            std::slice::from_raw_parts(args, operands),
+            std::slice::from_raw_parts_mut(out, results),
         )
     };
-    let (args, results) = ARITY.with(|arity| {
-        let (args_len, results_len) = arity.get();
-        (&args[..args_len], &mut out[..results_len])
-    });
     if let Meaning::Pure(meaning) = desc.opcode.meaning() {
-        meaning(desc, args, results);
+        meaning(desc, args, out);
     }
-}
-
-thread_local! {
-    static ARITY: std::cell::Cell<(usize, usize)> = const { std::cell::Cell::new((0, 0)) };
 }
 
 unsafe extern "C" fn never() {
@@ -160,12 +154,10 @@ fn run(kernel: &CompiledKernel, compiler: &Compiler, args: &[Bits], results: usi
     // SAFETY: all fields are integers or pointers, for which zero is valid; code of a function
     // without memory, calls and registers reads only what is set here.
     let mut context: NativeContext = unsafe { std::mem::zeroed() };
-    context.descs = code.descs.as_ptr();
     context.helpers = &helpers;
     context.local_stride = 1 << 16;
     let mut cells = [0 as Bits; 16];
     cells[..args.len()].copy_from_slice(args);
-    ARITY.set((args.len(), results));
     // SAFETY: the code was made for this signature; the cells hold its operands and results.
     let status = unsafe {
         let entry: DeviceFn = std::mem::transmute(code.code.start());
