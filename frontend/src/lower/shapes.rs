@@ -101,7 +101,7 @@ impl FunctionLowering<'_, '_> {
             Some(Binding::Register(_, ty)) => OperandShape::Register(ty),
             Some(Binding::Vector(..)) => OperandShape::Unknown,
             Some(Binding::Symbol(_)) if self.is_opaque(name) => OperandShape::Reference,
-            Some(Binding::Prototype(_) | Binding::Targets(_)) => OperandShape::Label,
+            Some(Binding::Prototype(_) | Binding::Targets(_)) => OperandShape::List,
             Some(_) => OperandShape::Symbol(self.space_of(name)),
             None if self.scopes.label(name).is_some() => OperandShape::Label,
             None if self.m.functions.contains_key(&name) => OperandShape::Function,

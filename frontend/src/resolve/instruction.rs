@@ -13,6 +13,7 @@ use std::sync::Arc;
 use super::call;
 use super::shapes::Shaper;
 use super::symbol::{Lookup, Symbol, register_type};
+use super::video::{self, Part};
 use crate::ast::{Function, Instruction, Module, Name, OperandKind, StateSpace};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
@@ -182,8 +183,38 @@ impl<'m> InstructionResolver<'m> {
             "call" => call::check(self.module, instruction, lookup),
             "st" => self.check_store(function, instruction, lookup),
             "mov" | "cvt" => self.check_specials(instruction, lookup),
+            _ if opcode.starts_with('v') => self.check_selectors(opcode, instruction),
             _ => Ok(()),
         }
+    }
+
+    fn check_selectors(
+        &self,
+        opcode: &str,
+        instruction: &Instruction,
+    ) -> Result<(), Box<Diagnostic>> {
+        let operands = &self.module[instruction.operands];
+        for (index, operand) in operands.iter().enumerate() {
+            let (OperandKind::Component { selector, .. }
+            | OperandKind::Prefixed {
+                selector: Some(selector),
+                ..
+            }) = operand.kind
+            else {
+                continue;
+            };
+            let part = if index == 0 {
+                Part::Result
+            } else {
+                Part::Source
+            };
+            let selector = self.module.text(selector);
+            if !video::takes(opcode, part, selector) {
+                let message = format!("`{opcode}` cannot select `.{selector}` here");
+                return Err(error(Code::OPERAND_KIND, operand.span, message));
+            }
+        }
+        Ok(())
     }
 
     /// A function's own input parameters are read-only.

@@ -19,6 +19,7 @@ pub mod scope;
 mod shapes;
 pub mod special;
 mod symbol;
+mod video;
 
 pub use check::check;
 pub use instruction::{InstructionResolver, ResolvedInstruction};

@@ -3,6 +3,7 @@
 use margay_ir::forms::{Nested, OperandShape, OperandShapes};
 use margay_ir::types::OpType;
 
+use super::special::Special;
 use super::symbol::{Lookup, Symbol, register_type, state_space};
 use crate::ast::{
     Constant, List, Module, Name, Operand, OperandKind, Prefix, StateSpace, Variable, VectorSize,
@@ -73,7 +74,7 @@ impl<L: Lookup + ?Sized> Shaper<'_, L> {
                     vector => self.vector_register(variable, vector),
                 }
             }
-            Some(Symbol::Special(special)) => OperandShape::Special(special.ty),
+            Some(Symbol::Special(special)) => self.special(special),
             Some(Symbol::Variable(variable)) => {
                 let variable = &self.module[variable];
                 if variable.scalar.is_opaque() || variable.space == StateSpace::Tex {
@@ -83,8 +84,20 @@ impl<L: Lookup + ?Sized> Shaper<'_, L> {
                 }
             }
             Some(Symbol::Function(_)) => OperandShape::Function,
-            Some(Symbol::Label | Symbol::Targets(_) | Symbol::Prototype(_)) => OperandShape::Label,
+            Some(Symbol::Label) => OperandShape::Label,
+            Some(Symbol::Targets(_) | Symbol::Prototype(_)) => OperandShape::List,
         }
+    }
+
+    /// A special register without a component: all four of a vector.
+    fn special(&mut self, special: &Special) -> OperandShape {
+        if !special.vector {
+            return OperandShape::Special(special.ty);
+        }
+        let start = self.shapes.nested.len() as u32;
+        let components = [OperandShape::Special(special.ty); 4];
+        self.shapes.nested.extend_from_slice(&components);
+        OperandShape::Vector(Nested { start, len: 4 })
     }
 
     /// A register declared `.v2` or `.v4` stands for its elements.

@@ -26,8 +26,9 @@
 //! `-` may be negative, `~` may have a selector, `$` special registers and symbols too,
 //! `^` a variable in the instruction's state space too.
 //! Cores: `name`, nothing (`>_`, only a sink), `name|p` (a pair), `name|?p` (perhaps a pair), `[name]`, `[name=space]` (`?` any),
-//! `[a, b]`, `{name*count}`, `@name` (a label), `&name` (a function), `(name)` (a list).
-//! A count is `4`, `vec`, `num*2`, `n/4`; behind it `?` permits a single element without braces and
+//! `[a, b]`, `{name*count}`, `@name` (a label), `=name` (a list of
+//! targets or a prototype), `&name` (a function), `(name)` (a list).
+//! A count is `4`, `vec`, `num*2`, `m*k/64`; behind it `?` permits a single element without braces and
 //! `-` fewer elements.
 //! Types: `0` (the first type; the default), `0+` (in a register that may be wider), `0*2` (twice
 //! the size), `u32`, `int` (any integer), `any`.
@@ -507,6 +508,9 @@ fn core_of(line: &'static str, core: &'static str, pattern: &mut OperandPattern)
     } else if let Some(name) = core.strip_prefix('@') {
         pattern.name = name;
         pattern.shape = Shape::Label;
+    } else if let Some(name) = core.strip_prefix('=') {
+        pattern.name = name;
+        pattern.shape = Shape::List;
     } else if let Some(name) = core.strip_prefix('&') {
         pattern.name = name;
         pattern.shape = Shape::Callee;
@@ -545,7 +549,7 @@ fn count_of(line: &str, text: &str) -> Count {
     let text = text.trim_end_matches('-');
     let mut count = Count {
         scale: 1,
-        variable: Variable::One,
+        variables: [Variable::One; 2],
         divisor: 1,
         bare,
         or_fewer,
@@ -554,14 +558,19 @@ fn count_of(line: &str, text: &str) -> Count {
     let number = |text: &str| text.parse().unwrap_or_else(|_| bad(line, "bad count"));
     count.divisor = number(divisor);
     for factor in text.split('*') {
-        match factor {
-            "vec" => count.variable = Variable::Vec,
-            "num" => count.variable = Variable::Num,
-            "m" => count.variable = Variable::M,
-            "n" => count.variable = Variable::N,
-            "k" => count.variable = Variable::K,
-            _ => count.scale *= number(factor),
-        }
+        let variable = match factor {
+            "vec" => Variable::Vec,
+            "num" => Variable::Num,
+            "m" => Variable::M,
+            "n" => Variable::N,
+            "k" => Variable::K,
+            _ => {
+                count.scale *= number(factor);
+                continue;
+            }
+        };
+        let free = usize::from(count.variables[0] != Variable::One);
+        count.variables[free] = variable;
     }
     count
 }

@@ -29,8 +29,10 @@ pub enum OperandShape {
     Reference,
     /// The name of a function.
     Function,
-    /// The name of a label, or of a list of targets or a prototype.
+    /// The name of a label.
     Label,
+    /// The name of a list of targets or of a prototype.
+    List,
     /// `_`
     Sink,
     /// `!p`, with the register's type.
@@ -263,6 +265,12 @@ impl Matcher<'_> {
                 OperandShape::Label => Ok(()),
                 _ => Err(Wrong::operand("a label is expected")),
             },
+            Shape::List => match shape {
+                OperandShape::List | OperandShape::Symbol(_) => Ok(()),
+                _ => Err(Wrong::operand(
+                    "a list of targets or a prototype is expected",
+                )),
+            },
             Shape::Callee => match shape {
                 OperandShape::Function => Ok(()),
                 OperandShape::Register(ty) if is_address(ty) => Ok(()),
@@ -283,7 +291,7 @@ impl Matcher<'_> {
         shape: OperandShape,
     ) -> Result<(), Wrong> {
         let OperandShape::Vector(parts) = shape else {
-            if wanted == 1 && count.bare {
+            if wanted == 1 && count.bare && shape != OperandShape::Sink {
                 return self.fits_scalar(pattern, shape);
             }
             return Err(Wrong::operand(format!(
@@ -300,6 +308,19 @@ impl Matcher<'_> {
         }
         for &part in parts {
             self.fits_scalar(pattern, part)?;
+        }
+        if parts.iter().all(|&part| part == OperandShape::Sink) {
+            return Err(Wrong::operand("one of the elements must be kept"));
+        }
+        let mut sizes = parts.iter().filter_map(|part| match part {
+            OperandShape::Register(ty) => Some(ty.bits()),
+            _ => None,
+        });
+        let first = sizes.next();
+        if sizes.any(|size| Some(size) != first) {
+            return Err(Wrong::operand(
+                "the elements of a vector must have one size",
+            ));
         }
         Ok(())
     }
@@ -324,8 +345,8 @@ impl Matcher<'_> {
             }
             let parts = self.shapes.parts(parts);
             self.fits_second(parts)?;
-            if parts[0] == OperandShape::Sink {
-                return Ok(());
+            if parts.iter().all(|&part| part == OperandShape::Sink) {
+                return Err(Wrong::operand("one of the results must be kept"));
             }
             return self.fits_single(pattern, parts[0]);
         }
@@ -363,7 +384,7 @@ impl Matcher<'_> {
                     ));
                 }
                 pattern.ty == TypeRule::Any
-                    || want.is_integer() && want.bits() <= ty.bits()
+                    || want.is_integer() && special_fits(ty, want)
                     || ty == OpType::Pred && want == OpType::Pred
                     || wider && ty.bits() >= want.bits()
             }
@@ -387,7 +408,10 @@ impl Matcher<'_> {
                 }
                 true
             }
-            OperandShape::Not(ty) => allow.contains(Allow::NOT) && ty == OpType::Pred,
+            OperandShape::Not(ty) => {
+                let takes = allow.contains(Allow::NOT) || want == OpType::Pred;
+                takes && !pattern.is_dest() && ty == OpType::Pred
+            }
             OperandShape::Minus(ty) => allow.contains(Allow::MINUS) && register(ty),
             OperandShape::Selected(ty) => allow.contains(Allow::SELECTOR) && register(ty),
             _ => false,
@@ -542,6 +566,11 @@ pub fn register_fits(register: OpType, want: OpType, wider: bool) -> bool {
         // Packed and floating-point values live in registers of their own type or untyped ones.
         _ => register.class() == Class::Bits,
     }
+}
+
+/// Whether `mov` of that type reads a special register. Some had 16 bits once.
+fn special_fits(register: OpType, want: OpType) -> bool {
+    register.bits() == want.bits() || want.bits() < register.bits() && want.bits() == 16
 }
 
 fn takes_int(want: OpType) -> bool {

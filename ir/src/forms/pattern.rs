@@ -117,6 +117,8 @@ pub enum Shape {
     Tuple(Vec<OperandPattern>),
     /// A label.
     Label,
+    /// A list of targets or a prototype.
+    List,
     /// A function or a register that holds its address.
     Callee,
     /// `(a, b, ...)`.
@@ -134,11 +136,11 @@ pub enum Space {
     Fixed(crate::mods::StateSpace),
 }
 
-/// A number of vector elements: `scale * variable / divisor`, at least 1.
+/// A number of vector elements: `scale * variables / divisor`, at least 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Count {
     pub(super) scale: u32,
-    pub(super) variable: Variable,
+    pub(super) variables: [Variable; 2],
     pub(super) divisor: u32,
     /// A single element may be written without braces.
     pub(super) bare: bool,

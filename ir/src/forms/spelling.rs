@@ -45,7 +45,7 @@ impl Spelling {
     }
 
     pub(super) fn count(&self, count: Count) -> u32 {
-        let variable = match count.variable {
+        let value = |variable| match variable {
             Variable::One => 1,
             Variable::Vec => self.numbers.vec,
             Variable::Num => self.numbers.num,
@@ -53,7 +53,8 @@ impl Spelling {
             Variable::N => self.numbers.shape[1],
             Variable::K => self.numbers.shape[2],
         };
-        (count.scale * variable / count.divisor).max(1)
+        let [first, second] = count.variables.map(value);
+        (count.scale * first * second / count.divisor).max(1)
     }
 }
 

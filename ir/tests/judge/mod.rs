@@ -119,6 +119,20 @@ fn shape(text: &str, shapes: &mut OperandShapes) -> Option<OperandShape> {
             return Some(OperandShape::Register(ty));
         }
         if let Some(ty) = special(text) {
+            let vectors = [
+                "%tid",
+                "%ntid",
+                "%ctaid",
+                "%nctaid",
+                "%clusterid",
+                "%nclusterid",
+            ];
+            let cluster = ["%cluster_ctaid", "%cluster_nctaid"];
+            if vectors.contains(&text) || cluster.contains(&text) {
+                let start = shapes.nested.len() as u32;
+                shapes.nested.extend([OperandShape::Special(ty); 4]);
+                return Some(OperandShape::Vector(Nested { start, len: 4 }));
+            }
             return Some(OperandShape::Special(ty));
         }
         let (base, selector) = text.split_once('.')?;
