@@ -150,27 +150,3 @@ impl Scopes {
         })
     }
 }
-
-/// A register name's base and trailing number: `%r12` is `%r` and 12.
-pub(super) fn split_number(text: &str) -> Option<(&str, u64)> {
-    let digits = text.bytes().rev().take_while(u8::is_ascii_digit).count();
-    let (base, number) = text.split_at(text.len() - digits);
-    // `r007` is no member of `r<8>`: its number would be written 7.
-    if digits == 0 || base.is_empty() || (digits > 1 && number.starts_with('0')) {
-        return None;
-    }
-    Some((base, number.parse().ok()?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::split_number;
-
-    #[test]
-    fn numbers_are_split_off_the_end() {
-        assert_eq!(split_number("%r12"), Some(("%r", 12)));
-        assert_eq!(split_number("a0"), Some(("a", 0)));
-        assert_eq!(split_number("%tid"), None);
-        assert_eq!(split_number("7"), None);
-    }
-}

@@ -7,10 +7,12 @@ use margay_ir::function::{Function, Signature, SlotData, SourceLoc};
 use margay_ir::types::{OpType, Type};
 use rustc_hash::FxHashSet;
 
-use super::env::{Binding, Scopes, split_number};
+use super::env::{Binding, Scopes};
 use super::module::{ModuleLowering, is_array};
 use super::{Lowered, data, op_type};
 use crate::ast::{self, Name, OperandKind, StateSpace, Statement};
+use crate::resolve::scope::split_number;
+use crate::resolve::scope::split_number;
 use crate::{Code, Diagnostic};
 
 /// Where a result of the function is kept until it returns.

@@ -88,7 +88,11 @@ fn image_error(error: container::ImageError) -> Error {
 
 /// Parses and lowers one text.
 fn module_of(source: SourceFile, log: &mut String) -> Result<Module> {
-    let parsed: Parsed = margay_frontend::parse(source);
+    let mut parsed: Parsed = margay_frontend::parse(source);
+    if !parsed.has_errors() {
+        let found = margay_frontend::resolve::check(&parsed);
+        parsed.diagnostics.extend(found);
+    }
     for diagnostic in parsed.diagnostics.iter().filter(|d| !d.is_error()) {
         log.push_str(&diagnostic.summary(&parsed.source));
         log.push('\n');
