@@ -12,7 +12,6 @@ use super::module::{ModuleLowering, is_array};
 use super::{Lowered, data, op_type};
 use crate::ast::{self, Name, OperandKind, StateSpace, Statement};
 use crate::resolve::scope::split_number;
-use crate::resolve::scope::split_number;
 use crate::{Code, Diagnostic};
 
 /// Where a result of the function is kept until it returns.
