@@ -94,6 +94,36 @@ fn start() {
 }
 
 #[test]
+fn contexts() {
+    run("contexts", &[]);
+}
+
+#[test]
+fn memory() {
+    run("memory", &[]);
+}
+
+#[test]
+fn modules() {
+    run("modules", &[sources().join("../../frontend/tests/data")]);
+}
+
+#[test]
+fn streams() {
+    run("streams", &[]);
+}
+
+#[test]
+fn fault() {
+    run("fault", &[]);
+}
+
+#[test]
+fn threads() {
+    run("threads", &[]);
+}
+
+#[test]
 fn procaddress() {
     run("procaddress", &[sources().join("procaddress.csv")]);
 }

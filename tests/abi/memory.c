@@ -1,0 +1,82 @@
+// Allocating, copying, filling, asking; and every kind of wrong address.
+#include "abi.h"
+
+int main(void) {
+    start();
+    size_t before = 0, total = 0, after = 0, bytes = 0;
+    REQUIRE(cuMemGetInfo_v2(&before, &total));
+    CHECK(before > 0 && before <= total);
+
+    CUdeviceptr a = 0, b = 0, base = 0;
+    EXPECT(cuMemAlloc_v2(&a, 0), INVALID_VALUE);
+    EXPECT(cuMemAlloc_v2(NULL, 16), INVALID_VALUE);
+    EXPECT(cuMemAlloc_v2(&a, (size_t)1 << 60), OUT_OF_MEMORY);
+    EXPECT(cuMemAlloc_v2(&a, SIZE_MAX), OUT_OF_MEMORY);
+    REQUIRE(cuMemAlloc_v2(&a, 1000));
+    REQUIRE(cuMemAlloc_v2(&b, 4 << 20));
+    CHECK(a % 256 == 0 && b % 256 == 0 && a != b);
+    REQUIRE(cuMemGetInfo_v2(&after, &total));
+    CHECK(after + (4 << 20) <= before);
+
+    unsigned char out[1000], in[1000];
+    for (int i = 0; i < 1000; ++i)
+        in[i] = (unsigned char)(i * 7);
+    EXPECT(cuMemcpyHtoD_v2(a, in, 1000), SUCCESS);
+    EXPECT(cuMemcpyDtoD_v2(b + 5, a, 1000), SUCCESS);
+    EXPECT(cuMemcpyDtoH_v2(out, b + 5, 1000), SUCCESS);
+    CHECK(memcmp(in, out, 1000) == 0);
+
+    unsigned words[250];
+    EXPECT(cuMemsetD8_v2(a, 0x11, 1000), SUCCESS);
+    EXPECT(cuMemsetD16_v2(a + 4, 0x2233, 2), SUCCESS);
+    EXPECT(cuMemsetD32_v2(a + 8, 0x44556677, 3), SUCCESS);
+    EXPECT(cuMemcpyDtoH_v2(words, a, 1000), SUCCESS);
+    CHECK(words[0] == 0x11111111 && words[1] == 0x22332233 && words[2] == 0x44556677);
+    CHECK(words[4] == 0x44556677 && words[5] == 0x11111111 && words[249] == 0x11111111);
+    EXPECT(cuMemsetD32_v2(a + 2, 0, 1), INVALID_VALUE);
+    EXPECT(cuMemsetD16_v2(a + 1, 0, 1), INVALID_VALUE);
+
+    EXPECT(cuMemGetAddressRange_v2(&base, &bytes, a + 999), SUCCESS);
+    CHECK(base == a && bytes == 1000);
+    EXPECT_ERROR(cuMemGetAddressRange_v2(&base, &bytes, 0x10));
+
+    // A device pointer is looked up, never followed.
+    EXPECT(cuMemcpyHtoD_v2(0, in, 8), INVALID_VALUE);
+    EXPECT(cuMemcpyHtoD_v2(0x10, in, 8), INVALID_VALUE);
+    EXPECT(cuMemcpyHtoD_v2(~0ull - 4, in, 8), INVALID_VALUE);
+    EXPECT(cuMemcpyHtoD_v2(b, in, SIZE_MAX), INVALID_VALUE);
+    EXPECT(cuMemcpyDtoH_v2(out, b + (4 << 20) - 4, 8), INVALID_VALUE);
+    EXPECT(cuMemsetD8_v2(b + (4 << 20) - 4, 0, 8), INVALID_VALUE);
+    EXPECT(cuMemcpyHtoD_v2(a, in, 0), SUCCESS);
+    EXPECT(cuMemcpyHtoD_v2(a, NULL, 8), INVALID_VALUE);
+
+    EXPECT(cuMemFree_v2(a + 4), INVALID_VALUE);
+    EXPECT(cuMemFree_v2(0), SUCCESS);
+    EXPECT(cuMemFree_v2(a), SUCCESS);
+    EXPECT(cuMemFree_v2(a), INVALID_VALUE);
+    EXPECT(cuMemcpyDtoH_v2(out, a, 8), INVALID_VALUE);
+    EXPECT(cuMemFree_v2(b), SUCCESS);
+    REQUIRE(cuMemGetInfo_v2(&after, &total));
+    CHECK(after == before);
+
+    void *host = NULL;
+    REQUIRE(cuMemHostAlloc(&host, 4096, 2));
+    memset(host, 3, 4096);
+    EXPECT(cuMemHostGetDevicePointer_v2(&a, host, 0), SUCCESS);
+    EXPECT(cuMemcpyDtoH_v2(out, a, 16), SUCCESS);
+    CHECK(out[15] == 3);
+    int kind = 0;
+    EXPECT(cuPointerGetAttribute(&kind, 2, (CUdeviceptr)(uintptr_t)host), SUCCESS);
+    CHECK(kind == 1);
+    EXPECT(cuMemFreeHost(host), SUCCESS);
+    EXPECT(cuMemFreeHost(host), INVALID_VALUE);
+
+    REQUIRE(cuMemAllocManaged(&a, 4096, 1));
+    *(volatile int *)(uintptr_t)a = 42;
+    EXPECT(cuMemcpyDtoH_v2(words, a, 4), SUCCESS);
+    CHECK(words[0] == 42);
+    EXPECT(cuPointerGetAttribute(&kind, 2, a), SUCCESS);
+    CHECK(kind == 2);
+    EXPECT(cuMemFree_v2(a), SUCCESS);
+    return finish();
+}
