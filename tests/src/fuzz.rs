@@ -34,6 +34,7 @@ pub const TARGETS: &[Target] = &[
     Target::new("parser", parser, 500),
     Target::new("lower", lower, 200),
     Target::new("container", container, 500),
+    Target::new("driver_calls", driver_calls, 25),
 ];
 
 /// Tokens lie in order, do not overlap, are not empty, and end.

@@ -104,6 +104,8 @@ const NUMBERS: &[u64] = &[
 enum Kind {
     /// A count, an index, an enumeration.
     Count,
+    /// A device's number.
+    Device,
     /// A size in bytes, or other wide number.
     Size,
     /// A device address or an opaque handle.
@@ -125,9 +127,7 @@ enum Kind {
 impl Kind {
     /// By the type's text; `None` for what cannot be passed in an integer's place.
     fn of(ty: &str) -> Option<Kind> {
-        const COUNTS: &[&str] = &[
-            "c_int", "c_uint", "c_uchar", "c_ushort", "CUdevice", "CUresult",
-        ];
+        const COUNTS: &[&str] = &["c_int", "c_uint", "c_uchar", "c_ushort", "CUresult"];
         let ty = ty.trim();
         Some(match ty {
             "c_float" | "f32" | "f64" | "c_double" => return None,
@@ -135,6 +135,7 @@ impl Kind {
             "*const c_void" => Kind::Read,
             "*mut c_void" | "*mut c_char" => Kind::Bulk,
             "CUhostFn" | "CUstreamCallback" | "CUoccupancyB2DSize" => Kind::Callback,
+            "CUdevice" => Kind::Device,
             "usize" | "u64" | "c_ulonglong" => Kind::Size,
             _ if ty.starts_with("*mut *") => Kind::Pointers,
             _ if ty.starts_with('*') => Kind::Slot,
@@ -151,10 +152,30 @@ impl Kind {
     }
 }
 
-/// An entry point with the kinds of its arguments.
+/// A parameter of an entry point.
+#[derive(Clone, Copy)]
+struct Parameter {
+    kind: Kind,
+    /// The type's text: of the value for a handle, of what it points to for a slot.
+    ty: &'static str,
+}
+
+impl Parameter {
+    /// From its text in the table, `name: type`.
+    fn parse(text: &'static str) -> Option<Self> {
+        let ty = text.split_once(':')?.1.trim();
+        let pointee = ty.strip_prefix("*mut ").unwrap_or(ty);
+        Some(Parameter {
+            kind: Kind::of(ty)?,
+            ty: pointee,
+        })
+    }
+}
+
+/// An entry point with its parameters.
 struct Callable {
     row: &'static ApiRow,
-    kinds: Vec<Kind>,
+    parameters: Vec<Parameter>,
 }
 
 impl Callable {
@@ -168,11 +189,11 @@ impl Callable {
             .trim()
             .trim_start_matches('(')
             .trim_end_matches(')');
-        let parameters = list.split(',').filter(|p| !p.trim().is_empty());
-        let kinds: Option<Vec<Kind>> = parameters.map(|p| Kind::of(p.split_once(':')?.1)).collect();
-        kinds
-            .filter(|kinds| kinds.len() <= MAX_ARGUMENTS)
-            .map(|kinds| Callable { row, kinds })
+        let texts = list.split(',').filter(|p| !p.trim().is_empty());
+        let parameters: Option<Vec<Parameter>> = texts.map(Parameter::parse).collect();
+        parameters
+            .filter(|parameters| parameters.len() <= MAX_ARGUMENTS)
+            .map(|parameters| Callable { row, parameters })
     }
 
     /// The largest number of this kind that keeps the call inside the memory behind its pointers, and
@@ -180,7 +201,12 @@ impl Callable {
     fn limit(&self, kind: Kind) -> u64 {
         const SMALL: u64 = 4096;
         const LAUNCH: u64 = 3;
-        let count = |wanted: &[Kind]| self.kinds.iter().filter(|k| wanted.contains(k)).count();
+        let count = |wanted: &[Kind]| {
+            self.parameters
+                .iter()
+                .filter(|p| wanted.contains(&p.kind))
+                .count()
+        };
         let untyped = count(&[Kind::Name, Kind::Read, Kind::Bulk]) > 0;
         let arrays = count(&[Kind::Slot, Kind::Pointers]);
         match kind {
@@ -210,7 +236,8 @@ struct World {
     slots: Vec<u64>,
     bulk: Vec<u64>,
     image: Vec<u8>,
-    kept: Vec<u64>,
+    /// Handles and addresses by type.
+    kept: Vec<(&'static str, u64)>,
 }
 
 impl World {
@@ -225,12 +252,21 @@ impl World {
         }
     }
 
-    fn argument(&mut self, index: usize, kind: Kind, limit: u64, input: &mut Input<'_>) -> u64 {
+    fn argument(
+        &mut self,
+        index: usize,
+        parameter: Parameter,
+        limit: u64,
+        input: &mut Input<'_>,
+    ) -> u64 {
+        let kind = parameter.kind;
         let choice = input.byte();
         match kind {
             Kind::Callback => 0,
             Kind::Count | Kind::Size => NUMBERS[choice % NUMBERS.len()].min(limit),
-            Kind::Handle => self.handle(choice),
+            // Mostly the one that there is.
+            Kind::Device => NUMBERS[choice.saturating_sub(240) % NUMBERS.len()],
+            Kind::Handle => self.handle(parameter.ty, choice),
             _ if choice == 0xff => 0,
             Kind::Name => NAMES[choice % NAMES.len()].as_ptr() as u64,
             Kind::Read => self.image.as_ptr() as u64,
@@ -249,27 +285,36 @@ impl World {
         }
     }
 
-    fn handle(&self, choice: usize) -> u64 {
+    /// Mostly a handle of the type that is asked for, sometimes one of another type or a number.
+    fn handle(&self, ty: &str, choice: usize) -> u64 {
+        let right: Vec<u64> = self
+            .kept
+            .iter()
+            .filter(|(t, _)| *t == ty)
+            .map(|(_, v)| *v)
+            .collect();
         match choice {
-            0..=199 if !self.kept.is_empty() => {
-                let offset = if choice % 8 == 7 { 4 } else { 0 };
-                self.kept[choice % self.kept.len()].wrapping_add(offset)
+            0..=179 if !right.is_empty() => {
+                let offset = if ty == "CUdeviceptr" && choice % 8 == 7 {
+                    4
+                } else {
+                    0
+                };
+                right[choice % right.len()].wrapping_add(offset)
             }
-            200..=239 => (choice - 200) as u64,
+            0..=219 if !self.kept.is_empty() => self.kept[choice % self.kept.len()].1,
+            220..=239 => (choice - 220) as u64,
             _ => 0x1234_5678_9abc,
         }
     }
 
     /// Keeps what a call wrote into its slots: new handles and addresses.
-    fn keep(&mut self, kinds: &[Kind]) {
-        for (index, _) in kinds
-            .iter()
-            .enumerate()
-            .filter(|(_, kind)| matches!(kind, Kind::Slot | Kind::Pointers))
-        {
+    fn keep(&mut self, parameters: &[Parameter]) {
+        for (index, parameter) in parameters.iter().enumerate() {
             let value = self.slots[index * SLOT / 8];
-            if value != 0 && value != self.bulk.as_ptr() as u64 {
-                self.kept.push(value);
+            let written = value != 0 && value != self.bulk.as_ptr() as u64;
+            if matches!(parameter.kind, Kind::Slot | Kind::Pointers) && written {
+                self.kept.push((parameter.ty, value));
             }
         }
         let excess = self.kept.len().saturating_sub(KEPT);
@@ -278,11 +323,12 @@ impl World {
 
     fn call(&mut self, callable: &Callable, input: &mut Input<'_>) -> CuResult {
         let mut arguments = [0; MAX_ARGUMENTS];
-        for (index, kind) in callable.kinds.iter().enumerate() {
-            arguments[index] = self.argument(index, *kind, callable.limit(*kind), input);
+        for (index, parameter) in callable.parameters.iter().enumerate() {
+            let limit = callable.limit(parameter.kind);
+            arguments[index] = self.argument(index, *parameter, limit, input);
         }
         let result = enter(callable.row, arguments);
-        self.keep(&callable.kinds);
+        self.keep(&callable.parameters);
         result
     }
 }
@@ -348,17 +394,17 @@ fn begin(world: &mut World) {
         return;
     }
     let context = world.slots[0];
-    world.kept.push(context);
+    world.kept.push(("CUcontext", context));
     let _ = call_named("cuCtxSetCurrent", &[context]);
     if call_named("cuModuleLoadData", &[slot, world.image.as_ptr() as u64]) == CuResult::SUCCESS {
         let module = world.slots[0];
-        world.kept.push(module);
+        world.kept.push(("CUmodule", module));
         if call_named(
             "cuModuleGetFunction",
             &[slot, module, NAMES[0].as_ptr() as u64],
         ) == CuResult::SUCCESS
         {
-            world.kept.push(world.slots[0]);
+            world.kept.push(("CUfunction", world.slots[0]));
         }
     }
 }

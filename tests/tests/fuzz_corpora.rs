@@ -114,4 +114,4 @@ macro_rules! replay {
     };
 }
 
-replay!(lexer parser lower container);
+replay!(lexer parser lower container driver_calls);
