@@ -38,6 +38,30 @@ pub enum CompileError {
     Memory(String),
 }
 
+/// Descriptions that generated code refers to by address.
+#[derive(Debug, Default)]
+pub struct DescTable(
+    #[expect(
+        clippy::vec_box,
+        reason = "code holds the addresses, so they must not move"
+    )]
+    Vec<Box<Desc>>,
+);
+
+impl DescTable {
+    /// The address of a description, which stays the same as long as the table lives.
+    pub(crate) fn address_of(&mut self, desc: Desc) -> *const Desc {
+        let index = match self.0.iter().position(|known| **known == desc) {
+            Some(index) => index,
+            None => {
+                self.0.push(Box::new(desc));
+                self.0.len() - 1
+            }
+        };
+        std::ptr::from_ref::<Desc>(&self.0[index])
+    }
+}
+
 /// One native function.
 #[derive(Debug)]
 pub struct CompiledFunction {
@@ -46,7 +70,7 @@ pub struct CompiledFunction {
     /// Source position of the code from each offset on, ascending.
     pub locs: Vec<(u32, SourceLoc)>,
     /// Operations that the code computes by their meanings; it holds their addresses.
-    pub descs: Vec<Box<Desc>>,
+    pub descs: DescTable,
 }
 
 impl CompiledFunction {
@@ -176,7 +200,7 @@ impl CompiledKernel {
         &'a self,
         compiler: &Compiler,
         b: &'a mut FunctionBuilder<'b>,
-        descs: &'a mut Vec<Box<Desc>>,
+        descs: &'a mut DescTable,
         regions: Option<&'a Regions>,
     ) -> LaneParts<'a, 'b> {
         LaneParts {
@@ -243,9 +267,9 @@ impl Compiler {
         &self,
         signature: ir::Signature,
         source: &Function,
-        emit: impl FnOnce(&mut FunctionBuilder<'_>, &mut Vec<Box<Desc>>) -> Result<(), Unsupported>,
+        emit: impl FnOnce(&mut FunctionBuilder<'_>, &mut DescTable) -> Result<(), Unsupported>,
     ) -> Result<CompiledFunction, CompileError> {
-        let mut descs = Vec::new();
+        let mut descs = DescTable::default();
         let mut context = self.built(signature, &mut descs, emit)?;
         let compiled = context
             .compile(&*self.isa, &mut ControlPlane::default())
@@ -280,8 +304,8 @@ impl Compiler {
     fn built(
         &self,
         signature: ir::Signature,
-        descs: &mut Vec<Box<Desc>>,
-        emit: impl FnOnce(&mut FunctionBuilder<'_>, &mut Vec<Box<Desc>>) -> Result<(), Unsupported>,
+        descs: &mut DescTable,
+        emit: impl FnOnce(&mut FunctionBuilder<'_>, &mut DescTable) -> Result<(), Unsupported>,
     ) -> Result<Context, CompileError> {
         let mut function = ir::Function::with_name_signature(UserFuncName::user(0, 0), signature);
         let mut scratch = FunctionBuilderContext::new();
@@ -297,7 +321,7 @@ impl Compiler {
         kernel: &CompiledKernel,
         stop: Option<Stop>,
     ) -> Result<String, CompileError> {
-        let mut descs = Vec::new();
+        let mut descs = DescTable::default();
         let context = match stop {
             None => self.built(cta_form::signature(), &mut descs, |b, descs| {
                 cta_form::emit(kernel.parts(self, b, descs, None))

@@ -14,4 +14,4 @@ mod compiler;
 mod emit;
 mod fast;
 
-pub use compiler::{CompileError, CompiledFunction, CompiledKernel, Compiler};
+pub use compiler::{CompileError, CompiledFunction, CompiledKernel, Compiler, DescTable};

@@ -217,8 +217,9 @@ impl FunctionLowering<'_, '_> {
                 }
             }
             OperandKind::Vector(list) => {
-                for part in self.ast[list].to_vec() {
-                    places.push((self.place(&part)?, ty));
+                let ast = self.ast;
+                for part in &ast[list] {
+                    places.push((self.place(part)?, ty));
                 }
             }
             _ => places.push((self.place(operand)?, ty)),

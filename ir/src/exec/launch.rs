@@ -106,7 +106,7 @@ pub fn special_register(
         R::Gridid => launch.grid_id,
         R::LanemaskEq => u64::from(bit),
         R::LanemaskLt => u64::from(bit - 1),
-        R::LanemaskLe => u64::from(bit - 1 | bit),
+        R::LanemaskLe => u64::from((bit - 1) | bit),
         R::LanemaskGe => u64::from(!(bit - 1)),
         R::LanemaskGt => u64::from(!(bit - 1) & !bit),
         R::DynamicSmemSize => u64::from(launch.dynamic_shared),

@@ -5,11 +5,12 @@ use cranelift_frontend::{FunctionBuilder, Variable};
 use margay_ir::analysis::Regions;
 use margay_ir::entity::{Block, Inst, SecondaryMap, Slot, Value};
 use margay_ir::function::{Function, InstData};
-use margay_ir::meaning::{Desc, Meaning};
+use margay_ir::meaning::Meaning;
 use margay_ir::ops::{Effects, Opcode};
 use rustc_hash::FxHashMap;
 
 use super::clif_type;
+use crate::compiler::DescTable;
 use crate::fast;
 
 /// Something native code cannot do; the kernel then runs in the interpreter.
@@ -52,7 +53,7 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) b: &'a mut FunctionBuilder<'b>,
     pub(crate) function: &'a Function,
     pub(crate) regions: Option<&'a Regions>,
-    pub(crate) descs: &'a mut Vec<Box<Desc>>,
+    pub(crate) descs: &'a mut DescTable,
     pub(crate) slots: &'a SecondaryMap<Slot, u32>,
     pub(crate) has_fma: bool,
     pub(crate) fixed: Fixed,
@@ -76,7 +77,7 @@ pub(crate) struct LaneParts<'a, 'b> {
     pub(crate) b: &'a mut FunctionBuilder<'b>,
     pub(crate) function: &'a Function,
     pub(crate) regions: Option<&'a Regions>,
-    pub(crate) descs: &'a mut Vec<Box<Desc>>,
+    pub(crate) descs: &'a mut DescTable,
     pub(crate) slots: &'a SecondaryMap<Slot, u32>,
     pub(crate) has_fma: bool,
 }

@@ -109,14 +109,7 @@ impl Lane<'_, '_> {
 
     /// Address of a description, which lives as long as the code.
     fn desc(&mut self, desc: Desc) -> ir::Value {
-        let index = match self.descs.iter().position(|known| **known == desc) {
-            Some(index) => index,
-            None => {
-                self.descs.push(Box::new(desc));
-                self.descs.len() - 1
-            }
-        };
-        let address = std::ptr::from_ref::<Desc>(&self.descs[index]) as i64;
+        let address = self.descs.address_of(desc) as i64;
         self.b.ins().iconst(types::I64, address)
     }
 
@@ -155,9 +148,8 @@ impl Lane<'_, '_> {
             return self.refuse(data);
         }
         let operands: Vec<ir::Value> = self.function.dfg.args(inst)[1..]
-            .to_vec()
-            .into_iter()
-            .map(|v| self.get(v))
+            .iter()
+            .map(|&v| self.get(v))
             .collect();
         let desc = self.desc(data.desc());
         let out = self.area(1, data.mods.vec() as usize);
@@ -377,9 +369,8 @@ impl Lane<'_, '_> {
         let deeper = self.b.ins().iadd_imm_s(depth, 1);
         self.b.ins().store(host(), deeper, self.fixed.ctx, offset);
         let values: Vec<ir::Value> = self.function.dfg.args(inst)[skip..]
-            .to_vec()
-            .into_iter()
-            .map(|v| self.get(v))
+            .iter()
+            .map(|&v| self.get(v))
             .collect();
         let results = self.function.dfg.results(inst).len();
         let area = self.area(0, values.len().max(results));
