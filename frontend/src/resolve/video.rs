@@ -12,7 +12,9 @@ pub(super) enum Part {
 /// Whether a video instruction's operand takes a selector: one part of the scalar instructions, a
 /// list of parts for those on halves (`vadd2`) or bytes (`vadd4`).
 pub(super) fn takes(opcode: &str, part: Part, selector: &str) -> bool {
-    let (kind, digits) = selector.split_at(selector.len().min(1));
+    let Some((kind, digits)) = selector.split_at_checked(1) else {
+        return false;
+    };
     match opcode.as_bytes().last() {
         Some(b'2') => {
             kind == "h"

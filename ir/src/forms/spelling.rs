@@ -314,11 +314,22 @@ fn tile(text: &str) -> Option<[u32; 3]> {
     Some([m.parse().ok()?, n.parse().ok()?, k.parse().ok()?])
 }
 
+/// The instruction as written, cut short when it is absurdly long.
+fn written(head: &str, modifiers: &[&str]) -> String {
+    const MOST: usize = 24;
+    let mut text = head.to_owned();
+    for modifier in modifiers.iter().take(MOST) {
+        text.push('.');
+        text.push_str(modifier);
+    }
+    if modifiers.len() > MOST {
+        text.push_str("...");
+    }
+    text
+}
+
 fn explain(head: &str, modifiers: &[&str], best: Option<Miss>) -> FormError {
-    let spelled = std::iter::once(head)
-        .chain(modifiers.iter().copied())
-        .collect::<Vec<_>>()
-        .join(".");
+    let spelled = written(head, modifiers);
     if let Some(at) = modifiers.iter().position(|m| !table::knows_modifier(m)) {
         let message = format!("unknown modifier `.{}` of `{head}`", modifiers[at]);
         return FormError::new(FormErrorKind::UnknownModifier(at), message);
