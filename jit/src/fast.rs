@@ -8,6 +8,7 @@ mod approx;
 mod compare;
 mod convert;
 mod data;
+mod directed;
 mod float;
 mod integer;
 mod logic;
@@ -27,9 +28,9 @@ pub(crate) fn lowering(opcode: Opcode) -> Option<Lowering> {
         (Opcode::Bitcast, data::bitcast),
         (Opcode::Pack, data::pack),
         (Opcode::Unpack, data::unpack),
-        (Opcode::Add, integer::add),
-        (Opcode::Sub, integer::sub),
-        (Opcode::Mul, integer::mul),
+        (Opcode::Add, directed::add),
+        (Opcode::Sub, directed::sub),
+        (Opcode::Mul, directed::mul),
         (Opcode::Mad, integer::mad),
         (Opcode::Div, approx::div),
         (Opcode::Rem, integer::rem),
@@ -40,7 +41,7 @@ pub(crate) fn lowering(opcode: Opcode) -> Option<Lowering> {
         (Opcode::Popc, integer::popc),
         (Opcode::Clz, integer::clz),
         (Opcode::Brev, integer::brev),
-        (Opcode::Fma, float::fma),
+        (Opcode::Fma, directed::fma),
         (Opcode::Sqrt, approx::sqrt),
         (Opcode::Rcp, approx::rcp),
         (Opcode::Rsqrt, approx::rsqrt),

@@ -162,9 +162,6 @@ fn float_to_int(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<
 
 fn float_to_float(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
     let (to, from) = (float::float_type(data.ty)?, float::float_type(data.src)?);
-    if data.mods.sat() {
-        return None;
-    }
     let ftz = data.mods.ftz();
     let value = float::operand(lane, inst, 0, from, ftz)?;
     let value = match (from, to, data.mods.rounding()) {
@@ -182,6 +179,11 @@ fn float_to_float(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
             rounding => integral(lane, rounding, value)?,
         },
         _ => return None,
+    };
+    let value = if data.mods.sat() {
+        float::saturate(lane, to, value)
+    } else {
+        value
     };
     define_float(lane, inst, to, value)
 }

@@ -61,7 +61,7 @@ pub(super) fn flush(lane: &mut Lane<'_, '_>, value: Value) -> Value {
 }
 
 /// Clamps to [0, 1]; NaN becomes +0.
-fn saturate(lane: &mut Lane<'_, '_>, ty: Type, value: Value) -> Value {
+pub(super) fn saturate(lane: &mut Lane<'_, '_>, ty: Type, value: Value) -> Value {
     let (zero, one) = match ty {
         types::F32 => (lane.b.ins().f32const(0.0), lane.b.ins().f32const(1.0)),
         _ => (lane.b.ins().f64const(0.0), lane.b.ins().f64const(1.0)),

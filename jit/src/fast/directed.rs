@@ -1,0 +1,165 @@
+//! f32 sums, products and fused products rounded towards zero, down or up.
+//!
+//! Compilers' exponentials use `fma.rm`. The exact result is a sum of two f64: a product of f32 is
+//! exact in f64, and Knuth's two-sum gives what an addition in f64 loses. Rounded to the nearest f32
+//! it is right or one step beyond in the direction to avoid, which comparing with the exact result
+//! tells.
+
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::{InstBuilder, Value, types};
+use margay_ir::entity::Inst;
+use margay_ir::function::InstData;
+use margay_ir::mods::Rounding;
+use margay_ir::types::OpType;
+
+use super::{float, integer};
+use crate::emit::{Lane, memory};
+
+/// An exact value: an f64 and what it lacks.
+#[derive(Clone, Copy)]
+struct Exact {
+    sum: Value,
+    rest: Value,
+}
+
+/// Whether this is an f32 operation with a direction.
+fn is_directed(data: &InstData) -> bool {
+    let directed = matches!(
+        data.mods.rounding(),
+        Rounding::Rz | Rounding::Rm | Rounding::Rp
+    );
+    data.ty == OpType::F32 && data.src == OpType::None && directed
+}
+
+/// Operand number `index` in f64.
+fn wide(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData, index: usize) -> Option<Value> {
+    let value = float::operand(lane, inst, index, types::F32, data.mods.ftz())?;
+    Some(lane.b.ins().fpromote(types::F64, value))
+}
+
+/// `a + b` exactly.
+fn sum(lane: &mut Lane<'_, '_>, a: Value, b: Value, rounding: Rounding) -> Exact {
+    let sum = lane.b.ins().fadd(a, b);
+    let of_b = lane.b.ins().fsub(sum, a);
+    let of_a = lane.b.ins().fsub(sum, of_b);
+    let rest_a = lane.b.ins().fsub(a, of_a);
+    let rest_b = lane.b.ins().fsub(b, of_b);
+    let rest = lane.b.ins().fadd(rest_a, rest_b);
+    let sum = if rounding == Rounding::Rm {
+        negative_zero(lane, a, b, sum)
+    } else {
+        sum
+    };
+    Exact { sum, rest }
+}
+
+/// Rounding down, a zero from opposite signs is -0.
+fn negative_zero(lane: &mut Lane<'_, '_>, a: Value, b: Value, sum: Value) -> Value {
+    let [a, b] = [a, b].map(|value| lane.as_int(value));
+    let either = lane.b.ins().bor(a, b);
+    let sign = lane.int(types::I64, 1 << 63);
+    let sign = lane.b.ins().band(either, sign);
+    let zero = lane.b.ins().bitcast(types::F64, memory::host_cast(), sign);
+    let none = lane.b.ins().f64const(0.0);
+    let vanishes = lane.b.ins().fcmp(FloatCC::Equal, sum, none);
+    lane.b.ins().select(vanishes, zero, sum)
+}
+
+/// Whether `rounded` lies above (below) the exact value.
+fn beyond(lane: &mut Lane<'_, '_>, rounded: Value, exact: Exact, side: FloatCC) -> Value {
+    let zero = lane.b.ins().f64const(0.0);
+    let past = lane.b.ins().fcmp(side, rounded, exact.sum);
+    let level = lane.b.ins().fcmp(FloatCC::Equal, rounded, exact.sum);
+    let lacking = lane.b.ins().fcmp(side, zero, exact.rest);
+    let just_past = lane.b.ins().band(level, lacking);
+    lane.b.ins().bor(past, just_past)
+}
+
+/// The next f32 above or below, as bits.
+fn step(lane: &mut Lane<'_, '_>, bits: Value, up: bool) -> Value {
+    let one = lane.int(types::I32, 1);
+    let minus_one = lane.int(types::I32, u64::MAX);
+    let zero = lane.int(types::I32, 0);
+    let negative = lane.b.ins().icmp(IntCC::SignedLessThan, bits, zero);
+    // Up: positive magnitudes grow, negative ones shrink.
+    let delta = if up {
+        lane.b.ins().select(negative, minus_one, one)
+    } else {
+        lane.b.ins().select(negative, one, minus_one)
+    };
+    let moved = lane.b.ins().iadd(bits, delta);
+    let magnitude = lane.b.ins().iadd(bits, bits);
+    let least = lane.int(types::I32, if up { 1 } else { 0x8000_0001 });
+    // Both zeros step to the least subnormal of the direction's sign.
+    lane.b.ins().select(magnitude, moved, least)
+}
+
+/// Rounds to f32 in the instruction's direction and defines the result.
+fn round(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData, exact: Exact) -> Option<()> {
+    let nearest = lane.b.ins().fdemote(types::F32, exact.sum);
+    let rounded = lane.b.ins().fpromote(types::F64, nearest);
+    let bits = lane.as_int(nearest);
+    let down = |lane: &mut Lane<'_, '_>| {
+        let above = beyond(lane, rounded, exact, FloatCC::GreaterThan);
+        let stepped = step(lane, bits, false);
+        lane.b.ins().select(above, stepped, bits)
+    };
+    let up = |lane: &mut Lane<'_, '_>| {
+        let below = beyond(lane, rounded, exact, FloatCC::LessThan);
+        let stepped = step(lane, bits, true);
+        lane.b.ins().select(below, stepped, bits)
+    };
+    let bits = match data.mods.rounding() {
+        Rounding::Rm => down(lane),
+        Rounding::Rp => up(lane),
+        _ => {
+            let zero = lane.b.ins().f64const(0.0);
+            let (down, up) = (down(lane), up(lane));
+            let positive = lane.b.ins().fcmp(FloatCC::GreaterThan, exact.sum, zero);
+            lane.b.ins().select(positive, down, up)
+        }
+    };
+    let value = lane.b.ins().bitcast(types::F32, memory::host_cast(), bits);
+    float::finish(lane, inst, data, types::F32, value)
+}
+
+pub(super) fn add(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    if !is_directed(data) {
+        return integer::add(lane, inst, data);
+    }
+    let (a, b) = (wide(lane, inst, data, 0)?, wide(lane, inst, data, 1)?);
+    let exact = sum(lane, a, b, data.mods.rounding());
+    round(lane, inst, data, exact)
+}
+
+pub(super) fn sub(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    if !is_directed(data) {
+        return integer::sub(lane, inst, data);
+    }
+    let (a, b) = (wide(lane, inst, data, 0)?, wide(lane, inst, data, 1)?);
+    let b = lane.b.ins().fneg(b);
+    let exact = sum(lane, a, b, data.mods.rounding());
+    round(lane, inst, data, exact)
+}
+
+pub(super) fn mul(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    if !is_directed(data) {
+        return integer::mul(lane, inst, data);
+    }
+    let (a, b) = (wide(lane, inst, data, 0)?, wide(lane, inst, data, 1)?);
+    let product = lane.b.ins().fmul(a, b);
+    let rest = lane.b.ins().f64const(0.0);
+    let exact = Exact { sum: product, rest };
+    round(lane, inst, data, exact)
+}
+
+pub(super) fn fma(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    if !is_directed(data) || data.mods.relu() {
+        return float::fma(lane, inst, data);
+    }
+    let (a, b) = (wide(lane, inst, data, 0)?, wide(lane, inst, data, 1)?);
+    let c = wide(lane, inst, data, 2)?;
+    let product = lane.b.ins().fmul(a, b);
+    let exact = sum(lane, product, c, data.mods.rounding());
+    round(lane, inst, data, exact)
+}
