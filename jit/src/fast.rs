@@ -9,6 +9,7 @@ mod compare;
 mod convert;
 mod data;
 mod directed;
+mod fields;
 mod float;
 mod integer;
 mod logic;
@@ -28,10 +29,10 @@ pub(crate) fn lowering(opcode: Opcode) -> Option<Lowering> {
         (Opcode::Bitcast, data::bitcast),
         (Opcode::Pack, data::pack),
         (Opcode::Unpack, data::unpack),
-        (Opcode::Add, directed::add),
-        (Opcode::Sub, directed::sub),
+        (Opcode::Add, fields::add),
+        (Opcode::Sub, fields::sub),
         (Opcode::Mul, directed::mul),
-        (Opcode::Mad, integer::mad),
+        (Opcode::Mad, fields::mad),
         (Opcode::Div, approx::div),
         (Opcode::Rem, integer::rem),
         (Opcode::Neg, integer::neg),
@@ -41,6 +42,16 @@ pub(crate) fn lowering(opcode: Opcode) -> Option<Lowering> {
         (Opcode::Popc, integer::popc),
         (Opcode::Clz, integer::clz),
         (Opcode::Brev, integer::brev),
+        (Opcode::Addc, fields::addc),
+        (Opcode::Subc, fields::subc),
+        (Opcode::Madc, fields::madc),
+        (Opcode::Mul24, fields::mul24),
+        (Opcode::Mad24, fields::mad24),
+        (Opcode::Bfe, fields::bfe),
+        (Opcode::Bfi, fields::bfi),
+        (Opcode::Bfind, fields::bfind),
+        (Opcode::Prmt, fields::prmt),
+        (Opcode::Copysign, fields::copysign),
         (Opcode::Fma, directed::fma),
         (Opcode::Sqrt, approx::sqrt),
         (Opcode::Rcp, approx::rcp),

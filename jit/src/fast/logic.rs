@@ -20,13 +20,18 @@ fn width(ty: OpType) -> Option<Type> {
     }
 }
 
-fn operand(lane: &mut Lane<'_, '_>, inst: Inst, index: usize, ty: Type) -> Option<Value> {
+pub(super) fn operand(
+    lane: &mut Lane<'_, '_>,
+    inst: Inst,
+    index: usize,
+    ty: Type,
+) -> Option<Value> {
     let bits = lane.arg(inst, index);
     let bits = lane.as_int(bits);
     (lane.b.func.dfg.value_type(bits) == ty).then_some(bits)
 }
 
-fn define(lane: &mut Lane<'_, '_>, inst: Inst, bits: Value) -> Option<()> {
+pub(super) fn define(lane: &mut Lane<'_, '_>, inst: Inst, bits: Value) -> Option<()> {
     let &value = lane.function.dfg.results(inst).first()?;
     let to = clif_type(lane.function.dfg.ty(value));
     let from = lane.b.func.dfg.value_type(bits);

@@ -1,0 +1,365 @@
+//! Bit fields, byte selection, carries, 24-bit products, signs.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
+use margay_ir::entity::Inst;
+use margay_ir::function::InstData;
+use margay_ir::mods::{Half, Mode};
+use margay_ir::types::OpType;
+
+use super::{directed, float, integer, logic};
+use crate::emit::Lane;
+
+/// An operand's low bits, zero-extended (or sign-extended) to 64.
+fn wide(
+    lane: &mut Lane<'_, '_>,
+    inst: Inst,
+    index: usize,
+    ty: Type,
+    signed: bool,
+) -> Option<Value> {
+    let bits = logic::operand(lane, inst, index, ty)?;
+    Some(match (ty, signed) {
+        (types::I64, _) => bits,
+        (_, true) => lane.b.ins().sextend(types::I64, bits),
+        (_, false) => lane.b.ins().uextend(types::I64, bits),
+    })
+}
+
+fn narrow(lane: &mut Lane<'_, '_>, bits: Value, ty: Type) -> Value {
+    if ty == types::I64 {
+        bits
+    } else {
+        lane.b.ins().ireduce(ty, bits)
+    }
+}
+
+/// The low byte of a position or length operand, as 64 bits.
+fn byte(lane: &mut Lane<'_, '_>, inst: Inst, index: usize) -> Option<Value> {
+    let bits = wide(lane, inst, index, types::I32, false)?;
+    Some(lane.b.ins().band_imm_u(bits, 255))
+}
+
+/// Whether a 64-bit amount is at least `limit`.
+fn reaches(lane: &mut Lane<'_, '_>, amount: Value, limit: i64) -> Value {
+    lane.b
+        .ins()
+        .icmp_imm_s(IntCC::UnsignedGreaterThanOrEqual, amount, limit)
+}
+
+/// `length` ones, 64 at the most.
+fn ones(lane: &mut Lane<'_, '_>, length: Value) -> Value {
+    let one = lane.b.ins().iconst(types::I64, 1);
+    let power = lane.b.ins().ishl(one, length);
+    let low = lane.b.ins().iadd_imm_s(power, -1);
+    let all = lane.b.ins().iconst(types::I64, -1);
+    let full = reaches(lane, length, 64);
+    lane.b.ins().select(full, all, low)
+}
+
+pub(super) fn bfe(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    let ty = integer::integer(data.ty)?;
+    let signed = data.ty.is_signed();
+    let a = wide(lane, inst, 0, ty, signed)?;
+    let (position, length) = (byte(lane, inst, 1)?, byte(lane, inst, 2)?);
+    let zero = lane.b.ins().iconst(types::I64, 0);
+    let past = reaches(lane, position, 64);
+    let bits = if signed {
+        let last = lane.b.ins().iconst(types::I64, 63);
+        let by = lane.b.ins().select(past, last, position);
+        let moved = lane.b.ins().sshr(a, by);
+        // Left and right again; a length from 64 on shifts by nothing.
+        let width = lane.b.ins().iconst(types::I64, 64);
+        let unused = lane.b.ins().isub(width, length);
+        let full = reaches(lane, length, 64);
+        let by = lane.b.ins().select(full, zero, unused);
+        let high = lane.b.ins().ishl(moved, by);
+        let extended = lane.b.ins().sshr(high, by);
+        lane.b.ins().select(length, extended, zero)
+    } else {
+        let moved = lane.b.ins().ushr(a, position);
+        let moved = lane.b.ins().select(past, zero, moved);
+        let mask = ones(lane, length);
+        lane.b.ins().band(moved, mask)
+    };
+    let bits = narrow(lane, bits, ty);
+    logic::define(lane, inst, bits)
+}
+
+pub(super) fn bfi(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    let ty = integer::integer(data.ty)?;
+    let a = wide(lane, inst, 0, ty, false)?;
+    let b = wide(lane, inst, 1, ty, false)?;
+    let (position, length) = (byte(lane, inst, 2)?, byte(lane, inst, 3)?);
+    let mask = ones(lane, length);
+    let mask = lane.b.ins().ishl(mask, position);
+    let zero = lane.b.ins().iconst(types::I64, 0);
+    let past = reaches(lane, position, 64);
+    let mask = lane.b.ins().select(past, zero, mask);
+    let moved = lane.b.ins().ishl(a, position);
+    let bits = lane.b.ins().bitselect(mask, moved, b);
+    let bits = narrow(lane, bits, ty);
+    logic::define(lane, inst, bits)
+}
+
+pub(super) fn bfind(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    let ty = integer::integer(data.ty)?;
+    let mut a = logic::operand(lane, inst, 0, ty)?;
+    let top = i64::from(ty.bits()) - 1;
+    if data.ty.is_signed() {
+        let sign = lane.b.ins().sshr_imm_u(a, top);
+        a = lane.b.ins().bxor(a, sign);
+    }
+    // Of zero there are as many leading zeros as bits, which makes the position -1.
+    let zeros = lane.b.ins().clz(a);
+    let zeros = lane.narrowed(zeros, types::I32);
+    let bits = if data.mods.flag() {
+        let none = lane.int(types::I32, u64::MAX);
+        lane.b.ins().select(a, zeros, none)
+    } else {
+        let top = lane.b.ins().iconst(types::I32, top);
+        lane.b.ins().isub(top, zeros)
+    };
+    logic::define(lane, inst, bits)
+}
+
+pub(super) fn prmt(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    let &selector = lane.function.dfg.args(inst).get(2)?;
+    let selector = lane.function.dfg.constant(selector)?;
+    if data.mods.mode() != Mode::None {
+        return None;
+    }
+    let low = wide(lane, inst, 0, types::I32, false)?;
+    let high = wide(lane, inst, 1, types::I32, false)?;
+    let high = lane.b.ins().ishl_imm_u(high, 32);
+    let both = lane.b.ins().bor(low, high);
+    let mut word = lane.b.ins().iconst(types::I64, 0);
+    for i in 0..4 {
+        let pick = selector >> (4 * i) & 15;
+        let from = (pick & 7) as i64 * 8;
+        let byte = if pick & 8 != 0 {
+            let top = lane.b.ins().ishl_imm_u(both, 56 - from);
+            lane.b.ins().sshr_imm_u(top, 63)
+        } else {
+            lane.b.ins().ushr_imm_u(both, from)
+        };
+        let byte = lane.b.ins().band_imm_u(byte, 255);
+        let byte = lane.b.ins().ishl_imm_u(byte, 8 * i);
+        word = lane.b.ins().bor(word, byte);
+    }
+    let bits = lane.b.ins().ireduce(types::I32, word);
+    logic::define(lane, inst, bits)
+}
+
+pub(super) fn copysign(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    let ty = float::float_type(data.ty)?;
+    let sign = float::operand(lane, inst, 0, ty, false)?;
+    let magnitude = float::operand(lane, inst, 1, ty, false)?;
+    let value = lane.b.ins().fcopysign(magnitude, sign);
+    float::finish(lane, inst, data, ty, value)
+}
+
+/// Defines sum (or difference) and, if asked for, the carry.
+fn define_both(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData, bits: Value, carry: Value) {
+    lane.result(inst, bits);
+    if data.mods.carry_out()
+        && let Some(&second) = lane.function.dfg.results(inst).get(1)
+    {
+        lane.set(second, carry);
+    }
+}
+
+fn carry_in(lane: &mut Lane<'_, '_>, inst: Inst, index: usize, ty: Type) -> Option<Value> {
+    let carry = logic::operand(lane, inst, index, types::I8)?;
+    Some(lane.b.ins().uextend(ty, carry))
+}
+
+/// The operands' type when the operation takes part in a carry chain.
+fn chain(data: &InstData) -> Option<Type> {
+    integer::integer(data.ty).filter(|ty| ty.bits() >= 32)
+}
+
+/// `a + b + carry` with carry-out.
+fn add_all(lane: &mut Lane<'_, '_>, a: Value, b: Value, carry: Option<Value>) -> (Value, Value) {
+    let sum = lane.b.ins().iadd(a, b);
+    let over = lane.b.ins().icmp(IntCC::UnsignedLessThan, sum, a);
+    let Some(carry) = carry else {
+        return (sum, over);
+    };
+    let whole = lane.b.ins().iadd(sum, carry);
+    let again = lane.b.ins().icmp(IntCC::UnsignedLessThan, whole, sum);
+    (whole, lane.b.ins().bor(over, again))
+}
+
+/// `a - b - borrow` with borrow-out.
+fn subtract_all(
+    lane: &mut Lane<'_, '_>,
+    a: Value,
+    b: Value,
+    borrow: Option<Value>,
+) -> (Value, Value) {
+    let difference = lane.b.ins().isub(a, b);
+    let under = lane.b.ins().icmp(IntCC::UnsignedLessThan, a, b);
+    let Some(borrow) = borrow else {
+        return (difference, under);
+    };
+    let whole = lane.b.ins().isub(difference, borrow);
+    let again = lane
+        .b
+        .ins()
+        .icmp(IntCC::UnsignedLessThan, difference, borrow);
+    (whole, lane.b.ins().bor(under, again))
+}
+
+type Chained = fn(&mut Lane<'_, '_>, Value, Value, Option<Value>) -> (Value, Value);
+
+fn chained(
+    lane: &mut Lane<'_, '_>,
+    inst: Inst,
+    data: &InstData,
+    has_carry: bool,
+    op: Chained,
+) -> Option<()> {
+    let ty = chain(data)?;
+    let (a, b) = (
+        logic::operand(lane, inst, 0, ty)?,
+        logic::operand(lane, inst, 1, ty)?,
+    );
+    let carry = if has_carry {
+        Some(carry_in(lane, inst, 2, ty)?)
+    } else {
+        None
+    };
+    let (bits, out) = op(lane, a, b, carry);
+    define_both(lane, inst, data, bits, out);
+    Some(())
+}
+
+pub(super) fn add(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    if data.mods.carry_out() {
+        return chained(lane, inst, data, false, add_all);
+    }
+    directed::add(lane, inst, data)
+}
+
+pub(super) fn sub(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    if data.mods.carry_out() {
+        return chained(lane, inst, data, false, subtract_all);
+    }
+    directed::sub(lane, inst, data)
+}
+
+pub(super) fn addc(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    chained(lane, inst, data, true, add_all)
+}
+
+pub(super) fn subc(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    chained(lane, inst, data, true, subtract_all)
+}
+
+/// The half of a product that goes into a carry chain.
+fn product(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData, ty: Type) -> Option<Value> {
+    let (a, b) = (
+        logic::operand(lane, inst, 0, ty)?,
+        logic::operand(lane, inst, 1, ty)?,
+    );
+    Some(match (data.mods.half(), data.ty.is_signed()) {
+        (Half::Hi, true) => lane.b.ins().smulhi(a, b),
+        (Half::Hi, false) => lane.b.ins().umulhi(a, b),
+        _ => lane.b.ins().imul(a, b),
+    })
+}
+
+fn multiply_chained(
+    lane: &mut Lane<'_, '_>,
+    inst: Inst,
+    data: &InstData,
+    has_carry: bool,
+) -> Option<()> {
+    // The upper half of 32-bit products has no instruction of its own on every machine.
+    let ty = chain(data)?;
+    if ty == types::I32 && data.mods.half() == Half::Hi {
+        return multiply_chained_upper(lane, inst, data, has_carry);
+    }
+    let low = product(lane, inst, data, ty)?;
+    let c = logic::operand(lane, inst, 2, ty)?;
+    let carry = if has_carry {
+        Some(carry_in(lane, inst, 3, ty)?)
+    } else {
+        None
+    };
+    let (bits, out) = add_all(lane, low, c, carry);
+    define_both(lane, inst, data, bits, out);
+    Some(())
+}
+
+fn multiply_chained_upper(
+    lane: &mut Lane<'_, '_>,
+    inst: Inst,
+    data: &InstData,
+    has_carry: bool,
+) -> Option<()> {
+    let signed = data.ty.is_signed();
+    let a = wide(lane, inst, 0, types::I32, signed)?;
+    let b = wide(lane, inst, 1, types::I32, signed)?;
+    let whole = lane.b.ins().imul(a, b);
+    let upper = lane.b.ins().ushr_imm_u(whole, 32);
+    let upper = lane.b.ins().ireduce(types::I32, upper);
+    let c = logic::operand(lane, inst, 2, types::I32)?;
+    let carry = if has_carry {
+        Some(carry_in(lane, inst, 3, types::I32)?)
+    } else {
+        None
+    };
+    let (bits, out) = add_all(lane, upper, c, carry);
+    define_both(lane, inst, data, bits, out);
+    Some(())
+}
+
+pub(super) fn mad(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    if data.mods.carry_out() {
+        return multiply_chained(lane, inst, data, false);
+    }
+    if data.ty.is_float() {
+        return directed::fma(lane, inst, data);
+    }
+    integer::mad(lane, inst, data)
+}
+
+pub(super) fn madc(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    multiply_chained(lane, inst, data, true)
+}
+
+/// The low 24 bits of an operand, extended.
+fn short(lane: &mut Lane<'_, '_>, inst: Inst, index: usize, signed: bool) -> Option<Value> {
+    let bits = logic::operand(lane, inst, index, types::I32)?;
+    let high = lane.b.ins().ishl_imm_u(bits, 8);
+    Some(if signed {
+        lane.b.ins().sshr_imm_u(high, 8)
+    } else {
+        lane.b.ins().ushr_imm_u(high, 8)
+    })
+}
+
+/// The low word of a 24-bit product.
+fn product24(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<Value> {
+    let low = data.mods.half() != Half::Hi && !data.mods.sat();
+    if !low || !matches!(data.ty, OpType::U32 | OpType::S32) {
+        return None;
+    }
+    let signed = data.ty.is_signed();
+    let (a, b) = (short(lane, inst, 0, signed)?, short(lane, inst, 1, signed)?);
+    Some(lane.b.ins().imul(a, b))
+}
+
+pub(super) fn mul24(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    let bits = product24(lane, inst, data)?;
+    logic::define(lane, inst, bits)
+}
+
+pub(super) fn mad24(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
+    let product = product24(lane, inst, data)?;
+    let c = logic::operand(lane, inst, 2, types::I32)?;
+    let bits = lane.b.ins().iadd(product, c);
+    logic::define(lane, inst, bits)
+}
