@@ -11,6 +11,7 @@ mod data;
 mod directed;
 mod fields;
 mod float;
+mod halves;
 mod integer;
 mod logic;
 
@@ -29,9 +30,9 @@ pub(crate) fn lowering(opcode: Opcode) -> Option<Lowering> {
         (Opcode::Bitcast, data::bitcast),
         (Opcode::Pack, data::pack),
         (Opcode::Unpack, data::unpack),
-        (Opcode::Add, fields::add),
-        (Opcode::Sub, fields::sub),
-        (Opcode::Mul, directed::mul),
+        (Opcode::Add, halves::add),
+        (Opcode::Sub, halves::sub),
+        (Opcode::Mul, halves::mul),
         (Opcode::Mad, fields::mad),
         (Opcode::Div, approx::div),
         (Opcode::Rem, integer::rem),
@@ -52,7 +53,7 @@ pub(crate) fn lowering(opcode: Opcode) -> Option<Lowering> {
         (Opcode::Bfind, fields::bfind),
         (Opcode::Prmt, fields::prmt),
         (Opcode::Copysign, fields::copysign),
-        (Opcode::Fma, directed::fma),
+        (Opcode::Fma, halves::fma),
         (Opcode::Sqrt, approx::sqrt),
         (Opcode::Rcp, approx::rcp),
         (Opcode::Rsqrt, approx::rsqrt),
@@ -72,7 +73,7 @@ pub(crate) fn lowering(opcode: Opcode) -> Option<Lowering> {
         (Opcode::Setp, compare::setp),
         (Opcode::Set, compare::set),
         (Opcode::Selp, compare::selp),
-        (Opcode::Cvt, convert::cvt),
+        (Opcode::Cvt, halves::cvt),
     ];
     TABLE
         .iter()

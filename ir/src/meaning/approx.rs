@@ -12,6 +12,7 @@
 //! with the host's flush-to-zero flags set.
 
 pub mod functions;
+pub mod halves;
 mod lanes;
 
 pub use lanes::{Arithmetic, Host};

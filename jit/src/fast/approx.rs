@@ -17,7 +17,7 @@ use super::{float, integer};
 use crate::emit::{Lane, memory};
 
 /// Arithmetic on one lane's values under construction.
-struct Code<'a, 'b>(&'a mut FunctionBuilder<'b>);
+pub(super) struct Code<'a, 'b>(pub(super) &'a mut FunctionBuilder<'b>);
 
 macro_rules! operations {
     ($($name:ident($($arg:ident),*) = $op:ident;)*) => {$(

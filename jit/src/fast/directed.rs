@@ -163,3 +163,22 @@ pub(super) fn fma(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
     let exact = sum(lane, product, c, data.mods.rounding());
     round(lane, inst, data, exact)
 }
+
+/// `a * b + c` of f32 rounded to odd: towards zero, with the last digit set if anything was cut off.
+pub(super) fn fused_to_odd(lane: &mut Lane<'_, '_>, a: Value, b: Value, c: Value) -> Value {
+    let [a, b, c] = [a, b, c].map(|value| lane.b.ins().fpromote(types::F64, value));
+    let product = lane.b.ins().fmul(a, b);
+    let exact = sum(lane, product, c, Rounding::Rn);
+    let nearest = lane.b.ins().fdemote(types::F32, exact.sum);
+    let rounded = lane.b.ins().fpromote(types::F64, nearest);
+    let bits = lane.as_int(nearest);
+    let above = beyond(lane, rounded, exact, FloatCC::GreaterThan);
+    let below = beyond(lane, rounded, exact, FloatCC::LessThan);
+    let (down, up) = (step(lane, bits, false), step(lane, bits, true));
+    let moved = lane.b.ins().select(above, down, bits);
+    let moved = lane.b.ins().select(below, up, moved);
+    // An odd digit already says that something is missing.
+    let odd = lane.b.ins().band_imm_u(bits, 1);
+    let bits = lane.b.ins().select(odd, bits, moved);
+    lane.b.ins().bitcast(types::F32, memory::host_cast(), bits)
+}

