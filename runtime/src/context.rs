@@ -448,7 +448,7 @@ impl Context {
         let value = match limit {
             Limit::StackSize => value.clamp(16, 512 << 10).next_multiple_of(16),
             Limit::PrintfFifoSize => value.clamp(4 << 10, 1 << 30),
-            Limit::MallocHeapSize => value.clamp(4 << 10, self.inner.machine.config.memory),
+            Limit::MallocHeapSize => value.clamp(4 << 10, self.inner.machine.memory.total_bytes()),
             Limit::MaxL2FetchGranularity => value.min(128),
             Limit::PersistingL2CacheSize => 0,
             Limit::DevRuntimeSyncDepth | Limit::DevRuntimePendingLaunchCount => {

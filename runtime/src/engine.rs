@@ -17,10 +17,11 @@
 //!   thread got past a wait since the unit was last given a worker; when no unit does, workers
 //!   back off. A wait that only threads of the unit could end, with nobody left to end it, is a
 //!   [`FaultKind::Deadlock`](crate::FaultKind) fault with the list of who waits where.
-//! - **Windows.** A worker lends its window to the unit that it runs
-//!   ([`WorkerState::take_window`]); when the unit completes the engine gives it back
-//!   ([`WorkerState::return_window`]); when it parks, the window goes with it, inside
-//!   [`ParkedUnit::window`]. The scheduler drops or reuses the windows of abandoned units.
+//! - **Windows.** The engine takes a window for a unit that needs shared or local memory
+//!   ([`WorkerState::take_window`]) and gives it back when the unit completes
+//!   ([`WorkerState::return_window`]), or keeps it from unit to unit of one call. When the unit
+//!   parks, the window goes with it in [`ParkedUnit::window`]. One is there for every unit that
+//!   may be resident; a window that is dropped is free again.
 //! - **Faults** in device code are caught by the engine (through `fault::enter`) and returned
 //!   as values. After a fault in one unit the other units of the launch are stopped.
 //! - **Stops.** When [`WorkerState::stop_requested`] turns true the engine returns
@@ -33,6 +34,7 @@ use std::sync::Arc;
 
 use crate::error::{Fault, Result};
 use crate::launch::Dim3;
+use crate::memory::{CtaWindow, WindowGeometry};
 use crate::scheduler::WorkerState;
 use crate::syscalls::Services;
 
@@ -185,6 +187,8 @@ pub struct LaunchShape {
     pub stack_bytes: u64,
     /// Run warps and CTAs in the opposite order (testing).
     pub reverse: bool,
+    /// Widths of the CTA windows: code for masked ones reduces every offset.
+    pub windows: WindowGeometry,
     /// printf, malloc and the like for this launch.
     pub services: Arc<Services>,
 }
@@ -219,7 +223,7 @@ pub struct ParkedUnit {
     /// The engine's state: frames, program counters, barrier states.
     pub state: Box<dyn Any + Send>,
     /// The window that the unit's addresses point into, when it has one.
-    pub window: Option<crate::scheduler::Window>,
+    pub window: Option<CtaWindow>,
     /// Whether anything happened but waiting since the unit was last run or resumed.
     pub progressed: bool,
 }

@@ -404,6 +404,7 @@ impl Kernel {
             sms: machine.config.sms,
             stack_bytes: context.limit_value(Limit::StackSize),
             reverse: machine.reverse,
+            windows: machine.scheduler().window_geometry()?,
             services: Arc::clone(&services),
         };
         let (id, units) = (shape.grid_id, shape.units());

@@ -35,23 +35,24 @@ impl Machine {
         config: DeviceConfig,
         scheduler: SchedulerConfig,
         loader: Arc<dyn Loader>,
-    ) -> Arc<Machine> {
+    ) -> Result<Arc<Machine>> {
         watch_forks();
         if let Err(error) = crate::fault::install() {
             tracing::error!(%error, "faults cannot be survived");
         }
-        Arc::new(Machine {
+        let memory = DeviceMemory::new(config.memory)?;
+        Ok(Arc::new(Machine {
             reverse: scheduler.reverse,
             scheduler: Scheduler::new(scheduler),
             copies: ServiceThread::new("margay-copy"),
             callbacks: ServiceThread::new("margay-callback"),
-            memory: DeviceMemory::new(config.memory),
+            memory,
             loader,
             contexts: Mutex::new(Vec::new()),
             primary: OnceLock::new(),
             retained: Mutex::new(0),
             config,
-        })
+        }))
     }
 
     pub(crate) fn scheduler(&self) -> &Scheduler {

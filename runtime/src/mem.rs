@@ -1,15 +1,11 @@
 //! The allocations of one machine: what is where and whose.
 //!
-//! Stands between contexts and the address range. Invariant: ranges in the table never overlap;
-//! an address is looked up here before any copy or fill touches it.
-
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use parking_lot::RwLock;
+//! A thin layer over [`AddressSpace`] that knows contexts and what the program may free.
+//! Invariant: an address is looked up here before any copy or fill touches it.
 
 use crate::context::{HostFlags, PointerKind};
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::memory::{self, AddressSpace, MemoryConfig, MemoryError, MemoryKind};
 
 /// One allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,8 +21,6 @@ pub(crate) struct Allocation {
     pub(crate) pooled: bool,
     /// Belongs to a module or to the system; the program cannot free it.
     pub(crate) internal: bool,
-    /// Mapped bytes.
-    mapped: usize,
 }
 
 /// What to allocate.
@@ -42,139 +36,155 @@ pub(crate) struct Request {
 
 /// All memory of a machine.
 pub(crate) struct DeviceMemory {
-    table: RwLock<BTreeMap<u64, Allocation>>,
-    used: AtomicU64,
-    limit: u64,
+    space: AddressSpace,
+    total: u64,
 }
 
-static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+const PORTABLE: u32 = 1;
+const DEVICE_MAP: u32 = 2;
+const WRITE_COMBINED: u32 = 4;
+const READ_ONLY: u32 = 8;
+const INTERNAL: u32 = 1 << 31;
 
-const PAGE: u64 = 4096;
+const ALL_KINDS: [MemoryKind; 4] = [
+    MemoryKind::Device,
+    MemoryKind::Pool,
+    MemoryKind::Managed,
+    MemoryKind::Pinned,
+];
+
+impl Request {
+    fn bits(&self) -> u32 {
+        let HostFlags {
+            portable,
+            device_map,
+            write_combined,
+            read_only,
+        } = self.flags;
+        let bit = |set: bool, bit: u32| if set { bit } else { 0 };
+        bit(portable, PORTABLE)
+            | bit(device_map, DEVICE_MAP)
+            | bit(write_combined, WRITE_COMBINED)
+            | bit(read_only, READ_ONLY)
+            | bit(self.internal, INTERNAL)
+    }
+
+    fn kind(&self) -> MemoryKind {
+        match self.kind {
+            PointerKind::Device if self.pooled => MemoryKind::Pool,
+            PointerKind::Device => MemoryKind::Device,
+            PointerKind::Pinned => MemoryKind::Pinned,
+            PointerKind::Registered => MemoryKind::Registered,
+            PointerKind::Managed => MemoryKind::Managed,
+        }
+    }
+}
+
+impl From<memory::Allocation> for Allocation {
+    fn from(found: memory::Allocation) -> Allocation {
+        let is = |bit: u32| found.flags & bit != 0;
+        Allocation {
+            base: found.base,
+            size: found.size,
+            kind: match found.kind {
+                MemoryKind::Device | MemoryKind::Pool => PointerKind::Device,
+                MemoryKind::Pinned => PointerKind::Pinned,
+                MemoryKind::Managed => PointerKind::Managed,
+                MemoryKind::Registered => PointerKind::Registered,
+            },
+            context: found.owner,
+            flags: HostFlags {
+                portable: is(PORTABLE),
+                device_map: is(DEVICE_MAP),
+                write_combined: is(WRITE_COMBINED),
+                read_only: is(READ_ONLY),
+            },
+            id: found.id,
+            pooled: found.kind == MemoryKind::Pool,
+            internal: is(INTERNAL),
+        }
+    }
+}
 
 impl DeviceMemory {
-    pub(crate) fn new(limit: u64) -> DeviceMemory {
-        DeviceMemory {
-            table: RwLock::new(BTreeMap::new()),
-            used: AtomicU64::new(0),
-            limit,
-        }
+    /// Memory of a device of `limit` bytes; `None`: of what this process may use.
+    pub(crate) fn new(limit: Option<u64>) -> Result<DeviceMemory> {
+        let config = MemoryConfig {
+            device_limit: limit,
+            ..MemoryConfig::default()
+        };
+        let space = AddressSpace::new(&config)?;
+        let total = space.info().total;
+        Ok(DeviceMemory { space, total })
+    }
+
+    /// Memory that holds zeroes or what an earlier allocation left.
+    pub(crate) fn allocate(&self, request: Request) -> Result<Allocation> {
+        let allocation = self.space.alloc(&memory::Request {
+            bytes: request.size,
+            kind: request.kind(),
+            device: 0,
+            owner: request.context,
+            flags: request.bits(),
+        })?;
+        Ok(allocation.into())
     }
 
     /// Zeroed memory.
-    pub(crate) fn allocate(&self, request: Request) -> Result<Allocation> {
-        let size = request.size;
-        let full = || Error::OutOfMemory {
-            requested: size,
-            free: self.free_bytes(),
-        };
-        let mapped = size
-            .max(1)
-            .checked_next_multiple_of(PAGE)
-            .filter(|&bytes| bytes <= self.free_bytes())
-            .ok_or_else(full)?;
-        let base = map(mapped as usize).ok_or_else(full)?;
-        self.used.fetch_add(mapped, Ordering::Relaxed);
-        let allocation = self.entry(base, mapped as usize, request);
-        self.table.write().insert(base, allocation);
+    pub(crate) fn allocate_zeroed(&self, request: Request) -> Result<Allocation> {
+        let allocation = self.allocate(request)?;
+        self.space.fill8(allocation.base, 0, allocation.size)?;
         Ok(allocation)
     }
 
     /// Notes host memory of the program.
     pub(crate) fn register(&self, base: u64, request: Request) -> Result<Allocation> {
-        let end = base
-            .checked_add(request.size)
-            .ok_or_else(|| Error::invalid("the range wraps around"))?;
-        let mut table = self.table.write();
-        let before = table.range(..end).next_back();
-        if before.is_some_and(|(_, other)| other.base + other.size.max(1) > base) {
-            return Err(Error::HostMemoryAlreadyRegistered);
-        }
-        let allocation = self.entry(base, 0, request);
-        table.insert(base, allocation);
-        Ok(allocation)
+        let Request { size, context, .. } = request;
+        let registered = self
+            .space
+            .register(base, size, 0, context, request.bits())?;
+        Ok(registered.into())
     }
 
-    fn entry(&self, base: u64, mapped: usize, request: Request) -> Allocation {
-        Allocation {
-            base,
-            size: request.size,
-            kind: request.kind,
-            context: request.context,
-            flags: request.flags,
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
-            pooled: request.pooled,
-            internal: request.internal,
-            mapped,
-        }
+    /// Undoes a registration.
+    pub(crate) fn unregister(&self, base: u64) -> Result<()> {
+        self.space.unregister(base)?;
+        Ok(())
     }
 
     /// The allocation that holds `address`.
     pub(crate) fn lookup(&self, address: u64) -> Option<Allocation> {
-        let table = self.table.read();
-        let (_, found) = table.range(..=address).next_back()?;
-        (address - found.base < found.size.max(1)).then_some(*found)
+        self.space.find(address).map(Allocation::from)
     }
 
-    /// Removes the allocation that starts at `base` if `allowed`; its memory is unmapped.
-    pub(crate) fn release(
-        &self,
-        base: u64,
-        allowed: impl FnOnce(&Allocation) -> bool,
-    ) -> Option<Allocation> {
-        let found = {
-            let mut table = self.table.write();
-            let found = table.get(&base).copied().filter(|found| allowed(found))?;
-            table.remove(&base);
-            found
-        };
-        self.drop_mapping(&found);
-        Some(found)
-    }
-
-    /// Removes everything that belongs to a context.
-    pub(crate) fn release_context(&self, context: u64) {
-        let gone: Vec<Allocation> = {
-            let mut table = self.table.write();
-            let gone = table.extract_if(.., |_, found| found.context == context);
-            gone.map(|(_, found)| found).collect()
-        };
-        gone.iter().for_each(|found| self.drop_mapping(found));
-    }
-
-    fn drop_mapping(&self, found: &Allocation) {
-        if found.mapped > 0 {
-            self.used.fetch_sub(found.mapped as u64, Ordering::Relaxed);
-            unmap(found.base, found.mapped);
+    /// Frees the allocation that starts at `base`; `internal`: whether it must be one that the
+    /// program cannot free.
+    pub(crate) fn release(&self, base: u64, internal: bool) -> Result<()> {
+        let found = self.lookup(base);
+        let matches = found.is_some_and(|found| found.base == base && found.internal == internal);
+        if !matches {
+            return Err(MemoryError::NotAllocated(base).into());
         }
+        self.space.free(base, &ALL_KINDS)?;
+        Ok(())
+    }
+
+    /// Frees everything that belongs to a context.
+    pub(crate) fn release_context(&self, context: u64) {
+        self.space.free_owned(context);
+    }
+
+    /// Writes to an allocation.
+    pub(crate) fn write(&self, address: u64, bytes: &[u8]) -> Result<()> {
+        self.space.write(address, bytes)?;
+        Ok(())
     }
 
     pub(crate) fn free_bytes(&self) -> u64 {
-        self.limit.saturating_sub(self.used.load(Ordering::Relaxed))
+        self.space.info().free
     }
 
     pub(crate) fn total_bytes(&self) -> u64 {
-        self.limit
-    }
-}
-
-fn map(bytes: usize) -> Option<u64> {
-    // SAFETY: a new private mapping touches nothing that exists.
-    let address = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            bytes,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-            -1,
-            0,
-        )
-    };
-    (address != libc::MAP_FAILED).then_some(address as u64)
-}
-
-fn unmap(base: u64, bytes: usize) {
-    // SAFETY: the range was mapped by `map` and left the table, so nobody looks it up any more.
-    unsafe {
-        libc::munmap(base as *mut libc::c_void, bytes);
+        self.total
     }
 }

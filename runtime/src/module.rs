@@ -15,7 +15,6 @@ use crate::buffer::DevicePtr;
 use crate::context::Context;
 use crate::engine::{Image, KernelInfo, LoadOptions, LoadedImage, VariableInfo};
 use crate::error::{Error, Result};
-use crate::fault::access;
 use crate::kernel::{Entry, Kernel};
 use crate::machine::next_id;
 use crate::runtime::Runtime;
@@ -145,7 +144,7 @@ impl Module {
             }
             // A library's managed variable was initialised with the library.
             if !fixed.iter().any(|(at, _)| *at == index) {
-                initialise(address, bytes)?;
+                context.machine().memory.write(address, bytes)?;
             }
         }
         let entries = bound.kernels.into_iter().map(Entry::new).collect();
@@ -218,12 +217,6 @@ impl Module {
     }
 }
 
-fn initialise(address: u64, bytes: &[u8]) -> Result<()> {
-    // SAFETY: the variable was allocated for this, with at least this size.
-    unsafe { access::write(address, bytes) }
-        .map_err(|fault| Error::Internal(format!("a variable cannot be initialised: {fault}")))
-}
-
 fn symbol(variables: &[VariableInfo], addresses: &[u64], name: &str) -> Result<Symbol> {
     let mut all = variables.iter().zip(addresses);
     all.find(|(variable, _)| variable.visible && variable.name == name)
@@ -267,7 +260,8 @@ impl LibraryInner {
     fn free_managed(&self) {
         let memory = &self.runtime.machine().memory;
         for (_, address) in &self.managed {
-            memory.release(*address, |found| found.internal && found.context == 0);
+            // Nobody else frees it.
+            let _ = memory.release(*address, true);
         }
     }
 }
@@ -379,7 +373,7 @@ impl LibraryInner {
         let variables = self.loaded.variables();
         let managed = variables.iter().enumerate().filter(|(_, v)| v.managed);
         for (index, variable) in managed {
-            let allocation = memory.allocate(crate::mem::Request {
+            let allocation = memory.allocate_zeroed(crate::mem::Request {
                 size: variable.size.max(1),
                 kind: crate::context::PointerKind::Managed,
                 context: 0,
@@ -400,10 +394,8 @@ impl LibraryInner {
         }
         let bound = self.loaded.bind(&addresses)?;
         for &(index, address) in &self.managed {
-            initialise(
-                address,
-                bound.initial.get(index).map_or(&[], |b| b.as_slice()),
-            )?;
+            let bytes = bound.initial.get(index).map_or(&[][..], Vec::as_slice);
+            memory.write(address, bytes)?;
         }
         Ok(())
     }

@@ -105,7 +105,7 @@ impl RuntimeBuilder {
             time_limit: self.time_limit.or_else(time_limit_from_env),
         };
         let loader = self.loader.unwrap_or_else(crate::engine::default_loader);
-        let machine = Machine::new(config, scheduler, loader);
+        let machine = Machine::new(config, scheduler, loader)?;
         let primary = Context::new(&machine, true, 0);
         machine.set_primary(&primary);
         Ok(Runtime {

@@ -53,17 +53,18 @@ impl Context {
         } else {
             PointerKind::Device
         };
-        self.allocate(Request {
+        self.status()?;
+        let request = Request {
             internal: true,
             ..self.request(bytes, kind)
-        })
+        };
+        let allocation = self.machine().memory.allocate_zeroed(request)?;
+        Ok(DevicePtr::new(allocation.base))
     }
 
     pub(crate) fn free_internal(&self, ptr: DevicePtr) {
-        let memory = &self.machine().memory;
-        memory.release(ptr.address(), |found| {
-            found.internal && found.context == self.id()
-        });
+        // It is gone already when the context's life has ended.
+        let _ = self.machine().memory.release(ptr.address(), true);
     }
 
     /// Device memory for `height` rows of `width` bytes: the pointer and the pitch.
@@ -113,11 +114,7 @@ impl Context {
 
     /// Frees without waiting; the caller knows that nothing uses the memory.
     pub(crate) fn release(&self, base: u64) -> Result<()> {
-        let memory = &self.machine().memory;
-        memory
-            .release(base, |found| !found.internal)
-            .map(|_| ())
-            .ok_or_else(|| Error::invalid(format!("{base:#x} is no allocation")))
+        self.machine().memory.release(base, false)
     }
 
     /// The context that owns the allocation at `base`, when it passes `accept`.
@@ -199,11 +196,7 @@ impl Context {
             .owner_of(base, registered)
             .map_err(|_| Error::HostMemoryNotRegistered)?;
         owner.wait_for_everything();
-        self.machine()
-            .memory
-            .release(base, registered)
-            .map(|_| ())
-            .ok_or(Error::HostMemoryNotRegistered)
+        self.machine().memory.unregister(base)
     }
 
     fn host_allocation(&self, ptr: *const u8) -> Result<Allocation> {

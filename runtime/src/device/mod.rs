@@ -32,8 +32,8 @@ pub struct DeviceConfig {
     pub driver_version: i32,
     /// Reported number of multiprocessors.
     pub sms: u32,
-    /// Bytes of device memory.
-    pub memory: u64,
+    /// Bytes of device memory; `None`: as much as this process may use.
+    pub memory: Option<u64>,
     /// Reported name.
     pub name: String,
 }
@@ -54,9 +54,7 @@ impl DeviceConfig {
                 .and_then(|n| u32::try_from(n).ok())
                 .filter(|&sms| (1..=1 << 16).contains(&sms))
                 .unwrap_or((cores as u32).clamp(DEFAULT_SMS.0, DEFAULT_SMS.1)),
-            memory: number("MARGAY_MEMORY")
-                .filter(|&bytes| bytes > 0)
-                .unwrap_or_else(|| host::memory_bytes() / 4 * 3),
+            memory: number("MARGAY_MEMORY").filter(|&bytes| bytes > 0),
             name: format!("Margay on {}", host::cpu_name()),
         }
     }
@@ -136,7 +134,7 @@ impl Device {
 
     /// Bytes of memory.
     pub fn total_memory(&self) -> u64 {
-        self.machine.config.memory
+        self.machine.memory.total_bytes()
     }
 
     /// Compute capability, major and minor.
@@ -161,20 +159,19 @@ impl Device {
     }
 
     /// The primary context, retained or not; the same value for the runtime's life.
-    ///
-    /// # Errors
-    /// [`Error::Deinitialized`] once the runtime is gone.
-    pub fn primary_context(&self) -> Result<Context> {
-        check_fork()?;
-        self.machine.primary().ok_or(Error::Deinitialized)
+    pub fn primary_context(&self) -> Context {
+        // Once the runtime is gone, one that never comes to life stands in.
+        let primary = self.machine.primary();
+        primary.unwrap_or_else(|| Context::new(&self.machine, true, 0))
     }
 
     /// Retains the primary context, bringing it to life at the first call.
     ///
     /// # Errors
-    /// As [`Device::primary_context`].
+    /// [`Error::NotInitialized`] in the child of a fork.
     pub fn primary_retain(&self) -> Result<Context> {
-        let primary = self.primary_context()?;
+        check_fork()?;
+        let primary = self.primary_context();
         let mut retained = self.machine.retained.lock();
         if *retained == 0 {
             primary.activate();
@@ -188,7 +185,8 @@ impl Device {
     /// # Errors
     /// [`Error::InvalidContext`] when it is not retained.
     pub fn primary_release(&self) -> Result<()> {
-        let primary = self.primary_context()?;
+        check_fork()?;
+        let primary = self.primary_context();
         let mut retained = self.machine.retained.lock();
         match *retained {
             0 => {
@@ -207,24 +205,22 @@ impl Device {
     /// have retained it go on with an empty one.
     ///
     /// # Errors
-    /// As [`Device::primary_context`].
+    /// [`Error::NotInitialized`] in the child of a fork.
     pub fn primary_reset(&self) -> Result<()> {
-        let primary = self.primary_context()?;
+        check_fork()?;
+        let primary = self.primary_context();
         let retained = self.machine.retained.lock();
         primary.end_life(*retained > 0);
         Ok(())
     }
 
     /// The primary context's flags and whether it is active.
-    ///
-    /// # Errors
-    /// As [`Device::primary_context`].
-    pub fn primary_state(&self) -> Result<PrimaryState> {
-        let primary = self.primary_context()?;
-        Ok(PrimaryState {
+    pub fn primary_state(&self) -> PrimaryState {
+        let primary = self.primary_context();
+        PrimaryState {
             flags: primary.flags(),
             active: primary.is_alive(),
-        })
+        }
     }
 
     /// Changes the primary context's flags.
@@ -232,7 +228,7 @@ impl Device {
     /// # Errors
     /// [`Error::InvalidValue`] for unknown flags.
     pub fn primary_set_flags(&self, flags: u32) -> Result<()> {
-        self.primary_context()?.set_flags(flags)
+        self.primary_context().set_flags(flags)
     }
 
     /// A new context.

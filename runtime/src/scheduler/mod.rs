@@ -19,16 +19,18 @@ mod sleep;
 mod tests;
 mod worker;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Mutex, Once};
 
 pub(crate) use run::{Run, RunSpec};
-pub use worker::{Window, WorkerState};
+pub use worker::WorkerState;
 
+use crate::error::Result;
 use crate::fault::StopHandle;
+use crate::memory::{WindowGeometry, Windows};
 use crate::task::Task;
 use keeper::Keeper;
 use sleep::Sleep;
@@ -67,7 +69,7 @@ struct Shared {
     stop_handles: Mutex<Vec<StopHandle>>,
     /// No more work will come: workers leave when they find none.
     closed: AtomicBool,
-    windows: worker::WindowPool,
+    windows: OnceLock<Arc<Windows>>,
 }
 
 impl Scheduler {
@@ -84,7 +86,7 @@ impl Scheduler {
                 keeper: Keeper::default(),
                 stop_handles: Mutex::new(Vec::new()),
                 closed: AtomicBool::new(false),
-                windows: worker::WindowPool::default(),
+                windows: OnceLock::new(),
             }),
             started: Once::new(),
         }
@@ -121,6 +123,11 @@ impl Scheduler {
         self.shared.stop(run, fault);
     }
 
+    /// The widths of CTA windows.
+    pub(crate) fn window_geometry(&self) -> Result<WindowGeometry> {
+        Ok(self.shared.windows()?.geometry())
+    }
+
     /// Every run that is active now.
     pub(crate) fn active_runs(&self) -> Vec<Arc<Run>> {
         self.shared.active.lock().clone()
@@ -153,6 +160,17 @@ impl Shared {
         let run = active.remove(first);
         active.push(Arc::clone(&run));
         Some(run)
+    }
+
+    /// The windows, reserved when they are first needed: one for each resident unit, and one
+    /// that each worker keeps.
+    fn windows(&self) -> Result<Arc<Windows>> {
+        if let Some(windows) = self.windows.get() {
+            return Ok(Arc::clone(windows));
+        }
+        let slots = self.config.resident + 2 * self.config.workers as u64;
+        let windows = Windows::new(usize::try_from(slots).unwrap_or(usize::MAX))?;
+        Ok(Arc::clone(self.windows.get_or_init(|| windows)))
     }
 
     fn is_idle(&self) -> bool {

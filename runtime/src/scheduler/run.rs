@@ -181,11 +181,7 @@ impl Run {
         let units: Vec<ParkedUnit> = self.parked.lock().drain(..).collect();
         shared.parked.fetch_sub(units.len(), Ordering::SeqCst);
         self.parked_count.store(0, Ordering::SeqCst);
-        for unit in units {
-            if let Some(window) = unit.window {
-                shared.windows.put(window);
-            }
-        }
+        drop(units);
         let reserved = if self.gang_reserved.load(Ordering::SeqCst) {
             // A gang reserves all units at once and gives each back when it completes.
             self.spec.units - self.completed.load(Ordering::SeqCst)

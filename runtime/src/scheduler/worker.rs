@@ -9,27 +9,29 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-
 use super::claim::Piece;
 use super::{Run, Shared};
 use crate::engine::RunOutcome;
-use crate::error::{Fault, FaultKind};
+use crate::error::{Fault, FaultKind, Result};
 use crate::fault::{self, WorkerGuard};
+use crate::memory::{CtaWindow, WindowGeometry};
 
 /// What a worker lends to the engine while it runs units.
 pub struct WorkerState {
     index: usize,
     run: Option<Arc<Run>>,
-    window: Option<Window>,
+    shared: Arc<Shared>,
+    /// The last unit's, kept because its pages are warm.
+    window: Option<CtaWindow>,
     /// Anything that an engine wants to keep per worker.
     pub scratch: Option<Box<dyn Any + Send>>,
 }
 
 impl WorkerState {
-    pub(super) fn new(index: usize) -> WorkerState {
+    pub(super) fn new(shared: &Arc<Shared>, index: usize) -> WorkerState {
         WorkerState {
             index,
+            shared: Arc::clone(shared),
             run: None,
             window: None,
             scratch: None,
@@ -48,14 +50,31 @@ impl WorkerState {
             .is_some_and(|run| run.stopping.load(Ordering::Relaxed))
     }
 
-    /// The worker's window, for the unit that is about to run.
-    pub fn take_window(&mut self) -> Option<Window> {
-        self.window.take()
+    /// A window for the unit that is about to run, open for these sizes (bytes of the whole
+    /// cluster's shared memory, and of its local memory).
+    ///
+    /// # Errors
+    /// [`crate::Error::LaunchOutOfResources`] when a window cannot be so large, or the system
+    /// gives no more memory.
+    pub fn take_window(&mut self, shared: u64, local: u64) -> Result<CtaWindow> {
+        if let Some(window) = self.window.take() {
+            window.open(shared, local)?;
+            return Ok(window);
+        }
+        Ok(self.shared.windows()?.claim(shared, local)?)
     }
 
-    /// Gives the window of a completed unit back.
-    pub fn return_window(&mut self, window: Window) {
+    /// Gives the window of a completed unit back. (A window that is dropped is free as well.)
+    pub fn return_window(&mut self, window: CtaWindow) {
         self.window = Some(window);
+    }
+
+    /// The windows' widths, which code that masks offsets is compiled for.
+    ///
+    /// # Errors
+    /// [`crate::Error::OperatingSystem`] when there is no room for windows.
+    pub fn window_geometry(&self) -> Result<WindowGeometry> {
+        Ok(self.shared.windows()?.geometry())
     }
 }
 
@@ -96,7 +115,7 @@ fn work(shared: &Arc<Shared>, index: usize) {
         Ok(guard) => shared.stop_handles.lock().push(guard.stop_handle()),
         Err(error) => tracing::error!(%error, "faults of device code cannot be survived"),
     }
-    let mut state = WorkerState::new(index);
+    let mut state = WorkerState::new(shared, index);
     let mut waits = Waits::default();
     loop {
         let epoch = shared.sleep.epoch();
@@ -215,9 +234,6 @@ impl Turn {
         run: &Arc<Run>,
         piece: Piece,
     ) {
-        if state.window.is_none() {
-            state.window = shared.windows.take();
-        }
         match piece {
             Piece::New(first, end) if shared.config.reverse => {
                 self.execute_reversed(shared, state, run, first, end);
@@ -251,9 +267,6 @@ impl Turn {
             self.settle(shared, run, outcome, unit, unit + 1);
             if run.stopping.load(Ordering::SeqCst) {
                 return;
-            }
-            if self.waits > 0 || state.window.is_none() {
-                state.window = state.window.take().or_else(|| shared.windows.take());
             }
         }
     }
@@ -348,37 +361,4 @@ thread_local! {
 /// Whether the calling thread is a worker.
 pub(super) fn on_worker() -> bool {
     ON_WORKER.get()
-}
-
-/// Shared and local memory of one unit.
-pub struct Window {
-    index: u64,
-}
-
-impl Window {
-    /// Its number, from 0.
-    pub fn index(&self) -> u64 {
-        self.index
-    }
-}
-
-/// Windows that nobody uses.
-#[derive(Default)]
-pub(super) struct WindowPool {
-    free: Mutex<Vec<Window>>,
-    made: std::sync::atomic::AtomicU64,
-}
-
-impl WindowPool {
-    pub(super) fn take(&self) -> Option<Window> {
-        if let Some(window) = self.free.lock().pop() {
-            return Some(window);
-        }
-        let index = self.made.fetch_add(1, Ordering::Relaxed);
-        Some(Window { index })
-    }
-
-    pub(super) fn put(&self, window: Window) {
-        self.free.lock().push(window);
-    }
 }
