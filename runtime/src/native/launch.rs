@@ -1,6 +1,6 @@
 //! One launch: what its CTAs share, and how a unit runs.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use margay_ir::exec::{CtaInfo, LaunchInfo};
 
@@ -11,21 +11,11 @@ use super::kernel::KernelCode;
 use super::native_cta::{self, NativeCta};
 use crate::engine::{LaunchShape, ParkedUnit, PreparedLaunch, RunOutcome};
 use crate::error::{Error, Fault, Result};
-use crate::memory::{CtaWindow, Windows};
+use crate::memory::CtaWindow;
 use crate::scheduler::WorkerState;
 
-/// Windows for resident CTAs, of all runtimes of the process.
-const WINDOWS: usize = 1024;
 /// Largest local memory of a CTA: its window.
 const LOCAL_WINDOW: u64 = 1 << 32;
-
-fn windows() -> Result<&'static Arc<Windows>> {
-    static WINDOWS_MADE: OnceLock<Result<Arc<Windows>, String>> = OnceLock::new();
-    let made =
-        WINDOWS_MADE.get_or_init(|| Windows::new(WINDOWS).map_err(|error| error.to_string()));
-    made.as_ref()
-        .map_err(|error| Error::OperatingSystem(error.clone()))
-}
 
 /// A launch that workers run.
 pub(super) struct PtxLaunch {
@@ -86,32 +76,17 @@ impl PtxLaunch {
         })
     }
 
-    fn claim_window(&self) -> Result<CtaWindow, Fault> {
-        let shared = u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared);
-        let local = u64::from(self.local_stride) * u64::from(self.info.threads());
-        let claimed = windows().map(|windows| windows.claim(shared.max(1), local.max(1)));
-        match claimed {
-            Ok(Ok(window)) => Ok(window),
-            Ok(Err(error)) => Err(self.internal(&error.to_string())),
-            Err(error) => Err(self.internal(&error.to_string())),
-        }
-    }
-
     fn internal(&self, why: &str) -> Fault {
         Fault::new(crate::error::FaultKind::LaunchFailed, &self.code.name).with_detail(why)
     }
 
-    /// The worker's window, opened as far as this launch needs.
-    fn window(&self, scratch: &mut Scratch) -> Result<CtaWindow, Fault> {
+    /// A window, opened as far as this launch needs.
+    fn window(&self, worker: &mut WorkerState) -> Result<CtaWindow, Fault> {
         let shared = u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared);
         let local = u64::from(self.local_stride) * u64::from(self.info.threads());
-        match scratch.window.take() {
-            Some(window) => match window.open(shared.max(1), local.max(1)) {
-                Ok(()) => Ok(window),
-                Err(error) => Err(self.internal(&error.to_string())),
-            },
-            None => self.claim_window(),
-        }
+        worker
+            .take_window(shared.max(1), local.max(1))
+            .map_err(|error| self.internal(&error.to_string()))
     }
 
     /// What a CTA of a unit is.
@@ -170,7 +145,7 @@ impl PtxLaunch {
                 Ok(Turn::Done) => {
                     let rank = resident.rank + 1;
                     if rank == self.ranks() {
-                        put_back(worker, resident.window);
+                        worker.return_window(resident.window);
                         return RunOutcome::Done;
                     }
                     match self.start(resident.unit, rank, resident.window) {
@@ -225,34 +200,13 @@ struct Resident {
     state: CtaKind,
 }
 
-/// What a worker keeps between launches.
-#[derive(Default)]
-struct Scratch {
-    window: Option<CtaWindow>,
-}
-
-fn scratch(worker: &mut WorkerState) -> &mut Scratch {
-    let slot = worker
-        .scratch
-        .get_or_insert_with(|| Box::new(Scratch::default()));
-    if !slot.is::<Scratch>() {
-        *slot = Box::new(Scratch::default());
-    }
-    slot.downcast_mut::<Scratch>()
-        .expect("it was made one just now")
-}
-
-fn put_back(worker: &mut WorkerState, window: CtaWindow) {
-    scratch(worker).window = Some(window);
-}
-
 impl PreparedLaunch for PtxLaunch {
     fn may_park(&self) -> bool {
         self.code.may_park
     }
 
     fn run(&self, worker: &mut WorkerState, first: u64, count: u64) -> RunOutcome {
-        let mut window = match self.window(scratch(worker)) {
+        let mut window = match self.window(worker) {
             Ok(window) => window,
             Err(fault) => return RunOutcome::Fault(fault),
         };
@@ -261,7 +215,7 @@ impl PreparedLaunch for PtxLaunch {
             && self.ranks() == 1
         {
             let outcome = native_cta::run_range(self, kernel, first, count, &window);
-            put_back(worker, window);
+            worker.return_window(window);
             return match outcome {
                 Ok(()) => RunOutcome::Done,
                 Err(fault) => self.fail(worker, fault),
@@ -279,12 +233,12 @@ impl PreparedLaunch for PtxLaunch {
                 RunOutcome::Done => {}
                 other => return other,
             }
-            window = match self.window(scratch(worker)) {
+            window = match self.window(worker) {
                 Ok(window) => window,
                 Err(fault) => return RunOutcome::Fault(fault),
             };
         }
-        put_back(worker, window);
+        worker.return_window(window);
         RunOutcome::Done
     }
 
