@@ -378,7 +378,7 @@ fn created_contexts_end_with_all_they_own() {
     assert!(bench.runtime.pointer_info(memory.address()).is_none());
     bench.runtime.synchronize().expect("another context");
 
-    let primary = device.primary_context();
+    let primary = device.primary_context().expect("alive");
     let before = primary.alloc(8).expect("room");
     device.primary_release().expect("retained once");
     assert!(primary.status().is_err());

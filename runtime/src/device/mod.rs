@@ -159,10 +159,13 @@ impl Device {
     }
 
     /// The primary context, retained or not; the same value for the runtime's life.
-    pub fn primary_context(&self) -> Context {
-        // Once the runtime is gone, one that never comes to life stands in.
-        let primary = self.machine.primary();
-        primary.unwrap_or_else(|| Context::new(&self.machine, true, 0))
+    ///
+    /// # Errors
+    /// [`Error::Deinitialized`] once the runtime is gone; [`Error::NotInitialized`] in the child
+    /// of a fork.
+    pub fn primary_context(&self) -> Result<Context> {
+        check_fork()?;
+        self.machine.primary().ok_or(Error::Deinitialized)
     }
 
     /// Retains the primary context, bringing it to life at the first call.
@@ -170,8 +173,7 @@ impl Device {
     /// # Errors
     /// [`Error::NotInitialized`] in the child of a fork.
     pub fn primary_retain(&self) -> Result<Context> {
-        check_fork()?;
-        let primary = self.primary_context();
+        let primary = self.primary_context()?;
         let mut retained = self.machine.retained.lock();
         if *retained == 0 {
             primary.activate();
@@ -185,8 +187,7 @@ impl Device {
     /// # Errors
     /// [`Error::InvalidContext`] when it is not retained.
     pub fn primary_release(&self) -> Result<()> {
-        check_fork()?;
-        let primary = self.primary_context();
+        let primary = self.primary_context()?;
         let mut retained = self.machine.retained.lock();
         match *retained {
             0 => {
@@ -207,20 +208,22 @@ impl Device {
     /// # Errors
     /// [`Error::NotInitialized`] in the child of a fork.
     pub fn primary_reset(&self) -> Result<()> {
-        check_fork()?;
-        let primary = self.primary_context();
+        let primary = self.primary_context()?;
         let retained = self.machine.retained.lock();
         primary.end_life(*retained > 0);
         Ok(())
     }
 
     /// The primary context's flags and whether it is active.
-    pub fn primary_state(&self) -> PrimaryState {
-        let primary = self.primary_context();
-        PrimaryState {
+    ///
+    /// # Errors
+    /// As [`Device::primary_context`].
+    pub fn primary_state(&self) -> Result<PrimaryState> {
+        let primary = self.primary_context()?;
+        Ok(PrimaryState {
             flags: primary.flags(),
             active: primary.is_alive(),
-        }
+        })
     }
 
     /// Changes the primary context's flags.
@@ -228,7 +231,7 @@ impl Device {
     /// # Errors
     /// [`Error::InvalidValue`] for unknown flags.
     pub fn primary_set_flags(&self, flags: u32) -> Result<()> {
-        self.primary_context().set_flags(flags)
+        self.primary_context()?.set_flags(flags)
     }
 
     /// A new context.
