@@ -368,6 +368,19 @@ fn functions() {
 }
 
 #[test]
+fn a_function_may_be_declared_without_semicolon() {
+    for text in [
+        ".func f() .func g() { ret; }",
+        ".func f\n.global .b32 x;",
+        ".func f()",
+    ] {
+        let parsed = items(text);
+        let function = parsed.module.functions().next().expect("a function").1;
+        assert!(function.body.is_none());
+    }
+}
+
+#[test]
 fn bodies_are_flat() {
     let parsed = body(
         ".reg .b32 %r<3>, x; L: { M: } t: .branchtargets A<2>, B; \
@@ -501,6 +514,9 @@ fn mistakes_in_statements() {
         ("ld.v2.u32 {a, b, [c];", "E0001 5:18"),
         ("ld.v2.u32 {a,}, [c];", "E0001 5:14"),
         ("ld.reg.u32 a, [b];", "E0001 5:3"),
+        ("ld.unified.u32 a, [b];", "E0001 5:3"),
+        ("mov.u32 a, b\n.loc 1 1 1\nret;", "E0001 6:1"),
+        ("mov.u32 a, b\n.reg .b32 c;", "E0001 6:1"),
         ("call f (a);", "E0001 5:8"),
         ("call (a b), f;", "E0001 5:9"),
         ("call f, (a,);", "E0001 5:12"),
@@ -548,6 +564,8 @@ fn mistakes_in_items() {
         (".entry .visible k() { ret; }", "E0001 4:8"),
         (".entry k() .maxntid 3,4,5,6 { ret; }", "E0001 4:26"),
         (".entry k() .maxntid 12;", "E0001 4:23"),
+        (".entry k()\n.func f();", "E0001 5:1"),
+        (".common .func f();", "E0001 4:9"),
         (".func f(.param .b32) { ret; }", "E0001 4:20"),
         (".func f(.param .b32 x,) { ret; }", "E0001 4:23"),
         (".func f() .noreturn .noreturn { ret; }", "E0015 4:21"),

@@ -56,11 +56,14 @@ impl Parser<'_> {
         self.function_end(function)
     }
 
-    /// The body or semicolon after a function's head.
+    /// The body or semicolon after a function's head. Like ptxas, takes the declaration of a device
+    /// function without its semicolon when another item follows.
     fn function_end(&mut self, function: Function) -> Parse<()> {
+        let is_func = function.kind == FunctionKind::Func;
         let id = self.module.arena.add(function);
         self.module.items.push(Item::Function(id));
-        match self.token {
+        let token = self.token;
+        match token {
             Token::LeftBrace => {
                 let body = self.body();
                 self.module.arena[id].body = Some(body);
@@ -70,8 +73,14 @@ impl Parser<'_> {
                 self.bump();
                 Ok(())
             }
+            Token::End if is_func => Ok(()),
+            Token::DotWord if is_func && self.at_item() => Ok(()),
             _ => self.unexpected("`{` or `;`"),
         }
+    }
+
+    fn at_item(&mut self) -> bool {
+        self.keyword().is_some_and(Keyword::starts_item)
     }
 
     /// What may stand between a kernel's parameters and its body.

@@ -61,7 +61,7 @@ impl Parser<'_> {
     fn modifiers(&mut self) {
         while self.at(Token::DotWord) {
             let name = self.dot_name();
-            if Keyword::is_reserved(name) {
+            if Keyword::is_reserved(name) || Keyword::from_name(name) == Some(Keyword::Unified) {
                 break;
             }
             self.modifier(name);

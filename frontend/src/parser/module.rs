@@ -155,6 +155,9 @@ impl Parser<'_> {
     /// What may follow a linkage word.
     fn linked_item(&mut self, linkage: Linkage, start: u32) -> Parse<()> {
         match self.keyword() {
+            Some(Keyword::Entry | Keyword::Func) if linkage == Linkage::Common => {
+                self.unexpected("a variable: functions cannot be `.common`")
+            }
             Some(Keyword::Entry) => self.entry(linkage, start),
             Some(Keyword::Func) => self.func(linkage, start),
             _ if !self.at(Token::DotWord) => self.unexpected("`.entry`, `.func` or a variable"),

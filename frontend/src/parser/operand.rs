@@ -3,6 +3,7 @@
 //! Nested lists (vectors, pairs, tuples, call groups) collect their members on the parser's pending
 //! stack and move them to the arena when the list closes, so that members lie next to each other.
 
+use super::keyword::Keyword;
 use super::{Parse, Parser};
 use crate::ast::{List, Name, Operand, OperandKind, Prefix};
 use crate::lexer::Token;
@@ -66,10 +67,10 @@ impl Parser<'_> {
     fn name_operand(&mut self, place: Place) -> Parse<OperandKind> {
         let base = self.take_name().name;
         Ok(match self.token {
-            Token::DotWord => {
-                let selector = self.selector();
-                OperandKind::Component { base, selector }
-            }
+            Token::DotWord => match self.opt_selector() {
+                Some(selector) => OperandKind::Component { base, selector },
+                None => OperandKind::Name(base),
+            },
             Token::Plus => {
                 let offset = self.offset()?;
                 OperandKind::Offset { base, offset }
@@ -81,10 +82,17 @@ impl Parser<'_> {
         })
     }
 
-    fn selector(&mut self) -> Name {
+    /// `.selector` after a register. A reserved word is none: before it a semicolon is missing.
+    fn opt_selector(&mut self) -> Option<Name> {
+        if !self.at(Token::DotWord) {
+            return None;
+        }
         let selector = self.dot_name();
-        self.bump();
-        selector
+        let taken = !Keyword::is_reserved(selector);
+        taken.then(|| {
+            self.bump();
+            selector
+        })
     }
 
     /// `+ constant`.
@@ -122,8 +130,10 @@ impl Parser<'_> {
         };
         self.bump();
         let base = self.take_name().name;
-        let selector =
-            (prefix == Prefix::Minus && self.at(Token::DotWord)).then(|| self.selector());
+        let selector = match prefix {
+            Prefix::Minus => self.opt_selector(),
+            Prefix::Not => None,
+        };
         Ok(OperandKind::Prefixed {
             prefix,
             base,
@@ -183,11 +193,10 @@ impl Parser<'_> {
 
     fn vector_name(&mut self) -> Parse<OperandKind> {
         let base = self.take_name().name;
-        if !self.at(Token::DotWord) {
-            return Ok(OperandKind::Name(base));
-        }
-        let selector = self.selector();
-        Ok(OperandKind::Component { base, selector })
+        Ok(match self.opt_selector() {
+            Some(selector) => OperandKind::Component { base, selector },
+            None => OperandKind::Name(base),
+        })
     }
 
     /// An address with the modifier that may follow it.

@@ -293,7 +293,13 @@ impl Checker<'_> {
     fn pragma(&mut self, strings: List<Ident>, place: PragmaPlace) {
         for string in &self.module[strings] {
             let text = self.module.text(string.name);
-            let word = text.split_ascii_whitespace().next().unwrap_or("");
+            let mut words = text.split_ascii_whitespace();
+            let word = words.next().unwrap_or("");
+            if word == "frequency" && words.next().is_none_or(|n| n.parse::<u64>().is_err()) {
+                let message = "the pragma `frequency` needs a number";
+                let diagnostic = Diagnostic::error(Code::DIRECTIVE_VALUE, string.span, message);
+                self.sink.report(diagnostic);
+            }
             match word {
                 "nounroll" => {}
                 "used_bytes_mask" | "enable_smem_spilling" | "frequency" => {

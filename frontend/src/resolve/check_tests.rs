@@ -233,7 +233,15 @@ fn initial_values() {
         problems(".global .texref t = { filter_mode = sharp };"),
         ["E0203 4:37"]
     );
+    assert_eq!(
+        problems(".global .texref t = { width = big };"),
+        ["E0203 4:31"]
+    );
     assert_eq!(body_problems(".reg .b32 z = 5;"), ["E0204 6:15"]);
+    assert_eq!(
+        body_problems(".pragma \"frequency\"; .pragma \"frequency 5\";"),
+        ["E0208 6:10"]
+    );
 }
 
 #[test]
@@ -247,6 +255,10 @@ fn function_directives() {
     assert_eq!(
         entry(".reqntid 2 .reqnctapercluster 2 .blocksareclusters"),
         NONE
+    );
+    assert_eq!(
+        problems(".func (.reg .b32 r) f() .noreturn;"),
+        ["E0014 4:25"]
     );
     assert_eq!(entry(".minnctapersm 2"), ["W0501 4:12"]);
     assert_eq!(entry(".pragma \"frequency 5\";"), ["E0014 4:21"]);
@@ -266,6 +278,8 @@ fn headers() {
         ["E0201 2:9"]
     );
     assert_eq!(header(".version 8.0\n.target sm_80, debug"), ["E0214 2:1"]);
+    let both = ".version 8.0\n.target sm_80, texmode_unified, texmode_independent";
+    assert_eq!(header(both), ["E0208 2:33"]);
     assert_eq!(
         header(".version 2.2\n.target sm_20\n.address_size 64"),
         ["E0213 3:1"]

@@ -67,6 +67,10 @@ fn directives(module: &Module, function: &Function, header: &Header, sink: &mut 
             let message = "this directive needs a value above zero";
             sink.report(Diagnostic::error(Code::DIRECTIVE_VALUE, span, message));
         }
+        if *kind == DirectiveKind::NoReturn && !function.returns.is_empty() {
+            let message = "a function that never returns has no return parameters";
+            sink.report(Diagnostic::error(Code::DIRECTIVE_PLACE, span, message));
+        }
         if let DirectiveKind::MaxCtasPerSm(_) = kind {
             max_ctas_per_sm(directive, header, sink);
         }

@@ -120,13 +120,20 @@ pub(super) fn check(parsed: &Parsed, sink: &mut Sink) -> Header {
             "`.address_size` needs PTX 2.3 or later",
         ));
     }
+    let mut unified_textures = false;
     let words = module.target.as_ref().map(|t| &module[t.words]);
     for (i, word) in words.unwrap_or_default().iter().enumerate() {
         let text = module.text(word.name);
         match text {
             "texmode_independent" => header.independent_textures = true,
+            "texmode_unified" => unified_textures = true,
             "debug" => header.debug = true,
             _ => {}
+        }
+        if unified_textures && header.independent_textures {
+            let message = "`texmode_unified` and `texmode_independent` exclude each other";
+            sink.report(Diagnostic::error(Code::DIRECTIVE_VALUE, word.span, message));
+            unified_textures = false;
         }
         if !OPTIONS.contains(&text) || i == 0 {
             architecture(text, word, &mut header, sink);

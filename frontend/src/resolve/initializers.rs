@@ -229,7 +229,8 @@ impl Checker<'_, '_> {
                 "clamp_to_edge",
                 "clamp_to_border",
             ],
-            _ => return,
+            "channel_data_type" | "channel_order" | "memory_layout" => return,
+            _ => &["a number"],
         };
         let text = self.module.text(word);
         if !words.contains(&text) {
