@@ -1,14 +1,11 @@
 //! The one place where errors of the runtime become result codes.
 //!
 //! Invariant: each variant of [`margay::Error`] and each [`FaultKind`] has one code. What a bare
-//! code cannot tell (a diagnostic, the place of a fault, what is lacking) is said once on
-//! standard error.
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+//! code cannot tell (a diagnostic, what is lacking) is said on standard error; the place of a
+//! fault is told by the runtime.
 
 use margay::container::{ImageError, ImageFault};
-use margay::{Error, Fault, FaultKind};
+use margay::{Error, FaultKind};
 
 use crate::guard::warn;
 use crate::result::CuResult;
@@ -84,10 +81,9 @@ fn fault_code(kind: FaultKind) -> CuResult {
     }
 }
 
-/// Says what a code cannot.
+/// Says what a code cannot. Faults were told when they happened.
 fn report(error: &Error) {
     match error {
-        Error::Fault(fault) => report_fault(fault),
         Error::InvalidPtx { .. }
         | Error::UnsupportedPtxVersion(_)
         | Error::InvalidImage(_)
@@ -99,17 +95,10 @@ fn report(error: &Error) {
     }
 }
 
-/// A fault sticks to its context and comes back from every call; it is told once.
-fn report_fault(fault: &Arc<Fault>) {
-    static LAST: AtomicUsize = AtomicUsize::new(0);
-    let this = Arc::as_ptr(fault) as usize;
-    if LAST.swap(this, Ordering::Relaxed) != this {
-        warn(format_args!("{fault}"));
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use margay::Fault;
+
     use super::*;
 
     #[test]

@@ -21,6 +21,7 @@ const MAX_LINKED: usize = 1 << 16;
 /// One image, or several that are linked together.
 pub(crate) struct Images<'a> {
     parts: Vec<&'a [u8]>,
+    wrapped: bool,
 }
 
 impl<'a> Images<'a> {
@@ -37,15 +38,26 @@ impl<'a> Images<'a> {
         }
         let start = start.cast::<u8>();
         // SAFETY: the caller vouches for an image, which has as many bytes as are looked at.
+        let prefix = unsafe { prefix(start) };
+        let kind = detect(&prefix);
+        // SAFETY: as above.
         let parts = unsafe {
-            match detect(&prefix(start)) {
+            match kind {
                 Some(ImageKind::Wrapper) => wrapped(start)?,
                 Some(ImageKind::Text) => linked::parts(plain(start, ImageKind::Text)?),
                 Some(kind) => vec![plain(start, kind)?],
                 None => return Err(CuResult::INVALID_IMAGE),
             }
         };
-        Ok(Images { parts })
+        Ok(Images {
+            parts,
+            wrapped: kind == Some(ImageKind::Wrapper),
+        })
+    }
+
+    /// Whether it came in the wrapper that NVIDIA's runtime passes, and nobody else does.
+    pub(crate) fn is_wrapped(&self) -> bool {
+        self.wrapped
     }
 
     /// The image that `bytes` hold from end to end, such as a file's.
@@ -55,11 +67,13 @@ impl<'a> Images<'a> {
     pub(crate) fn of(bytes: &'a [u8]) -> Result<Images<'a>, CuResult> {
         match detect(bytes) {
             None | Some(ImageKind::Wrapper) => Err(CuResult::INVALID_IMAGE),
-            Some(ImageKind::Text) => Ok(Images {
-                parts: linked::parts(bytes),
-            }),
-            Some(_) => Ok(Images { parts: vec![bytes] }),
+            Some(ImageKind::Text) => Ok(linked::parts(bytes)),
+            Some(_) => Ok(vec![bytes]),
         }
+        .map(|parts| Images {
+            parts,
+            wrapped: false,
+        })
     }
 
     /// The runtime's view.

@@ -39,6 +39,7 @@ int main() {
 
     store_null<<<1, 32>>>(nullptr);
     verdict.status("null", cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+    verdict.status("last", cudaGetLastError(), cudaErrorIllegalAddress);
     CUDA_OK(cudaDeviceReset());
     works(verdict, "after null");
     return verdict.finish();

@@ -22,15 +22,25 @@ pub(crate) struct ModuleObject {
     pub(crate) module: Module,
     /// The library that it is an instance of.
     pub(crate) library: Option<Weak<LibraryObject>>,
+    /// Loaded by NVIDIA's runtime.
+    of_runtime: bool,
     functions: Mutex<HashMap<String, usize>>,
 }
 
 impl ModuleObject {
-    pub(crate) fn new(module: Module, library: Option<Weak<LibraryObject>>) -> ModuleObject {
+    pub(crate) fn new(module: Module, of_runtime: bool) -> ModuleObject {
         ModuleObject {
             module,
-            library,
+            library: None,
+            of_runtime,
             functions: Mutex::default(),
+        }
+    }
+
+    fn of_library(module: Module, library: &Arc<LibraryObject>) -> ModuleObject {
+        ModuleObject {
+            library: Some(Arc::downgrade(library)),
+            ..ModuleObject::new(module, library.of_runtime)
         }
     }
 
@@ -45,15 +55,18 @@ impl ModuleObject {
 /// A library and the kernel and module handles given out for it.
 pub(crate) struct LibraryObject {
     pub(crate) library: Library,
+    /// Loaded by NVIDIA's runtime.
+    of_runtime: bool,
     kernels: Mutex<HashMap<String, usize>>,
     /// Module handle by context id.
     pub(crate) modules: Mutex<HashMap<u64, CUmodule>>,
 }
 
 impl LibraryObject {
-    pub(crate) fn new(library: Library) -> LibraryObject {
+    pub(crate) fn new(library: Library, of_runtime: bool) -> LibraryObject {
         LibraryObject {
             library,
+            of_runtime,
             kernels: Mutex::default(),
             modules: Mutex::default(),
         }
@@ -116,6 +129,16 @@ impl Function {
                 };
                 self.in_context(&context)
             }
+        }
+    }
+
+    /// Whether NVIDIA's runtime loaded it.
+    pub(crate) fn is_of_runtime(&self) -> bool {
+        match self {
+            Function::Loaded { module, .. } => {
+                module.upgrade().is_some_and(|module| module.of_runtime)
+            }
+            Function::OfLibrary { library, .. } => library.of_runtime,
         }
     }
 
@@ -220,7 +243,7 @@ pub(crate) fn library_module_handle(
             return Ok(*handle);
         }
     }
-    let held = Arc::new(ModuleObject::new(module, Some(Arc::downgrade(object))));
+    let held = Arc::new(ModuleObject::of_library(module, object));
     let handle = super::modules()
         .insert(held)
         .ok_or(CuResult::OUT_OF_MEMORY)?;

@@ -5,7 +5,7 @@
 
 use std::ffi::{c_uint, c_void};
 
-use margay::{Dim3, Event, Kernel, LaunchConfig, Stream};
+use margay::{Device, Dim3, Event, Kernel, LaunchConfig, Stream};
 
 use crate::convert::{In, read_array};
 use crate::guard::Call;
@@ -48,7 +48,7 @@ pub(crate) fn launch_kernel(
         [grid_x, grid_y, grid_z],
         [block_x, block_y, block_z],
         shared,
-    )?;
+    );
     launch(&function, &stream, config, params, extra)
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn launch_cooperative_kernel(
         [grid_x, grid_y, grid_z],
         [block_x, block_y, block_z],
         shared,
-    )?;
+    );
     let config = config.with_cooperative();
     launch(&function, &stream, config, params, std::ptr::null_mut())
 }
@@ -101,7 +101,7 @@ pub(crate) fn launch_config(given: &CUlaunchConfig) -> Result<LaunchConfig, CuRe
 
 /// The configuration and the event that is recorded after the launch.
 fn read_config(given: &CUlaunchConfig) -> Result<(LaunchConfig, Option<Event>), CuResult> {
-    let mut config = config(given.grid_dim, given.block_dim, given.shared_mem_bytes)?;
+    let mut config = config(given.grid_dim, given.block_dim, given.shared_mem_bytes);
     // SAFETY: the caller vouches for as many attributes as it says.
     let attributes = unsafe { read_array(given.attrs.cast_const(), given.num_attrs as usize) }?;
     let mut completion = None;
@@ -147,11 +147,39 @@ fn dim([x, y, z]: [u32; 3]) -> Dim3 {
     Dim3::new(x, y, z)
 }
 
-fn config(grid: [u32; 3], block: [u32; 3], shared: u32) -> Result<LaunchConfig, CuResult> {
-    if grid.contains(&0) || block.contains(&0) {
-        return Err(CuResult::INVALID_VALUE);
+fn config(grid: [u32; 3], block: [u32; 3], shared: u32) -> LaunchConfig {
+    LaunchConfig::new(dim(grid), dim(block)).with_shared(shared)
+}
+
+/// What NVIDIA's runtime makes its `cudaErrorInvalidConfiguration` of: it passes numbers that are
+/// no driver results through as its own.
+const INVALID_CONFIGURATION: CuResult = CuResult(9);
+/// Attribute numbers of the threads in a block, of a block's and of a grid's extents, at most.
+const MAX_THREADS: i32 = 1;
+const MAX_BLOCK: [i32; 3] = [2, 3, 4];
+const MAX_GRID: [i32; 3] = [5, 6, 7];
+
+/// Checks the extents against the device's.
+///
+/// # Errors
+/// `INVALID_VALUE`; for kernels of NVIDIA's runtime the number that it understands.
+fn check_extents(function: &Function, device: &Device, config: &LaunchConfig) -> Served {
+    let within = |extent: u32, attribute: i32| {
+        let limit = device.attribute(attribute).unwrap_or(i32::MAX);
+        extent > 0 && i64::from(extent) <= i64::from(limit)
+    };
+    let all = |extents: Dim3, limits: [i32; 3]| {
+        let mut pairs = extents.to_array().into_iter().zip(limits);
+        pairs.all(|(extent, limit)| within(extent, limit))
+    };
+    let threads = u32::try_from(config.block.count()).unwrap_or(u32::MAX);
+    let good =
+        all(config.grid, MAX_GRID) && all(config.block, MAX_BLOCK) && within(threads, MAX_THREADS);
+    match good {
+        true => Ok(()),
+        false if function.is_of_runtime() => Err(INVALID_CONFIGURATION),
+        false => Err(CuResult::INVALID_VALUE),
     }
-    Ok(LaunchConfig::new(dim(grid), dim(block)).with_shared(shared))
 }
 
 fn launch(
@@ -161,6 +189,7 @@ fn launch(
     params: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> Served {
+    check_extents(function, &stream.context().device(), &config)?;
     let kernel = function.in_context(stream.context())?;
     let packed = match (params.is_null(), extra.is_null()) {
         (false, false) => return Err(CuResult::INVALID_VALUE),
@@ -242,7 +271,8 @@ pub(crate) fn launch_with_bytes(
     shared: u32,
     bytes: &[u8],
 ) -> Served {
-    let config = config(grid, block, shared)?;
+    let config = config(grid, block, shared);
+    check_extents(function, &stream.context().device(), &config)?;
     let kernel = function.in_context(stream.context())?;
     let mut packed = vec![0u8; kernel.info().param_bytes as usize];
     let used = bytes.len().min(packed.len());
@@ -260,18 +290,5 @@ mod tests {
         value.bytes[4..8].copy_from_slice(&0x0102_0304u32.to_le_bytes());
         assert_eq!(word(&value, 0), 0);
         assert_eq!(word(&value, 1), 0x0102_0304);
-    }
-
-    #[test]
-    fn no_extent_may_be_zero() {
-        assert!(config([1, 1, 1], [32, 1, 1], 0).is_ok());
-        assert_eq!(
-            config([1, 0, 1], [32, 1, 1], 0),
-            Err(CuResult::INVALID_VALUE)
-        );
-        assert_eq!(
-            config([1, 1, 1], [0, 1, 1], 0),
-            Err(CuResult::INVALID_VALUE)
-        );
     }
 }

@@ -73,7 +73,7 @@ fn load(images: &Images<'_>, options: &JitOptions) -> Result<CUlibrary, CuResult
     match loaded {
         Ok(library) => {
             options.write_back("", "", seconds);
-            let object = Arc::new(LibraryObject::new(library));
+            let object = Arc::new(LibraryObject::new(library, images.is_wrapped()));
             let handle = libraries().insert(object);
             handle.map(CUlibrary).ok_or(CuResult::OUT_OF_MEMORY)
         }

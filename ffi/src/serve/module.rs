@@ -4,7 +4,7 @@ use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
 use std::time::Instant;
 
-use margay::{Error, Image, Symbol};
+use margay::{Error, Symbol};
 
 use crate::convert::{OptOut, Out, Text};
 use crate::errors::code_of;
@@ -20,7 +20,7 @@ pub(crate) fn module_load(_: &Call, module: Out<CUmodule>, path: Text) -> Served
     context.status()?;
     let bytes = read_file(&path.0)?;
     let images = Images::of(&bytes)?;
-    module.set(load(images.image(), &JitOptions::none())?);
+    module.set(load(&images, &JitOptions::none())?);
     Ok(())
 }
 
@@ -64,19 +64,19 @@ pub(crate) fn load_at(image: *const c_void, options: &JitOptions) -> Result<CUmo
     current()?.status()?;
     // SAFETY: the caller vouches for the image; it is used during this call only.
     let images = unsafe { Images::at(image) }?;
-    load(images.image(), options)
+    load(&images, options)
 }
 
-fn load(image: Image<'_>, options: &JitOptions) -> Result<CUmodule, CuResult> {
+fn load(images: &Images<'_>, options: &JitOptions) -> Result<CUmodule, CuResult> {
     let context = current()?;
     let load_options = options.load_options(context.device().compute_capability());
     let start = Instant::now();
-    let loaded = context.load_module(image, &load_options);
+    let loaded = context.load_module(images.image(), &load_options);
     let seconds = start.elapsed().as_secs_f32();
     match loaded {
         Ok(module) => {
             options.write_back(module.log(), "", seconds);
-            let object = Arc::new(ModuleObject::new(module, None));
+            let object = Arc::new(ModuleObject::new(module, images.is_wrapped()));
             let handle = modules().insert(object).ok_or(CuResult::OUT_OF_MEMORY)?;
             Ok(CUmodule(handle))
         }
