@@ -138,6 +138,11 @@ pub trait Runner {
     /// The point behind a stop.
     fn point(&self, stop: Stop) -> Point;
 
+    /// Operand number `index` of the point behind a stop, where it is the same constant for every lane.
+    fn constant_operand(&self, _stop: Stop, _index: usize) -> Option<Bits> {
+        None
+    }
+
     /// Operand number `index` of the point that a lane waits at.
     fn operand(&self, warp: u32, lane: u32, stop: Stop, index: usize) -> Bits;
 

@@ -4,6 +4,8 @@
 //! whichever barrier instruction with the same number. Invariant: a barrier's arrival masks are
 //! empty again when it completes.
 
+use crate::mods::Mode;
+
 /// Number of barriers of a CTA.
 pub const BARRIERS: usize = 16;
 
@@ -18,11 +20,13 @@ pub struct Barrier {
     count: u32,
     /// Whether anybody has arrived since it last completed.
     active: bool,
+    /// Whether anybody among them wants a reduction.
+    reduces: bool,
 }
 
 impl Barrier {
-    /// Notes that lanes of a warp arrived; `wait` tells whether they wait for completion.
-    pub fn arrive(&mut self, warps: usize, warp: usize, lanes: u32, count: u32, wait: bool) {
+    /// Notes that lanes of a warp arrived, by a barrier instruction of that mode.
+    pub fn arrive(&mut self, warps: usize, warp: usize, lanes: u32, count: u32, mode: Mode) {
         if self.arrived.len() != warps {
             self.arrived = vec![0; warps];
             self.waiting = vec![0; warps];
@@ -30,7 +34,8 @@ impl Barrier {
         self.active = true;
         self.count = self.count.max(count);
         self.arrived[warp] |= lanes;
-        if wait {
+        self.reduces |= mode == Mode::Red;
+        if mode != Mode::Arrive {
             self.waiting[warp] |= lanes;
         }
     }
@@ -56,14 +61,15 @@ impl Barrier {
         }
     }
 
-    /// Completes the barrier and returns the waiting lanes of each warp.
-    pub fn complete(&mut self) -> Vec<u32> {
+    /// Completes the barrier: the waiting lanes of each warp, and whether any wants a reduction.
+    pub fn complete(&mut self) -> (Vec<u32>, bool) {
         self.active = false;
+        let reduces = std::mem::take(&mut self.reduces);
         self.count = 0;
         self.arrived.fill(0);
         let released = self.waiting.clone();
         self.waiting.fill(0);
-        released
+        (released, reduces)
     }
 
     /// Whether anybody has arrived and not been released.
@@ -81,27 +87,27 @@ mod tests {
         // `bar.sync 1, 64` with 12 lanes of the second of two warps exited.
         let alive = |warp: usize| if warp == 0 { u32::MAX } else { 0x000f_ffff };
         let mut barrier = Barrier::default();
-        barrier.arrive(2, 0, u32::MAX, 64, true);
+        barrier.arrive(2, 0, u32::MAX, 64, Mode::Sync);
         assert!(!barrier.is_complete(alive));
-        barrier.arrive(2, 1, 0x000f_ffff, 64, true);
+        barrier.arrive(2, 1, 0x000f_ffff, 64, Mode::Sync);
         assert!(barrier.is_complete(alive));
-        assert_eq!(barrier.complete(), vec![u32::MAX, 0x000f_ffff]);
+        assert_eq!(barrier.complete().0, vec![u32::MAX, 0x000f_ffff]);
         assert!(!barrier.is_complete(alive));
     }
 
     #[test]
     fn arrival_of_producers_releases_only_those_that_wait() {
         let mut barrier = Barrier::default();
-        barrier.arrive(2, 0, u32::MAX, 64, false);
-        barrier.arrive(2, 1, u32::MAX, 64, true);
+        barrier.arrive(2, 0, u32::MAX, 64, Mode::Arrive);
+        barrier.arrive(2, 1, u32::MAX, 64, Mode::Sync);
         assert!(barrier.is_complete(|_| u32::MAX));
-        assert_eq!(barrier.complete(), vec![0, u32::MAX]);
+        assert_eq!(barrier.complete().0, vec![0, u32::MAX]);
     }
 
     #[test]
     fn all_thread_barrier_ignores_exited_warps() {
         let mut barrier = Barrier::default();
-        barrier.arrive(2, 1, u32::MAX, 0, true);
+        barrier.arrive(2, 1, u32::MAX, 0, Mode::Sync);
         assert!(!barrier.is_complete(|_| u32::MAX));
         assert!(barrier.is_complete(|warp| if warp == 0 { 0 } else { u32::MAX }));
     }

@@ -43,13 +43,22 @@ pub fn groups(
     stops: &[Stop; 32],
 ) -> SmallVec<[Group; 2]> {
     let mut groups: SmallVec<[Group; 2]> = SmallVec::new();
+    let mut known: Option<(Stop, Desc, Option<usize>, Option<Bits>)> = None;
     for lane in lanes(waiting) {
         let stop = stops[lane as usize];
-        let desc = runner.point(stop).desc;
-        let Some(index) = mask_operand(&desc) else {
+        let (_, desc, index, constant) = match known {
+            Some(known) if known.0 == stop => known,
+            _ => {
+                let desc = runner.point(stop).desc;
+                let index = mask_operand(&desc);
+                let constant = index.and_then(|index| runner.constant_operand(stop, index));
+                *known.insert((stop, desc, index, constant))
+            }
+        };
+        let Some(index) = index else {
             continue;
         };
-        let members = runner.operand(warp, lane, stop, index) as u32;
+        let members = constant.unwrap_or_else(|| runner.operand(warp, lane, stop, index)) as u32;
         match groups
             .iter_mut()
             .find(|g| g.desc == desc && g.members == members)

@@ -4,7 +4,7 @@ use super::barrier::{BARRIERS, Barrier};
 use super::collective;
 use super::{Fault, FaultKind, Runner, Stop, lanes};
 use crate::function::SourceLoc;
-use crate::meaning::Bits;
+use crate::meaning::{Bits, Desc};
 use crate::mods::{AtomOp, Mode};
 use crate::ops::{Effects, Opcode};
 
@@ -34,6 +34,10 @@ pub enum CtaOutcome {
 struct WarpState {
     ready: u32,
     waiting: u32,
+    /// Those of the waiting lanes that gave way.
+    yielded: u32,
+    /// Those of the waiting lanes that wait at a barrier.
+    at_barrier: u32,
     exited: u32,
     stops: [Stop; 32],
 }
@@ -63,6 +67,8 @@ impl CtaState {
                 .map(|warp| WarpState {
                     ready: full(warp),
                     waiting: 0,
+                    yielded: 0,
+                    at_barrier: 0,
                     exited: !full(warp),
                     stops: [Stop::START; 32],
                 })
@@ -72,25 +78,9 @@ impl CtaState {
         }
     }
 
-    /// Takes over the place of a warp's lanes from a fast form that stopped half-way: `stops` tells
-    /// where each lane of the warp stands, behind which point it waits.
-    pub fn adopt(&mut self, warp: u32, stops: &[Stop; 32]) {
-        let state = &mut self.warps[warp as usize];
-        let lanes_here = state.ready;
-        state.ready = 0;
-        state.stops = *stops;
-        for lane in lanes(lanes_here) {
-            match stops[lane as usize] {
-                Stop::EXIT => state.exited |= 1 << lane,
-                Stop::START => state.ready |= 1 << lane,
-                _ => state.waiting |= 1 << lane,
-            }
-        }
-    }
-
     /// Runs the CTA until all threads have exited or nobody can go on.
     pub fn run(&mut self, runner: &mut impl Runner) -> Result<CtaOutcome, Fault> {
-        self.release_yielded(runner);
+        self.release_yielded();
         let mut progressed = false;
         loop {
             let mut progress = false;
@@ -108,8 +98,8 @@ impl CtaState {
             progressed |= progress;
             if progress {
                 // Others have moved: those that gave way may look again.
-                self.release_yielded(runner);
-            } else if self.any_yielded(runner) {
+                self.release_yielded();
+            } else if self.any_yielded() {
                 return Ok(CtaOutcome::Parked { progressed });
             } else {
                 return Err(self.deadlock(runner));
@@ -126,71 +116,81 @@ impl CtaState {
                 progress = true;
             }
             if !self.resolve_warp(runner, warp) {
-                return Ok(progress && self.moved(runner, warp));
+                // A warp that only gave way again has not moved.
+                let state = &self.warps[warp];
+                return Ok(progress && (state.waiting == 0 || state.waiting != state.yielded));
             }
             progress = true;
         }
     }
 
-    /// Whether a warp that ran did more than give way again.
-    fn moved(&self, runner: &impl Runner, warp: usize) -> bool {
-        let state = &self.warps[warp];
-        state.waiting == 0
-            || lanes(state.waiting).any(|lane| !is_yield(runner, state.stops[lane as usize]))
-    }
-
     /// Runs the ready lanes that are furthest behind.
     fn run_group(&mut self, runner: &mut impl Runner, warp: usize) -> Result<(), Fault> {
         let state = &mut self.warps[warp];
-        let from = lanes(state.ready)
-            .map(|lane| state.stops[lane as usize])
-            .min()
-            .unwrap_or(Stop::START);
-        let mask = lanes(state.ready)
-            .filter(|&lane| state.stops[lane as usize] == from)
-            .fold(0, |mask, lane| mask | 1 << lane);
+        let (from, mask) = furthest_behind(state.ready, &state.stops);
         runner.run(warp as u32, from, mask, &mut state.stops)?;
         state.ready &= !mask;
-        for lane in lanes(mask) {
-            if state.stops[lane as usize] == Stop::EXIT {
-                state.exited |= 1 << lane;
-            } else {
-                state.waiting |= 1 << lane;
-            }
+        let mut rest = mask;
+        while rest != 0 {
+            let stop = self.warps[warp].stops[rest.trailing_zeros() as usize];
+            let same = lanes_at(stop, &self.warps[warp].stops) & rest;
+            rest &= !same;
+            self.settle(runner, warp, stop, same);
         }
-        self.note_arrivals(runner, warp, mask);
         Ok(())
     }
 
-    /// Enters lanes that reached a barrier; those that only arrive go on at once.
-    fn note_arrivals(&mut self, runner: &mut impl Runner, warp: usize, mask: u32) {
-        let warps = self.warps.len();
+    /// Notes what lanes that have just stopped wait for.
+    fn settle(&mut self, runner: &impl Runner, warp: usize, stop: Stop, lanes: u32) {
+        if stop == Stop::EXIT {
+            self.warps[warp].exited |= lanes;
+            return;
+        }
+        let desc = runner.point(stop).desc;
         let state = &mut self.warps[warp];
-        for lane in lanes(mask & state.waiting) {
-            let stop = state.stops[lane as usize];
-            let desc = runner.point(stop).desc;
-            if desc.opcode != Opcode::Bar {
-                continue;
+        if desc.opcode == Opcode::Bar {
+            let mode = desc.mods.mode();
+            if mode == Mode::Arrive {
+                state.ready |= lanes;
+            } else {
+                state.waiting |= lanes;
+                state.at_barrier |= lanes;
             }
+            self.arrive(runner, (warp, stop, mode), lanes);
+            return;
+        }
+        state.waiting |= lanes;
+        if desc.opcode.effects().contains(Effects::YIELDS) {
+            state.yielded |= lanes;
+        }
+    }
+
+    /// Enters lanes that reached a barrier.
+    fn arrive(&mut self, runner: &impl Runner, at: (usize, Stop, Mode), mask: u32) {
+        let (warp, stop, mode) = at;
+        let warps = self.warps.len();
+        let constant = |index| runner.constant_operand(stop, index);
+        if let (Some(id), Some(count)) = (constant(0), constant(1)) {
+            let barrier = &mut self.barriers[id as usize % BARRIERS];
+            barrier.arrive(warps, warp, mask, count as u32, mode);
+            return;
+        }
+        for lane in lanes(mask) {
             let id = runner.operand(warp as u32, lane, stop, 0) as usize % BARRIERS;
             let count = runner.operand(warp as u32, lane, stop, 1) as u32;
-            let waits = desc.mods.mode() != Mode::Arrive;
-            self.barriers[id].arrive(warps, warp, 1 << lane, count, waits);
-            if !waits {
-                state.waiting &= !(1 << lane);
-                state.ready |= 1 << lane;
-            }
+            self.barriers[id].arrive(warps, warp, 1 << lane, count, mode);
         }
     }
 
     /// Lets lanes of a warp go on whose wait is over without the help of other warps.
     fn resolve_warp(&mut self, runner: &mut impl Runner, warp: usize) -> bool {
         let state = &mut self.warps[warp];
-        if state.waiting == 0 {
+        let candidates = state.waiting & !state.yielded & !state.at_barrier;
+        if candidates == 0 {
             return false;
         }
         let mut released = 0;
-        for group in collective::groups(runner, warp as u32, state.waiting, &state.stops) {
+        for group in collective::groups(runner, warp as u32, candidates, &state.stops) {
             if group.members & !state.exited & !group.arrived == 0 {
                 collective::perform(
                     runner,
@@ -203,7 +203,7 @@ impl CtaState {
             }
         }
         if released == 0 {
-            released = converge(runner, warp as u32, state);
+            released = converge(runner, warp as u32, candidates, &state.stops);
         }
         state.waiting &= !released;
         state.ready |= released;
@@ -218,10 +218,13 @@ impl CtaState {
                 self.barriers[id].is_complete(|warp| !warps[warp].exited)
             };
             if complete {
-                let released = self.barriers[id].complete();
-                self.reduce(runner, &released);
+                let (released, reduces) = self.barriers[id].complete();
+                if reduces {
+                    self.reduce(runner, &released);
+                }
                 for (state, lanes) in self.warps.iter_mut().zip(&released) {
                     state.waiting &= !lanes;
+                    state.at_barrier &= !lanes;
                     state.ready |= lanes;
                 }
                 progress = true;
@@ -257,21 +260,16 @@ impl CtaState {
         }
     }
 
-    fn release_yielded(&mut self, runner: &impl Runner) {
+    fn release_yielded(&mut self) {
         for state in &mut self.warps {
-            let stops = state.stops;
-            let mask = lanes(state.waiting)
-                .filter(|&lane| is_yield(runner, stops[lane as usize]))
-                .fold(0, |mask, lane| mask | 1 << lane);
-            state.waiting &= !mask;
-            state.ready |= mask;
+            state.waiting &= !state.yielded;
+            state.ready |= state.yielded;
+            state.yielded = 0;
         }
     }
 
-    fn any_yielded(&self, runner: &impl Runner) -> bool {
-        self.warps.iter().any(|state| {
-            lanes(state.waiting).any(|lane| is_yield(runner, state.stops[lane as usize]))
-        })
+    fn any_yielded(&self) -> bool {
+        self.warps.iter().any(|state| state.yielded != 0)
     }
 
     /// Who waits where: one line for each group of threads.
@@ -337,43 +335,53 @@ fn describe(runner: &impl Runner, warp: u32, lane: u32, stop: Stop, lanes: u32) 
     )
 }
 
-fn is_yield(runner: &impl Runner, stop: Stop) -> bool {
-    runner
-        .point(stop)
-        .desc
-        .opcode
-        .effects()
-        .contains(Effects::YIELDS)
+/// The ready lanes that stand furthest behind, and where.
+fn furthest_behind(ready: u32, stops: &[Stop; 32]) -> (Stop, u32) {
+    let first = stops[ready.trailing_zeros() as usize % 32];
+    let same = lanes_at(first, stops) & ready;
+    if same == ready {
+        return (first, ready);
+    }
+    let from = lanes(ready)
+        .map(|lane| stops[lane as usize])
+        .min()
+        .unwrap_or(first);
+    (from, lanes_at(from, stops) & ready)
+}
+
+/// The lanes that stand at a stop.
+fn lanes_at(stop: Stop, stops: &[Stop; 32]) -> u32 {
+    (0..32).fold(0, |mask, lane| {
+        mask | u32::from(stops[lane] == stop) << lane
+    })
+}
+
+/// Whether the operation at a point waits for nobody.
+fn waits_for_nobody(desc: &Desc) -> bool {
+    match desc.opcode {
+        Opcode::Converge | Opcode::ActiveMask => true,
+        Opcode::Shfl | Opcode::Vote | Opcode::Match => desc.mods.flag(),
+        _ => false,
+    }
 }
 
 /// Operations that wait for nobody: the lanes that stand furthest behind at one go on together.
-fn converge(runner: &mut impl Runner, warp: u32, state: &WarpState) -> u32 {
-    let waits_for_nobody = |runner: &dyn Fn(Stop) -> crate::meaning::Desc, stop: Stop| {
-        let desc = runner(stop);
-        match desc.opcode {
-            Opcode::Converge | Opcode::ActiveMask => true,
-            Opcode::Shfl | Opcode::Vote | Opcode::Match => desc.mods.flag(),
-            _ => false,
-        }
-    };
-    let desc_of = |stop: Stop| runner.point(stop).desc;
-    let Some(stop) = lanes(state.waiting)
-        .map(|lane| state.stops[lane as usize])
-        .filter(|&stop| waits_for_nobody(&desc_of, stop))
+fn converge(runner: &mut impl Runner, warp: u32, waiting: u32, stops: &[Stop; 32]) -> u32 {
+    let Some(stop) = lanes(waiting)
+        .map(|lane| stops[lane as usize])
+        .filter(|&stop| waits_for_nobody(&runner.point(stop).desc))
         .min()
     else {
         return 0;
     };
-    let mask = lanes(state.waiting)
-        .filter(|&lane| state.stops[lane as usize] == stop)
-        .fold(0u32, |mask, lane| mask | 1 << lane);
+    let mask = lanes_at(stop, stops) & waiting;
     let desc = runner.point(stop).desc;
     if desc.opcode == Opcode::ActiveMask {
         for lane in lanes(mask) {
             runner.set_result(warp, lane, stop, 0, Bits::from(mask));
         }
     } else if desc.opcode != Opcode::Converge {
-        collective::perform(runner, warp, &desc, mask, &state.stops);
+        collective::perform(runner, warp, &desc, mask, stops);
     }
     mask
 }

@@ -331,6 +331,19 @@ impl Runner for NativeRunner<'_, '_> {
         point_of(self.kernel, stop)
     }
 
+    fn constant_operand(&self, stop: Stop, index: usize) -> Option<Bits> {
+        let function = &self.kernel.compiled.function;
+        let point = self
+            .kernel
+            .compiled
+            .regions
+            .entries
+            .get(stop.0 as usize)?
+            .point?;
+        let &value = function.dfg.args(point).get(index)?;
+        function.dfg.constant(value).map(Bits::from)
+    }
+
     fn operand(&self, warp: u32, lane: u32, stop: Stop, index: usize) -> Bits {
         read_operand(self.kernel, self.frames, (warp, lane, stop), index)
     }
