@@ -1,6 +1,6 @@
 //! The stable codes of diagnostics.
 //!
-//! One row of [`codes!`] is one kind of problem: its constant, its number and its meaning in a few
+//! One row of `codes!` is one kind of problem: its constant, its number and its meaning in a few
 //! words. A number, once published, keeps its meaning; new kinds take new numbers. Blocks:
 //! 1 to 99 text and grammar, 100 to 199 names and scopes, 200 to 299 declarations and headers,
 //! 300 to 399 instruction forms and operand types, 400 to 499 lowering to IR, 500 and on warnings.

@@ -2,7 +2,7 @@
 //!
 //! SSA with block parameters. Instruction data is 16 bytes (a test pins it) with operands in a
 //! pool; the order of blocks and of instructions in them ([`Layout`]) is apart from the data.
-//! Invariants (checked by [`crate::verify`]): every block ends with exactly one terminator and holds
+//! Invariants: every block ends with exactly one terminator and holds
 //! no other; a value is defined once and its definition dominates its uses; the entry block is first
 //! and nobody's target; a block call passes as many arguments, of the same types, as the target has
 //! parameters.

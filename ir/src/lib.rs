@@ -2,7 +2,7 @@
 //!
 //! Types ([`types`]), modifiers ([`mods`]), the op table ([`ops`]) with its reference meanings
 //! ([`meaning`]), the syntax table of PTX ([`forms`]), functions ([`function`]) in modules ([`module`]), built by [`builder`], printed by
-//! [`print`]. Analyses are in [`analysis`]. This crate knows no code generator, does no I/O and holds
+//! [`mod@print`]. Analyses are in [`analysis`]. This crate knows no code generator, does no I/O and holds
 //! no `unsafe`.
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The IR's text form. [`crate::parse`] reads it back.
+//! The IR's text form.
 //!
 //! ```text
 //! kernel @saxpy params 32 {

@@ -102,7 +102,7 @@ pub struct CompiledKernel {
 }
 
 impl CompiledKernel {
-    /// Prepares a kernel (or, for [`Compiler::device`], a device function) of a module.
+    /// Prepares a kernel (or, for [`CompiledKernel::device`], a device function) of a module.
     pub fn new(module: &Module, id: FuncId) -> CompiledKernel {
         let function = pass::prepare(module, id, None);
         let cfg = Cfg::new(&function);

@@ -1,6 +1,6 @@
 //! Resolution: what the names of a module mean and which form each instruction has.
 //!
-//! [`check`] walks a whole module and reports what is wrong with it. [`Symbol`] says what a name in a
+//! [`check()`] walks a whole module and reports what is wrong with it. [`Symbol`] says what a name in a
 //! body stands for; [`Lookup`] finds it, and [`Scopes`] is the one that knows PTX's scopes.
 //! [`InstructionResolver`] matches instructions against the syntax table ([`margay_ir::forms`]) with
 //! that knowledge.

@@ -71,7 +71,7 @@ fn keep(shared: &Arc<Shared>) {
     let mut state = keeper.state.lock();
     loop {
         let expired = take_expired(&mut state);
-        state.stopping.retain(|run| is_running(run));
+        state.stopping.retain(is_running);
         let stopping: Vec<_> = state.stopping.iter().filter_map(Weak::upgrade).collect();
         if !expired.is_empty() || !stopping.is_empty() {
             parking_lot::MutexGuard::unlocked(&mut state, || {

@@ -191,7 +191,7 @@ fn two_cooperative_grids_do_not_starve_each_other() {
             *call.memory = 1;
             barrier.fetch_add(1, SeqCst);
         }
-        if barrier.load(SeqCst) % 32 != 0 {
+        if !barrier.load(SeqCst).is_multiple_of(32) {
             return Step::Wait(false);
         }
         Step::Done

@@ -250,7 +250,7 @@ mod tests {
         fn bytes(mut self, bytes: &[u8]) -> Pack {
             self.1 = self.1.next_multiple_of(bytes.len());
             for &byte in bytes {
-                if self.1 % 8 == 0 {
+                if self.1.is_multiple_of(8) {
                     self.0.push(0);
                 }
                 *self.0.last_mut().expect("pushed") |= u64::from(byte) << (8 * (self.1 % 8));
