@@ -168,6 +168,9 @@ impl Lane<'_, '_> {
         self.b.ins().brif(left, go_on, &[], due, &[]);
         self.b.switch_to_block(due);
         self.b.set_cold_block(due);
+        // The lanes that run after this one give way at their first turn.
+        let one = self.b.ins().iconst(types::I32, 1);
+        self.b.ins().store(host(), one, self.fixed.ctx, offset);
         self.save_behind(inst);
         self.stop(stop);
         self.b.switch_to_block(go_on);
