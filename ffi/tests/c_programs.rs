@@ -7,11 +7,16 @@ mod common;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Programs of one test may be compiled while another test uses the same source.
+static PROGRAMS: AtomicUsize = AtomicUsize::new(0);
 
 fn compile(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c");
     let library = common::library_folder();
-    let program = library.join(format!("{name}-{}", std::process::id()));
+    let number = PROGRAMS.fetch_add(1, Ordering::Relaxed);
+    let program = library.join(format!("{name}-{}-{number}", std::process::id()));
     let output = Command::new("cc")
         .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1", "-o"])
         .arg(&program)
@@ -61,4 +66,20 @@ fn streams() {
 #[test]
 fn kernels() {
     run("kernels");
+}
+
+/// `MARGAY_TRACE_API=1` shows each call with its arguments and result.
+#[test]
+fn trace() {
+    let program = compile("contexts");
+    let output = Command::new(&program)
+        .env("LD_LIBRARY_PATH", common::library_folder())
+        .env("MARGAY_TRACE_API", "1")
+        .output()
+        .expect("the program runs");
+    std::fs::remove_file(&program).expect("the program can be removed");
+    let trace = String::from_utf8_lossy(&output.stderr);
+    assert!(trace.contains("margay: cuInit(flags=0) = CUDA_SUCCESS"), "{trace}");
+    let refused = "cuDevicePrimaryCtxRelease_v2(dev=0) = CUDA_ERROR_INVALID_CONTEXT";
+    assert!(trace.contains(refused), "{trace}");
 }

@@ -1,0 +1,122 @@
+//! The tables that NVIDIA's runtimes ask for, used as a runtime uses them.
+
+mod common;
+
+use std::ffi::c_void;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use common::Driver;
+
+fn driver() -> &'static Driver {
+    static DRIVER: OnceLock<Driver> = OnceLock::new();
+    DRIVER.get_or_init(|| {
+        let driver = Driver::load();
+        assert_eq!(driver.call("cuInit", &[0]), 0);
+        driver
+    })
+}
+
+fn address<T>(place: &mut T) -> usize {
+    std::ptr::from_mut(place) as usize
+}
+
+/// The words of a table.
+fn table(id: u128, words: usize) -> &'static [usize] {
+    let mut bytes = id.to_be_bytes();
+    let mut start: *const usize = std::ptr::null();
+    let code = driver().call("cuGetExportTable", &[address(&mut start), address(&mut bytes)]);
+    assert_eq!(code, 0);
+    // SAFETY: the table has at least as many words, and is never freed.
+    unsafe { std::slice::from_raw_parts(start, words) }
+}
+
+/// Calls a slot.
+fn call(slot: usize, arguments: [usize; 4]) -> u32 {
+    type F = unsafe extern "C" fn(usize, usize, usize, usize) -> u32;
+    // SAFETY: the slot is a function; superfluous arguments do no harm.
+    unsafe {
+        let function = std::mem::transmute::<*const c_void, F>(slot as *const c_void);
+        function(arguments[0], arguments[1], arguments[2], arguments[3])
+    }
+}
+
+const CUDART_INTERFACE: u128 = 0x6bd5fb6c_5bf4_e74a_8987_d93912fd9df9;
+const CALLBACK_HOOKS: u128 = 0xa094798c_2e74_2e74_93f2_0800200c0a66;
+const STORAGE: u128 = 0xc693336e_1121_df11_a8c3_68f355d89593;
+const INTEGRITY: u128 = 0xd4082055_bde6_704b_8d34_ba123c66e1f2;
+
+#[test]
+fn the_primary_context_is_told_without_retaining_it() {
+    let interface = table(CUDART_INTERFACE, 13);
+    assert_eq!(interface[0], 13 * 8);
+    let (mut told, mut retained) = (0usize, 0usize);
+    assert_eq!(call(interface[2], [address(&mut told), 0, 0, 0]), 0);
+    assert_eq!(call(interface[2], [address(&mut told), 7, 0, 0]), 101);
+    assert_eq!(driver().call("cuCtxSetCurrent", &[told]), 0);
+    let code = driver().call("cuDevicePrimaryCtxRetain", &[address(&mut retained), 0]);
+    assert_eq!((code, retained), (0, told));
+    assert_eq!(call(interface[12], [0; 4]), 0);
+}
+
+#[test]
+fn the_flag_buffers_are_large_enough_for_every_runtime() {
+    let hooks = table(CALLBACK_HOOKS, 7);
+    assert_eq!(hooks[0], 7 * 8);
+    for (slot, wanted) in [(2, 1024), (6, 14)] {
+        let (mut buffer, mut count) = (0usize, 0usize);
+        call(hooks[slot], [address(&mut buffer), address(&mut count), 0, 0]);
+        assert!(buffer != 0 && count >= wanted, "slot {slot}: {count}");
+        // SAFETY: the buffer holds as many words at least.
+        let flags = unsafe { std::slice::from_raw_parts(buffer as *const u32, count) };
+        assert!(flags.iter().all(|flag| *flag == 0));
+    }
+}
+
+static ENDED: AtomicUsize = AtomicUsize::new(0);
+
+extern "C" fn ended(_context: usize, key: usize, value: usize) {
+    ENDED.store(key + value, Ordering::SeqCst);
+}
+
+#[test]
+fn context_local_storage_ends_with_its_context() {
+    let storage = table(STORAGE, 3);
+    let (put, delete, get) = (storage[0], storage[1], storage[2]);
+    let mut context = 0usize;
+    let code = driver().call("cuCtxCreate_v2", &[address(&mut context), 0, 0]);
+    assert_eq!(code, 0);
+    let mut value = 0usize;
+    let destructor = ended as *const c_void as usize;
+    assert_eq!(call(get, [address(&mut value), 0, 40, 0]), 400, "nothing yet");
+    assert_eq!(call(put, [0, 40, 2, destructor]), 0);
+    assert_eq!(call(get, [address(&mut value), context, 40, 0]), 0);
+    assert_eq!(value, 2);
+    assert_eq!(call(put, [context, 41, 3, 0]), 0);
+    assert_eq!(call(delete, [context, 41, 0, 0]), 0);
+    assert_eq!(call(get, [address(&mut value), 0, 41, 0]), 400, "deleted");
+    assert_eq!(call(put, [0x1234, 40, 2, 0]), 201, "no such context");
+    assert_eq!(driver().call("cuCtxDestroy_v2", &[context]), 0);
+    assert_eq!(ENDED.load(Ordering::SeqCst), 42);
+    assert_eq!(call(get, [address(&mut value), context, 40, 0]), 400);
+}
+
+#[test]
+#[cfg(feature = "export-table-integrity")]
+fn the_check_is_answered_for_this_thread_and_time() {
+    let check = table(INTEGRITY, 2)[1];
+    let answer = |version: usize, seconds: usize| {
+        let mut answer = [0u64; 2];
+        assert_eq!(call(check, [version, seconds, address(&mut answer), 0]), 0);
+        answer
+    };
+    assert_eq!(answer(13050, 1), answer(12080, 2), "a constant");
+    assert_eq!(answer(13051, 1), answer(11081, 2), "a constant");
+    assert_ne!(answer(13050, 1), answer(13051, 1));
+    let third = answer(13052, 1000);
+    assert_eq!(answer(13052, 1000), third);
+    assert_ne!(answer(13052, 1001), third, "the time counts");
+    assert_ne!(answer(12082, 1000), third, "the version counts");
+    let elsewhere = std::thread::spawn(move || answer(13052, 1000)).join();
+    assert_ne!(elsewhere.expect("no panic"), third, "the thread counts");
+}
