@@ -79,7 +79,10 @@ fn trace() {
         .expect("the program runs");
     std::fs::remove_file(&program).expect("the program can be removed");
     let trace = String::from_utf8_lossy(&output.stderr);
-    assert!(trace.contains("margay: cuInit(flags=0) = CUDA_SUCCESS"), "{trace}");
+    assert!(
+        trace.contains("margay: cuInit(flags=0) = CUDA_SUCCESS"),
+        "{trace}"
+    );
     let refused = "cuDevicePrimaryCtxRelease_v2(dev=0) = CUDA_ERROR_INVALID_CONTEXT";
     assert!(trace.contains(refused), "{trace}");
 }

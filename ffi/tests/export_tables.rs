@@ -25,7 +25,10 @@ fn address<T>(place: &mut T) -> usize {
 fn table(id: u128, words: usize) -> &'static [usize] {
     let mut bytes = id.to_be_bytes();
     let mut start: *const usize = std::ptr::null();
-    let code = driver().call("cuGetExportTable", &[address(&mut start), address(&mut bytes)]);
+    let code = driver().call(
+        "cuGetExportTable",
+        &[address(&mut start), address(&mut bytes)],
+    );
     assert_eq!(code, 0);
     // SAFETY: the table has at least as many words, and is never freed.
     unsafe { std::slice::from_raw_parts(start, words) }
@@ -65,7 +68,10 @@ fn the_flag_buffers_are_large_enough_for_every_runtime() {
     assert_eq!(hooks[0], 7 * 8);
     for (slot, wanted) in [(2, 1024), (6, 14)] {
         let (mut buffer, mut count) = (0usize, 0usize);
-        call(hooks[slot], [address(&mut buffer), address(&mut count), 0, 0]);
+        call(
+            hooks[slot],
+            [address(&mut buffer), address(&mut count), 0, 0],
+        );
         assert!(buffer != 0 && count >= wanted, "slot {slot}: {count}");
         // SAFETY: the buffer holds as many words at least.
         let flags = unsafe { std::slice::from_raw_parts(buffer as *const u32, count) };
@@ -88,7 +94,11 @@ fn context_local_storage_ends_with_its_context() {
     assert_eq!(code, 0);
     let mut value = 0usize;
     let destructor = ended as *const c_void as usize;
-    assert_eq!(call(get, [address(&mut value), 0, 40, 0]), 400, "nothing yet");
+    assert_eq!(
+        call(get, [address(&mut value), 0, 40, 0]),
+        400,
+        "nothing yet"
+    );
     assert_eq!(call(put, [0, 40, 2, destructor]), 0);
     assert_eq!(call(get, [address(&mut value), context, 40, 0]), 0);
     assert_eq!(value, 2);
@@ -105,7 +115,7 @@ fn context_local_storage_ends_with_its_context() {
 #[cfg(feature = "export-table-integrity")]
 fn the_check_is_answered_for_this_thread_and_time() {
     let check = table(INTEGRITY, 2)[1];
-    let answer = |version: usize, seconds: usize| {
+    let answer = move |version: usize, seconds: usize| {
         let mut answer = [0u64; 2];
         assert_eq!(call(check, [version, seconds, address(&mut answer), 0]), 0);
         answer
