@@ -295,13 +295,19 @@ impl<M: Machine> Runner for Interpreter<'_, M> {
         mask: u32,
         stops: &mut [Stop; 32],
     ) -> Result<(), Fault> {
+        // Not behind every point: a loop that polls through a collective, a volatile access or a
+        // barrier would never be due.
+        let fresh =
+            from == Stop::START || self.point(from).desc.opcode == crate::ops::Opcode::Yield;
         for lane in lanes(mask) {
             let thread = warp * 32 + lane;
             if from == Stop::START {
                 let frame = self.enter(self.kernel, &[], 0);
                 self.threads[thread as usize].frames = vec![frame];
             }
-            self.turns = TURNS;
+            if fresh {
+                self.turns = TURNS;
+            }
             stops[lane as usize] = self.run_thread(thread)?;
         }
         Ok(())

@@ -9,6 +9,48 @@
 //! tasks depend on earlier tasks by CUDA's ordering rules; a ready launch is run by the workers
 //! of the `scheduler`, a ready copy by the copy thread, a ready host function by the callback
 //! thread. Kernels are executed through the traits of [`engine`].
+//!
+//! ```
+//! use margay::{LaunchConfig, Result, Runtime};
+//!
+//! # fn main() -> Result<()> {
+//! let src = r"
+//! .version 7.0
+//! .target sm_80
+//! .address_size 64
+//! .visible .entry saxpy(.param .u32 n, .param .f32 a, .param .u64 x, .param .u64 y)
+//! {
+//!     .reg .pred %p; .reg .b32 %r<5>; .reg .f32 %f<4>; .reg .b64 %rd<4>;
+//!     ld.param.u32 %r1, [n];
+//!     mov.u32 %r2, %ctaid.x;
+//!     mov.u32 %r3, %ntid.x;
+//!     mov.u32 %r4, %tid.x;
+//!     mad.lo.u32 %r2, %r2, %r3, %r4;
+//!     setp.ge.u32 %p, %r2, %r1;
+//!     @%p bra done;
+//!     ld.param.f32 %f1, [a];
+//!     ld.param.u64 %rd1, [x];
+//!     ld.param.u64 %rd2, [y];
+//!     mul.wide.u32 %rd3, %r2, 4;
+//!     add.u64 %rd1, %rd1, %rd3;
+//!     add.u64 %rd2, %rd2, %rd3;
+//!     ld.global.f32 %f2, [%rd1];
+//!     ld.global.f32 %f3, [%rd2];
+//!     fma.rn.f32 %f3, %f1, %f2, %f3;
+//!     st.global.f32 [%rd2], %f3;
+//! done:
+//!     ret;
+//! }";
+//! let (n, a) = (1000u32, 2.0f32);
+//! let rt = Runtime::new()?;
+//! let m = rt.load_ptx(src)?;
+//! let x = rt.upload(&vec![3.0f32; n as usize])?;
+//! let mut y = rt.upload(&vec![1.0f32; n as usize])?;
+//! rt.launch(&m.kernel("saxpy")?, LaunchConfig::linear(n, 256), (n, a, &x, &mut y))?;
+//! assert_eq!(y.to_vec()?, vec![7.0; n as usize]);
+//! # Ok(())
+//! # }
+//! ```
 
 mod machine;
 mod mem;

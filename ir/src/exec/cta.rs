@@ -30,6 +30,10 @@ pub enum CtaOutcome {
     },
 }
 
+/// Rounds over the warps after which a CTA with lanes that gave way gives its worker away even
+/// though others move: they may be moving in circles until another CTA does something.
+const ROUNDS: u64 = 64;
+
 #[derive(Clone, Debug)]
 struct WarpState {
     ready: u32,
@@ -82,7 +86,7 @@ impl CtaState {
     pub fn run(&mut self, runner: &mut impl Runner) -> Result<CtaOutcome, Fault> {
         self.release_yielded();
         let mut progressed = false;
-        loop {
+        for round in 0u64.. {
             let mut progress = false;
             for i in 0..self.warps.len() {
                 let warp = match self.order {
@@ -96,31 +100,32 @@ impl CtaState {
                 return Ok(CtaOutcome::Done);
             }
             progressed |= progress;
-            if progress {
-                // Others have moved: those that gave way may look again.
-                self.release_yielded();
-            } else if self.any_yielded() {
+            let yielded = self.any_yielded();
+            if yielded && (!progress || round >= ROUNDS) {
                 return Ok(CtaOutcome::Parked { progressed });
-            } else {
+            }
+            if !progress {
                 return Err(self.deadlock(runner));
             }
+            // Others have moved: those that gave way may look again.
+            self.release_yielded();
         }
+        Ok(CtaOutcome::Parked { progressed })
     }
 
     /// Runs a warp until none of its lanes can go on by itself.
     fn run_warp(&mut self, runner: &mut impl Runner, warp: usize) -> Result<bool, Fault> {
-        let mut progress = false;
+        let before = (self.warps[warp].stops, self.warps[warp].exited);
         loop {
             while self.warps[warp].ready != 0 {
                 self.run_group(runner, warp)?;
-                progress = true;
             }
             if !self.resolve_warp(runner, warp) {
-                // A warp that only gave way again has not moved.
+                // Lanes that only gave way again, where they did before, have not moved, whoever
+                // else of the warp waits somewhere.
                 let state = &self.warps[warp];
-                return Ok(progress && (state.waiting == 0 || state.waiting != state.yielded));
+                return Ok(before != (state.stops, state.exited));
             }
-            progress = true;
         }
     }
 

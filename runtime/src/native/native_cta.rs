@@ -6,6 +6,7 @@ use margay_ir::exec::{
     Stop, lanes,
 };
 use margay_ir::meaning::Bits;
+use margay_ir::ops::Opcode;
 use margay_jit::abi::{NativeContext, status};
 
 use super::faults;
@@ -310,7 +311,11 @@ impl Runner for NativeRunner<'_, '_> {
                 what: error.to_string(),
             })
         })?;
-        self.context.turns = TURNS;
+        // Not behind every point: a loop that polls through a collective, a volatile access or a
+        // barrier would never be due.
+        if from == Stop::START || self.point(from).desc.opcode == Opcode::Yield {
+            self.context.turns = TURNS;
+        }
         self.context.depth = 0;
         let frame = self.frames.warp_mut(warp) as u64;
         let packed = u64::from(mask) | u64::from(warp) << 32;

@@ -1,0 +1,443 @@
+//! Forward progress, faults and limits with real kernels (execution-model sections 4, 5, 7).
+//!
+//! Each test runs with one worker where it can: what waits must give the worker away.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use margay::{
+    DeviceBuffer, Error, Fault, FaultKind, LaunchConfig, Module, Runtime, Stream, StreamKind,
+    Transfer,
+};
+
+const HEADER: &str = ".version 7.0\n.target sm_80\n.address_size 64\n";
+
+fn load(runtime: &Runtime, body: &str) -> Module {
+    runtime.load_ptx(&format!("{HEADER}{body}")).expect("loads")
+}
+
+fn one_worker() -> Runtime {
+    Runtime::builder().workers(1).build().expect("built")
+}
+
+/// Polls a flag three ways: volatile, acquire, and weak with a fence as nvcc writes
+/// `while (f[0] == 0) __threadfence();`.
+const POLL: &str = r"
+.visible .entry poll_volatile(.param .u64 flag) {
+    .reg .pred %p; .reg .b32 %r; .reg .b64 %rd;
+    ld.param.u64 %rd, [flag];
+again:
+    ld.volatile.global.u32 %r, [%rd];
+    setp.eq.u32 %p, %r, 0;
+    @%p bra again;
+    ret;
+}
+.visible .entry poll_acquire(.param .u64 flag) {
+    .reg .pred %p; .reg .b32 %r; .reg .b64 %rd;
+    ld.param.u64 %rd, [flag];
+again:
+    ld.acquire.gpu.global.u32 %r, [%rd];
+    setp.eq.u32 %p, %r, 0;
+    @%p bra again;
+    ret;
+}
+.visible .entry poll_fence(.param .u64 flag) {
+    .reg .pred %p; .reg .b32 %r; .reg .b64 %rd;
+    ld.param.u64 %rd, [flag];
+    bra test;
+again:
+    membar.gl;
+test:
+    ld.global.u32 %r, [%rd];
+    setp.eq.u32 %p, %r, 0;
+    @%p bra again;
+    ret;
+}
+.visible .entry set(.param .u64 flag) {
+    .reg .b64 %rd;
+    ld.param.u64 %rd, [flag];
+    st.global.u32 [%rd], 1;
+    ret;
+}
+";
+
+struct Polling {
+    runtime: Runtime,
+    module: Module,
+    first: Stream,
+    second: Stream,
+    flag: *mut u8,
+}
+
+impl Polling {
+    fn new() -> Polling {
+        let runtime = one_worker();
+        let module = load(&runtime, POLL);
+        let context = runtime.context().expect("alive");
+        let stream = || {
+            context
+                .create_stream(StreamKind::NonBlocking, 0)
+                .expect("made")
+        };
+        let flags = margay::HostFlags::default();
+        Polling {
+            first: stream(),
+            second: stream(),
+            flag: context.alloc_host(4, flags).expect("room"),
+            runtime,
+            module,
+        }
+    }
+
+    fn flag(&self) -> &AtomicU32 {
+        // SAFETY: pinned memory that lives as long as the context, aligned, only used as atomic.
+        unsafe { &*self.flag.cast::<AtomicU32>() }
+    }
+
+    /// Starts a polling kernel, lets `set` set the flag, and waits for the kernel.
+    fn check(&self, set: impl Fn()) {
+        for name in ["poll_volatile", "poll_acquire", "poll_fence"] {
+            self.flag().store(0, Ordering::SeqCst);
+            let kernel = self.module.kernel(name).expect("known");
+            let config = LaunchConfig::new(40, 64);
+            let launch = self.first.launch(&kernel, config, (self.flag as u64,));
+            launch.expect("launched");
+            std::thread::sleep(Duration::from_millis(2));
+            assert!(!self.first.query().expect("no fault"), "{name} polls");
+            set();
+            self.first.synchronize().expect("complete");
+        }
+    }
+}
+
+#[test]
+fn polling_a_flag_that_the_host_sets() {
+    let polling = Polling::new();
+    polling.check(|| polling.flag().store(1, Ordering::SeqCst));
+}
+
+#[test]
+fn polling_a_flag_that_a_kernel_sets() {
+    let polling = Polling::new();
+    let set = polling.module.kernel("set").expect("known");
+    polling.check(|| {
+        let config = LaunchConfig::new(1, 1);
+        let launch = polling.second.launch(&set, config, (polling.flag as u64,));
+        launch.expect("launched");
+    });
+}
+
+#[test]
+fn polling_a_flag_that_a_copy_sets() {
+    let polling = Polling::new();
+    let one: DeviceBuffer<u32> = polling.runtime.upload(&[1]).expect("room");
+    polling.check(|| {
+        let transfer = Transfer::to_host(polling.flag, one.ptr(), 4);
+        // SAFETY: pinned memory of the test.
+        unsafe { polling.second.copy_async(transfer) }.expect("copied");
+    });
+}
+
+#[test]
+fn polling_a_flag_that_a_host_function_sets() {
+    let polling = Polling::new();
+    let address = polling.flag as usize;
+    polling.check(|| {
+        let set = move || {
+            // SAFETY: as in `Polling::flag`.
+            unsafe { &*(address as *const AtomicU32) }.store(1, Ordering::SeqCst);
+        };
+        polling.second.host_function(set).expect("submitted");
+    });
+}
+
+#[test]
+fn a_spin_lock_between_the_lanes_of_a_warp() {
+    let runtime = one_worker();
+    let module = load(
+        &runtime,
+        r"
+.visible .entry count(.param .u64 data) {
+    .reg .pred %p; .reg .b32 %r<4>; .reg .b64 %rd;
+    ld.param.u64 %rd, [data];
+again:
+    atom.global.cas.b32 %r1, [%rd], 0, 1;
+    setp.ne.u32 %p, %r1, 0;
+    @%p bra again;
+    membar.gl;
+    ld.volatile.global.u32 %r2, [%rd+4];
+    add.u32 %r2, %r2, 1;
+    st.volatile.global.u32 [%rd+4], %r2;
+    membar.gl;
+    atom.global.exch.b32 %r3, [%rd], 0;
+    ret;
+}
+",
+    );
+    let data = runtime.upload(&[0u32, 0]).expect("room");
+    let count = module.kernel("count").expect("known");
+    let config = LaunchConfig::new(5, 70);
+    runtime.launch(&count, config, (&data,)).expect("launched");
+    assert_eq!(data.to_vec().expect("complete"), [0, 350]);
+}
+
+#[test]
+fn a_decoupled_look_back_scan() {
+    // Block b waits for the inclusive sum of block b - 1 and publishes its own.
+    const BLOCKS: u32 = 3000;
+    for runtime in [
+        one_worker(),
+        Runtime::builder().workers(3).build().expect("built"),
+    ] {
+        let module = load(
+            &runtime,
+            r"
+.visible .entry scan(.param .u64 sums) {
+    .reg .pred %p<3>; .reg .b32 %r<6>; .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [sums];
+    mov.u32 %r1, %tid.x;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra done;
+    mov.u32 %r2, %ctaid.x;
+    mul.wide.u32 %rd2, %r2, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    mov.u32 %r4, 0;
+    setp.eq.u32 %p2, %r2, 0;
+    @%p2 bra publish;
+again:
+    ld.acquire.gpu.global.u32 %r4, [%rd3+-4];
+    setp.eq.u32 %p1, %r4, 0;
+    @%p1 bra again;
+publish:
+    add.u32 %r5, %r4, 1;
+    st.release.gpu.global.u32 [%rd3], %r5;
+done:
+    bar.sync 0;
+    ret;
+}
+",
+        );
+        let sums: DeviceBuffer<u32> = runtime.alloc(BLOCKS as usize).expect("room");
+        let scan = module.kernel("scan").expect("known");
+        let config = LaunchConfig::new(BLOCKS, 64);
+        runtime.launch(&scan, config, (&sums,)).expect("launched");
+        let expected: Vec<u32> = (1..=BLOCKS).collect();
+        assert_eq!(sums.to_vec().expect("complete"), expected);
+    }
+}
+
+#[test]
+fn a_grid_barrier_of_a_cooperative_launch() {
+    let runtime = one_worker();
+    let module = load(
+        &runtime,
+        r"
+.visible .entry barrier(.param .u64 data) {
+    .reg .pred %p<3>; .reg .b32 %r<8>; .reg .b64 %rd<6>;
+    ld.param.u64 %rd1, [data];
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, %nctaid.x;
+    mov.u32 %r7, %tid.x;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    add.u32 %r3, %r1, 1;
+    st.global.u32 [%rd3+8], %r3;
+    bar.sync 0;
+    setp.ne.u32 %p1, %r7, 0;
+    @%p1 bra joined;
+    membar.gl;
+    atom.global.add.u32 %r4, [%rd1], 1;
+again:
+    ld.volatile.global.u32 %r4, [%rd1];
+    setp.lt.u32 %p2, %r4, %r2;
+    @%p2 bra again;
+joined:
+    bar.sync 0;
+    // What the neighbour wrote before the barrier.
+    add.u32 %r5, %r1, 1;
+    rem.u32 %r5, %r5, %r2;
+    mul.wide.u32 %rd4, %r5, 4;
+    add.s64 %rd5, %rd1, %rd4;
+    ld.global.u32 %r6, [%rd5+8];
+    atom.global.add.u32 %r6, [%rd1+4], %r6;
+    ret;
+}
+",
+    );
+    let data: DeviceBuffer<u32> = runtime.alloc(130).expect("room");
+    let kernel = module.kernel("barrier").expect("known");
+    let config = LaunchConfig::new(100, 64).with_cooperative();
+    runtime.launch(&kernel, config, (&data,)).expect("launched");
+    let result = data.to_vec().expect("complete");
+    // 64 threads of each block add their neighbour's number: 64 * (1 + ... + 100).
+    assert_eq!(result[..2], [100, 64 * 5050]);
+}
+
+fn fault(result: Result<(), Error>) -> Fault {
+    match result {
+        Err(Error::Fault(fault)) => (*fault).clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn reset(runtime: &Runtime) {
+    let device = runtime.device(0).expect("one");
+    device.primary_reset().expect("reset");
+    runtime.synchronize().expect("usable again");
+}
+
+const FAULTY: &str = r"
+.visible .entry endless() {
+again:
+    bra again;
+}
+.visible .entry counts(.param .u64 data) {
+    .reg .b32 %r; .reg .b64 %rd;
+    ld.param.u64 %rd, [data];
+again:
+    add.u32 %r, %r, 1;
+    st.global.u32 [%rd], %r;
+    bra again;
+}
+.visible .entry stores(.param .u64 data) {
+    .reg .pred %p; .reg .b32 %r<4>; .reg .b64 %rd;
+    ld.param.u64 %rd, [data];
+    mov.u32 %r1, %ctaid.y;
+    setp.ne.u32 %p, %r1, 2;
+    @%p bra done;
+    st.global.u32 [%rd], 1;
+done:
+    ret;
+}
+.visible .entry stuck() {
+    .reg .pred %p; .reg .b32 %r;
+    mov.u32 %r, %tid.x;
+    setp.lt.u32 %p, %r, 32;
+    @%p bra other;
+    bar.sync 1, 64;
+    ret;
+other:
+    bar.sync 2, 64;
+    ret;
+}
+.visible .entry traps() {
+    trap;
+}
+";
+
+#[test]
+fn a_store_to_nowhere_names_kernel_block_and_address() {
+    let runtime = one_worker();
+    let data: DeviceBuffer<u32> = runtime.alloc(16).expect("room");
+    let end = data.ptr().offset(1 << 20);
+    for _ in 0..3 {
+        let module = load(&runtime, FAULTY);
+        let kernel = module.kernel("stores").expect("known");
+        let config = LaunchConfig::new((2, 4), 1);
+        runtime.launch(&kernel, config, (end,)).expect("launched");
+        let fault = fault(runtime.synchronize());
+        assert_eq!(fault.kind, FaultKind::IllegalAddress);
+        assert_eq!(fault.kernel, "stores");
+        assert_eq!(fault.cta.map(|[_, y, _]| y), Some(2), "{fault}");
+        assert_eq!(fault.address, Some(end.address()), "{fault}");
+        reset(&runtime);
+    }
+}
+
+#[test]
+fn an_endless_loop_ends_at_the_time_limit() {
+    for (name, takes_data) in [("endless", false), ("counts", true)] {
+        let runtime = one_worker();
+        let module = load(&runtime, FAULTY);
+        let context = runtime.context().expect("alive");
+        context.set_time_limit(Some(Duration::from_millis(200)));
+        let data: DeviceBuffer<u32> = runtime.alloc(1).expect("room");
+        let kernel = module.kernel(name).expect("known");
+        let config = LaunchConfig::new(3, 33);
+        let begin = Instant::now();
+        let launch = if takes_data {
+            runtime.launch(&kernel, config, (&data,))
+        } else {
+            runtime.launch(&kernel, config, ())
+        };
+        launch.expect("launched");
+        let fault = fault(runtime.synchronize());
+        assert_eq!(fault.kind, FaultKind::Timeout, "{fault}");
+        assert!(begin.elapsed() >= Duration::from_millis(200));
+        reset(&runtime);
+    }
+}
+
+#[test]
+fn an_endless_loop_ends_with_a_reset_and_with_stop() {
+    let runtime = Runtime::builder().workers(2).build().expect("built");
+    for stop in [false, true] {
+        let module = load(&runtime, FAULTY);
+        let kernel = module.kernel("endless").expect("known");
+        let config = LaunchConfig::new(10, 64);
+        runtime.launch(&kernel, config, ()).expect("launched");
+        std::thread::sleep(Duration::from_millis(20));
+        if stop {
+            runtime.stop_all();
+            assert_eq!(fault(runtime.synchronize()).kind, FaultKind::LaunchFailed);
+        }
+        reset(&runtime);
+    }
+}
+
+#[test]
+fn an_impossible_barrier_tells_who_waits() {
+    let runtime = one_worker();
+    let module = load(&runtime, FAULTY);
+    let kernel = module.kernel("stuck").expect("known");
+    let config = LaunchConfig::new(2, 64);
+    runtime.launch(&kernel, config, ()).expect("launched");
+    let fault = fault(runtime.synchronize());
+    assert_eq!(fault.kind, FaultKind::Deadlock, "{fault}");
+    assert!(fault.detail.contains("barrier 1"), "{fault}");
+    assert!(fault.detail.contains("barrier 2"), "{fault}");
+    reset(&runtime);
+}
+
+#[test]
+fn trap_is_a_fault() {
+    let runtime = one_worker();
+    let module = load(&runtime, FAULTY);
+    let kernel = module.kernel("traps").expect("known");
+    let launch = runtime.launch(&kernel, LaunchConfig::new(1, 1), ());
+    launch.expect("launched");
+    let fault = fault(runtime.synchronize());
+    let trapped = matches!(
+        fault.kind,
+        FaultKind::IllegalInstruction | FaultKind::LaunchFailed
+    );
+    assert!(trapped, "{fault}");
+    reset(&runtime);
+}
+
+#[test]
+fn ten_thousand_launches_of_a_real_kernel() {
+    let runtime = Runtime::builder().workers(2).build().expect("built");
+    let module = load(
+        &runtime,
+        r"
+.visible .entry add(.param .u64 data) {
+    .reg .b32 %r; .reg .b64 %rd;
+    ld.param.u64 %rd, [data];
+    ld.global.u32 %r, [%rd];
+    add.u32 %r, %r, 1;
+    st.global.u32 [%rd], %r;
+    ret;
+}
+",
+    );
+    let data: DeviceBuffer<u32> = runtime.alloc(1).expect("room");
+    let add = module.kernel("add").expect("known");
+    let begin = Instant::now();
+    for _ in 0..10_000 {
+        let launch = runtime.launch(&add, LaunchConfig::new(1, 1), (&data,));
+        launch.expect("launched");
+    }
+    assert_eq!(data.to_vec().expect("complete"), [10_000]);
+    println!("{:?} per launch", begin.elapsed() / 10_000);
+}
