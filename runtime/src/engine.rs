@@ -240,7 +240,30 @@ pub enum RunOutcome {
     Stopped,
 }
 
+/// Which engine runs the kernels of PTX images.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EngineChoice {
+    /// Native code, and the interpreter for kernels that native code refuses.
+    #[default]
+    Auto,
+    /// Native code only: a kernel that it refuses fails to launch, with the reason.
+    Native,
+    /// The interpreter only.
+    Interpreter,
+}
+
+impl EngineChoice {
+    /// What `MARGAY_ENGINE` asks for: `native`, `interpreter`, or anything else for both.
+    pub(crate) fn from_env() -> EngineChoice {
+        match std::env::var("MARGAY_ENGINE").as_deref() {
+            Ok("native") => EngineChoice::Native,
+            Ok("interpreter") => EngineChoice::Interpreter,
+            _ => EngineChoice::Auto,
+        }
+    }
+}
+
 /// The loader of a runtime that is given none.
-pub(crate) fn default_loader() -> Arc<dyn Loader> {
-    Arc::new(crate::native::PtxLoader::new())
+pub(crate) fn default_loader(choice: EngineChoice) -> Arc<dyn Loader> {
+    Arc::new(crate::native::PtxLoader::new(choice))
 }

@@ -10,7 +10,7 @@ use crate::args::KernelArgs;
 use crate::buffer::{DeviceBuffer, Plain};
 use crate::context::{Context, PointerInfo};
 use crate::device::{Device, DeviceConfig, number};
-use crate::engine::{Image, LoadOptions, Loader};
+use crate::engine::{EngineChoice, Image, LoadOptions, Loader};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::launch::LaunchConfig;
@@ -35,6 +35,7 @@ struct Inner {
 pub struct RuntimeBuilder {
     config: Option<DeviceConfig>,
     loader: Option<Arc<dyn Loader>>,
+    engine: Option<EngineChoice>,
     workers: Option<usize>,
     time_limit: Option<Duration>,
     deterministic: bool,
@@ -51,6 +52,13 @@ impl RuntimeBuilder {
     /// What loads images (tests use engines of their own).
     pub fn loader(mut self, loader: Arc<dyn Loader>) -> Self {
         self.loader = Some(loader);
+        self
+    }
+
+    /// What runs the kernels of PTX images (default: `MARGAY_ENGINE`, else [`EngineChoice::Auto`]). A
+    /// loader of one's own decides for itself.
+    pub fn engine(mut self, choice: EngineChoice) -> Self {
+        self.engine = Some(choice);
         self
     }
 
@@ -104,7 +112,10 @@ impl RuntimeBuilder {
             resident: full + full / 3,
             time_limit: self.time_limit.or_else(time_limit_from_env),
         };
-        let loader = self.loader.unwrap_or_else(crate::engine::default_loader);
+        let choice = self.engine.unwrap_or_else(EngineChoice::from_env);
+        let loader = self
+            .loader
+            .unwrap_or_else(|| crate::engine::default_loader(choice));
         let machine = Machine::new(config, scheduler, loader)?;
         let primary = Context::new(&machine, true, 0);
         machine.set_primary(&primary);

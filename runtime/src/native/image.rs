@@ -15,7 +15,8 @@ use margay_jit::Compiler;
 use super::kernel::PtxKernel;
 use super::link;
 use crate::engine::{
-    BoundImage, Engine, Image, KernelInfo, LoadOptions, LoadedImage, Loader, VariableInfo,
+    BoundImage, Engine, EngineChoice, Image, KernelInfo, LoadOptions, LoadedImage, Loader,
+    VariableInfo,
 };
 use crate::error::{Error, Result};
 
@@ -24,13 +25,15 @@ use crate::error::{Error, Result};
 pub(super) const FUNCTION_BASE: u64 = 0x7ff0_0000_0000_0000;
 
 /// Loads PTX from any image that holds some.
-#[derive(Debug, Default)]
-pub(crate) struct PtxLoader;
+#[derive(Debug)]
+pub(crate) struct PtxLoader {
+    choice: EngineChoice,
+}
 
 impl PtxLoader {
-    /// The loader.
-    pub(crate) fn new() -> PtxLoader {
-        PtxLoader
+    /// A loader whose kernels run as `choice` says.
+    pub(crate) fn new(choice: EngineChoice) -> PtxLoader {
+        PtxLoader { choice }
     }
 }
 
@@ -51,7 +54,7 @@ impl Loader for PtxLoader {
             Image::Bytes(bytes) => linked(&[bytes], options, &name, &mut log)?,
             Image::Linked(images) => linked(images, options, &name, &mut log)?,
         };
-        Ok(Arc::new(PtxImage::new(module, log)))
+        Ok(Arc::new(PtxImage::new(module, self.choice, log)))
     }
 }
 
@@ -120,6 +123,7 @@ fn module_of(source: SourceFile, log: &mut String) -> Result<Module> {
 struct PtxImage {
     module: Arc<Module>,
     code: Arc<Code>,
+    choice: EngineChoice,
     kernels: Vec<KernelInfo>,
     variables: Vec<VariableInfo>,
     /// The symbol of each variable.
@@ -128,7 +132,7 @@ struct PtxImage {
 }
 
 impl PtxImage {
-    fn new(module: Module, log: String) -> PtxImage {
+    fn new(module: Module, choice: EngineChoice, log: String) -> PtxImage {
         let code = Code::new(&module);
         let mut variables = Vec::new();
         let mut symbols = Vec::new();
@@ -154,6 +158,7 @@ impl PtxImage {
         PtxImage {
             module: Arc::new(module),
             code: Arc::new(code),
+            choice,
             kernels,
             variables,
             symbols,
@@ -217,7 +222,15 @@ impl LoadedImage for PtxImage {
             .filter(|(_, function)| function.has_body())
             .zip(&self.kernels)
             .map(|((id, _), info)| {
-                let kernel = PtxKernel::new(&self.module, &self.code, id, info.clone(), &addresses);
+                let kernel = PtxKernel {
+                    module: Arc::clone(&self.module),
+                    code: Arc::clone(&self.code),
+                    choice: self.choice,
+                    id,
+                    info: info.clone(),
+                    addresses: Arc::clone(&addresses),
+                    ready: OnceLock::new(),
+                };
                 Arc::new(kernel) as Arc<dyn Engine>
             })
             .collect();

@@ -13,7 +13,7 @@ use margay_jit::{CompileError, CompiledFunction, CompiledKernel};
 use super::image::compiler;
 use super::launch::PtxLaunch;
 use super::shared::{self, SharedLayout};
-use crate::engine::{Engine, KernelInfo, LaunchShape, ParamInfo, PreparedLaunch};
+use crate::engine::{Engine, EngineChoice, KernelInfo, LaunchShape, ParamInfo, PreparedLaunch};
 use crate::error::{Error, Result};
 use crate::launch::Dim3;
 
@@ -207,32 +207,17 @@ pub(super) struct KernelCode {
 
 /// A kernel of a loaded image.
 pub(super) struct PtxKernel {
-    module: Arc<Module>,
-    code: Arc<Code>,
-    id: FuncId,
-    info: KernelInfo,
-    addresses: Arc<Vec<u64>>,
-    ready: OnceLock<Result<Arc<KernelCode>, Error>>,
+    pub(super) module: Arc<Module>,
+    pub(super) code: Arc<Code>,
+    pub(super) choice: EngineChoice,
+    pub(super) id: FuncId,
+    pub(super) info: KernelInfo,
+    pub(super) addresses: Arc<Vec<u64>>,
+    /// Filled by the first launch.
+    pub(super) ready: OnceLock<Result<Arc<KernelCode>, Error>>,
 }
 
 impl PtxKernel {
-    pub(super) fn new(
-        module: &Arc<Module>,
-        code: &Arc<Code>,
-        id: FuncId,
-        info: KernelInfo,
-        addresses: &Arc<Vec<u64>>,
-    ) -> PtxKernel {
-        PtxKernel {
-            module: Arc::clone(module),
-            code: Arc::clone(code),
-            id,
-            info,
-            addresses: Arc::clone(addresses),
-            ready: OnceLock::new(),
-        }
-    }
-
     fn make_ready(&self) -> Result<Arc<KernelCode>> {
         let reached = shared::reachable(&self.module, self.id);
         self.refuse_unsupported(&reached)?;
@@ -241,13 +226,7 @@ impl PtxKernel {
         for &(index, offset) in &shared.offsets {
             symbols[index] = u64::from(offset);
         }
-        let native = if std::env::var_os("MARGAY_ENGINE").is_some_and(|v| v == "interpreter") {
-            Err(CompileError::Unsupported(
-                "the interpreter was asked for".into(),
-            ))
-        } else {
-            NativeKernel::new(&self.module, self.id, crate::machine::next_id())
-        };
+        let native = self.native()?;
         if let Err(why) = &native {
             tracing::info!(kernel = %self.info.name, %why, "interpreted");
         }
@@ -294,6 +273,21 @@ impl PtxKernel {
             native,
             may_park,
         }))
+    }
+
+    /// The kernel's native code, or why the interpreter runs it.
+    fn native(&self) -> Result<Result<NativeKernel, CompileError>> {
+        if self.choice == EngineChoice::Interpreter {
+            let why = "the interpreter was asked for".into();
+            return Ok(Err(CompileError::Unsupported(why)));
+        }
+        let made = NativeKernel::new(&self.module, self.id, crate::machine::next_id());
+        match (made, self.choice) {
+            (Err(why), EngineChoice::Native) => {
+                Err(Error::unsupported(format!("native code: {why}")))
+            }
+            (made, _) => Ok(made),
+        }
     }
 
     /// What is left out is an error that names it, before anything runs.
