@@ -54,6 +54,8 @@
 
 mod machine;
 mod mem;
+#[cfg(test)]
+mod object_tests;
 mod occupancy;
 #[cfg(test)]
 mod ordering_tests;
