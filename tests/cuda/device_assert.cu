@@ -31,6 +31,8 @@ int main() {
                    cudaErrorAssert);
     verdict.status("malloc", cudaMalloc((void **)&out, 16), cudaErrorAssert);
 
+    // The runtime keeps a thread's last error beyond a reset.
+    verdict.status("last", cudaGetLastError(), cudaErrorAssert);
     CUDA_OK(cudaDeviceReset());
     Buffer<int> again(64);
     device_assert<<<2, 32>>>(again.ptr(), 64);
