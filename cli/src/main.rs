@@ -1,2 +1,76 @@
-//! Command line.
-fn main() {}
+//! The program `margay`: runs CUDA programs and single kernels on the CPU, and explains what a program
+//! would load.
+//!
+//! One file for each subcommand; each has the command's arguments and a function `run` that returns
+//! what to print and the exit status. Invariant: only `main` ends the process, but for `run`, which
+//! becomes the program it starts.
+
+mod doctor;
+mod element;
+mod launch;
+mod npy;
+mod output;
+mod program;
+mod run;
+mod support;
+
+use std::process::ExitCode;
+
+use clap::builder::Styles;
+use clap::builder::styling::{AnsiColor, Effects};
+use clap::{Parser, Subcommand};
+
+use output::Failure;
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().effects(Effects::BOLD))
+    .usage(AnsiColor::Green.on_default().effects(Effects::BOLD))
+    .literal(AnsiColor::Cyan.on_default().effects(Effects::BOLD))
+    .placeholder(AnsiColor::Cyan.on_default());
+
+const EXAMPLES: &str = "\
+Examples:
+  margay run -- ./vector_add 1000000
+  margay launch saxpy.ptx --grid 4 --block 256 --arg u32:1000 --arg f32:2 \\
+      --arg iota:f32:1000 --arg zeros:f32:1000 --print 3
+  margay doctor -- ./vector_add
+  margay support";
+
+/// CUDA on the CPU: PTX to native code behind a drop-in libcuda.so.1.
+#[derive(Parser)]
+#[command(name = "margay", version, styles = STYLES, after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a CUDA program, unmodified, on the CPU.
+    Run(run::Arguments),
+    /// Launch one kernel of a PTX file or image on data of your own.
+    Launch(launch::Arguments),
+    /// Show what of the driver API works.
+    Support(support::Arguments),
+    /// Explain what a program would load, or what this machine offers.
+    Doctor(doctor::Arguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Launch(arguments) => launch::run(&arguments),
+        Command::Support(arguments) => support::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
+    };
+    match result {
+        Ok(report) => {
+            output::print(&report.text);
+            ExitCode::from(report.status)
+        }
+        Err(Failure { message, status }) => {
+            output::complain(&message);
+            ExitCode::from(status)
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! `margay doctor`: what a program would load and why it would not run; or facts of the machine.
+//!
+//! Invariant: nothing of the program is executed.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use margay::Runtime;
+use margay::container::{Container, EntryKind, HostSection, choose, host_containers};
+use serde_json::{Value, json};
+
+use crate::output::{Failure, Outcome, Paint, Report, paint};
+use crate::program::{is_elf, needed};
+use crate::run::libcuda;
+
+const EXAMPLES: &str = "\
+Examples:
+  margay doctor
+  margay doctor -- ./vector_add
+  margay doctor --json -- ./vector_add
+
+With a program, the exit status is 1 when it holds device code of which none can run.";
+
+/// The arguments of `margay doctor`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Print one JSON document.
+    #[arg(long)]
+    json: bool,
+    /// A program, library or object file.
+    #[arg(value_name = "PROGRAM")]
+    program: Option<PathBuf>,
+}
+
+/// Explains.
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    match &arguments.program {
+        None => machine(arguments.json),
+        Some(program) => explain(program, arguments.json),
+    }
+}
+
+fn machine(as_json: bool) -> Outcome {
+    let runtime = Runtime::new()?;
+    let device = runtime.device(0)?;
+    let (major, minor) = device.compute_capability();
+    let library = libcuda().map(|path| path.display().to_string());
+    let library_text = match &library {
+        Ok(path) => path.clone(),
+        Err(failure) => failure.message.clone(),
+    };
+    let driver = runtime.driver_version();
+    let facts = [
+        ("margay", json!(env!("CARGO_PKG_VERSION"))),
+        ("libcuda", json!(library_text)),
+        (
+            "driver",
+            json!(format!("{}.{}", driver / 1000, driver % 1000 / 10)),
+        ),
+        ("device", json!(device.name())),
+        ("capability", json!(format!("{major}.{minor}"))),
+        ("multiprocessors", json!(device.config().sms)),
+        ("memory", json!(device.total_memory())),
+        ("workers", json!(runtime.workers())),
+        ("architecture", json!(std::env::consts::ARCH)),
+        ("cpu_features", json!(cpu_features())),
+    ];
+    let text = if as_json {
+        let map: serde_json::Map<String, Value> = facts
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
+        format!("{}\n", Value::Object(map))
+    } else {
+        let mut text = String::new();
+        for (name, value) in facts {
+            let value = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            let _ = writeln!(
+                text,
+                "{} {value}",
+                paint(&format!("{name:<16}"), Paint::Heading)
+            );
+        }
+        text
+    };
+    Ok(Report {
+        text,
+        status: u8::from(library.is_err()),
+    })
+}
+
+/// Features of the processor that matter for generated code.
+fn cpu_features() -> String {
+    #[cfg(target_arch = "x86_64")]
+    let found: [(&str, bool); 5] = [
+        ("sse4.1", std::arch::is_x86_feature_detected!("sse4.1")),
+        ("avx2", std::arch::is_x86_feature_detected!("avx2")),
+        ("fma", std::arch::is_x86_feature_detected!("fma")),
+        ("bmi2", std::arch::is_x86_feature_detected!("bmi2")),
+        ("avx512f", std::arch::is_x86_feature_detected!("avx512f")),
+    ];
+    #[cfg(not(target_arch = "x86_64"))]
+    let found: [(&str, bool); 0] = [];
+    let names = found
+        .iter()
+        .filter(|(_, there)| *there)
+        .map(|(name, _)| *name);
+    names.collect::<Vec<_>>().join(" ")
+}
+
+/// What is in one container, and what of it would be compiled.
+struct Held {
+    section: &'static str,
+    entries: Vec<(String, String)>,
+    choice: Result<String, String>,
+}
+
+fn held(section: HostSection, container: &Container<'_>, capability: u32) -> Held {
+    let entries = container.entries.iter();
+    Held {
+        section: match section {
+            HostSection::Module => "module",
+            HostSection::Linked => "linked at start",
+        },
+        entries: entries
+            .map(|e| (e.info.kind.to_string(), e.info.target()))
+            .collect(),
+        choice: choose(container, capability)
+            .map_err(|e| e.to_string())
+            .and_then(|entry| {
+                // What cannot be decompressed cannot be loaded.
+                entry.text().map_err(|e| e.to_string())?;
+                Ok(format!("{} {}", EntryKind::Ptx, entry.info.target()))
+            }),
+    }
+}
+
+fn explain(program: &Path, as_json: bool) -> Outcome {
+    let name = program.display();
+    let bytes = std::fs::read(program).map_err(|e| Failure::from(format!("{name}: {e}")))?;
+    if !is_elf(&bytes) {
+        return Err(format!("{name} is no 64-bit ELF file; name the program it starts").into());
+    }
+    let runtime = Runtime::new()?;
+    let (major, minor) = runtime.device(0)?.compute_capability();
+    let capability = u32::try_from(major * 10 + minor).unwrap_or(0);
+    let containers = host_containers(&bytes).map_err(|e| format!("{name}: {e}"))?;
+    let held: Vec<Held> = containers
+        .iter()
+        .map(|host| held(host.section, &host.container, capability))
+        .collect();
+    let libraries: Vec<String> = needed(&bytes)
+        .into_iter()
+        .filter(|library| library.starts_with("libcu") || library.starts_with("libnv"))
+        .collect();
+    let verdict = verdict(&held, &libraries);
+    let text = if as_json {
+        let containers: Vec<Value> = held.iter().map(to_json).collect();
+        let document = json!({
+            "program": name.to_string(),
+            "capability": capability,
+            "containers": containers,
+            "libraries": libraries,
+            "runs": verdict.is_ok(),
+            "verdict": verdict.as_ref().unwrap_or_else(|e| e),
+        });
+        format!("{document}\n")
+    } else {
+        text(&held, &libraries, &verdict)
+    };
+    Ok(Report {
+        text,
+        status: u8::from(verdict.is_err()),
+    })
+}
+
+fn to_json(held: &Held) -> Value {
+    let entries: Vec<Value> = held
+        .entries
+        .iter()
+        .map(|(kind, target)| json!({"kind": kind, "target": target}))
+        .collect();
+    json!({
+        "section": held.section,
+        "entries": entries,
+        "loads": held.choice.as_ref().ok(),
+        "problem": held.choice.as_ref().err(),
+    })
+}
+
+/// Whether it would run, in words.
+fn verdict(held: &[Held], libraries: &[String]) -> Result<String, String> {
+    let runtime = match libraries.iter().find(|name| name.starts_with("libcudart.")) {
+        Some(name) => format!("NVIDIA's runtime is loaded from {name}, which must be there"),
+        None => "NVIDIA's runtime, where used, is linked in".to_owned(),
+    };
+    let bad = held.iter().filter(|h| h.choice.is_err()).count();
+    match (held.len(), bad) {
+        (0, _) if libraries.is_empty() => {
+            Ok("no device code here; a library it loads may hold some".to_owned())
+        }
+        (0, _) => Ok(format!("no device code here; {runtime}")),
+        (all, 0) => Ok(format!(
+            "all {all} modules hold PTX that can be loaded; {runtime}"
+        )),
+        (all, bad) if bad == all => {
+            Err("no module holds PTX: build with -gencode arch=compute_XX,code=compute_XX".into())
+        }
+        (all, bad) => Ok(format!(
+            "{bad} of {all} modules hold no PTX and fail when one of their kernels is used; {runtime}"
+        )),
+    }
+}
+
+fn text(held: &[Held], libraries: &[String], verdict: &Result<String, String>) -> String {
+    let mut text = String::new();
+    for (index, h) in held.iter().enumerate() {
+        let entries: Vec<String> = h.entries.iter().map(|(k, t)| format!("{k} {t}")).collect();
+        let head = paint(
+            &format!("fat binary {index} ({})", h.section),
+            Paint::Heading,
+        );
+        let _ = writeln!(text, "{head}: {}", entries.join(", "));
+        let _ = match &h.choice {
+            Ok(choice) => writeln!(text, "  loads {choice}"),
+            Err(problem) => writeln!(text, "  {}", paint(problem, Paint::Bad)),
+        };
+    }
+    for library in libraries {
+        let _ = writeln!(text, "needs {library}");
+    }
+    let _ = match verdict {
+        Ok(verdict) => writeln!(text, "{}", paint(verdict, Paint::Good)),
+        Err(verdict) => writeln!(text, "{}", paint(verdict, Paint::Bad)),
+    };
+    text
+}

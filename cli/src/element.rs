@@ -1,0 +1,237 @@
+//! Types of scalars and of buffers' elements on the command line.
+//!
+//! Invariant: all bytes are little-endian, on any machine.
+
+use half::f16;
+
+/// A type of elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Element {
+    U8,
+    I8,
+    U16,
+    I16,
+    U32,
+    I32,
+    U64,
+    I64,
+    F16,
+    F32,
+    F64,
+}
+
+/// Every type: its name in PTX, its `.npy` name, its size. Untyped names (`b32`) are in [`Element::named`].
+const TABLE: [(Element, &str, &str, usize); 11] = [
+    (Element::U8, "u8", "u1", 1),
+    (Element::I8, "s8", "i1", 1),
+    (Element::U16, "u16", "u2", 2),
+    (Element::I16, "s16", "i2", 2),
+    (Element::U32, "u32", "u4", 4),
+    (Element::I32, "s32", "i4", 4),
+    (Element::U64, "u64", "u8", 8),
+    (Element::I64, "s64", "i8", 8),
+    (Element::F16, "f16", "f2", 2),
+    (Element::F32, "f32", "f4", 4),
+    (Element::F64, "f64", "f8", 8),
+];
+
+impl Element {
+    fn row(self) -> &'static (Element, &'static str, &'static str, usize) {
+        // The table is in the order of the enumeration.
+        &TABLE[self as usize]
+    }
+
+    /// The type with this name in PTX; `b32` and `i32` are accepted as well.
+    pub(crate) fn named(name: &str) -> Option<Element> {
+        let name = match name.split_at_checked(1) {
+            Some(("b", bits)) => format!("u{bits}"),
+            Some(("i", bits)) => format!("s{bits}"),
+            _ => name.to_owned(),
+        };
+        let row = TABLE.iter().find(|row| row.1 == name)?;
+        Some(row.0)
+    }
+
+    /// The type of an `.npy` file: `<f4`.
+    pub(crate) fn from_npy(name: &str) -> Option<Element> {
+        if name == "|b1" {
+            return Some(Element::U8);
+        }
+        let short = name.strip_prefix(['<', '|', '='])?;
+        let row = TABLE.iter().find(|row| row.2 == short)?;
+        (name.starts_with('<') || row.3 == 1).then_some(row.0)
+    }
+
+    /// Its name in PTX.
+    pub(crate) fn name(self) -> &'static str {
+        self.row().1
+    }
+
+    /// Its name in an `.npy` file.
+    pub(crate) fn npy(self) -> String {
+        let order = if self.size() == 1 { '|' } else { '<' };
+        format!("{order}{}", self.row().2)
+    }
+
+    /// Its size in bytes.
+    pub(crate) fn size(self) -> usize {
+        self.row().3
+    }
+
+    /// The bytes of a value written in decimal, in hexadecimal (integers), or as `nan` and `inf`.
+    pub(crate) fn parse(self, text: &str) -> Result<Vec<u8>, String> {
+        let wrong = || format!("`{text}` is no {}", self.name());
+        match self {
+            Element::F16 | Element::F32 | Element::F64 => {
+                let value: f64 = text.parse().map_err(|_| wrong())?;
+                Ok(match self {
+                    Element::F16 => f16::from_f64(value).to_le_bytes().to_vec(),
+                    // Parsed again: by way of f64 it would be rounded twice.
+                    Element::F32 => {
+                        let value: f32 = text.parse().map_err(|_| wrong())?;
+                        value.to_le_bytes().to_vec()
+                    }
+                    _ => value.to_le_bytes().to_vec(),
+                })
+            }
+            _ => {
+                let value = integer(text).ok_or_else(wrong)?;
+                let (low, high) = self.range();
+                if !(low..=high).contains(&value) {
+                    return Err(wrong());
+                }
+                Ok(value.to_le_bytes()[..self.size()].to_vec())
+            }
+        }
+    }
+
+    /// The bytes of a small whole number, wrapped to the type.
+    pub(crate) fn counted(self, value: u64) -> Vec<u8> {
+        match self {
+            Element::F16 => f16::from_f64(value as f64).to_le_bytes().to_vec(),
+            Element::F32 => (value as f32).to_le_bytes().to_vec(),
+            Element::F64 => (value as f64).to_le_bytes().to_vec(),
+            _ => value.to_le_bytes()[..self.size()].to_vec(),
+        }
+    }
+
+    fn range(self) -> (i128, i128) {
+        let bits = 8 * self.size() as u32;
+        match self {
+            Element::I8 | Element::I16 | Element::I32 | Element::I64 => {
+                (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1)
+            }
+            _ => (0, (1i128 << bits) - 1),
+        }
+    }
+
+    fn is_float(self) -> bool {
+        matches!(self, Element::F16 | Element::F32 | Element::F64)
+    }
+
+    fn integer_of(self, bytes: &[u8]) -> i128 {
+        let mut all = [0u8; 16];
+        all[..self.size()].copy_from_slice(&bytes[..self.size()]);
+        let value = i128::from_le_bytes(all);
+        let (low, high) = self.range();
+        if value > high { value + 2 * low } else { value }
+    }
+
+    fn float_of(self, bytes: &[u8]) -> f64 {
+        let bits = self.integer_of_bits(bytes);
+        match self {
+            Element::F16 => f16::from_bits(bits as u16).to_f64(),
+            Element::F32 => f64::from(f32::from_bits(bits as u32)),
+            _ => f64::from_bits(bits),
+        }
+    }
+
+    fn integer_of_bits(self, bytes: &[u8]) -> u64 {
+        let mut all = [0u8; 8];
+        all[..self.size()].copy_from_slice(&bytes[..self.size()]);
+        u64::from_le_bytes(all)
+    }
+
+    /// The value in `bytes` as text that [`Element::parse`] reads back.
+    pub(crate) fn show(self, bytes: &[u8]) -> String {
+        match self {
+            Element::F32 => f32::from_bits(self.integer_of_bits(bytes) as u32).to_string(),
+            _ if self.is_float() => self.float_of(bytes).to_string(),
+            _ => self.integer_of(bytes).to_string(),
+        }
+    }
+
+    /// The value in `bytes` for a JSON document; text where JSON has no such number.
+    pub(crate) fn json(self, bytes: &[u8]) -> serde_json::Value {
+        let text = self.show(bytes);
+        serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text))
+    }
+
+    /// Whether two values agree: the same, both not a number, or apart by at most `tolerance` times
+    /// the larger of 1 and the expected value.
+    pub(crate) fn agree(self, found: &[u8], expected: &[u8], tolerance: f64) -> bool {
+        if found == expected {
+            return true;
+        }
+        if !self.is_float() {
+            let apart = self.integer_of(found) - self.integer_of(expected);
+            return apart.unsigned_abs() as f64 <= tolerance;
+        }
+        let (found, expected) = (self.float_of(found), self.float_of(expected));
+        (found.is_nan() && expected.is_nan())
+            || found == expected
+            || (found - expected).abs() <= tolerance * expected.abs().max(1.0)
+    }
+}
+
+/// A decimal or hexadecimal (`0x`) number.
+fn integer(text: &str) -> Option<i128> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    };
+    let value = match digits.strip_prefix("0x") {
+        Some(digits) => i128::from_str_radix(digits, 16).ok()?,
+        None => digits.parse().ok()?,
+    };
+    Some(if negative { -value } else { value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_in_the_order_of_the_enumeration() {
+        for (index, row) in TABLE.iter().enumerate() {
+            assert_eq!(row.0 as usize, index);
+        }
+    }
+
+    #[test]
+    fn values_become_little_endian_bytes() {
+        assert_eq!(Element::I16.parse("-2").unwrap(), [0xfe, 0xff]);
+        assert_eq!(Element::U32.parse("0x01020304").unwrap(), [4, 3, 2, 1]);
+        assert_eq!(Element::F16.parse("1.5").unwrap(), [0x00, 0x3e]);
+        assert_eq!(Element::F32.parse("1").unwrap(), [0, 0, 0x80, 0x3f]);
+        assert!(Element::U8.parse("256").is_err());
+        assert!(Element::I8.parse("-129").is_err());
+    }
+
+    #[test]
+    fn values_are_shown_with_their_sign() {
+        assert_eq!(Element::I16.show(&[0xfe, 0xff]), "-2");
+        assert_eq!(Element::U16.show(&[0xfe, 0xff]), "65534");
+        assert_eq!(Element::F32.show(&0.1f32.to_le_bytes()), "0.1");
+    }
+
+    #[test]
+    fn tolerance_is_relative_above_one() {
+        let f = |v: f32| v.to_le_bytes();
+        assert!(Element::F32.agree(&f(1000.5), &f(1000.0), 1e-3));
+        assert!(!Element::F32.agree(&f(1002.0), &f(1000.0), 1e-3));
+        assert!(Element::F32.agree(&f(-0.0), &f(0.0), 0.0));
+        assert!(Element::F32.agree(&f(f32::NAN), &f(-f32::NAN), 0.0));
+        assert!(!Element::I32.agree(&1i32.to_le_bytes(), &2i32.to_le_bytes(), 0.0));
+    }
+}

@@ -1,0 +1,429 @@
+//! `margay launch`: one kernel on data from the command line.
+//!
+//! Arguments are given in the order of the kernel's parameters; buffers keep their type, so they can be
+//! printed, saved and compared. Invariant: exit status 0 means that the kernel ran to its end and every
+//! comparison held.
+
+mod argument;
+
+use std::fmt::Write;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use margay::{DeviceBuffer, Dim3, Image, Kernel, LaunchConfig, LoadOptions, Module, Runtime};
+use serde_json::json;
+
+use crate::npy::Array;
+use crate::output::{Failure, Outcome, Paint, Report, paint, with_progress};
+use crate::run::{ENGINE_VARIABLE, Engine, seconds};
+use argument::{Argument, Target, buffer_of};
+
+const EXAMPLES: &str = "\
+Arguments, in the order of the kernel's parameters:
+  u32:5  s32:-1  u64:0x10  f32:2.5  f16:1  b8:255   a scalar
+  bytes:0011aabb                                    a structure, as hexadecimal bytes
+  in:FILE.npy                                       a buffer with an array's values
+  raw:f32:FILE                                      a buffer with a file's bytes
+  zeros:f32:1024  zeros:f32:32x32                   zeros
+  fill:f32:1024:1.5                                 one value everywhere
+  iota:u32:1024                                     0, 1, 2, ...
+  inout:FILE.npy                                    as in:, written back afterwards
+  out:f32:1024:FILE.npy                             as zeros:, written afterwards
+
+Examples:
+  margay launch saxpy.ptx --grid 4 --block 256 --arg u32:1000 --arg f32:2 \\
+      --arg iota:f32:1000 --arg zeros:f32:1000 --print 3
+  margay launch sum.ptx --kernel sum --grid 1 --block 32 --arg in:x.npy --arg zeros:f32:1 \\
+      --expect 1=[528] --tolerance 1e-5
+  margay launch blur.fatbin --kernel blur --grid 8,8 --block 16,16 --shared 4096 \\
+      --arg in:image.npy --arg out:f32:128x128:blurred.npy
+
+The exit status is 1 when the kernel fails or a comparison does not hold.";
+
+/// The arguments of `margay launch`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// PTX text, a fat binary, or a program or object that holds one.
+    file: PathBuf,
+    /// The kernel's (mangled) name; may be left out when there is only one.
+    #[arg(long, short, value_name = "NAME")]
+    kernel: Option<String>,
+    /// Blocks in the grid.
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = extents, default_value = "1")]
+    grid: Dim3,
+    /// Threads in a block.
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = extents, default_value = "1")]
+    block: Dim3,
+    /// Dynamic shared memory of a block.
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    shared: u32,
+    /// All blocks run at once and may wait for each other.
+    #[arg(long)]
+    cooperative: bool,
+    /// An argument of the kernel (see below).
+    #[arg(long = "arg", short, value_name = "ARG", allow_hyphen_values = true)]
+    args: Vec<String>,
+    /// Print a buffer afterwards; arguments are counted from 0.
+    #[arg(long, value_name = "INDEX")]
+    print: Vec<usize>,
+    /// How many values of a buffer to print.
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    limit: usize,
+    /// Write a buffer afterwards: `.npy`, or bare values under any other name.
+    #[arg(long, value_name = "INDEX=FILE", value_parser = argument::target)]
+    save: Vec<Target>,
+    /// Compare a buffer with an `.npy` file or with values, as in `2=[1,2,3]`.
+    #[arg(long, value_name = "INDEX=FILE|[VALUES]", value_parser = argument::target)]
+    expect: Vec<Target>,
+    /// How far values may be apart: times the expected one, when that is over 1.
+    #[arg(long, value_name = "T", default_value_t = 0.0)]
+    tolerance: f64,
+    /// Worker threads (default: one for each core).
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
+    /// End the launch when it runs longer, in seconds.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    time_limit: Option<f64>,
+    /// What executes the kernel.
+    #[arg(long, value_enum)]
+    engine: Option<Engine>,
+    /// Run blocks and warps in the opposite order.
+    #[arg(long)]
+    reverse: bool,
+    /// Print one JSON document with whole buffers.
+    #[arg(long)]
+    json: bool,
+}
+
+fn extents(text: &str) -> Result<Dim3, String> {
+    let mut all = [1; 3];
+    let parts: Vec<&str> = text.split([',', 'x']).collect();
+    if parts.len() > all.len() {
+        return Err("at most three extents".to_owned());
+    }
+    for (extent, part) in all.iter_mut().zip(parts) {
+        *extent = part
+            .trim()
+            .parse()
+            .map_err(|_| format!("`{part}` is no extent"))?;
+    }
+    Ok(Dim3::new(all[0], all[1], all[2]))
+}
+
+/// A buffer on the device and what it holds.
+struct Buffer {
+    memory: DeviceBuffer<u8>,
+    array: Array,
+    save_to: Option<PathBuf>,
+}
+
+/// Runs the kernel.
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    if let Some(engine) = arguments.engine {
+        choose_engine(engine)?;
+    }
+    let parsed = arguments.args.iter().enumerate().map(|(index, text)| {
+        argument::parse(text).map_err(|e| Failure::from(format!("argument {index}: {e}")))
+    });
+    let parsed: Vec<Argument> = parsed.collect::<Result<_, _>>()?;
+    check_indices(arguments, &parsed)?;
+    let runtime = runtime(arguments)?;
+    let module = load(&runtime, arguments)?;
+    let kernel = kernel_of(&module, arguments)?;
+    let mut packed: Vec<Vec<u8>> = Vec::new();
+    let mut buffers: Vec<Option<Buffer>> = Vec::new();
+    for argument in parsed {
+        match argument {
+            Argument::Scalar(bytes) => {
+                packed.push(bytes);
+                buffers.push(None);
+            }
+            Argument::Buffer { array, save_to } => {
+                let memory = runtime.upload(&array.bytes)?;
+                packed.push(memory.ptr().address().to_le_bytes().to_vec());
+                buffers.push(Some(Buffer {
+                    memory,
+                    array,
+                    save_to,
+                }));
+            }
+        }
+    }
+    let elapsed = launch(&runtime, &kernel, arguments, &packed)?;
+    for buffer in buffers.iter_mut().flatten() {
+        buffer.memory.read(&mut buffer.array.bytes)?;
+    }
+    save(arguments, &buffers)?;
+    report(arguments, kernel.name(), elapsed, &buffers)
+}
+
+/// Engines are chosen by the environment, which a process cannot soundly change for itself: it starts
+/// itself again where the choice is another one.
+fn choose_engine(engine: Engine) -> Result<(), Failure> {
+    let name = engine.name();
+    if std::env::var_os(ENGINE_VARIABLE).is_some_and(|v| v == name) {
+        return Ok(());
+    }
+    let program = std::env::current_exe().map_err(|e| e.to_string())?;
+    let error = Command::new(program)
+        .args(std::env::args_os().skip(1))
+        .env(ENGINE_VARIABLE, name)
+        .exec();
+    Err(format!("cannot start again with {ENGINE_VARIABLE}={name}: {error}").into())
+}
+
+/// Sees that options name buffers, before anything runs.
+fn check_indices(arguments: &Arguments, parsed: &[Argument]) -> Result<(), Failure> {
+    let targets = arguments.save.iter().chain(&arguments.expect);
+    let named = arguments.print.iter().copied();
+    for index in named.chain(targets.map(|target| target.index)) {
+        match parsed.get(index) {
+            Some(Argument::Buffer { .. }) => {}
+            Some(Argument::Scalar(_)) => {
+                return Err(format!("argument {index} is a scalar, not a buffer").into());
+            }
+            None => return Err(format!("there is no argument {index}").into()),
+        }
+    }
+    Ok(())
+}
+
+fn runtime(arguments: &Arguments) -> Result<Runtime, Failure> {
+    let mut builder = Runtime::builder();
+    if let Some(workers) = arguments.workers {
+        builder = builder.workers(workers);
+    }
+    if let Some(limit) = arguments.time_limit {
+        let limit = Duration::try_from_secs_f64(limit).map_err(|e| e.to_string())?;
+        builder = builder.time_limit(limit);
+    }
+    if arguments.reverse {
+        builder = builder.reverse();
+    }
+    Ok(builder.build()?)
+}
+
+fn load(runtime: &Runtime, arguments: &Arguments) -> Result<Module, Failure> {
+    let name = arguments.file.display().to_string();
+    let bytes = std::fs::read(&arguments.file).map_err(|e| format!("{name}: {e}"))?;
+    let options = LoadOptions {
+        name: Some(name),
+        ..LoadOptions::default()
+    };
+    Ok(runtime.load_image(Image::Bytes(&bytes), &options)?)
+}
+
+fn kernel_of(module: &Module, arguments: &Arguments) -> Result<Kernel, Failure> {
+    let kernels = module.kernels();
+    let names = || {
+        let names: Vec<&str> = kernels.iter().map(Kernel::name).collect();
+        names.join(", ")
+    };
+    match (&arguments.kernel, kernels.as_slice()) {
+        (Some(name), _) => module
+            .kernel(name)
+            .map_err(|_| format!("there is no kernel {name}; there are: {}", names()).into()),
+        (None, [only]) => Ok(only.clone()),
+        (None, []) => Err(String::from("there is no kernel in the file").into()),
+        (None, _) => Err(format!("name one with --kernel: {}", names()).into()),
+    }
+}
+
+/// Puts the arguments where the kernel expects them and runs it to its end.
+fn launch(
+    runtime: &Runtime,
+    kernel: &Kernel,
+    arguments: &Arguments,
+    packed: &[Vec<u8>],
+) -> Result<Duration, Failure> {
+    let params = kernel.params();
+    if params.len() != packed.len() {
+        return Err(format!(
+            "{} arguments, {} takes {}",
+            packed.len(),
+            kernel.name(),
+            params.len()
+        )
+        .into());
+    }
+    let mut space = vec![0u8; kernel.info().param_bytes as usize];
+    for (index, (param, bytes)) in params.iter().zip(packed).enumerate() {
+        if bytes.len() != param.size as usize {
+            return Err(format!(
+                "argument {index} has {} bytes, the parameter {}",
+                bytes.len(),
+                param.size
+            )
+            .into());
+        }
+        let start = param.offset as usize;
+        let place = space.get_mut(start..start + bytes.len());
+        place
+            .ok_or_else(|| format!("parameter {index} lies outside its space"))?
+            .copy_from_slice(bytes);
+    }
+    let config = LaunchConfig {
+        grid: arguments.grid,
+        block: arguments.block,
+        shared: arguments.shared,
+        cooperative: arguments.cooperative,
+        ..LaunchConfig::default()
+    };
+    let start = Instant::now();
+    with_progress(&format!("running {}", kernel.name()), || {
+        runtime.launch(kernel, config, space.as_slice())?;
+        runtime.synchronize()
+    })?;
+    Ok(start.elapsed())
+}
+
+fn save(arguments: &Arguments, buffers: &[Option<Buffer>]) -> Result<(), Failure> {
+    let own = buffers.iter().flatten();
+    let own = own.filter_map(|b| Some((&b.array, b.save_to.clone()?)));
+    let asked = arguments.save.iter().filter_map(|target| {
+        let buffer = buffers.get(target.index)?.as_ref()?;
+        Some((&buffer.array, PathBuf::from(&target.text)))
+    });
+    for (array, path) in own.chain(asked) {
+        array.write(&path)?;
+    }
+    Ok(())
+}
+
+/// How a comparison came out: the index of the argument, and how many values are wrong.
+struct Comparison {
+    index: usize,
+    wrong: usize,
+    values: usize,
+    first: Option<(usize, String, String)>,
+}
+
+fn compare(target: &Target, found: &Array, tolerance: f64) -> Result<Comparison, Failure> {
+    let name = |e: String| format!("expected values of argument {}: {e}", target.index);
+    let expected = buffer_of(&target.text, found).map_err(name)?;
+    if (expected.element, expected.len()) != (found.element, found.len()) {
+        return Err(name(format!(
+            "{} of {}, the buffer has {} of {}",
+            expected.len(),
+            expected.element.name(),
+            found.len(),
+            found.element.name()
+        ))
+        .into());
+    }
+    let element = found.element;
+    let pairs = found.values().zip(expected.values()).enumerate();
+    let mut wrong = pairs.filter(|(_, (f, e))| !element.agree(f, e, tolerance));
+    let first = wrong
+        .next()
+        .map(|(at, (f, e))| (at, element.show(f), element.show(e)));
+    Ok(Comparison {
+        index: target.index,
+        wrong: wrong.count() + usize::from(first.is_some()),
+        values: found.len(),
+        first,
+    })
+}
+
+fn report(
+    arguments: &Arguments,
+    kernel: &str,
+    elapsed: Duration,
+    buffers: &[Option<Buffer>],
+) -> Outcome {
+    let array = |index: usize| {
+        let buffer = buffers.get(index).and_then(Option::as_ref);
+        buffer
+            .map(|b| &b.array)
+            .ok_or_else(|| Failure::from(format!("argument {index} is no buffer")))
+    };
+    let mut comparisons = Vec::new();
+    for target in &arguments.expect {
+        comparisons.push(compare(target, array(target.index)?, arguments.tolerance)?);
+    }
+    let printed: Vec<(usize, &Array)> = arguments
+        .print
+        .iter()
+        .map(|&index| Ok((index, array(index)?)))
+        .collect::<Result<_, Failure>>()?;
+    let good = comparisons.iter().all(|c| c.wrong == 0);
+    let text = if arguments.json {
+        document(kernel, elapsed, &printed, &comparisons)
+    } else {
+        text(arguments, &printed, &comparisons)
+    };
+    Ok(Report {
+        text,
+        status: u8::from(!good),
+    })
+}
+
+fn document(
+    kernel: &str,
+    elapsed: Duration,
+    printed: &[(usize, &Array)],
+    comparisons: &[Comparison],
+) -> String {
+    let buffers: Vec<_> = printed
+        .iter()
+        .map(|(index, array)| {
+            let values: Vec<_> = array.values().map(|v| array.element.json(v)).collect();
+            json!({
+                "argument": index,
+                "type": array.element.name(),
+                "shape": array.shape,
+                "values": values,
+            })
+        })
+        .collect();
+    let comparisons: Vec<_> = comparisons
+        .iter()
+        .map(|c| json!({"argument": c.index, "values": c.values, "wrong": c.wrong}))
+        .collect();
+    let document = json!({
+        "kernel": kernel,
+        "seconds": elapsed.as_secs_f64(),
+        "buffers": buffers,
+        "comparisons": comparisons,
+    });
+    format!("{document}\n")
+}
+
+fn text(arguments: &Arguments, printed: &[(usize, &Array)], compared: &[Comparison]) -> String {
+    let mut text = String::new();
+    for (index, array) in printed {
+        let values: Vec<String> = array
+            .values()
+            .take(arguments.limit)
+            .map(|value| array.element.show(value))
+            .collect();
+        let more = array.len().saturating_sub(values.len());
+        let more = match more {
+            0 => String::new(),
+            more => format!(" ... {more} more"),
+        };
+        let head = format!("{index}: {}[{}]", array.element.name(), array.len());
+        let head = paint(&head, Paint::Heading);
+        let _ = writeln!(text, "{head} {}{more}", values.join(" "));
+    }
+    for c in compared {
+        let line = match &c.first {
+            None => paint(
+                &format!("{}: all {} values agree", c.index, c.values),
+                Paint::Good,
+            ),
+            Some((at, found, expected)) => paint(
+                &format!(
+                    "{}: {} of {} values are wrong, first at {at}: {found}, expected {expected}",
+                    c.index, c.wrong, c.values
+                ),
+                Paint::Bad,
+            ),
+        };
+        let _ = writeln!(text, "{line}");
+    }
+    text
+}

@@ -1,0 +1,117 @@
+//! What commands give back, and how it reaches the terminal.
+//!
+//! Invariant: a reader that goes away (`margay support | head`) is no failure.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+/// What a command prints, and its exit status.
+pub(crate) struct Report {
+    pub(crate) text: String,
+    pub(crate) status: u8,
+}
+
+impl Report {
+    /// A success.
+    pub(crate) fn of(text: String) -> Report {
+        Report { text, status: 0 }
+    }
+}
+
+/// Why a command cannot do its work.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) message: String,
+    pub(crate) status: u8,
+}
+
+impl Failure {
+    /// A failure with an exit status of its own.
+    pub(crate) fn with_status(message: impl Into<String>, status: u8) -> Failure {
+        Failure {
+            message: message.into(),
+            status,
+        }
+    }
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Failure {
+        Failure::with_status(message, 1)
+    }
+}
+
+impl From<margay::Error> for Failure {
+    fn from(error: margay::Error) -> Failure {
+        Failure::from(error.to_string())
+    }
+}
+
+/// The result of a command.
+pub(crate) type Outcome = Result<Report, Failure>;
+
+/// Writes to standard output.
+pub(crate) fn print(text: &str) {
+    let mut out = io::stdout().lock();
+    // Nobody is left to tell when standard output is gone.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Writes an error to standard error.
+pub(crate) fn complain(message: &str) {
+    let mut err = io::stderr().lock();
+    let label = if colours(&io::stderr()) {
+        "\x1b[1;31merror:\x1b[0m"
+    } else {
+        "error:"
+    };
+    let _ = writeln!(err, "{label} {}", message.trim_end());
+}
+
+/// Whether to colour what goes to `stream`.
+fn colours(stream: &impl IsTerminal) -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && stream.is_terminal()
+}
+
+/// How a word of a report is painted on a terminal.
+#[derive(Clone, Copy)]
+pub(crate) enum Paint {
+    Good,
+    Bad,
+    Heading,
+}
+
+/// `text`, coloured when standard output is a terminal.
+pub(crate) fn paint(text: &str, paint: Paint) -> String {
+    if !colours(&io::stdout()) {
+        return text.to_owned();
+    }
+    let code = match paint {
+        Paint::Good => "32",
+        Paint::Bad => "1;31",
+        Paint::Heading => "1",
+    };
+    format!("\x1b[{code}m{text}\x1b[0m")
+}
+
+/// Does `work` and shows a spinner on the terminal when it takes over a second.
+pub(crate) fn with_progress<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    if !io::stderr().is_terminal() {
+        return work();
+    }
+    let (done, wait) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            if wait.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
+                let spinner = indicatif::ProgressBar::new_spinner().with_message(what.to_owned());
+                spinner.enable_steady_tick(Duration::from_millis(100));
+                let _ = wait.recv();
+                spinner.finish_and_clear();
+            }
+        });
+        let result = work();
+        drop(done);
+        result
+    })
+}

@@ -1,0 +1,275 @@
+//! The program from outside: exit codes and what it prints.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+const SAXPY: &str = "\
+.version 7.0
+.target sm_52
+.address_size 64
+.visible .entry saxpy(.param .u32 n, .param .f32 a, .param .u64 x, .param .u64 y)
+{
+    .reg .pred %p; .reg .b32 %r<5>; .reg .f32 %f<4>; .reg .b64 %d<4>;
+    mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x;
+    mad.lo.u32 %r3, %r0, %r1, %r2;
+    ld.param.u32 %r4, [n];
+    setp.ge.u32 %p, %r3, %r4;
+    @%p ret;
+    ld.param.f32 %f0, [a]; ld.param.u64 %d0, [x]; ld.param.u64 %d1, [y];
+    mul.wide.u32 %d2, %r3, 4;
+    add.u64 %d0, %d0, %d2; add.u64 %d1, %d1, %d2;
+    ld.global.f32 %f1, [%d0]; ld.global.f32 %f2, [%d1];
+    fma.rn.f32 %f3, %f0, %f1, %f2;
+    st.global.f32 [%d1], %f3;
+    ret;
+}
+.visible .entry endless() { L: bra L; }
+.visible .entry wild(.param .u64 p)
+{
+    .reg .b64 %d; .reg .b32 %r;
+    ld.param.u64 %d, [p]; ld.global.u32 %r, [%d]; st.global.u32 [%d], %r; ret;
+}
+";
+
+/// A folder of one test, removed at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Folder {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        std::fs::write(path.join("k.ptx"), SAXPY).unwrap();
+        Folder(path)
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_margay"));
+        // Any file stands for the library where the program started does not load it.
+        std::fs::write(self.0.join("libcuda.so"), "").unwrap();
+        command
+            .args(args)
+            .current_dir(&self.0)
+            .env("XDG_RUNTIME_DIR", &self.0)
+            .env("MARGAY_LIBCUDA", self.0.join("libcuda.so"))
+            .env("MARGAY_WORKERS", "2");
+        command
+    }
+
+    fn margay(&self, args: &str) -> Output {
+        let args: Vec<&str> = args.split_whitespace().collect();
+        self.command(&args).output().unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn err(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+const ARGS: &str = "launch k.ptx -k saxpy --grid 2 --block 4 -a u32:5 -a f32:2 -a iota:f32:6";
+
+#[test]
+fn launch_prints_and_compares() {
+    let folder = Folder::new("launch");
+    for engine in ["native", "interpreter"] {
+        let good = folder.margay(&format!(
+            "{ARGS} -a fill:f32:6:0.5 --print 3 --expect 3=[0.5,2.5,4.5,6.5,8.5,0.5] --engine {engine}"
+        ));
+        assert_eq!(good.status.code(), Some(0), "{}", err(&good));
+        let printed = "3: f32[6] 0.5 2.5 4.5 6.5 8.5 0.5\n3: all 6 values agree\n";
+        assert_eq!(out(&good), printed);
+    }
+    let bad = folder.margay(&format!("{ARGS} -a zeros:f32:6 --expect 3=[0,2,5,6,9,0]"));
+    assert_eq!(bad.status.code(), Some(1));
+    let said = "3: 2 of 6 values are wrong, first at 2: 4, expected 5\n";
+    assert_eq!(out(&bad), said);
+    let near = folder.margay(&format!(
+        "{ARGS} -a zeros:f32:6 --expect 3=[0,2,4.01,6,8,0] --tolerance 0.01"
+    ));
+    assert_eq!(near.status.code(), Some(0), "{}", out(&near));
+}
+
+#[test]
+fn launch_reads_and_writes_files() {
+    let folder = Folder::new("files");
+    let written = folder.margay(&format!("{ARGS} -a out:f32:2x3:y.npy"));
+    assert_eq!(written.status.code(), Some(0), "{}", err(&written));
+    let again = folder.margay(&format!(
+        "{ARGS} -a inout:y.npy --expect 3=[0,4,8,12,16,0] --save 3=y.raw"
+    ));
+    assert_eq!(
+        again.status.code(),
+        Some(0),
+        "{}{}",
+        out(&again),
+        err(&again)
+    );
+    let raw = std::fs::read(folder.0.join("y.raw")).unwrap();
+    assert_eq!(raw[16..24], [0, 0, 0x80, 0x41, 0, 0, 0, 0]);
+    let json = folder.margay(&format!("{ARGS} -a raw:f32:y.raw --print 3 --json"));
+    let value: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(value["buffers"][0]["values"][4], 24.0);
+    let same = folder.margay(&format!("{ARGS} -a in:y.npy --expect 3=y.npy"));
+    assert_eq!(same.status.code(), Some(1), "y has grown again");
+}
+
+#[test]
+fn launch_names_what_is_wrong() {
+    let folder = Folder::new("wrong");
+    let cases = [
+        ("launch k.ptx -k saxpy", "0 arguments, saxpy takes 4"),
+        (
+            "launch k.ptx",
+            "name one with --kernel: saxpy, endless, wild",
+        ),
+        ("launch k.ptx -k other", "there is no kernel other"),
+        ("launch none.ptx", "none.ptx: No such file"),
+        (
+            "launch k.ptx -k wild -a u32:1",
+            "argument 0 has 4 bytes, the parameter 8",
+        ),
+        ("launch k.ptx -k wild -a u64:x", "argument 0: `x` is no u64"),
+        ("launch k.ptx -k wild -a z9:1", "`z9` is neither a type nor"),
+        (
+            "launch k.ptx -k wild -a u64:1 --print 0",
+            "argument 0 is a scalar",
+        ),
+        (
+            "launch k.ptx -k wild -a u64:64",
+            "illegal memory access in kernel wild",
+        ),
+        (
+            "launch k.ptx -k endless --time-limit 0.2",
+            "time limit exceeded in kernel endless",
+        ),
+    ];
+    for (args, expected) in cases {
+        let output = folder.margay(args);
+        assert_eq!(output.status.code(), Some(1), "{args}");
+        assert!(err(&output).contains(expected), "{args}: {}", err(&output));
+    }
+    std::fs::write(
+        folder.0.join("bad.ptx"),
+        SAXPY.replace("ld.global.f32 %f1", "ld.global.f32 %q1"),
+    )
+    .unwrap();
+    let output = folder.margay("launch bad.ptx -k saxpy");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(err(&output).contains("bad.ptx:15"), "{}", err(&output));
+}
+
+#[test]
+fn interrupting_ends_an_endless_kernel() {
+    let folder = Folder::new("interrupt");
+    let args = ["launch", "k.ptx", "-k", "endless"];
+    let mut child = folder.command(&args).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(child.try_wait().unwrap().is_none(), "the kernel is endless");
+    let id = child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let start = Instant::now();
+    let status = child.wait().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(10));
+    use std::os::unix::process::ExitStatusExt;
+    assert_eq!(status.signal(), Some(2));
+}
+
+#[test]
+fn run_passes_the_exit_code_and_sets_the_environment() {
+    let folder = Folder::new("run");
+    let seven = folder.command(&["run", "--", "sh", "-c", "exit 7"]);
+    assert_eq!({ seven }.status().unwrap().code(), Some(7));
+    let script = "echo $LD_LIBRARY_PATH; readlink ${LD_LIBRARY_PATH%%:*}/libcuda.so.1; \
+                  echo $MARGAY_WORKERS $MARGAY_ORDER $MARGAY_TIME_LIMIT $MARGAY_ENGINE $MARGAY_TRACE_API";
+    let mut shown = folder.command(&[
+        "run",
+        "--workers",
+        "3",
+        "--reverse",
+        "--time-limit",
+        "2.5",
+        "--engine",
+        "interpreter",
+        "--trace-api",
+        "sh",
+        "-c",
+        script,
+    ]);
+    let shown = out(&shown
+        .env("LD_LIBRARY_PATH", "/first:/second")
+        .output()
+        .unwrap());
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(lines[0].ends_with(":/first:/second"), "{shown}");
+    assert_eq!(
+        Path::new(lines[1]),
+        folder.0.join("libcuda.so").canonicalize().unwrap()
+    );
+    assert_eq!(lines[2], "3 reverse 2.5 interpreter 1");
+}
+
+#[test]
+fn run_names_what_is_missing() {
+    let folder = Folder::new("missing");
+    let none = folder.margay("run -- /no/such/program");
+    assert_eq!(none.status.code(), Some(127));
+    assert!(err(&none).contains("cannot run /no/such/program"));
+    let data = folder.margay("run -- ./k.ptx");
+    assert_eq!(data.status.code(), Some(126));
+    let mut library = folder.command(&["run", "true"]);
+    let library = library
+        .env("MARGAY_LIBCUDA", "/no/lib.so")
+        .output()
+        .unwrap();
+    assert_eq!(library.status.code(), Some(1));
+    assert!(err(&library).contains("MARGAY_LIBCUDA: /no/lib.so"));
+}
+
+#[test]
+fn doctor_reads_programs_and_the_machine() {
+    let folder = Folder::new("doctor");
+    let host = folder.margay("doctor -- /bin/true");
+    assert_eq!(host.status.code(), Some(0), "{}", err(&host));
+    assert!(out(&host).contains("no device code here"), "{}", out(&host));
+    let facts = folder.margay("doctor --json");
+    let facts: serde_json::Value = serde_json::from_slice(&facts.stdout).unwrap();
+    assert_eq!(facts["workers"], 2);
+    let text = folder.margay("doctor k.ptx");
+    assert_eq!(text.status.code(), Some(1));
+    assert!(err(&text).contains("k.ptx is no 64-bit ELF file"));
+}
+
+#[test]
+fn support_prints_tables() {
+    let folder = Folder::new("support");
+    let json = folder.margay("support --json");
+    let rows: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    let served = |name: &str| {
+        let row = rows
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|r| r["export"] == name);
+        row.unwrap()["served"].as_bool().unwrap()
+    };
+    assert!(served("cuLaunchKernel"));
+    assert!(!served("cuCoredumpGetAttribute"));
+    assert!(out(&folder.margay("support")).contains("entry points are served"));
+}
