@@ -441,3 +441,27 @@ fn ten_thousand_launches_of_a_real_kernel() {
     assert_eq!(data.to_vec().expect("complete"), [10_000]);
     println!("{:?} per launch", begin.elapsed() / 10_000);
 }
+
+#[test]
+fn the_child_of_a_fork_is_told_so() {
+    let runtime = one_worker();
+    runtime.synchronize().expect("usable");
+    let context = runtime.context().expect("alive");
+    // SAFETY: the child calls only what answers before it takes a lock, and leaves by `_exit`.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let refused = |result: Result<(), Error>| matches!(result, Err(Error::NotInitialized));
+        let all = refused(Runtime::global().map(|_| ()))
+            && refused(runtime.synchronize())
+            && refused(context.synchronize())
+            && refused(context.alloc(16).map(|_| ()))
+            && refused(context.legacy_stream().synchronize());
+        // SAFETY: as above.
+        unsafe { libc::_exit(i32::from(!all)) };
+    }
+    let mut status = -1;
+    // SAFETY: waits for our own child.
+    let waited = unsafe { libc::waitpid(child, &mut status, 0) };
+    assert_eq!((waited, status), (child, 0));
+    runtime.synchronize().expect("the parent goes on");
+}

@@ -107,6 +107,21 @@ impl Run {
         self.task.get()
     }
 
+    /// The unit that is claimed as number `claimed` when the order is reversed.
+    ///
+    /// A unit may wait for those before it, which must become resident: so units that may wait
+    /// are reversed in groups of as many as may be resident, and the groups stay in order.
+    pub(super) fn reversed(&self, claimed: u64) -> u64 {
+        let group = if self.may_park {
+            self.spec.resident.max(1)
+        } else {
+            self.spec.units
+        };
+        let first = claimed / group * group;
+        let last = first.saturating_add(group).min(self.spec.units) - 1;
+        last - (claimed - first)
+    }
+
     pub(super) fn time_limit(&self) -> Option<Duration> {
         self.spec.time_limit
     }

@@ -70,29 +70,36 @@ fn every_unit_runs_once_for_any_number_of_workers() {
 
 #[test]
 fn units_start_in_grid_order_or_reversed() {
-    for reverse in [false, true] {
+    for (reverse, may_park) in [(false, true), (true, true), (true, false)] {
         let order = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&order);
-        let spec = kernel("k", 0, true, move |call| {
+        let spec = kernel("k", 0, may_park, move |call| {
             if *call.memory == 0 {
                 *call.memory = 1;
                 seen.lock().push(call.unit);
-                if call.unit % 5 == 0 {
+                if may_park && call.unit % 5 == 0 {
                     return Step::Wait(true);
                 }
             }
             Step::Done
         });
-        let builder = Runtime::builder().workers(1);
+        let mut config = crate::device::DeviceConfig::from_env();
+        config.sms = 4;
+        let builder = Runtime::builder().workers(1).device(config);
         let builder = if reverse { builder.reverse() } else { builder };
         let bench = Bench::with(builder, vec![spec]);
-        let launch = bench.runtime.launch(&bench.kernel("k"), ctas(1000), ());
+        let launch = bench.runtime.launch(&bench.kernel("k"), ctas(150), ());
         launch.expect("launched");
         bench.runtime.synchronize().expect("complete");
-        let mut expected: Vec<u64> = (0..1000).collect();
-        if reverse {
-            expected.reverse();
-        }
+        let expected: Vec<u64> = match (reverse, may_park) {
+            (false, _) => (0..150).collect(),
+            (true, false) => (0..150).rev().collect(),
+            // 4 SMs of 16 CTAs each.
+            (true, true) => [0..64, 64..128, 128..150]
+                .into_iter()
+                .flat_map(|group: std::ops::Range<u64>| group.rev())
+                .collect(),
+        };
         assert_eq!(*order.lock(), expected);
     }
 }
@@ -102,11 +109,13 @@ fn a_look_back_chain_finishes_with_one_worker() {
     // Each unit waits for the one before it; far more units than are ever resident.
     let done = Arc::new(AtomicU64::new(0));
     let chain = Arc::clone(&done);
-    for workers in [1, 2, 4] {
+    for (workers, reverse) in [(1, false), (2, false), (4, false), (1, true), (3, true)] {
         done.store(0, SeqCst);
         let chain = Arc::clone(&chain);
-        let bench = Bench::new(
-            workers,
+        let builder = Runtime::builder().workers(workers);
+        let builder = if reverse { builder.reverse() } else { builder };
+        let bench = Bench::with(
+            builder,
             vec![kernel("chain", 0, true, move |call| {
                 if *call.memory < 2 {
                     *call.memory += 1;

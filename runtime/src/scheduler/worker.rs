@@ -252,7 +252,7 @@ impl Turn {
         }
     }
 
-    /// Claimed numbers count from the grid's end; units are run one at a time.
+    /// Units are run one at a time, in the opposite order of each group.
     fn execute_reversed(
         &mut self,
         shared: &Arc<Shared>,
@@ -262,7 +262,7 @@ impl Turn {
         end: u64,
     ) {
         for claimed in first..end {
-            let unit = run.spec.units - 1 - claimed;
+            let unit = run.reversed(claimed);
             let outcome = guarded(run, || run.spec.prepared.run(state, unit, 1));
             self.settle(shared, run, outcome, unit, unit + 1);
             if run.stopping.load(Ordering::SeqCst) {
