@@ -28,7 +28,7 @@ impl Step {
 
 const STEPS: &[Step] = &[
     Step::new("format", &["fmt", "--all", "--check"]),
-    Step::new("build", &["build", "--release", "--workspace"]),
+    Step::new("build", exec::BUILD_PROGRAMS),
     Step::new("tests", TESTS),
     Step::new(
         "documentation tests",

@@ -3,20 +3,14 @@
 //! Builds everything, then starts `examples/demo.rs`, which runs kernels that NVIDIA's compiler built and
 //! compares their results with the same calculation in Rust.
 
+use std::process::Command;
+
 use crate::{Outcome, exec};
 
 pub(crate) fn run(args: &[String]) -> Outcome {
     if let Some(extra) = args.first() {
         return Err(format!("no option {extra}"));
     }
-    exec::run(exec::cargo().args(["build", "--release", "--workspace"]))?;
-    exec::run(exec::cargo().args([
-        "run",
-        "--quiet",
-        "--release",
-        "-p",
-        "margay",
-        "--example",
-        "demo",
-    ]))
+    exec::build_programs()?;
+    exec::run(&mut Command::new(exec::release_dir().join("examples/demo")))
 }

@@ -79,7 +79,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     if options.bless_ptx {
         return build::bless_ptx(&toolchain, &programs);
     }
-    exec::run(exec::cargo().args(["build", "--release", "-p", "margay-cli", "-p", "margay-ffi"]))?;
+    exec::build_programs()?;
     let (variants, settings) = if options.quick {
         (&Variant::ALL[..1], &SETTINGS[..1])
     } else {

@@ -27,6 +27,25 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
+/// Cargo's arguments that build the library, the program and the demonstration.
+///
+/// An example among the targets gives the dependencies the features that they have in tests, so that the
+/// code generator is compiled once for both.
+pub(crate) const BUILD_PROGRAMS: &[&str] = &[
+    "build",
+    "--release",
+    "--workspace",
+    "--lib",
+    "--bins",
+    "--example",
+    "demo",
+];
+
+/// Builds them.
+pub(crate) fn build_programs() -> Outcome {
+    run(cargo().args(BUILD_PROGRAMS))
+}
+
 /// Runs `command` with its output on the terminal; an error tells the command line.
 pub(crate) fn run(command: &mut Command) -> Outcome {
     let status = command

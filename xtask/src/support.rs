@@ -17,7 +17,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         [flag] if flag == "--check" => true,
         _ => return Err("the only option is --check".to_owned()),
     };
-    exec::run(exec::cargo().args(["build", "--release", "-p", "margay-cli"]))?;
+    exec::build_programs()?;
     for (file, subject) in TABLES {
         let mut program = Command::new(exec::release_dir().join("margay"));
         let text = exec::output(program.args(["support", "--markdown", subject]))?;
