@@ -1,6 +1,7 @@
 //! Forward progress, faults and limits with real kernels (execution-model sections 4, 5, 7).
 //!
-//! Each test runs with one worker where it can: what waits must give the worker away.
+//! Each test runs with one worker where it can: what waits must give the worker away. They hold
+//! for both engines: `MARGAY_ENGINE=interpreter` runs them in the other one.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -440,6 +441,23 @@ fn ten_thousand_launches_of_a_real_kernel() {
     }
     assert_eq!(data.to_vec().expect("complete"), [10_000]);
     println!("{:?} per launch", begin.elapsed() / 10_000);
+}
+
+/// This program again, with the interpreter.
+#[test]
+fn the_interpreter_gives_way_too() {
+    const VARIABLE: &str = "MARGAY_ENGINE";
+    if std::env::var_os(VARIABLE).is_some() {
+        return;
+    }
+    let program = std::env::current_exe().expect("own path");
+    let mut command = std::process::Command::new(program);
+    command
+        .env(VARIABLE, "interpreter")
+        .env("MARGAY_TIME_LIMIT", "60");
+    let output = command.output().expect("runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use margay_ir::mods::StateSpace;
 use margay_ir::module::{Module, RelocTarget};
 use margay_jit::Compiler;
 
-use super::kernel::PtxKernel;
+use super::kernel::{Interpreted, PtxKernel};
 use super::link;
 use crate::engine::{
     BoundImage, Engine, EngineChoice, Image, KernelInfo, LoadOptions, LoadedImage, Loader,
@@ -123,6 +123,7 @@ fn module_of(source: SourceFile, log: &mut String) -> Result<Module> {
 struct PtxImage {
     module: Arc<Module>,
     code: Arc<Code>,
+    interpreted: Arc<Interpreted>,
     choice: EngineChoice,
     kernels: Vec<KernelInfo>,
     variables: Vec<VariableInfo>,
@@ -158,6 +159,7 @@ impl PtxImage {
         PtxImage {
             module: Arc::new(module),
             code: Arc::new(code),
+            interpreted: Arc::default(),
             choice,
             kernels,
             variables,
@@ -224,6 +226,7 @@ impl LoadedImage for PtxImage {
             .map(|((id, _), info)| {
                 let kernel = PtxKernel {
                     module: Arc::clone(&self.module),
+                    interpreted: Arc::clone(&self.interpreted),
                     code: Arc::clone(&self.code),
                     choice: self.choice,
                     id,

@@ -8,6 +8,7 @@ use margay_ir::interp::Code;
 use margay_ir::mods::StateSpace;
 use margay_ir::module::Module;
 use margay_ir::ops::{Effects, Opcode};
+use margay_ir::pass;
 use margay_jit::{CompileError, CompiledFunction, CompiledKernel};
 
 use super::image::compiler;
@@ -205,10 +206,38 @@ pub(super) struct KernelCode {
     pub(super) local_bytes: u32,
 }
 
+/// A module as the interpreter runs it: with the points that PTX leaves implicit and those of
+/// waiting loops. Native code makes its own, after inlining. Made when it is first needed.
+#[derive(Default)]
+pub(super) struct Interpreted {
+    made: OnceLock<(Arc<Module>, Arc<Code>)>,
+}
+
+impl Interpreted {
+    fn get(&self, module: &Module) -> (Arc<Module>, Arc<Code>) {
+        let made = self.made.get_or_init(|| {
+            let mut module = module.clone();
+            let sm = module.target.sm;
+            let ids: Vec<FuncId> = module.functions.iter().map(|(id, _)| id).collect();
+            for id in ids {
+                let function = &mut module.functions[id];
+                if function.has_body() {
+                    pass::waiting::run(function);
+                    pass::points::run(function, sm);
+                }
+            }
+            let code = Code::new(&module);
+            (Arc::new(module), Arc::new(code))
+        });
+        (Arc::clone(&made.0), Arc::clone(&made.1))
+    }
+}
+
 /// A kernel of a loaded image.
 pub(super) struct PtxKernel {
     pub(super) module: Arc<Module>,
     pub(super) code: Arc<Code>,
+    pub(super) interpreted: Arc<Interpreted>,
     pub(super) choice: EngineChoice,
     pub(super) id: FuncId,
     pub(super) info: KernelInfo,
@@ -230,8 +259,12 @@ impl PtxKernel {
         if let Err(why) = &native {
             tracing::info!(kernel = %self.info.name, %why, "interpreted");
         }
+        let (module, code) = match &native {
+            Ok(_) => (Arc::clone(&self.module), Arc::clone(&self.code)),
+            Err(_) => self.interpreted.get(&self.module),
+        };
         let points_of = |id: FuncId| {
-            let function = &self.module.functions[id];
+            let function = &module.functions[id];
             let blocks = function.blocks().iter();
             blocks
                 .flat_map(|&b| function.insts(b))
@@ -264,8 +297,8 @@ impl PtxKernel {
                 Ok(kernel) => kernel.compiled.local_bytes,
                 Err(_) => self.code.local_bytes(self.id),
             },
-            module: Arc::clone(&self.module),
-            code: Arc::clone(&self.code),
+            module,
+            code,
             id: self.id,
             name: self.info.name.clone(),
             symbols,
