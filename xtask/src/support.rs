@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::{Outcome, exec};
 
 /// Each file in `docs/`, and the subject that `margay support --markdown` prints for it.
-const TABLES: &[(&str, &str)] = &[("support-ptx.md", "ptx"), ("support-driver.md", "driver")];
+const TABLES: &[(&str, &str)] = &[("support-driver.md", "driver")];
 
 pub(crate) fn run(args: &[String]) -> Outcome {
     let check = match args {
