@@ -61,7 +61,7 @@ const STEPS: &[Step] = &[
         )),
     },
     Step::new("support tables", &["xtask", "support", "--check"]),
-    Step::new("CUDA programs", &["xtask", "e2e"]),
+    Step::new("CUDA programs", &["xtask", "e2e", "--quick"]),
 ];
 
 /// Everything but documentation tests, which nextest does not run.
