@@ -61,7 +61,33 @@ const STEPS: &[Step] = &[
         )),
     },
     Step::new("support tables", &["xtask", "support", "--check"]),
-    Step::new("CUDA programs", &["xtask", "e2e", "--quick"]),
+    Step::new("CUDA programs", CUDA_PROGRAMS),
+];
+
+/// One build and one run each; `cargo xtask e2e` tries all programs in every way.
+const CUDA_PROGRAMS: &[&str] = &[
+    "xtask",
+    "e2e",
+    "--quick",
+    "vector_add",
+    "saxpy",
+    "matmul_tiled",
+    "reduction",
+    "scan",
+    "transpose",
+    "histogram",
+    "sha256",
+    "spmv",
+    "nbody",
+    "mandelbrot",
+    "black_scholes",
+    "matrix_inverse",
+    "early_return",
+    "ticket_lock",
+    "poll_host",
+    "poll_copy",
+    "recursion",
+    "function_pointers",
 ];
 
 /// Everything but documentation tests, which nextest does not run.
