@@ -46,6 +46,7 @@ int main(int count, char **arguments) {
         verdict.status("synchronize", cudaDeviceSynchronize(), cudaErrorLaunchTimeout);
     }
     CUDA_OK(cudaDeviceReset());
+    cudaGetLastError(); // a reset leaves the thread's last error
 
     std::vector<int> want(32);
     for (int i = 0; i < 32; ++i)
