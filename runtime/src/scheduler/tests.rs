@@ -172,8 +172,9 @@ fn residency_is_limited_and_a_cooperative_grid_is_resident_at_once() {
     let launch = bench.runtime.launch(&bench.kernel("count"), ctas(500), ());
     launch.expect("launched");
     bench.runtime.synchronize().expect("complete");
-    // 2 SMs of 16 CTAs each.
-    assert_eq!(most.load(SeqCst), 32);
+    // 2 SMs of 16 CTAs each are the limit; how near the workers come to it is a matter of timing.
+    let most = most.load(SeqCst);
+    assert!((17..=32).contains(&most), "{most} resident");
     let grid = bench.kernel("grid");
     let too_large = bench.runtime.launch(&grid, ctas(33).with_cooperative(), ());
     assert!(matches!(
