@@ -25,8 +25,6 @@ pub mod status {
     pub const STACK: i32 = 5;
     /// An indirect call of something that is no function.
     pub const INVALID_PC: i32 = 6;
-    /// Lanes of the CTA left a fast form by different ways; the frames say where each stands.
-    pub const DIVERGED: i32 = 7;
 }
 
 /// What generated code knows of its launch and CTA.
@@ -75,8 +73,6 @@ pub struct NativeContext {
     pub helpers: *const Helpers,
     /// The host's own data.
     pub host: *mut c_void,
-    /// Frames of the CTA's warps.
-    pub frames: *mut u8,
 }
 
 /// Host functions that generated code calls.

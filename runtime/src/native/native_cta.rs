@@ -173,7 +173,6 @@ fn context(
         function_base: info.function_base,
         helpers: &HELPERS,
         host: helpers::erase(host),
-        frames: std::ptr::null_mut(),
     }
 }
 
