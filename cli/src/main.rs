@@ -13,6 +13,7 @@ mod output;
 mod program;
 mod run;
 mod support;
+mod test;
 
 use std::process::ExitCode;
 
@@ -33,6 +34,7 @@ Examples:
   margay run -- ./vector_add 1000000
   margay launch saxpy.ptx --grid 4 --block 256 --arg u32:1000 --arg f32:2 \\
       --arg iota:f32:1000 --arg zeros:f32:1000 --print 3
+  margay test kernel.ptx
   margay doctor -- ./vector_add
   margay support";
 
@@ -50,6 +52,8 @@ enum Command {
     Run(run::Arguments),
     /// Launch one kernel of a PTX file or image on data of your own.
     Launch(launch::Arguments),
+    /// Run PTX files that say in comments what they must do.
+    Test(test::Arguments),
     /// Show what of the driver API works.
     Support(support::Arguments),
     /// Explain what a program would load, or what this machine offers.
@@ -60,6 +64,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Launch(arguments) => launch::run(&arguments),
+        Command::Test(arguments) => test::run(&arguments),
         Command::Support(arguments) => support::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
     };

@@ -273,3 +273,87 @@ fn support_prints_tables() {
     assert!(!served("cuCoredumpGetAttribute"));
     assert!(out(&folder.margay("support")).contains("entry points are served"));
 }
+
+const FILE_TEST: &str = "\
+.version 7.0
+.target sm_52
+.address_size 64
+//@ kernel: double
+//@ cases: u32 = u32
+//| 1 = 2
+//| 0x80000000 = 0
+.visible .entry double(.param .u64 x, .param .u64 y)
+{
+    .reg .b32 %r<2>; .reg .b64 %d<3>;
+    mov.u32 %r0, %tid.x; mul.wide.u32 %d0, %r0, 4;
+    ld.param.u64 %d1, [x]; add.u64 %d1, %d1, %d0; ld.global.u32 %r1, [%d1];
+    shl.b32 %r1, %r1, 1;
+    ld.param.u64 %d2, [y]; add.u64 %d2, %d2, %d0; st.global.u32 [%d2], %r1;
+    ret;
+}
+";
+
+#[test]
+fn file_tests_pass_or_fail_with_the_place() {
+    let folder = Folder::new("file_tests");
+    std::fs::create_dir(folder.0.join("t")).unwrap();
+    std::fs::write(folder.0.join("t/good.ptx"), FILE_TEST).unwrap();
+    let output = folder.margay("test t");
+    assert!(output.status.success(), "{}", err(&output));
+    assert!(out(&output).contains("1 of 1 files are right"));
+
+    let wrong = FILE_TEST.replace("1 = 2", "1 = 3");
+    std::fs::write(folder.0.join("t/wrong.ptx"), wrong).unwrap();
+    let output = folder.margay("test t");
+    assert_eq!(output.status.code(), Some(1));
+    let text = out(&output);
+    assert!(text.contains("1 of 2 files are right"), "{text}");
+    let place = "line 4, kernel double (native, 3 worker(s), reverse): buffer 1: 1 of 2 wrong: \
+                 element 0 is 0x00000002, expected 0x00000003";
+    assert!(text.contains(place), "{text}");
+
+    let output = folder.margay("test --json t");
+    assert_eq!(output.status.code(), Some(1));
+    let text = out(&output);
+    assert!(
+        text.contains(r#"{"failures":[],"file":"t/good.ptx"}"#),
+        "{text}"
+    );
+    assert_eq!(text.matches("\"kernel\":\"double\"").count(), 4, "{text}");
+
+    std::fs::write(folder.0.join("t/wrong.ptx"), "ret;\n").unwrap();
+    let output = folder.margay("test t");
+    assert!(out(&output).contains("the file expects nothing"));
+    assert_eq!(folder.margay("test absent").status.code(), Some(1));
+}
+
+#[test]
+fn blessing_writes_texts_and_no_lines() {
+    let folder = Folder::new("bless");
+    let source = FILE_TEST
+        .replace(
+            "//@ kernel: double\n//@ cases: u32 = u32\n",
+            "//@ error: 13: old\n",
+        )
+        .replace("//| 1 = 2\n//| 0x80000000 = 0\n", "\n\n\n")
+        .replace("shl.b32 %r1, %r1, 1;", "shl.b32 %r1, %r9, 1;");
+    let path = folder.0.join("bad.ptx");
+    std::fs::write(&path, &source).unwrap();
+    let bless = |folder: &Folder| {
+        folder
+            .command(&["test", "bad.ptx"])
+            .env("BLESS", "1")
+            .output()
+    };
+    assert!(bless(&folder).unwrap().status.success());
+    let blessed = std::fs::read_to_string(&path).unwrap();
+    assert!(blessed.contains("//@ error: 13: E"), "{blessed}");
+    assert!(folder.margay("test bad.ptx").status.success());
+
+    let moved = source.replace("error: 13", "error: 12");
+    std::fs::write(&path, &moved).unwrap();
+    let output = bless(&folder).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(out(&output).contains("problems in the lines [13], expected [12]"));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), moved);
+}

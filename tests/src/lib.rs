@@ -1,4 +1,4 @@
-//! Harness of the file tests.
+//! What the project's tests share: conformance data and bodies of the fuzz targets.
 
 pub mod conformance;
 pub mod fuzz;

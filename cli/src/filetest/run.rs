@@ -1,0 +1,387 @@
+//! Running of file tests on the runtime.
+//!
+//! Invariant: each launch of a file gets buffers of its own and a context without a fault.
+
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use margay::{
+    DeviceBuffer, Dim3, EngineChoice, Error, Image, LaunchConfig, LoadOptions, Module, Runtime,
+};
+
+use super::directive::{self, Argument, Buffer, FileTest, Launch, Outcome, Rejection};
+
+/// A way to run a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    engine: EngineChoice,
+    workers: usize,
+    reverse: bool,
+}
+
+impl Setting {
+    /// Every way that a launch is run.
+    pub const ALL: [Setting; 4] = [
+        Setting::new(EngineChoice::Interpreter, 1, false),
+        Setting::new(EngineChoice::Native, 1, false),
+        Setting::new(EngineChoice::Interpreter, 3, true),
+        Setting::new(EngineChoice::Native, 3, true),
+    ];
+
+    const fn new(engine: EngineChoice, workers: usize, reverse: bool) -> Setting {
+        Setting {
+            engine,
+            workers,
+            reverse,
+        }
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let engine = match self.engine {
+            EngineChoice::Interpreter => "interpreter",
+            _ => "native",
+        };
+        write!(f, "{engine}, {} worker(s)", self.workers)?;
+        if self.reverse {
+            f.write_str(", reverse")?;
+        }
+        Ok(())
+    }
+}
+
+/// What a file does not do as it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Line of the directive, from 1.
+    pub line: usize,
+    /// The kernel, if it is about one.
+    pub kernel: Option<String>,
+    /// The way it ran, if it is about one.
+    pub setting: Option<Setting>,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}", self.line)?;
+        if let Some(kernel) = &self.kernel {
+            write!(f, ", kernel {kernel}")?;
+        }
+        if let Some(setting) = &self.setting {
+            write!(f, " ({setting})")?;
+        }
+        write!(f, ": {}", self.what)
+    }
+}
+
+/// Whether `BLESS=1` is set.
+pub fn bless_from_env() -> bool {
+    std::env::var_os("BLESS").is_some_and(|value| value == "1")
+}
+
+/// The machines that file tests run on, one for each [`Setting`].
+pub struct Bench {
+    machines: Vec<(Setting, Runtime)>,
+    bless: bool,
+}
+
+impl Bench {
+    /// New machines; `bless` permits to write the text of diagnostics.
+    ///
+    /// # Errors
+    ///
+    /// Those of building a runtime.
+    pub fn new(bless: bool) -> Result<Bench, Error> {
+        const LIMIT: Duration = Duration::from_secs(20);
+        let build = |setting: Setting| {
+            let mut builder = Runtime::builder()
+                .engine(setting.engine)
+                .workers(setting.workers)
+                .time_limit(LIMIT);
+            if setting.reverse {
+                builder = builder.reverse();
+            }
+            Ok((setting, builder.build()?))
+        };
+        let machines = Setting::ALL
+            .into_iter()
+            .map(build)
+            .collect::<Result<_, Error>>()?;
+        Ok(Bench { machines, bless })
+    }
+
+    /// Runs a file in every way. No failures: it does what it says.
+    pub fn run(&self, path: &Path) -> Vec<Failure> {
+        let general = |line, what| {
+            vec![Failure {
+                line,
+                kernel: None,
+                setting: None,
+                what,
+            }]
+        };
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) => return general(0, error.to_string()),
+        };
+        match directive::read(&text) {
+            Err((line, what)) => general(line, what),
+            Ok(FileTest::Rejected(expected)) => match self.reject(path, &text, &expected) {
+                Ok(()) => Vec::new(),
+                Err((line, what)) => general(line, what),
+            },
+            Ok(FileTest::Launches(launches)) => self
+                .machines
+                .iter()
+                .flat_map(|(setting, runtime)| {
+                    launch_all(*setting, runtime, path, &text, &launches)
+                })
+                .collect(),
+        }
+    }
+
+    fn reject(
+        &self,
+        path: &Path,
+        text: &str,
+        expected: &[Rejection],
+    ) -> Result<(), (usize, String)> {
+        let (_, runtime) = &self.machines[0];
+        let log = match load(runtime, path, text) {
+            Err(Error::InvalidPtx { log }) => log,
+            Err(other) => return Err((1, format!("refused, but not as invalid: {other}"))),
+            Ok(_) => return Err((1, "the module is accepted".to_owned())),
+        };
+        let found = diagnostics(&log);
+        let lines = |all: &[Rejection]| all.iter().map(|one| one.line).collect::<Vec<_>>();
+        if lines(&found) != lines(expected) {
+            return Err((
+                expected.first().map_or(1, |one| one.at),
+                format!(
+                    "problems in the lines {:?}, expected {:?}:\n{log}",
+                    lines(&found),
+                    lines(expected)
+                ),
+            ));
+        }
+        let wrong = expected.iter().zip(&found).find(|(e, f)| e.text != f.text);
+        match wrong {
+            Some(_) if self.bless => std::fs::write(path, blessed(text, expected, &found))
+                .map_err(|e| (1, e.to_string())),
+            Some((expected, found)) => Err((
+                expected.at,
+                format!("`{}`, expected `{}`", found.text, expected.text),
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The file with the found texts in its directives.
+fn blessed(text: &str, expected: &[Rejection], found: &[Rejection]) -> String {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    for (expected, found) in expected.iter().zip(found) {
+        if let Some(line) = lines.get_mut(expected.at - 1) {
+            *line = format!("//@ error: {}: {}", found.line, found.text);
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+/// Lines and titles of rendered diagnostics.
+fn diagnostics(log: &str) -> Vec<Rejection> {
+    let mut found: Vec<Rejection> = Vec::new();
+    for line in log.lines() {
+        if let Some(title) = line.strip_prefix("error[") {
+            found.push(Rejection {
+                at: 0,
+                line: 0,
+                text: title.replacen("]:", ":", 1),
+            });
+        } else if let (Some(place), Some(last)) =
+            (line.trim_start().strip_prefix("--> "), found.last_mut())
+            && last.line == 0
+        {
+            // FILE:LINE:COLUMN
+            let line = place.rsplit(':').nth(1);
+            last.line = line.and_then(|line| line.parse().ok()).unwrap_or(0);
+        }
+    }
+    found
+}
+
+fn load(runtime: &Runtime, path: &Path, text: &str) -> Result<Module, Error> {
+    let name = path
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned());
+    let options = LoadOptions {
+        name,
+        ..LoadOptions::default()
+    };
+    runtime.load_image(Image::Ptx(text), &options)
+}
+
+fn launch_all(
+    setting: Setting,
+    runtime: &Runtime,
+    path: &Path,
+    text: &str,
+    launches: &[Launch],
+) -> Vec<Failure> {
+    let failure = |line: usize, kernel: Option<&str>, what: String| Failure {
+        line,
+        kernel: kernel.map(str::to_owned),
+        setting: Some(setting),
+        what,
+    };
+    let mut module = match load(runtime, path, text) {
+        Ok(module) => module,
+        Err(error) => return vec![failure(1, None, error.to_string())],
+    };
+    let mut failures = Vec::new();
+    for launch in launches {
+        let ended = run(runtime, &module, launch);
+        let faulted = matches!(&ended, Err(Error::Fault(_)));
+        if let Err(what) = judge(setting, launch, ended) {
+            failures.push(failure(launch.at, Some(&launch.kernel), what));
+        }
+        if faulted {
+            // A fault sticks to its context; what follows gets the device as new.
+            let again = runtime
+                .device(0)
+                .and_then(|device| device.primary_reset())
+                .and_then(|()| load(runtime, path, text));
+            match again {
+                Ok(new) => module = new,
+                Err(error) => {
+                    failures.push(failure(launch.at, None, error.to_string()));
+                    return failures;
+                }
+            }
+        }
+    }
+    if let Err(error) = module.unload() {
+        failures.push(failure(1, None, error.to_string()));
+    }
+    failures
+}
+
+/// Runs a launch to its end; the contents of all buffers.
+fn run(runtime: &Runtime, module: &Module, launch: &Launch) -> Result<Vec<Vec<u8>>, Error> {
+    let kernel = module.kernel(&launch.kernel)?;
+    let params = kernel.params();
+    if params.len() != launch.arguments.len() {
+        return Err(Error::invalid(format!(
+            "{} arguments for {} parameters",
+            launch.arguments.len(),
+            params.len()
+        )));
+    }
+    let mut memory: Vec<DeviceBuffer<u8>> = Vec::new();
+    let mut space = vec![0u8; kernel.info().param_bytes as usize];
+    for (param, argument) in params.iter().zip(&launch.arguments) {
+        let bytes = match argument {
+            Argument::Scalar(bytes) => bytes.clone(),
+            Argument::Buffer(buffer) => {
+                let device = runtime.upload(&buffer.bytes)?;
+                let address = device.ptr().address().to_le_bytes().to_vec();
+                memory.push(device);
+                address
+            }
+        };
+        let start = param.offset as usize;
+        match space.get_mut(start..start + bytes.len()) {
+            Some(place) if bytes.len() == param.size as usize => place.copy_from_slice(&bytes),
+            _ => {
+                return Err(Error::invalid(format!(
+                    "an argument of {} bytes for a parameter of {}",
+                    bytes.len(),
+                    param.size
+                )));
+            }
+        }
+    }
+    let extent = |[x, y, z]: [u32; 3]| Dim3::new(x, y, z);
+    let config = LaunchConfig {
+        grid: extent(launch.grid),
+        block: extent(launch.block),
+        shared: launch.shared,
+        cluster: launch.cluster.map(extent),
+        cooperative: launch.cooperative,
+    };
+    runtime.launch(&kernel, config, space.as_slice())?;
+    runtime.synchronize()?;
+    memory.iter().map(DeviceBuffer::to_vec).collect()
+}
+
+/// Whether a launch ended as it should.
+fn judge(
+    setting: Setting,
+    launch: &Launch,
+    ended: Result<Vec<Vec<u8>>, Error>,
+) -> Result<(), String> {
+    if setting.engine == EngineChoice::Native && !launch.native {
+        return match ended {
+            Err(Error::Unsupported { what }) if what.contains("native code") => Ok(()),
+            _ => Err("native code runs it: `native: refused` is wrong".to_owned()),
+        };
+    }
+    match (&launch.outcome, ended) {
+        (Outcome::Values, Ok(contents)) => {
+            let buffers = launch
+                .arguments
+                .iter()
+                .filter_map(|argument| match argument {
+                    Argument::Buffer(buffer) => Some(buffer),
+                    Argument::Scalar(_) => None,
+                });
+            let wrong = buffers.zip(&contents).enumerate();
+            let mut wrong = wrong.filter_map(|(index, (buffer, bytes))| {
+                difference(buffer, bytes, launch).map(|what| format!("buffer {index}: {what}"))
+            });
+            wrong.next().map_or(Ok(()), Err)
+        }
+        (Outcome::Fault(kind, line), Err(Error::Fault(fault))) => {
+            let found = format!("{:?}", fault.kind);
+            let place = line.is_none_or(|line| fault.ptx_line == Some(line));
+            if *kind == found && place {
+                Ok(())
+            } else {
+                Err(format!("{fault} ({found}), expected {kind} line {line:?}"))
+            }
+        }
+        (Outcome::Unsupported(wanted), Err(Error::Unsupported { what }))
+            if what.contains(wanted) =>
+        {
+            Ok(())
+        }
+        (wanted, Ok(_)) => Err(format!("it completes, expected {wanted:?}")),
+        (_, Err(error)) => Err(error.to_string()),
+    }
+}
+
+/// The first elements that are not as expected.
+fn difference(buffer: &Buffer, bytes: &[u8], launch: &Launch) -> Option<String> {
+    const SHOWN: usize = 4;
+    let (ty, expected) = buffer.expected.as_ref()?;
+    let pairs = ty.values(bytes).zip(expected).enumerate();
+    let wrong: Vec<String> = pairs
+        .filter(|(_, (found, expected))| !ty.agrees(*found, **expected, launch.tolerance))
+        .map(|(at, (found, expected))| {
+            let wanted = match expected {
+                super::value::Expected::Bits(bits) => ty.show(*bits),
+                other => format!("{other:?}"),
+            };
+            format!("element {at} is {}, expected {wanted}", ty.show(found))
+        })
+        .collect();
+    let count = wrong.len();
+    (count > 0).then(|| {
+        let shown = wrong.into_iter().take(SHOWN).collect::<Vec<_>>().join("; ");
+        format!("{count} of {} wrong: {shown}", expected.len())
+    })
+}
