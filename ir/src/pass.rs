@@ -3,6 +3,7 @@
 //! [`prepare`] is the order in which a kernel is made ready for an engine that runs regions.
 
 pub mod inline;
+mod places;
 pub mod points;
 pub mod simplify;
 pub mod waiting;
@@ -22,7 +23,7 @@ pub fn prepare(module: &Module, id: FuncId, after: Option<&str>) -> Function {
         &|f| inline::run(f, module, id),
         &|f| simplify::run(f),
         &|f| waiting::run(f),
-        &|f| points::run(f, module.target.sm),
+        &|f| points::run(f, module),
     ];
     for (name, pass) in NAMES.iter().zip(passes) {
         if function.has_body() {

@@ -1,130 +1,193 @@
 //! Cuts blocks at synchronisation points and adds the points that PTX leaves implicit.
 //!
-//! Implicit points (execution-model section 1): `converge` before each volatile access, and before
-//! a shared-memory read that may see bytes another lane of the warp wrote since the last point; for
-//! targets below sm_70 (lock-step warps) before every shared access. Afterwards each point is
+//! Programs rely on the lanes of a warp making each access together, though CUDA does not promise it.
+//! Implicit points (execution-model section 1) keep that where it can be seen: `converge` before each
+//! volatile access, before a shared-memory read that may see bytes another lane of the warp wrote since
+//! the last point, and before a shared-memory write that may change bytes another lane has yet to read;
+//! for targets below sm_70 (lock-step warps) before every shared access. Afterwards each point is
 //! followed only by a jump to a block of its own: the region entry.
 
+use super::places::{Place, Places};
 use crate::analysis::Cfg;
 use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::function::{BlockCall, Function};
 use crate::meaning::Desc;
 use crate::mods::{MemOrder, Mods, StateSpace};
+use crate::module::Module;
 use crate::ops::{Effects, Opcode};
 use crate::types::OpType;
 
 /// First target whose warps do not run in lock-step.
 const INDEPENDENT_THREADS: u32 = 70;
 
-/// Shared-memory writes of this warp since the last point.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Written {
-    #[default]
-    Nothing,
-    /// One address per lane.
-    Own(Value),
-    Unknown,
+/// Rounds after which the accesses at the starts of blocks are taken as unknown.
+const MOST_ROUNDS: u32 = 16;
+
+/// Shared-memory accesses of this warp since the last point.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Accesses {
+    reads: Places,
+    writes: Places,
 }
 
-impl Written {
-    fn join(self, other: Written) -> Written {
-        match (self, other) {
-            (Written::Nothing, state) | (state, Written::Nothing) => state,
-            (a, b) if a == b => a,
-            _ => Written::Unknown,
+impl Accesses {
+    fn unknown() -> Accesses {
+        Accesses {
+            reads: Places::unknown(),
+            writes: Places::unknown(),
         }
+    }
+
+    fn add_all(&mut self, other: &Accesses) {
+        self.reads.add_all(&other.reads);
+        self.writes.add_all(&other.writes);
     }
 }
 
-/// Adds implicit points and splits blocks. `sm` is the module's target.
-pub fn run(function: &mut Function, sm: u32) {
-    add_implicit(function, sm);
+/// Adds implicit points and splits blocks. `module` is where the function comes from.
+pub fn run(function: &mut Function, module: &Module) {
+    add_implicit(function, module);
     split(function);
 }
 
-fn add_implicit(function: &mut Function, sm: u32) {
+fn add_implicit(function: &mut Function, module: &Module) {
     let cfg = Cfg::new(function);
-    let mut at_end: SecondaryMap<Block, Written> = SecondaryMap::default();
-    let mut rounds = 0;
-    loop {
-        let mut changed = false;
+    let used = used_values(function);
+    let mut at_end: SecondaryMap<Block, Accesses> = SecondaryMap::default();
+    let mut settled = false;
+    for _ in 0..MOST_ROUNDS {
+        settled = true;
         for &block in cfg.rpo() {
-            let state = start_state(&cfg, &at_end, block);
-            let end = function
-                .insts(block)
-                .iter()
-                .fold(state, |state, &inst| step(function, sm, state, inst).1);
-            changed |= at_end[block] != end;
-            at_end[block] = end;
+            let mut state = start_state(&cfg, &at_end, block);
+            for &inst in function.insts(block) {
+                step(function, module, &used, &mut state, inst);
+            }
+            if at_end[block] != state {
+                at_end[block] = state;
+                settled = false;
+            }
         }
-        rounds += 1;
-        if !changed || rounds > 8 {
+        if settled {
             break;
         }
     }
     for &block in cfg.rpo() {
-        let mut state = if rounds > 8 {
-            Written::Unknown
-        } else {
+        let mut state = if settled {
             start_state(&cfg, &at_end, block)
+        } else {
+            Accesses::unknown()
         };
         let mut insts = Vec::with_capacity(function.insts(block).len());
         for inst in function.insts(block).to_vec() {
-            let (cut, next) = step(function, sm, state, inst);
-            if cut {
+            if step(function, module, &used, &mut state, inst) {
                 insts.push(converge(function, inst));
             }
             insts.push(inst);
-            state = next;
         }
         function.layout.insts[block] = insts;
     }
 }
 
-fn start_state(cfg: &Cfg, at_end: &SecondaryMap<Block, Written>, block: Block) -> Written {
-    cfg.preds(block)
-        .iter()
-        .map(|&pred| at_end[pred])
-        .fold(Written::Nothing, Written::join)
+/// Values that some instruction takes.
+fn used_values(function: &Function) -> SecondaryMap<Value, bool> {
+    let mut used = SecondaryMap::default();
+    for &inst in function.blocks().iter().flat_map(|&b| function.insts(b)) {
+        let passed = function.dfg.targets(inst).iter().flat_map(|c| &c.args);
+        for &value in function.dfg.args(inst).iter().chain(passed) {
+            used[value] = true;
+        }
+    }
+    used
 }
 
-/// Whether a cut is needed before `inst`, and the state behind it.
-fn step(function: &Function, sm: u32, state: Written, inst: Inst) -> (bool, Written) {
+fn start_state(cfg: &Cfg, at_end: &SecondaryMap<Block, Accesses>, block: Block) -> Accesses {
+    let mut state = Accesses::default();
+    for &pred in cfg.preds(block) {
+        state.add_all(&at_end[pred]);
+    }
+    state
+}
+
+/// Whether a cut is needed before `inst`; moves the state behind it.
+fn step(
+    function: &Function,
+    module: &Module,
+    used: &SecondaryMap<Value, bool>,
+    state: &mut Accesses,
+    inst: Inst,
+) -> bool {
     let data = &function.dfg.insts[inst];
-    let effects = data.opcode.effects();
-    if effects.is_point() {
-        return (false, Written::Nothing);
+    if data.opcode.effects().is_point() {
+        *state = Accesses::default();
+        return false;
     }
-    if !effects.intersects(Effects::READS.union(Effects::WRITES)) || data.opcode == Opcode::Syscall
-    {
-        return (false, state);
+    let Some(access) = Access::new(function, module, used, inst) else {
+        return false;
+    };
+    let cut = access.is_volatile
+        || access.is_shared && module.target.sm < INDEPENDENT_THREADS
+        || access.place.is_some_and(|place| {
+            access.sees && state.writes.shows_others(&place)
+                || access.writes && state.reads.is_awaited(&place)
+        });
+    if cut {
+        *state = Accesses::default();
     }
-    let space = data.mods.space();
-    let shared = matches!(space, StateSpace::Shared | StateSpace::SharedCluster)
-        && matches!(
+    if let Some(place) = access.place {
+        if access.sees {
+            state.reads.add(place);
+        }
+        if access.writes {
+            state.writes.add(place);
+        }
+    }
+    cut
+}
+
+/// What matters of a memory access.
+struct Access {
+    is_volatile: bool,
+    is_shared: bool,
+    /// Where in shared memory.
+    place: Option<Place>,
+    /// Whether the program learns what was there.
+    sees: bool,
+    writes: bool,
+}
+
+impl Access {
+    fn new(
+        function: &Function,
+        module: &Module,
+        used: &SecondaryMap<Value, bool>,
+        inst: Inst,
+    ) -> Option<Access> {
+        let data = &function.dfg.insts[inst];
+        if !matches!(
             data.opcode,
             Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red
-        );
-    let volatile = data.mods.order() == MemOrder::Volatile
-        && !matches!(
-            space,
-            StateSpace::Local | StateSpace::Param | StateSpace::ParamFunc
-        )
-        && matches!(data.opcode, Opcode::Ld | Opcode::St);
-    let address = function.dfg.args(inst).first().copied();
-    let reads = effects.contains(Effects::READS);
-    let sees_others = shared
-        && reads
-        && !matches!((state, address), (Written::Nothing, _))
-        && !matches!((state, address), (Written::Own(a), Some(b)) if a == b);
-    let lock_step = shared && sm < INDEPENDENT_THREADS;
-    let cut = volatile || sees_others || lock_step;
-    let state = if cut { Written::Nothing } else { state };
-    let next = match (shared && effects.contains(Effects::WRITES), address) {
-        (true, Some(address)) => state.join(Written::Own(address)),
-        _ => state,
-    };
-    (cut, next)
+        ) {
+            return None;
+        }
+        let effects = data.opcode.effects();
+        let space = data.mods.space();
+        let is_shared = matches!(space, StateSpace::Shared | StateSpace::SharedCluster);
+        let address = function.dfg.args(inst).first().copied();
+        Some(Access {
+            is_volatile: data.mods.order() == MemOrder::Volatile
+                && !matches!(
+                    space,
+                    StateSpace::Local | StateSpace::Param | StateSpace::ParamFunc
+                )
+                && matches!(data.opcode, Opcode::Ld | Opcode::St),
+            is_shared,
+            place: address
+                .filter(|_| is_shared)
+                .map(|address| Place::new(function, module, address)),
+            sees: function.dfg.results(inst).iter().any(|&v| used[v]),
+            writes: effects.contains(Effects::WRITES),
+        })
+    }
 }
 
 fn converge(function: &mut Function, before: Inst) -> Inst {

@@ -216,18 +216,15 @@ pub(super) struct Interpreted {
 impl Interpreted {
     fn get(&self, module: &Module) -> (Arc<Module>, Arc<Code>) {
         let made = self.made.get_or_init(|| {
-            let mut module = module.clone();
-            let sm = module.target.sm;
-            let ids: Vec<FuncId> = module.functions.iter().map(|(id, _)| id).collect();
-            for id in ids {
-                let function = &mut module.functions[id];
+            let mut made = module.clone();
+            for (id, function) in module.functions.iter() {
                 if function.has_body() {
-                    pass::waiting::run(function);
-                    pass::points::run(function, sm);
+                    pass::waiting::run(&mut made.functions[id]);
+                    pass::points::run(&mut made.functions[id], module);
                 }
             }
-            let code = Code::new(&module);
-            (Arc::new(module), Arc::new(code))
+            let code = Code::new(&made);
+            (Arc::new(made), Arc::new(code))
         });
         (Arc::clone(&made.0), Arc::clone(&made.1))
     }

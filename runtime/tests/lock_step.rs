@@ -1,0 +1,110 @@
+//! Lanes of a warp that exchange values through shared memory without a barrier.
+//!
+//! CUDA does not promise that this works, GPUs make it work, and published programs rely on it
+//! (execution-model sections 1 and 2). Each kernel runs in both engines with one warp.
+
+use margay::{EngineChoice, LaunchConfig, Runtime};
+
+const HEADER: &str = ".version 7.0\n.target sm_80\n.address_size 64\n";
+
+/// Runs `exchange(out)` with one warp in both engines; `body` has the lane in `%lane`, its own word
+/// of `s` at `%own`, and leaves its result in `%v`.
+fn check(body: &str, expected: impl Fn(u32) -> u32) {
+    let text = format!(
+        "{HEADER}.visible .entry exchange(.param .u64 out) {{
+    .reg .pred %p; .reg .b32 %lane, %own, %at, %t, %v, %w; .reg .b64 %out, %o;
+    .shared .align 16 .b8 s[256]; .shared .align 4 .b8 other[256];
+    ld.param.u64 %out, [out];
+    mov.u32 %lane, %tid.x;
+    mov.u32 %own, s;
+    mad.lo.u32 %own, %lane, 4, %own;
+    {body}
+    mul.wide.u32 %o, %lane, 4;
+    add.u64 %out, %out, %o;
+    st.global.u32 [%out], %v;
+    ret;
+}}"
+    );
+    for engine in [EngineChoice::Auto, EngineChoice::Interpreter] {
+        let runtime = Runtime::builder().workers(1).engine(engine);
+        let runtime = runtime.build().expect("built");
+        let module = runtime.load_ptx(&text).expect("loads");
+        let kernel = module.kernel("exchange").expect("known");
+        let mut out = runtime.upload(&[u32::MAX; 32]).expect("room");
+        let config = LaunchConfig::new(1, 32);
+        runtime
+            .launch(&kernel, config, (&mut out,))
+            .expect("launched");
+        let got = out.to_vec().expect("no fault");
+        let expected: Vec<u32> = (0..32).map(&expected).collect();
+        assert_eq!(got, expected, "{engine:?}");
+    }
+}
+
+/// `s[perm[i]] = s[i]`: a block of the texture compressor in the HeCBench suite sorts so. With one
+/// lane after another, a lane read what an earlier one had written.
+#[test]
+fn a_permutation_in_place() {
+    check(
+        "mul.lo.u32 %v, %lane, 3;
+    st.shared.u32 [%own], %v;
+    bar.sync 0;
+    add.u32 %t, %lane, 5; and.b32 %t, %t, 31; shl.b32 %t, %t, 2;
+    mov.u32 %at, s; add.u32 %at, %at, %t;
+    ld.shared.u32 %w, [%own];
+    st.shared.u32 [%at], %w;
+    bar.sync 0;
+    ld.shared.u32 %v, [%own];",
+        |lane| (lane + 27) % 32 * 3,
+    );
+}
+
+/// The same in a loop: the read of the next turn comes after the write of this one.
+#[test]
+fn rotations_in_a_loop() {
+    check(
+        "st.shared.u32 [%own], %lane;
+    add.u32 %t, %lane, 1; and.b32 %t, %t, 31; shl.b32 %t, %t, 2;
+    mov.u32 %at, s; add.u32 %at, %at, %t;
+    mov.u32 %w, 0;
+again:
+    ld.shared.u32 %v, [%own];
+    st.shared.u32 [%at], %v;
+    add.u32 %w, %w, 1;
+    setp.lt.u32 %p, %w, 7;
+    @%p bra again;
+    ld.shared.u32 %v, [%own];",
+        |lane| (lane + 25) % 32,
+    );
+}
+
+/// A value handed to the next lane, by the address of another instruction than the read's.
+#[test]
+fn a_value_handed_on() {
+    check(
+        "mul.lo.u32 %v, %lane, %lane;
+    st.shared.u32 [%own+4], %v;
+    ld.shared.u32 %v, [%own];
+    setp.eq.u32 %p, %lane, 0;
+    @%p mov.u32 %v, 77;",
+        |lane| lane.checked_sub(1).map_or(77, |n| n * n),
+    );
+}
+
+/// An atomic's result that nobody reads needs no order, a result that somebody reads does.
+#[test]
+fn atomics_one_after_the_other() {
+    check(
+        "mov.u32 %at, other;
+    st.shared.u32 [%own], 0;
+    bar.sync 0;
+    and.b32 %t, %lane, 3; shl.b32 %t, %t, 2;
+    mov.u32 %w, s; add.u32 %t, %t, %w;
+    atom.shared.add.u32 %w, [%t], 1;
+    xor.b32 %t, %t, 4;
+    atom.shared.add.u32 %w, [%t], 100;
+    bar.sync 0;
+    ld.shared.u32 %v, [%own];",
+        |lane| if lane < 4 { 808 } else { 0 },
+    );
+}
