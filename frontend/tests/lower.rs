@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
+use margay_frontend::resolve::resolve;
 use margay_frontend::{SourceFile, lower, parse};
 
 fn text_of(path: &Path) -> String {
@@ -32,7 +33,7 @@ fn checked_in_programs_lower() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let parsed = parse(SourceFile::new(name.clone(), text_of(&path)));
         problems.extend(parsed.diagnostics.iter().map(|d| d.summary(&parsed.source)));
-        match lower(&parsed) {
+        match lower(&parsed, &resolve(&parsed)) {
             Ok(module) => {
                 kernels += module.kernels().count();
                 for function in module.functions.values() {
@@ -51,4 +52,32 @@ fn checked_in_programs_lower() {
         problems.join("\n")
     );
     assert!(kernels > 80, "only {kernels} kernels");
+}
+
+/// A quarter of a million statements, each a block of its own, with all registers live throughout: what
+/// lowering does for one block must not depend on how many there are.
+#[test]
+fn many_guarded_accesses_lower() {
+    let mut text = String::from(
+        ".version 8.0\n.target sm_80\n.address_size 64\n.entry k(.param .u64 p) {\n\
+         .reg .b32 %r<64>; .reg .b64 %rd; .reg .pred %p;\nld.param.u64 %rd, [p];\n",
+    );
+    const STORES: usize = 120_000;
+    for i in 0..STORES {
+        let (to, from) = (i % 64, (i + 7) % 64);
+        text.push_str(&format!(
+            "add.u32 %r{to}, %r{to}, %r{from};\n@%p st.global.u32 [%rd], %r{to};\n"
+        ));
+    }
+    text.push_str("ret;\n}\n");
+    let parsed = parse(SourceFile::new("long", text));
+    let module = lower(&parsed, &resolve(&parsed)).expect("a valid module");
+    let kernel = module.kernel("k").expect("the kernel");
+    let stores = module.functions[kernel].blocks().iter().flat_map(|&block| {
+        let function = &module.functions[kernel];
+        function.layout.insts[block]
+            .iter()
+            .filter(|&&inst| function.dfg.insts[inst].desc().opcode == margay_ir::ops::Opcode::St)
+    });
+    assert_eq!(stores.count(), STORES);
 }

@@ -8,7 +8,7 @@
 //! any write is zero (PTX leaves it undefined; execution-model section 8 wants the same bits on
 //! every run).
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::analysis::{Cfg, Dominators, cfg::remove_unreachable};
@@ -311,8 +311,7 @@ impl FunctionBuilder {
         self.close_blocks();
         let cfg = remove_unreachable(&mut self.function);
         let dominators = Dominators::new(&cfg);
-        let live = self.live_blocks(&cfg);
-        let params = self.place_params(&cfg, &dominators, &live);
+        let params = self.place_params(&cfg, &dominators);
         self.rename(&cfg, &dominators, &params);
         self.function.resolve_aliases();
         self.function
@@ -344,60 +343,29 @@ impl FunctionBuilder {
         }
     }
 
-    /// For each variable, the blocks at whose start it is live.
-    fn live_blocks(&self, cfg: &Cfg) -> FxHashMap<Variable, FxHashSet<Block>> {
-        let mut live: FxHashMap<Variable, FxHashSet<Block>> = FxHashMap::default();
-        let mut read_in: FxHashMap<Variable, Vec<Block>> = FxHashMap::default();
-        for &block in cfg.rpo() {
-            for &variable in &self.reads[block] {
-                read_in.entry(variable).or_default().push(block);
-            }
-        }
-        for (variable, mut work) in read_in {
-            let writes: FxHashSet<Block> = self.writes[variable].iter().copied().collect();
-            let set = live.entry(variable).or_default();
-            while let Some(block) = work.pop() {
-                if set.insert(block) {
-                    let preds = cfg.preds(block).iter().copied();
-                    work.extend(preds.filter(|pred| !writes.contains(pred) && !set.contains(pred)));
-                }
-            }
-        }
-        live
-    }
-
     /// Adds block parameters at the iterated dominance frontiers of writes where variables live.
     fn place_params(
         &mut self,
         cfg: &Cfg,
         dominators: &Dominators,
-        live: &FxHashMap<Variable, FxHashSet<Block>>,
     ) -> SecondaryMap<Block, Vec<(Variable, Value)>> {
-        let frontiers = dominators.frontiers(cfg);
+        let mut read_in: SecondaryMap<Variable, Vec<Block>> = SecondaryMap::default();
+        for &block in cfg.rpo() {
+            for &variable in &self.reads[block] {
+                read_in[variable].push(block);
+            }
+        }
         let mut params: SecondaryMap<Block, Vec<(Variable, Value)>> = SecondaryMap::default();
+        let mut joins = Joins::new(cfg, dominators);
         for variable in self.variables.keys() {
-            let Some(live) = live.get(&variable) else {
+            let reads = &read_in[variable];
+            if reads.is_empty() {
                 continue;
-            };
-            let mut placed = FxHashSet::default();
-            let mut work: Vec<Block> = self.writes[variable]
-                .iter()
-                .copied()
-                .filter(|&b| cfg.is_reachable(b))
-                .collect();
-            // The zero at the entry is a write too.
-            work.push(cfg.rpo()[0]);
-            while let Some(block) = work.pop() {
-                for &join in &frontiers[block] {
-                    if live.contains(&join) && placed.insert(join) {
-                        let value = self
-                            .function
-                            .dfg
-                            .append_param(join, self.variables[variable]);
-                        params[join].push((variable, value));
-                        work.push(join);
-                    }
-                }
+            }
+            for join in joins.of(variable, &self.writes[variable], reads) {
+                let ty = self.variables[variable];
+                let value = self.function.dfg.append_param(join, ty);
+                params[join].push((variable, value));
             }
         }
         params
@@ -516,6 +484,66 @@ impl FunctionBuilder {
         let value = entry_zero(&mut self.function, entry, ty);
         saved.push((variable, scope[variable].replace(value)));
         value
+    }
+}
+
+/// Where variables need block parameters. Marks are numbers of variables, so that nothing has to be
+/// cleared between one variable and the next.
+struct Joins<'a> {
+    cfg: &'a Cfg,
+    frontiers: SecondaryMap<Block, Vec<Block>>,
+    placed: SecondaryMap<Block, u32>,
+    written: SecondaryMap<Block, u32>,
+    live: SecondaryMap<Block, u32>,
+}
+
+impl<'a> Joins<'a> {
+    fn new(cfg: &'a Cfg, dominators: &Dominators) -> Self {
+        Joins {
+            cfg,
+            frontiers: dominators.frontiers(cfg),
+            placed: SecondaryMap::with_default(u32::MAX),
+            written: SecondaryMap::with_default(u32::MAX),
+            live: SecondaryMap::with_default(u32::MAX),
+        }
+    }
+
+    /// The blocks in the iterated dominance frontier of the writes (and of the zero at the entry)
+    /// at whose start the variable is live.
+    fn of(&mut self, variable: Variable, writes: &[Block], reads: &[Block]) -> Vec<Block> {
+        let mark = variable.0;
+        let reachable = writes.iter().copied().filter(|&b| self.cfg.is_reachable(b));
+        let mut work: Vec<Block> = reachable.collect();
+        work.push(self.cfg.rpo()[0]);
+        let mut joins = Vec::new();
+        while let Some(block) = work.pop() {
+            for &join in &self.frontiers[block] {
+                if self.placed[join] != mark {
+                    self.placed[join] = mark;
+                    joins.push(join);
+                    work.push(join);
+                }
+            }
+        }
+        if !joins.is_empty() {
+            self.find_live(mark, writes, reads);
+            joins.retain(|&join| self.live[join] == mark);
+        }
+        joins
+    }
+
+    fn find_live(&mut self, mark: u32, writes: &[Block], reads: &[Block]) {
+        for &block in writes {
+            self.written[block] = mark;
+        }
+        let mut work = reads.to_vec();
+        while let Some(block) = work.pop() {
+            if self.live[block] != mark {
+                self.live[block] = mark;
+                let preds = self.cfg.preds(block).iter().copied();
+                work.extend(preds.filter(|&pred| self.written[pred] != mark));
+            }
+        }
     }
 }
 

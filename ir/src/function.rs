@@ -193,6 +193,18 @@ impl Dfg {
         value
     }
 
+    /// As [`Dfg::resolve`]; chains of aliases on the way become short, so that resolving all values
+    /// of a function takes linear time.
+    pub fn resolve_and_shorten(&mut self, value: Value) -> Value {
+        let end = self.resolve(value);
+        let mut at = value;
+        while let ValueDef::Alias(of) = self.values[at].def {
+            self.values[at].def = ValueDef::Alias(end);
+            at = of;
+        }
+        end
+    }
+
     /// The instruction that defines a value, if one does.
     pub fn def_inst(&self, value: Value) -> Option<Inst> {
         match self.values[value].def {
@@ -374,12 +386,12 @@ impl Function {
             for &inst in &self.layout.insts[block] {
                 let list = self.dfg.insts[inst].args;
                 for i in 0..self.dfg.pool.get(list).len() {
-                    let value = self.dfg.resolve(self.dfg.pool.get(list)[i]);
+                    let value = self.dfg.resolve_and_shorten(self.dfg.pool.get(list)[i]);
                     self.dfg.pool.get_mut(list)[i] = value;
                 }
                 if let Some(mut calls) = self.dfg.targets.remove(&inst) {
                     for arg in calls.iter_mut().flat_map(|call| &mut call.args) {
-                        *arg = self.dfg.resolve(*arg);
+                        *arg = self.dfg.resolve_and_shorten(*arg);
                     }
                     self.dfg.targets.insert(inst, calls);
                 }

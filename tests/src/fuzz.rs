@@ -85,11 +85,11 @@ pub fn lower(bytes: &[u8]) {
     if parsed.has_errors() {
         return;
     }
-    let refused = margay_frontend::resolve::check(&parsed);
-    for diagnostic in refused.iter().take(RENDERED) {
+    let resolution = margay_frontend::resolve::resolve(&parsed);
+    for diagnostic in resolution.diagnostics.iter().take(RENDERED) {
         show(diagnostic, &parsed.source);
     }
-    if let Err(diagnostics) = margay_frontend::lower(&parsed) {
+    if let Err(diagnostics) = margay_frontend::lower(&parsed, &resolution) {
         assert!(!diagnostics.is_empty(), "a refusal has a reason");
         for diagnostic in diagnostics.iter().take(RENDERED) {
             show(diagnostic, &parsed.source);

@@ -14,7 +14,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 
-use margay_frontend::resolve::check;
+use margay_frontend::resolve::{check, resolve};
 use margay_frontend::{Diagnostic, Parsed, SourceFile, parse};
 use margay_tests::conformance::{forms, modules, rejected};
 
@@ -132,7 +132,7 @@ fn forms_lower_or_are_named() {
     let mut kinds = Kinds::default();
     for form in forms {
         let parsed = parsed(&form.id, &form.module);
-        match margay_frontend::lower(&parsed) {
+        match margay_frontend::lower(&parsed, &resolve(&parsed)) {
             Err(errors) => {
                 let error = errors
                     .first()

@@ -93,11 +93,10 @@ impl FunctionLowering<'_, '_> {
     }
 
     fn head_of(&self, name: Name, span: Span) -> Lowered<Callee> {
-        let head = self
-            .ast
-            .functions()
-            .find(|(_, head)| head.name.name == name);
-        let (_, head) = head.ok_or_else(|| super::unknown(span, self.ast.text(name)))?;
+        let func = self.m.functions.get(&name);
+        let head = func.and_then(|func| self.m.heads.get(func));
+        let head = head.ok_or_else(|| super::unknown(span, self.ast.text(name)))?;
+        let head = &self.ast[*head];
         Ok(Callee {
             returns: self.ast[head.returns].to_vec(),
             parameters: self.ast[head.parameters].to_vec(),

@@ -11,9 +11,9 @@ use crate::ast::{Id, Name, Prototype, Targets};
 #[derive(Clone, Debug)]
 pub(super) enum Binding {
     /// A register.
-    Register(Variable, OpType),
+    Register(Variable),
     /// A vector register.
-    Vector(Vec<Variable>, OpType),
+    Vector(Vec<Variable>),
     /// A `.param` variable that is only accessed as a whole.
     Value(Variable, OpType),
     /// A variable in local memory: its slot, and whether it is a `.param` array.
@@ -131,7 +131,7 @@ impl Scopes {
                 if let Some(range) = range {
                     let ty = range.ty;
                     let variable = *range.made.entry(number).or_insert_with(|| declare(ty));
-                    let binding = Binding::Register(variable, ty);
+                    let binding = Binding::Register(variable);
                     self.scopes[index].names.insert(name, binding.clone());
                     return Some(binding);
                 }

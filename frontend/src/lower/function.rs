@@ -2,15 +2,14 @@
 
 use margay_ir::builder::{FunctionBuilder, Variable};
 use margay_ir::entity::{Block, FuncId, Slot, Value};
-use margay_ir::forms::OperandShapes;
 use margay_ir::function::{Function, Signature, SlotData, SourceLoc};
 use margay_ir::types::{OpType, Type};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::env::{Binding, Scopes};
 use super::module::{ModuleLowering, is_array};
 use super::{Lowered, data, op_type};
-use crate::ast::{self, Name, OperandKind, StateSpace, Statement};
+use crate::ast::{self, Id, Name, OperandKind, StateSpace, Statement};
 use crate::resolve::scope::split_number;
 use crate::{Code, Diagnostic};
 
@@ -37,9 +36,11 @@ pub(super) struct FunctionLowering<'a, 'p> {
     carry: Option<Variable>,
     /// `.param` names that some access takes apart, so that they need memory.
     in_memory: FxHashSet<Name>,
+    /// Bits of the `.param` variables by name, wherever the function declares them; 0 if the same
+    /// name is declared with several.
+    param_bits: FxHashMap<Name, u32>,
     /// The guard of the instruction being lowered, where its results are merged by selection.
     pub(super) guard: Option<Value>,
-    pub(super) shapes: OperandShapes,
     /// Text position up to which lines have been counted, and the line there.
     line_at: (u32, u32),
 }
@@ -62,14 +63,17 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
             returns: Vec::new(),
             carry: None,
             in_memory: FxHashSet::default(),
+            param_bits: FxHashMap::default(),
             guard: None,
-            shapes: OperandShapes::default(),
             line_at: (0, 1),
         }
     }
 
     pub(super) fn run(mut self) -> Lowered<Function> {
-        let body = &self.ast[self.head.body.unwrap_or_default()];
+        let ast = self.ast;
+        let statements = self.head.body.unwrap_or_default();
+        let body = &ast[statements];
+        self.find_param_bits(body);
         self.find_memory_params(body);
         self.bind_parameters()?;
         self.bind_labels(body);
@@ -78,8 +82,8 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         self.b.switch_to(first);
         self.scopes.restart();
         let mut scope = 0;
-        for statement in body {
-            self.statement(statement, &mut scope)?;
+        for id in statements.ids() {
+            self.statement(id, &mut scope)?;
         }
         if self.b.is_open() {
             self.finish_body();
@@ -145,27 +149,31 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         }
     }
 
+    /// Notes the `.param` variables. One name in several call scopes with different types counts as
+    /// none of a known width.
+    fn find_param_bits(&mut self, body: &[Statement]) {
+        let ast = self.ast;
+        let in_body = body.iter().filter_map(|statement| match statement {
+            Statement::Variable(id) => Some(&ast[*id]),
+            _ => None,
+        });
+        let heads = ast[self.head.parameters]
+            .iter()
+            .chain(&ast[self.head.returns]);
+        for variable in heads.chain(in_body) {
+            if variable.space == StateSpace::Param {
+                let bits = op_type(variable.scalar).bits();
+                let known = self.param_bits.entry(variable.name.name).or_insert(bits);
+                if *known != bits {
+                    *known = 0;
+                }
+            }
+        }
+    }
+
     /// Bits of a `.param` variable of that name, wherever the function declares it.
     pub(super) fn param_bits(&self, name: Name) -> Option<u32> {
-        let in_body = self.ast[self.head.body.unwrap_or_default()]
-            .iter()
-            .filter_map(|s| match s {
-                Statement::Variable(id) => Some(&self.ast[*id]),
-                _ => None,
-            });
-        let heads = self.ast[self.head.parameters]
-            .iter()
-            .chain(&self.ast[self.head.returns]);
-        let mut all = heads
-            .chain(in_body)
-            .filter(|v| v.space == StateSpace::Param && v.name.name == name);
-        let first = op_type(all.next()?.scalar).bits();
-        // The same name in several call scopes with different types: play safe.
-        if all.any(|other| op_type(other.scalar).bits() != first) {
-            Some(0)
-        } else {
-            Some(first)
-        }
+        self.param_bits.get(&name).copied()
     }
 
     fn bind_parameters(&mut self) -> Lowered<()> {
@@ -223,7 +231,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
     ) {
         let name = variable.name.name;
         let binding = if variable.space == StateSpace::Reg {
-            Binding::Register(holder, ty)
+            Binding::Register(holder)
         } else if self.in_memory.contains(&name) {
             let slot = self.param_slot(variable);
             if let Some(value) = initial {
@@ -274,9 +282,20 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         }
     }
 
-    fn statement(&mut self, statement: &Statement, scope: &mut usize) -> Lowered<()> {
-        match statement {
-            Statement::Instruction(instruction) => self.instruction(instruction),
+    fn statement(&mut self, id: Id<Statement>, scope: &mut usize) -> Lowered<()> {
+        let ast = self.ast;
+        match &ast[id] {
+            Statement::Instruction(instruction) => {
+                let resolution = self.m.resolution;
+                match resolution.instruction(id) {
+                    Some(resolved) => self.instruction(instruction, resolved),
+                    None => {
+                        let message = "this instruction was not resolved";
+                        let span = instruction.span;
+                        Err(Diagnostic::error(Code::UNKNOWN_OPCODE, span, message))
+                    }
+                }
+            }
             Statement::Variable(id) => self.declare_variable(&self.ast[*id]),
             Statement::ScopeBegin(_) => {
                 *scope += 1;
@@ -357,10 +376,10 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
             let parts = (0..variable.vector.count())
                 .map(|_| self.b.declare(ty.held()))
                 .collect();
-            self.scopes.bind(name, Binding::Vector(parts, ty));
+            self.scopes.bind(name, Binding::Vector(parts));
         } else {
             let register = self.b.declare(ty.held());
-            self.scopes.bind(name, Binding::Register(register, ty));
+            self.scopes.bind(name, Binding::Register(register));
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Instructions: matching, guards, operations that map to one row of the op table.
 
 use margay_ir::entity::Value;
-use margay_ir::forms::{Action, FormError, FormErrorKind, Matched, Spelling};
+use margay_ir::forms::Action;
 use margay_ir::meaning::Desc;
 use margay_ir::mods::{Mode, Mods};
 use margay_ir::ops::{Effects, Opcode};
@@ -13,20 +13,20 @@ use super::operand::{Place, bits_type};
 use super::video;
 use super::{Lowered, wrong_kind};
 use crate::ast::{self, Operand, OperandKind, Prefix};
+use crate::resolve::ResolvedInstruction;
 use crate::{Code, Diagnostic};
 
 impl FunctionLowering<'_, '_> {
-    /// Lowers one instruction.
-    pub(super) fn instruction(&mut self, instruction: &ast::Instruction) -> Lowered<()> {
+    /// Lowers one instruction, in the form that resolution found.
+    pub(super) fn instruction(
+        &mut self,
+        instruction: &ast::Instruction,
+        resolved: &ResolvedInstruction,
+    ) -> Lowered<()> {
         self.mark(instruction);
-        let spelled = self.ast.spelling(instruction);
-        let operands = self.ast[instruction.operands].to_vec();
-        self.describe(&operands);
-        let shapes = std::mem::take(&mut self.shapes);
-        let matched = self.m.forms.instruction(&spelled, &shapes);
-        self.shapes = shapes;
-        let matched = matched.map_err(|error| self.explain(instruction, &error))?;
-        let action = matched.get().form.action;
+        let ast = self.ast;
+        let operands = &ast[instruction.operands];
+        let action = resolved.action();
         let guard = self.guard_value(instruction)?;
         let merges = match action {
             Action::Becomes(opcode) => {
@@ -36,21 +36,21 @@ impl FunctionLowering<'_, '_> {
             _ => false,
         };
         let Some(guard) = guard else {
-            return self.dispatch(instruction, &spelled, &matched, &operands);
+            return self.dispatch(instruction, resolved, operands);
         };
         if merges {
             self.guard = Some(guard);
-            let result = self.dispatch(instruction, &spelled, &matched, &operands);
+            let result = self.dispatch(instruction, resolved, operands);
             self.guard = None;
             return result;
         }
-        if self.branch_guarded(instruction, guard, &operands)? {
+        if self.branch_guarded(instruction, guard, operands)? {
             return Ok(());
         }
         let (then, next) = (self.b.create_block(), self.b.create_block());
         self.b.brif(guard, then, next);
         self.b.switch_to(then);
-        let result = self.dispatch(instruction, &spelled, &matched, &operands);
+        let result = self.dispatch(instruction, resolved, operands);
         self.go_on_in(next);
         result
     }
@@ -76,39 +76,15 @@ impl FunctionLowering<'_, '_> {
         }))
     }
 
-    fn explain(&self, instruction: &ast::Instruction, error: &FormError) -> Diagnostic {
-        let modifiers = &self.ast[instruction.modifiers];
-        let operands = &self.ast[instruction.operands];
-        let opcode = self.ast.opcode_span(instruction);
-        let modifier = |i: usize| modifiers.get(i).map_or(opcode, |m| m.span);
-        let operand = |i: usize| operands.get(i).map_or(instruction.span, |o| o.span);
-        let (code, span) = match error.kind {
-            FormErrorKind::UnknownOpcode => (Code::UNKNOWN_OPCODE, opcode),
-            FormErrorKind::UnknownModifier(i) => (Code::UNKNOWN_MODIFIER, modifier(i)),
-            FormErrorKind::IllegalModifier(i) => (Code::ILLEGAL_MODIFIER, modifier(i)),
-            FormErrorKind::MissingType | FormErrorKind::MissingModifier => {
-                (Code::MISSING_MODIFIER, opcode)
-            }
-            FormErrorKind::OperandCount { .. } => (Code::OPERAND_COUNT, instruction.span),
-            FormErrorKind::Operand(i) => (Code::OPERAND_TYPE, operand(i)),
-            FormErrorKind::StateSpace(i) => (Code::ADDRESS, operand(i)),
-            FormErrorKind::Range(i) => (Code::IMMEDIATE_RANGE, operand(i)),
-            _ => (Code::FEATURE_VERSION, opcode),
-        };
-        Diagnostic::error(code, span, error.message.clone())
-    }
-
     fn dispatch(
         &mut self,
         instruction: &ast::Instruction,
-        spelled: &str,
-        matched: &Matched,
+        resolved: &ResolvedInstruction,
         operands: &[Operand],
     ) -> Lowered<()> {
-        let spelling = matched.get();
-        match spelling.form.action {
+        match resolved.action() {
             Action::Nothing => {
-                for (operand, role) in operands.iter().zip(&matched.roles) {
+                for (operand, role) in operands.iter().zip(resolved.roles()) {
                     if role.pattern.is_dest() {
                         let place = self.place(operand)?;
                         let zero = self.b.constant(role.ty.held(), 0);
@@ -119,19 +95,19 @@ impl FunctionLowering<'_, '_> {
             }
             Action::LeftOut(_) => {
                 let line = self.line_of(instruction.span.start);
-                self.b.function.unsupported.push((line, spelled.to_owned()));
+                let what = self.ast.spelling(instruction);
+                self.b.function.unsupported.push((line, what));
                 Ok(())
             }
             Action::Structural => self.structural(instruction, operands),
-            Action::Becomes(opcode) => self.operation(opcode, spelling, matched, operands),
+            Action::Becomes(opcode) => self.operation(opcode, resolved, operands),
         }
     }
 
     fn operation(
         &mut self,
         opcode: Opcode,
-        spelling: &Spelling,
-        matched: &Matched,
+        resolved: &ResolvedInstruction,
         operands: &[Operand],
     ) -> Lowered<()> {
         match opcode {
@@ -143,17 +119,17 @@ impl FunctionLowering<'_, '_> {
                 self.b.end(opcode, &[]);
                 Ok(())
             }
-            Opcode::Ld => self.load(spelling, operands),
-            Opcode::St => self.store(spelling, operands),
-            Opcode::Atom | Opcode::Red => self.atomic(opcode, spelling, matched, operands),
-            Opcode::CpAsync => self.copy_async(spelling, matched, operands),
-            Opcode::Cvta => self.cvta(spelling, operands),
-            Opcode::Bar => self.barrier(spelling, matched, operands),
-            Opcode::Pack => self.pack(spelling, operands),
-            Opcode::Unpack => self.unpack(spelling, operands),
-            Opcode::Bitcast => self.mov(spelling, operands),
-            Opcode::Alloca => self.alloca(spelling, operands),
-            _ => self.generic(opcode, spelling, matched, operands),
+            Opcode::Ld => self.load(resolved, operands),
+            Opcode::St => self.store(resolved, operands),
+            Opcode::Atom | Opcode::Red => self.atomic(opcode, resolved, operands),
+            Opcode::CpAsync => self.copy_async(resolved, operands),
+            Opcode::Cvta => self.cvta(resolved, operands),
+            Opcode::Bar => self.barrier(resolved, operands),
+            Opcode::Pack => self.pack(resolved, operands),
+            Opcode::Unpack => self.unpack(resolved, operands),
+            Opcode::Bitcast => self.mov(resolved, operands),
+            Opcode::Alloca => self.alloca(resolved, operands),
+            _ => self.generic(opcode, resolved, operands),
         }
     }
 
@@ -161,22 +137,21 @@ impl FunctionLowering<'_, '_> {
     fn generic(
         &mut self,
         opcode: Opcode,
-        spelling: &Spelling,
-        matched: &Matched,
+        resolved: &ResolvedInstruction,
         operands: &[Operand],
     ) -> Lowered<()> {
-        let mut desc = spelling.desc;
+        let mut desc = resolved.desc();
         desc.opcode = opcode;
         let mut places: SmallVec<[(Place, OpType); 2]> = SmallVec::new();
         let mut args: SmallVec<[Value; 6]> = SmallVec::new();
-        for (index, (operand, role)) in operands.iter().zip(&matched.roles).enumerate() {
+        for (index, (operand, role)) in operands.iter().zip(resolved.roles()).enumerate() {
             if role.pattern.is_dest() {
                 self.destinations(operand, role.ty, &mut places)?;
             } else if opcode != Opcode::Fence {
                 // The address of a proxy fence says nothing: there is one view of memory.
                 self.selectors(operand, index, &mut desc)?;
                 for part in self.parts(operand) {
-                    args.push(self.read_source(&part, role.ty)?);
+                    args.push(self.read(&part, role.ty)?);
                 }
             }
         }
@@ -198,11 +173,6 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Reads a source; `-a` negates unless the operation's own flags do.
-    fn read_source(&mut self, operand: &Operand, ty: OpType) -> Lowered<Value> {
-        self.read(operand, ty)
-    }
-
     fn destinations(
         &mut self,
         operand: &Operand,
@@ -211,7 +181,8 @@ impl FunctionLowering<'_, '_> {
     ) -> Lowered<()> {
         match operand.kind {
             OperandKind::Pair(list) => {
-                for (i, part) in self.ast[list].to_vec().iter().enumerate() {
+                let ast = self.ast;
+                for (i, part) in ast[list].iter().enumerate() {
                     // The second of a pair is always a predicate.
                     places.push((self.place(part)?, if i == 0 { ty } else { OpType::Pred }));
                 }
@@ -297,9 +268,9 @@ impl FunctionLowering<'_, '_> {
     }
 
     /// `mov` of a value, an address, or between vectors.
-    fn mov(&mut self, spelling: &Spelling, operands: &[Operand]) -> Lowered<()> {
+    fn mov(&mut self, resolved: &ResolvedInstruction, operands: &[Operand]) -> Lowered<()> {
         let [to, from] = operands else { return Ok(()) };
-        let ty = spelling.desc.ty;
+        let ty = resolved.desc().ty;
         let (to, from) = (self.parts(to), self.parts(from));
         let mut values: SmallVec<[Value; 4]> = SmallVec::new();
         for part in &from {
@@ -317,9 +288,9 @@ impl FunctionLowering<'_, '_> {
         Type::bits_of(bits).map_or(OpType::B32, bits_type)
     }
 
-    fn pack(&mut self, spelling: &Spelling, operands: &[Operand]) -> Lowered<()> {
+    fn pack(&mut self, resolved: &ResolvedInstruction, operands: &[Operand]) -> Lowered<()> {
         let [to, from] = operands else { return Ok(()) };
-        let whole = Type::bits_of(spelling.desc.ty.bits()).map_or(OpType::B64, bits_type);
+        let whole = Type::bits_of(resolved.desc().ty.bits()).map_or(OpType::B64, bits_type);
         let parts = self.parts(from);
         let part = Self::part_type(whole, parts.len());
         let mut args: SmallVec<[Value; 4]> = SmallVec::new();
@@ -339,13 +310,13 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    fn unpack(&mut self, spelling: &Spelling, operands: &[Operand]) -> Lowered<()> {
+    fn unpack(&mut self, resolved: &ResolvedInstruction, operands: &[Operand]) -> Lowered<()> {
         let [to, from] = operands else { return Ok(()) };
         let parts = self.parts(to);
-        if spelling.desc.mods.vec() > 1 {
-            return self.unpack_register(&parts, from, spelling.desc.ty);
+        if resolved.desc().mods.vec() > 1 {
+            return self.unpack_register(&parts, from, resolved.desc().ty);
         }
-        let whole = Type::bits_of(spelling.desc.ty.bits()).map_or(OpType::B64, bits_type);
+        let whole = Type::bits_of(resolved.desc().ty.bits()).map_or(OpType::B64, bits_type);
         let part = Self::part_type(whole, parts.len());
         let value = self.read(from, whole)?;
         let value = self.b.bitcast(value, whole.held());
@@ -390,19 +361,14 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    fn barrier(
-        &mut self,
-        spelling: &Spelling,
-        matched: &Matched,
-        operands: &[Operand],
-    ) -> Lowered<()> {
-        let mut desc = spelling.desc;
+    fn barrier(&mut self, resolved: &ResolvedInstruction, operands: &[Operand]) -> Lowered<()> {
+        let mut desc = resolved.desc();
         desc.opcode = Opcode::Bar;
         let mut place = None;
         let mut id = None;
         let mut count = None;
         let mut pred = None;
-        for (operand, role) in operands.iter().zip(&matched.roles) {
+        for (operand, role) in operands.iter().zip(resolved.roles()) {
             if role.pattern.is_dest() {
                 place = Some((self.place(operand)?, role.ty));
                 continue;
@@ -427,13 +393,13 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    fn alloca(&mut self, spelling: &Spelling, operands: &[Operand]) -> Lowered<()> {
+    fn alloca(&mut self, resolved: &ResolvedInstruction, operands: &[Operand]) -> Lowered<()> {
         let [to, size, ..] = operands else {
             return Ok(());
         };
-        let ty = spelling.desc.ty;
+        let ty = resolved.desc().ty;
         let size = self.read(size, ty)?;
-        let mut desc = spelling.desc;
+        let mut desc = resolved.desc();
         desc.opcode = Opcode::Alloca;
         let value = self.b.op(desc, &[size], ty.held());
         let place = self.place(to)?;

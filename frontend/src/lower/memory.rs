@@ -1,7 +1,6 @@
 //! Loads, stores, atomics, address conversions.
 
 use margay_ir::entity::{Slot, Value};
-use margay_ir::forms::{Matched, Spelling};
 use margay_ir::meaning::Desc;
 use margay_ir::mods::{Mods, StateSpace};
 use margay_ir::ops::Opcode;
@@ -14,6 +13,7 @@ use super::operand::Place;
 use super::{Lowered, unknown, wrong_kind};
 use crate::Diagnostic;
 use crate::ast::{Operand, OperandKind};
+use crate::resolve::ResolvedInstruction;
 
 impl FunctionLowering<'_, '_> {
     /// Whether a slot belongs to a `.param` variable.
@@ -46,7 +46,7 @@ impl FunctionLowering<'_, '_> {
         match operand.kind {
             OperandKind::Memory { base, offset } => {
                 let (address, own) = self.variable_address(base, offset, operand.span)?;
-                let is_register = matches!(self.find(base), Some(Binding::Register(..)));
+                let is_register = matches!(self.find(base), Some(Binding::Register(_)));
                 Ok((address, if is_register { space } else { own }))
             }
             OperandKind::MemoryAt(at) => Ok((self.b.constant(Type::B64, at as u64), space)),
@@ -66,8 +66,8 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    fn access(spelling: &Spelling, opcode: Opcode, space: StateSpace) -> Desc {
-        let mut desc = spelling.desc;
+    fn access(resolved: &ResolvedInstruction, opcode: Opcode, space: StateSpace) -> Desc {
+        let mut desc = resolved.desc();
         desc.opcode = opcode;
         let space = match space {
             // Parameters of functions are values, local memory or behind generic addresses.
@@ -75,17 +75,21 @@ impl FunctionLowering<'_, '_> {
             other => other,
         };
         desc.mods = desc.mods.with_space(space);
-        if spelling.has("nc") {
+        if resolved.spelling().has("nc") {
             desc.mods = desc.mods.with_nc(true);
         }
         desc
     }
 
-    pub(super) fn load(&mut self, spelling: &Spelling, operands: &[Operand]) -> Lowered<()> {
+    pub(super) fn load(
+        &mut self,
+        resolved: &ResolvedInstruction,
+        operands: &[Operand],
+    ) -> Lowered<()> {
         let [to, address, ..] = operands else {
             return Ok(());
         };
-        let ty = spelling.desc.ty;
+        let ty = resolved.desc().ty;
         if let Some((variable, declared)) = self.whole_param(address) {
             let value = self.b.read(variable);
             let value = self
@@ -96,7 +100,7 @@ impl FunctionLowering<'_, '_> {
             self.write(place, value, ty);
             return Ok(());
         }
-        let (address, space) = self.address(address, spelling.desc.mods.space())?;
+        let (address, space) = self.address(address, resolved.desc().mods.space())?;
         let mut places: SmallVec<[Place; 8]> = SmallVec::new();
         for part in self.parts(to) {
             places.push(self.place(&part)?);
@@ -105,7 +109,7 @@ impl FunctionLowering<'_, '_> {
             .iter()
             .map(|&place| self.loaded_type(place, ty))
             .collect();
-        let mut desc = Self::access(spelling, Opcode::Ld, space);
+        let mut desc = Self::access(resolved, Opcode::Ld, space);
         desc.mods = desc.mods.with_vec_log2(places.len().trailing_zeros() as u8);
         let inst = self.b.inst(desc, &[address], &types);
         let results: SmallVec<[Value; 8]> = SmallVec::from_slice(self.b.function.dfg.results(inst));
@@ -134,23 +138,27 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    pub(super) fn store(&mut self, spelling: &Spelling, operands: &[Operand]) -> Lowered<()> {
+    pub(super) fn store(
+        &mut self,
+        resolved: &ResolvedInstruction,
+        operands: &[Operand],
+    ) -> Lowered<()> {
         let [address, from, ..] = operands else {
             return Ok(());
         };
-        let ty = spelling.desc.ty;
+        let ty = resolved.desc().ty;
         if let Some((variable, declared)) = self.whole_param(address) {
             let value = self.read(from, ty)?;
             let value = self.cut_to(value, declared);
             self.write(Place::Register(variable), value, declared);
             return Ok(());
         }
-        let (address, space) = self.address(address, spelling.desc.mods.space())?;
+        let (address, space) = self.address(address, resolved.desc().mods.space())?;
         let mut args: SmallVec<[Value; 9]> = SmallVec::from_slice(&[address]);
         for part in self.parts(from) {
             args.push(self.read(&part, ty)?);
         }
-        let mut desc = Self::access(spelling, Opcode::St, space);
+        let mut desc = Self::access(resolved, Opcode::St, space);
         desc.mods = desc
             .mods
             .with_vec_log2((args.len() - 1).trailing_zeros() as u8);
@@ -199,15 +207,14 @@ impl FunctionLowering<'_, '_> {
     pub(super) fn atomic(
         &mut self,
         opcode: Opcode,
-        spelling: &Spelling,
-        matched: &Matched,
+        resolved: &ResolvedInstruction,
         operands: &[Operand],
     ) -> Lowered<()> {
         let mut places: SmallVec<[(Place, OpType); 4]> = SmallVec::new();
         let mut args: SmallVec<[Value; 6]> = SmallVec::new();
-        let mut space = spelling.desc.mods.space();
-        let ty = spelling.desc.ty;
-        for (operand, role) in operands.iter().zip(&matched.roles) {
+        let mut space = resolved.desc().mods.space();
+        let ty = resolved.desc().ty;
+        for (operand, role) in operands.iter().zip(resolved.roles()) {
             match role.pattern.name {
                 "d" => {
                     for part in self.parts(operand) {
@@ -228,7 +235,7 @@ impl FunctionLowering<'_, '_> {
                 }
             }
         }
-        let desc = Self::access(spelling, opcode, space);
+        let desc = Self::access(resolved, opcode, space);
         let types: SmallVec<[Type; 4]> = places.iter().map(|_| ty.held()).collect();
         let inst = self.b.inst(desc, &args, &types);
         let results: SmallVec<[Value; 4]> = SmallVec::from_slice(self.b.function.dfg.results(inst));
@@ -240,8 +247,7 @@ impl FunctionLowering<'_, '_> {
 
     pub(super) fn copy_async(
         &mut self,
-        spelling: &Spelling,
-        matched: &Matched,
+        resolved: &ResolvedInstruction,
         operands: &[Operand],
     ) -> Lowered<()> {
         let mut target = None;
@@ -249,7 +255,7 @@ impl FunctionLowering<'_, '_> {
         let mut size = None;
         let mut length = None;
         let mut skip = None;
-        for (operand, role) in operands.iter().zip(&matched.roles) {
+        for (operand, role) in operands.iter().zip(resolved.roles()) {
             match role.pattern.name {
                 "dst" => target = Some(self.address(operand, StateSpace::Shared)?.0),
                 "src" => source = Some(self.address(operand, StateSpace::Global)?.0),
@@ -276,17 +282,21 @@ impl FunctionLowering<'_, '_> {
             }
             (None, None) => size,
         };
-        let mut desc = spelling.desc;
+        let mut desc = resolved.desc();
         desc.opcode = Opcode::CpAsync;
         self.b.inst(desc, &[target, source, size, length], &[]);
         Ok(())
     }
 
-    pub(super) fn cvta(&mut self, spelling: &Spelling, operands: &[Operand]) -> Lowered<()> {
+    pub(super) fn cvta(
+        &mut self,
+        resolved: &ResolvedInstruction,
+        operands: &[Operand],
+    ) -> Lowered<()> {
         let [to, from, ..] = operands else {
             return Ok(());
         };
-        let ty = spelling.desc.ty;
+        let ty = resolved.desc().ty;
         let (value, is_pointer) = match from.kind {
             OperandKind::Name(base) | OperandKind::Offset { base, .. } => {
                 let offset = if let OperandKind::Offset { offset, .. } = from.kind {
@@ -295,7 +305,7 @@ impl FunctionLowering<'_, '_> {
                     0
                 };
                 let pointer = matches!(self.find(base), Some(Binding::Pointer(_)));
-                let is_register = matches!(self.find(base), Some(Binding::Register(..)));
+                let is_register = matches!(self.find(base), Some(Binding::Register(_)));
                 let value = if is_register {
                     self.read(from, ty)?
                 } else {
@@ -305,7 +315,7 @@ impl FunctionLowering<'_, '_> {
             }
             _ => (self.read(from, ty)?, false),
         };
-        let mut desc = spelling.desc;
+        let mut desc = resolved.desc();
         desc.opcode = Opcode::Cvta;
         if is_pointer {
             // Already generic.

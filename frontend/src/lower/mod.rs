@@ -1,7 +1,7 @@
 //! Syntax tree to IR.
 //!
-//! [`lower`] expects a tree without errors of resolution; where it meets one all the same it reports
-//! a diagnostic instead of guessing. An instruction that is left out does not fail the module: its
+//! [`lower`] takes the form of each instruction from [`Resolution`]; only what resolution found no
+//! error in is lowered. An instruction that is left out does not fail the module: its
 //! function remembers it by name ([`margay_ir::function::Function::unsupported`]) and launching that
 //! function is the error.
 //!
@@ -17,22 +17,27 @@ mod instruction;
 mod memory;
 mod module;
 mod operand;
-mod shapes;
 mod video;
 
 use margay_ir::module::Module;
 use margay_ir::types::OpType;
 
 use crate::ast::ScalarType;
+use crate::resolve::Resolution;
 use crate::{Code, Diagnostic, Parsed, Span};
 
-/// Lowers a parsed module.
+/// Lowers a parsed module with what [`crate::resolve::resolve`] found in it.
 ///
 /// # Errors
 ///
-/// Everything that keeps the module from having a meaning, at its place.
-pub fn lower(parsed: &Parsed) -> Result<Module, Vec<Diagnostic>> {
-    module::ModuleLowering::new(parsed).run()
+/// Everything that keeps the module from having a meaning, at its place: first of all the errors of
+/// the resolution.
+pub fn lower(parsed: &Parsed, resolution: &Resolution) -> Result<Module, Vec<Diagnostic>> {
+    if resolution.has_errors() {
+        let errors = resolution.diagnostics.iter().filter(|d| d.is_error());
+        return Err(errors.cloned().collect());
+    }
+    module::ModuleLowering::new(parsed, resolution).run()
 }
 
 /// A problem that ends the lowering of one statement.

@@ -1,7 +1,7 @@
 //! Module scope: header, variables, functions.
 
 use margay_ir::entity::FuncId;
-use margay_ir::forms::{Forms, Target, Variant, Version};
+use margay_ir::forms::{Target, Variant};
 use margay_ir::function::{Function, KernelData, KernelParam, Linkage, Signature};
 use margay_ir::mods::StateSpace as Space;
 use margay_ir::module::{self as ir, Loc, Module, RelocTarget, Symbol};
@@ -14,6 +14,7 @@ use crate::ast::{
     self, Attribute, DirectiveKind, FunctionKind, Id, InitializerKind, Item, Name, StateSpace,
     Variable,
 };
+use crate::resolve::Resolution;
 use crate::{Code, Diagnostic, Parsed};
 
 /// The lowering of a module: what all its functions share.
@@ -21,31 +22,29 @@ pub(super) struct ModuleLowering<'p> {
     pub(super) parsed: &'p Parsed,
     pub(super) ast: &'p ast::Module,
     pub(super) module: Module,
-    pub(super) forms: Forms,
+    pub(super) resolution: &'p Resolution,
     /// Variables of the module by name.
     pub(super) symbols: FxHashMap<Name, margay_ir::entity::SymbolId>,
     /// Functions by name.
     pub(super) functions: FxHashMap<Name, FuncId>,
     /// The tree of each function's definition, or of its first declaration.
-    heads: FxHashMap<FuncId, Id<ast::Function>>,
+    pub(super) heads: FxHashMap<FuncId, Id<ast::Function>>,
     locs: FxHashMap<Id<ast::Location>, u32>,
     file_index: FxHashMap<u64, u32>,
     diagnostics: Vec<Diagnostic>,
 }
 
 impl<'p> ModuleLowering<'p> {
-    pub(super) fn new(parsed: &'p Parsed) -> Self {
+    pub(super) fn new(parsed: &'p Parsed, resolution: &'p Resolution) -> Self {
         let ast = &parsed.module;
         let mut module = Module::default();
         if let Some((version, _)) = ast.version {
             module.version = (version.major, version.minor);
         }
-        let mut form_target = Target::default();
         if let Some(target) = &ast.target {
             for word in &ast[target.words] {
                 let text = ast.text(word.name);
                 if let Some(found) = Target::parse(text) {
-                    form_target = found;
                     let suffix = match found.variant {
                         Variant::Base => 0,
                         Variant::Family => b'f',
@@ -61,13 +60,11 @@ impl<'p> ModuleLowering<'p> {
                 }
             }
         }
-        let clamp = |n: u32| u16::try_from(n).unwrap_or(u16::MAX).min(99);
-        let version = Version::new(clamp(module.version.0), clamp(module.version.1));
         ModuleLowering {
             parsed,
             ast,
             module,
-            forms: Forms::new(version, form_target),
+            resolution,
             symbols: FxHashMap::default(),
             functions: FxHashMap::default(),
             heads: FxHashMap::default(),

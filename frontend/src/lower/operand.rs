@@ -8,6 +8,7 @@ use margay_ir::mods::{Mods, StateSpace};
 use margay_ir::ops::Opcode;
 use margay_ir::sreg::SpecialReg;
 use margay_ir::types::{OpType, Type};
+use smallvec::SmallVec;
 
 use super::env::Binding;
 use super::function::FunctionLowering;
@@ -114,7 +115,7 @@ impl FunctionLowering<'_, '_> {
             return Ok(self.special(register, ty));
         }
         match self.find(name) {
-            Some(Binding::Register(variable, _) | Binding::Value(variable, _)) => {
+            Some(Binding::Register(variable) | Binding::Value(variable, _)) => {
                 let value = self.b.read(variable);
                 Ok(self.held_as(value, ty))
             }
@@ -132,7 +133,6 @@ impl FunctionLowering<'_, '_> {
                 .payload(Opcode::FuncAddr, OpType::U64, u64::from(func.0), Type::B64));
         }
         match text {
-            "WARP_SZ" => Ok(self.b.constant(ty.held(), 32)),
             _ if text.starts_with("%envreg") => Ok(self.special(SpecialReg::EnvregOther, ty)),
             _ => Err(unknown(span, text)),
         }
@@ -195,7 +195,7 @@ impl FunctionLowering<'_, '_> {
                 .constant(ty.held(), u64::from(base_text.starts_with("%n"))));
         }
         match self.find(base) {
-            Some(Binding::Vector(parts, _)) => {
+            Some(Binding::Vector(parts)) => {
                 let index = "xyzw"
                     .find(selector_text)
                     .or_else(|| "rgba".find(selector_text));
@@ -205,7 +205,7 @@ impl FunctionLowering<'_, '_> {
                 Ok(self.held_as(value, ty))
             }
             // Video selectors are modifiers of the operation.
-            Some(Binding::Register(variable, _)) => {
+            Some(Binding::Register(variable)) => {
                 let value = self.b.read(variable);
                 Ok(self.held_as(value, ty))
             }
@@ -261,7 +261,7 @@ impl FunctionLowering<'_, '_> {
                 let address = self.b.read(variable);
                 (self.offset_by(address, offset), StateSpace::None)
             }
-            Some(Binding::Register(variable, _)) => {
+            Some(Binding::Register(variable)) => {
                 let value = self.b.read(variable);
                 (self.offset_by(value, offset), StateSpace::None)
             }
@@ -344,7 +344,7 @@ impl FunctionLowering<'_, '_> {
         match operand.kind {
             OperandKind::Sink => Ok(Place::Sink),
             OperandKind::Name(name) => match self.find(name) {
-                Some(Binding::Register(variable, _) | Binding::Value(variable, _)) => {
+                Some(Binding::Register(variable) | Binding::Value(variable, _)) => {
                     Ok(Place::Register(variable))
                 }
                 Some(_) => Err(wrong_kind(operand.span, "a destination must be a register")),
@@ -353,13 +353,13 @@ impl FunctionLowering<'_, '_> {
             OperandKind::Component { base, selector } => {
                 let text = self.ast.text(selector);
                 match self.find(base) {
-                    Some(Binding::Vector(parts, _)) => {
+                    Some(Binding::Vector(parts)) => {
                         let index = "xyzw".find(text).or_else(|| "rgba".find(text));
                         let part = index.and_then(|i| parts.get(i)).copied();
                         let part = part.ok_or_else(|| unknown(operand.span, text))?;
                         Ok(Place::Register(part))
                     }
-                    Some(Binding::Register(variable, _)) => Ok(Place::Register(variable)),
+                    Some(Binding::Register(variable)) => Ok(Place::Register(variable)),
                     _ => Err(unknown(operand.span, self.ast.text(base))),
                 }
             }
@@ -405,10 +405,10 @@ impl FunctionLowering<'_, '_> {
     }
 
     /// Operands of `{...}`, or the operand itself.
-    pub(super) fn parts(&mut self, operand: &Operand) -> Vec<Operand> {
+    pub(super) fn parts(&self, operand: &Operand) -> SmallVec<[Operand; 4]> {
         match operand.kind {
-            OperandKind::Vector(list) => self.ast[list].to_vec(),
-            _ => vec![*operand],
+            OperandKind::Vector(list) => SmallVec::from_slice(&self.ast[list]),
+            _ => SmallVec::from_slice(&[*operand]),
         }
     }
 }

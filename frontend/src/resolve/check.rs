@@ -2,12 +2,13 @@
 //! directives and the forms of instructions.
 
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 use super::declarations::{self, Place};
 use super::functions::{self, AliasEnds};
 use super::header::{self, Header};
 use super::initializers;
-use super::instruction::InstructionResolver;
+use super::instruction::{InstructionResolver, ResolvedInstruction};
 use super::names::Names;
 use super::scope::Scopes;
 use super::special;
@@ -21,9 +22,30 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// Checks a module that was parsed: header, declarations, names, directives. The problems come in the
-/// order of their places; those of the syntax are not repeated.
-pub fn check(parsed: &Parsed) -> Vec<Diagnostic> {
+/// What [`resolve`] found in a module.
+#[derive(Debug)]
+pub struct Resolution {
+    /// The problems in the order of their places; those of the syntax are not repeated.
+    pub diagnostics: Vec<Diagnostic>,
+    /// By index of statement; nothing where there is no instruction, or one with a problem.
+    instructions: Vec<Option<Arc<ResolvedInstruction>>>,
+}
+
+impl Resolution {
+    /// The form of an instruction; `None` if the statement is none or has a problem.
+    pub fn instruction(&self, statement: Id<Statement>) -> Option<&Arc<ResolvedInstruction>> {
+        self.instructions.get(statement.index())?.as_ref()
+    }
+
+    /// True if there is at least one error (warnings do not count).
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(Diagnostic::is_error)
+    }
+}
+
+/// Resolves a module that was parsed: checks header, declarations, names and directives, and finds
+/// the form of each instruction.
+pub fn resolve(parsed: &Parsed) -> Resolution {
     let mut sink = Sink::default();
     let header = header::check(parsed, &mut sink);
     let mut checker = Checker {
@@ -36,13 +58,22 @@ pub fn check(parsed: &Parsed) -> Vec<Diagnostic> {
         aliases: FxHashMap::default(),
         files: FxHashMap::default(),
         section_labels: FxHashMap::default(),
-        instructions: InstructionResolver::new(&parsed.module),
+        resolver: InstructionResolver::new(&parsed.module),
+        instructions: Vec::new(),
         sink,
     };
     checker.module();
     let mut diagnostics = checker.sink.diagnostics;
     diagnostics.sort_by_key(|diagnostic| diagnostic.span.start);
-    diagnostics
+    Resolution {
+        diagnostics,
+        instructions: checker.instructions,
+    }
+}
+
+/// The problems that [`resolve`] finds.
+pub fn check(parsed: &Parsed) -> Vec<Diagnostic> {
+    resolve(parsed).diagnostics
 }
 
 /// Collects problems, up to a limit.
@@ -81,7 +112,8 @@ struct Checker<'m> {
     aliases: FxHashMap<Name, Span>,
     files: FxHashMap<u64, Span>,
     section_labels: FxHashMap<Name, Span>,
-    instructions: InstructionResolver<'m>,
+    resolver: InstructionResolver<'m>,
+    instructions: Vec<Option<Arc<ResolvedInstruction>>>,
     sink: Sink,
 }
 
@@ -235,15 +267,21 @@ impl Checker<'_> {
     fn body(&mut self, function: &Function, body: List<Statement>) {
         let mut problems = Vec::new();
         self.names.enter(function, &mut self.scopes, &mut problems);
-        for statement in &self.module[body] {
+        if let Some(last) = body.ids().next_back() {
+            let needed = self.instructions.len().max(last.index() + 1);
+            self.instructions.resize(needed, None);
+        }
+        for id in body.ids() {
+            let statement = &self.module[id];
             if self.sink.is_full() {
                 break;
             }
             self.names.statement(statement, &self.scopes, &mut problems);
             if let Statement::Instruction(instruction) = statement {
                 let scopes = &self.scopes;
-                self.instructions
-                    .resolve(function, instruction, scopes, &mut problems);
+                self.instructions[id.index()] =
+                    self.resolver
+                        .resolve(function, instruction, scopes, &mut problems);
             }
             if let Err(duplicate) = self.scopes.pass(statement) {
                 problems.push(self.names.duplicate(&duplicate));

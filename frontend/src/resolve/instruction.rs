@@ -1,7 +1,7 @@
 //! Which form an instruction has: the syntax table applied to the tree.
 
 use margay_ir::forms::{
-    Action, FormError, FormErrorKind, Forms, Matched, OperandShapes, Roles, Spelling, Target,
+    Action, FormError, FormErrorKind, Forms, Matched, OperandShapes, Role, Roles, Spelling, Target,
     Version, fit,
 };
 use margay_ir::meaning::Desc;
@@ -45,9 +45,24 @@ impl ResolvedInstruction {
     pub fn roles(&self) -> &Roles {
         &self.matched.roles
     }
+
+    /// Whether this is what another instruction of the same opcode and modifiers matched.
+    fn is(&self, other: &Matched) -> bool {
+        let same = |(a, b): (&Role, &Role)| a.ty == b.ty && std::ptr::eq(a.pattern, b.pattern);
+        let roles = &self.matched.roles;
+        self.matched.index == other.index
+            && roles.len() == other.roles.len()
+            && roles.iter().zip(&other.roles).all(same)
+    }
 }
 
 type Spelled = Result<Arc<[Spelling]>, FormError>;
+
+/// The forms of an opcode with its modifiers, and the instructions found of them.
+struct Seen {
+    spelled: Spelled,
+    found: SmallVec<[Arc<ResolvedInstruction>; 1]>,
+}
 
 /// Resolves the instructions of one module.
 pub struct InstructionResolver<'m> {
@@ -55,7 +70,9 @@ pub struct InstructionResolver<'m> {
     version: Version,
     target: Target,
     forms: Forms,
-    seen: FxHashMap<SmallVec<[Name; 8]>, Spelled>,
+    /// By opcode and modifiers: a module of a million instructions has a few hundred spellings, each
+    /// with operands of a few kinds.
+    seen: FxHashMap<SmallVec<[Name; 8]>, Seen>,
     shapes: OperandShapes,
 }
 
@@ -91,7 +108,7 @@ impl<'m> InstructionResolver<'m> {
         instruction: &Instruction,
         lookup: &L,
         diagnostics: &mut Vec<Diagnostic>,
-    ) -> Option<ResolvedInstruction> {
+    ) -> Option<Arc<ResolvedInstruction>> {
         let guard = self.check_guard(instruction, lookup);
         let result = guard.and_then(|()| self.form(instruction, lookup));
         let checked = result.and_then(|resolved| {
@@ -137,10 +154,18 @@ impl<'m> InstructionResolver<'m> {
         &mut self,
         instruction: &Instruction,
         lookup: &L,
-    ) -> Result<ResolvedInstruction, Box<Diagnostic>> {
-        let spelling = self
-            .spelling(instruction)
-            .map_err(|error| self.explain(instruction, &error))?;
+    ) -> Result<Arc<ResolvedInstruction>, Box<Diagnostic>> {
+        let key = self.key(instruction);
+        if !self.seen.contains_key(&key) {
+            let spelled = self.forms.spelled(&self.module.spelling(instruction));
+            let found = SmallVec::new();
+            self.seen.insert(key.clone(), Seen { spelled, found });
+        }
+        let seen = &self.seen[&key];
+        let spelling = match &seen.spelled {
+            Ok(spelling) => Arc::clone(spelling),
+            Err(problem) => return Err(self.explain(instruction, problem)),
+        };
         self.shapes.clear();
         let mut shaper = Shaper {
             module: self.module,
@@ -154,21 +179,21 @@ impl<'m> InstructionResolver<'m> {
                 error(Code::OPERAND_KIND, span, reason)
             })?;
         let matched = fit(spelling, &self.shapes).map_err(|e| self.explain(instruction, &e))?;
-        Ok(ResolvedInstruction { matched })
+        let known = seen.found.iter().find(|known| known.is(&matched));
+        if let Some(known) = known {
+            return Ok(Arc::clone(known));
+        }
+        let resolved = Arc::new(ResolvedInstruction { matched });
+        if let Some(seen) = self.seen.get_mut(&key) {
+            seen.found.push(Arc::clone(&resolved));
+        }
+        Ok(resolved)
     }
 
-    /// The forms so spelled; remembered by opcode and modifiers.
-    fn spelling(&mut self, instruction: &Instruction) -> Spelled {
+    fn key(&self, instruction: &Instruction) -> SmallVec<[Name; 8]> {
         let modifiers = &self.module[instruction.modifiers];
-        let mut key = SmallVec::<[Name; 8]>::new();
-        key.push(instruction.opcode);
-        key.extend(modifiers.iter().map(|modifier| modifier.name));
-        if let Some(known) = self.seen.get(&key) {
-            return known.clone();
-        }
-        let spelled = self.forms.spelled(&self.module.spelling(instruction));
-        self.seen.insert(key, spelled.clone());
-        spelled
+        let names = modifiers.iter().map(|modifier| modifier.name);
+        std::iter::once(instruction.opcode).chain(names).collect()
     }
 
     /// Checks that need more than operand types: calls, and writes to parameters.

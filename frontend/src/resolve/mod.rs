@@ -1,6 +1,7 @@
 //! Resolution: what the names of a module mean and which form each instruction has.
 //!
-//! [`check()`] walks a whole module and reports what is wrong with it. [`Symbol`] says what a name in a
+//! [`resolve()`] walks a whole module, reports what is wrong with it and keeps the form of every
+//! instruction for lowering. [`Symbol`] says what a name in a
 //! body stands for; [`Lookup`] finds it, and [`Scopes`] is the one that knows PTX's scopes.
 //! [`InstructionResolver`] matches instructions against the syntax table ([`margay_ir::forms`]) with
 //! that knowledge.
@@ -21,7 +22,7 @@ pub mod special;
 mod symbol;
 mod video;
 
-pub use check::check;
+pub use check::{Resolution, check, resolve};
 pub use instruction::{InstructionResolver, ResolvedInstruction};
 pub use scope::Scopes;
 pub use symbol::{Lookup, Symbol, register_type, state_space};

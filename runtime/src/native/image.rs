@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use margay_frontend::container::{self, select_ptx};
 use margay_frontend::diagnostic::Style;
-use margay_frontend::{Parsed, SourceFile};
+use margay_frontend::{Diagnostic, Parsed, SourceFile};
 use margay_ir::entity::{Entity, SymbolId};
 use margay_ir::function::Linkage;
 use margay_ir::interp::Code;
@@ -91,19 +91,20 @@ fn image_error(error: container::ImageError) -> Error {
 
 /// Parses and lowers one text.
 fn module_of(source: SourceFile, log: &mut String) -> Result<Module> {
-    let mut parsed: Parsed = margay_frontend::parse(source);
-    if !parsed.has_errors() {
-        let found = margay_frontend::resolve::check(&parsed);
-        parsed.diagnostics.extend(found);
-    }
-    for diagnostic in parsed.diagnostics.iter().filter(|d| !d.is_error()) {
-        log.push_str(&diagnostic.summary(&parsed.source));
-        log.push('\n');
-    }
+    let parsed: Parsed = margay_frontend::parse(source);
+    let mut note = |problems: &[Diagnostic]| {
+        for diagnostic in problems.iter().filter(|d| !d.is_error()) {
+            log.push_str(&diagnostic.summary(&parsed.source));
+            log.push('\n');
+        }
+    };
+    note(&parsed.diagnostics);
     let errors = if parsed.has_errors() {
         parsed.diagnostics.clone()
     } else {
-        match margay_frontend::lower(&parsed) {
+        let resolution = margay_frontend::resolve::resolve(&parsed);
+        note(&resolution.diagnostics);
+        match margay_frontend::lower(&parsed, &resolution) {
             Ok(module) => return Ok(module),
             Err(errors) => errors,
         }
