@@ -13,7 +13,7 @@ fn check(body: &str, expected: impl Fn(u32) -> u32) {
     let text = format!(
         "{HEADER}.visible .entry exchange(.param .u64 out) {{
     .reg .pred %p; .reg .b32 %lane, %own, %at, %t, %v, %w; .reg .b64 %out, %o;
-    .shared .align 16 .b8 s[256]; .shared .align 4 .b8 other[256];
+    .shared .align 16 .b8 s[256]; .shared .align 16 .b8 wide[1024];
     ld.param.u64 %out, [out];
     mov.u32 %lane, %tid.x;
     mov.u32 %own, s;
@@ -95,8 +95,7 @@ fn a_value_handed_on() {
 #[test]
 fn atomics_one_after_the_other() {
     check(
-        "mov.u32 %at, other;
-    st.shared.u32 [%own], 0;
+        "st.shared.u32 [%own], 0;
     bar.sync 0;
     and.b32 %t, %lane, 3; shl.b32 %t, %t, 2;
     mov.u32 %w, s; add.u32 %t, %t, %w;
@@ -106,5 +105,40 @@ fn atomics_one_after_the_other() {
     bar.sync 0;
     ld.shared.u32 %v, [%own];",
         |lane| if lane < 4 { 808 } else { 0 },
+    );
+}
+
+/// Elements of which a thread has one of its own need no points, unless another thread looks in.
+#[test]
+fn an_element_that_a_neighbour_reads() {
+    check(
+        "mov.u32 %own, wide; mad.lo.u32 %own, %lane, 32, %own;
+    and.b32 %t, %lane, 7; shl.b32 %t, %t, 2;
+    add.u32 %at, %own, %t;
+    st.shared.u32 [%at], %lane;
+    add.u32 %w, %lane, 1; and.b32 %w, %w, 31;
+    and.b32 %t, %w, 7; shl.b32 %t, %t, 2;
+    mov.u32 %at, wide; mad.lo.u32 %at, %w, 32, %at; add.u32 %at, %at, %t;
+    ld.shared.u32 %v, [%at];",
+        |lane| (lane + 1) % 32,
+    );
+}
+
+/// The same without the neighbour.
+#[test]
+fn elements_of_ones_own() {
+    check(
+        "mov.u32 %own, wide; mad.lo.u32 %own, %lane, 32, %own;
+    mov.u32 %w, 0; mov.u32 %v, 0;
+again:
+    and.b32 %t, %w, 7; shl.b32 %t, %t, 2;
+    add.u32 %at, %own, %t;
+    st.shared.u32 [%at], %lane;
+    ld.shared.u32 %t, [%own];
+    add.u32 %v, %v, %t;
+    add.u32 %w, %w, 1;
+    setp.lt.u32 %p, %w, 10;
+    @%p bra again;",
+        |lane| lane * 10,
     );
 }

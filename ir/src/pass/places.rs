@@ -4,6 +4,9 @@
 //! same address, is taken for the lane's own; so a reduction's `s[i] += s[i + n]`, whose reads and
 //! writes meet only across a barrier, needs no point.
 
+mod private;
+
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use crate::entity::{SymbolId, Value};
@@ -30,6 +33,8 @@ enum Variable {
     Static(SymbolId),
     /// All `.extern` arrays: they begin at the same address.
     Dynamic,
+    /// An array of which each thread of a warp has an element of its own.
+    Private(SymbolId),
 }
 
 /// Where a lane's access to shared memory lies.
@@ -40,24 +45,55 @@ pub(super) struct Place {
     variable: Option<Variable>,
 }
 
-impl Place {
-    /// The place that an address means.
-    pub(super) fn new(function: &Function, module: &Module, address: Value) -> Place {
-        let (base, offset) = split_address(function, address);
+/// Finds the places of a function's accesses.
+pub(super) struct Finder<'a> {
+    function: &'a Function,
+    module: &'a Module,
+    private: FxHashSet<SymbolId>,
+}
+
+impl<'a> Finder<'a> {
+    pub(super) fn new(function: &'a Function, module: &'a Module) -> Finder<'a> {
+        let mut finder = Finder {
+            function,
+            module,
+            private: FxHashSet::default(),
+        };
+        finder.private = private::find(&finder);
+        finder
+    }
+
+    /// The place that an address in shared memory means.
+    pub(super) fn place(&self, address: Value) -> Place {
+        let (base, offset) = split_address(self.function, address);
+        let symbol = symbol_of(self.function, base, MOST_STEPS);
         Place {
             base,
             offset,
-            variable: symbol_of(function, base, MOST_STEPS)
-                .and_then(|symbol| variable(module, symbol)),
+            variable: symbol.and_then(|symbol| self.variable(symbol)),
         }
     }
 
+    fn variable(&self, symbol: SymbolId) -> Option<Variable> {
+        let data = self.module.symbols.get(symbol)?;
+        Some(if data.linkage == Linkage::Extern || data.size == 0 {
+            Variable::Dynamic
+        } else if self.private.contains(&symbol) {
+            Variable::Private(symbol)
+        } else {
+            Variable::Static(symbol)
+        })
+    }
+}
+
+impl Place {
     fn key(&self) -> (Base, i64) {
         (self.base, self.offset)
     }
 
     fn may_meet(&self, other: &Place) -> bool {
         match (self.variable, other.variable) {
+            (Some(Variable::Private(_)), Some(_)) => false,
             (Some(a), Some(b)) => a == b,
             _ => true,
         }
@@ -132,6 +168,7 @@ fn split_address(function: &Function, address: Value) -> (Base, i64) {
                 let (symbol, addend) = split_symbol_payload(data.payload());
                 return (Base::Symbol(symbol), offset.wrapping_add(i64::from(addend)));
             }
+            (Opcode::Cvt | Opcode::Bitcast, &[a]) if is_word(function, value, a) => value = a,
             (Opcode::Add, &[a, b]) if data.ty.is_integer() => {
                 let constant = |v| signed_constant(function, v);
                 let Some((rest, more)) = constant(b)
@@ -147,6 +184,14 @@ fn split_address(function: &Function, address: Value) -> (Base, i64) {
         }
     }
     (Base::Value(value), offset)
+}
+
+/// Whether the low 32 bits, which a shared address has, are those of the other value.
+fn is_word(function: &Function, value: Value, of: Value) -> bool {
+    [value, of].into_iter().all(|v| {
+        let ty = function.dfg.ty(v);
+        !ty.is_float() && ty.lanes() == 1 && ty.lane_bits() >= 32
+    })
 }
 
 fn signed_constant(function: &Function, value: Value) -> Option<i64> {
@@ -166,18 +211,10 @@ fn symbol_of(function: &Function, base: Base, steps: usize) -> Option<SymbolId> 
     let follow = |v| symbol_of(function, Base::Value(v), steps.checked_sub(1)?);
     match (data.opcode, function.dfg.args(inst)) {
         (Opcode::SymbolAddr, _) => Some(split_symbol_payload(data.payload()).0),
+        (Opcode::Cvt | Opcode::Bitcast, &[a]) if is_word(function, value, a) => follow(a),
         (Opcode::Add, &[a, b]) => follow(a).or_else(|| follow(b)),
         (Opcode::Sub, &[a, _]) => follow(a),
         (Opcode::Mad, &[_, _, c]) if data.mods.half() != Half::Hi => follow(c),
         _ => None,
     }
-}
-
-fn variable(module: &Module, symbol: SymbolId) -> Option<Variable> {
-    let data = module.symbols.get(symbol)?;
-    Some(if data.linkage == Linkage::Extern || data.size == 0 {
-        Variable::Dynamic
-    } else {
-        Variable::Static(symbol)
-    })
 }

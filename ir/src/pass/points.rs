@@ -7,7 +7,9 @@
 //! for targets below sm_70 (lock-step warps) before every shared access. Afterwards each point is
 //! followed only by a jump to a block of its own: the region entry.
 
-use super::places::{Place, Places};
+use rustc_hash::FxHashMap;
+
+use super::places::{Finder, Place, Places};
 use crate::analysis::Cfg;
 use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::function::{BlockCall, Function};
@@ -52,7 +54,8 @@ pub fn run(function: &mut Function, module: &Module) {
 
 fn add_implicit(function: &mut Function, module: &Module) {
     let cfg = Cfg::new(function);
-    let used = used_values(function);
+    let accesses = accesses(function, module);
+    let lock_step = module.target.sm < INDEPENDENT_THREADS;
     let mut at_end: SecondaryMap<Block, Accesses> = SecondaryMap::default();
     let mut settled = false;
     for _ in 0..MOST_ROUNDS {
@@ -60,7 +63,7 @@ fn add_implicit(function: &mut Function, module: &Module) {
         for &block in cfg.rpo() {
             let mut state = start_state(&cfg, &at_end, block);
             for &inst in function.insts(block) {
-                step(function, module, &used, &mut state, inst);
+                step(function, &accesses, lock_step, &mut state, inst);
             }
             if at_end[block] != state {
                 at_end[block] = state;
@@ -79,7 +82,7 @@ fn add_implicit(function: &mut Function, module: &Module) {
         };
         let mut insts = Vec::with_capacity(function.insts(block).len());
         for inst in function.insts(block).to_vec() {
-            if step(function, module, &used, &mut state, inst) {
+            if step(function, &accesses, lock_step, &mut state, inst) {
                 insts.push(converge(function, inst));
             }
             insts.push(inst);
@@ -111,83 +114,78 @@ fn start_state(cfg: &Cfg, at_end: &SecondaryMap<Block, Accesses>, block: Block) 
 /// Whether a cut is needed before `inst`; moves the state behind it.
 fn step(
     function: &Function,
-    module: &Module,
-    used: &SecondaryMap<Value, bool>,
+    accesses: &FxHashMap<Inst, Access>,
+    lock_step: bool,
     state: &mut Accesses,
     inst: Inst,
 ) -> bool {
-    let data = &function.dfg.insts[inst];
-    if data.opcode.effects().is_point() {
+    if function.effects(inst).is_point() {
         *state = Accesses::default();
         return false;
     }
-    let Some(access) = Access::new(function, module, used, inst) else {
+    let Some(access) = accesses.get(&inst) else {
         return false;
     };
+    let Some(place) = access.place else {
+        *state = Accesses::default();
+        return true;
+    };
     let cut = access.is_volatile
-        || access.is_shared && module.target.sm < INDEPENDENT_THREADS
-        || access.place.is_some_and(|place| {
-            access.sees && state.writes.shows_others(&place)
-                || access.writes && state.reads.is_awaited(&place)
-        });
+        || lock_step
+        || access.sees && state.writes.shows_others(&place)
+        || access.writes && state.reads.is_awaited(&place);
     if cut {
         *state = Accesses::default();
     }
-    if let Some(place) = access.place {
-        if access.sees {
-            state.reads.add(place);
-        }
-        if access.writes {
-            state.writes.add(place);
-        }
+    if access.sees {
+        state.reads.add(place);
+    }
+    if access.writes {
+        state.writes.add(place);
     }
     cut
 }
 
-/// What matters of a memory access.
+/// What matters of an access to memory.
 struct Access {
     is_volatile: bool,
-    is_shared: bool,
-    /// Where in shared memory.
+    /// Where in shared memory; accesses to other memory are here only when volatile.
     place: Option<Place>,
     /// Whether the program learns what was there.
     sees: bool,
     writes: bool,
 }
 
-impl Access {
-    fn new(
-        function: &Function,
-        module: &Module,
-        used: &SecondaryMap<Value, bool>,
-        inst: Inst,
-    ) -> Option<Access> {
+/// The accesses that may need a point.
+fn accesses(function: &Function, module: &Module) -> FxHashMap<Inst, Access> {
+    let used = used_values(function);
+    let finder = Finder::new(function, module);
+    let mut found = FxHashMap::default();
+    for &inst in function.blocks().iter().flat_map(|&b| function.insts(b)) {
         let data = &function.dfg.insts[inst];
-        if !matches!(
-            data.opcode,
-            Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red
-        ) {
-            return None;
+        let is_atomic = matches!(data.opcode, Opcode::Atom | Opcode::Red);
+        if !is_atomic && !matches!(data.opcode, Opcode::Ld | Opcode::St) {
+            continue;
         }
-        let effects = data.opcode.effects();
         let space = data.mods.space();
         let is_shared = matches!(space, StateSpace::Shared | StateSpace::SharedCluster);
-        let address = function.dfg.args(inst).first().copied();
-        Some(Access {
-            is_volatile: data.mods.order() == MemOrder::Volatile
-                && !matches!(
-                    space,
-                    StateSpace::Local | StateSpace::Param | StateSpace::ParamFunc
-                )
-                && matches!(data.opcode, Opcode::Ld | Opcode::St),
-            is_shared,
-            place: address
-                .filter(|_| is_shared)
-                .map(|address| Place::new(function, module, address)),
-            sees: function.dfg.results(inst).iter().any(|&v| used[v]),
-            writes: effects.contains(Effects::WRITES),
-        })
+        let is_own = matches!(
+            space,
+            StateSpace::Local | StateSpace::Param | StateSpace::ParamFunc
+        );
+        let is_volatile = !is_own && !is_atomic && data.mods.order() == MemOrder::Volatile;
+        let address = function.dfg.args(inst).first().filter(|_| is_shared);
+        if is_shared || is_volatile {
+            let access = Access {
+                is_volatile,
+                place: address.map(|&address| finder.place(address)),
+                sees: function.dfg.results(inst).iter().any(|&v| used[v]),
+                writes: data.opcode.effects().contains(Effects::WRITES),
+            };
+            found.insert(inst, access);
+        }
     }
+    found
 }
 
 fn converge(function: &mut Function, before: Inst) -> Inst {

@@ -136,6 +136,8 @@ fn a_look_back_chain_finishes_with_one_worker() {
 
 #[test]
 fn residency_is_limited_and_a_cooperative_grid_is_resident_at_once() {
+    // 2 SMs of 16 CTAs each.
+    const RESIDENT: usize = 32;
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (inside, peak) = (Arc::clone(&now), Arc::clone(&most));
     let arrived = Arc::new(AtomicU64::new(0));
@@ -146,12 +148,18 @@ fn residency_is_limited_and_a_cooperative_grid_is_resident_at_once() {
     let bench = Bench::with(
         builder,
         vec![
+            // All wait until as many as may be are inside, and then five turns more, in which any
+            // further one would have come in.
             kernel("count", 0, true, move |call| {
                 if *call.memory == 0 {
                     peak.fetch_max(inside.fetch_add(1, SeqCst) + 1, SeqCst);
+                    *call.memory = 1;
+                }
+                if peak.load(SeqCst) < RESIDENT {
+                    return Step::Wait(false);
                 }
                 *call.memory += 1;
-                if *call.memory < 5 {
+                if *call.memory < 6 {
                     return Step::Wait(false);
                 }
                 inside.fetch_sub(1, SeqCst);
@@ -172,9 +180,7 @@ fn residency_is_limited_and_a_cooperative_grid_is_resident_at_once() {
     let launch = bench.runtime.launch(&bench.kernel("count"), ctas(500), ());
     launch.expect("launched");
     bench.runtime.synchronize().expect("complete");
-    // 2 SMs of 16 CTAs each are the limit; how near the workers come to it is a matter of timing.
-    let most = most.load(SeqCst);
-    assert!((17..=32).contains(&most), "{most} resident");
+    assert_eq!(most.load(SeqCst), RESIDENT);
     let grid = bench.kernel("grid");
     let too_large = bench.runtime.launch(&grid, ctas(33).with_cooperative(), ());
     assert!(matches!(

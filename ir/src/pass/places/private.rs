@@ -1,0 +1,186 @@
+//! Shared arrays of which each thread uses an element of its own, as in `state[threadIdx.x].stack[n]`.
+//!
+//! Their accesses never meet, so they need no points. Invariant: an array is private only when every
+//! access that may be to it starts at `array + tid.x * stride`, and stays in the element, as far as that
+//! can be known: a step that is not constant must be small against the element, or the array is taken
+//! for one that threads share.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{Base, Finder, MOST_STEPS, Variable, is_word, signed_constant, split_address};
+use crate::entity::{Inst, SymbolId, Value};
+use crate::function::{Function, payload_sreg};
+use crate::mods::{Half, StateSpace};
+use crate::ops::Opcode;
+use crate::sreg::SpecialReg;
+
+/// An element has at least so many times the bytes of an access at a variable place in it.
+const LEAST_ELEMENT: i64 = 4;
+
+/// The element of an array that belongs to the thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Element {
+    symbol: SymbolId,
+    stride: i64,
+    /// Offset of the array's first element.
+    start: i64,
+    /// Whether something that is not constant was added.
+    moves: bool,
+}
+
+/// The private arrays of a function.
+pub(super) fn find(finder: &Finder<'_>) -> FxHashSet<SymbolId> {
+    let function = finder.function;
+    let mut strides: FxHashMap<SymbolId, Option<(i64, i64)>> = FxHashMap::default();
+    for &block in function.blocks() {
+        for &inst in function.insts(block) {
+            if is_other_thread_number(function, inst) {
+                return FxHashSet::default();
+            }
+            let Some((address, bytes)) = shared_access(function, inst) else {
+                continue;
+            };
+            let symbol = match finder.place(address).variable {
+                Some(Variable::Static(symbol)) => symbol,
+                Some(_) => continue,
+                // It may be in any array.
+                None => return FxHashSet::default(),
+            };
+            let found = element_of_access(function, address, bytes);
+            let known = strides.entry(symbol).or_insert(found);
+            if *known != found {
+                *known = None;
+            }
+        }
+    }
+    let private = strides.into_iter().filter(|(_, stride)| stride.is_some());
+    private.map(|(symbol, _)| symbol).collect()
+}
+
+/// Threads with the same `tid.x` share a warp where the other numbers differ.
+fn is_other_thread_number(function: &Function, inst: Inst) -> bool {
+    let data = &function.dfg.insts[inst];
+    data.opcode == Opcode::SReg
+        && matches!(
+            payload_sreg(data.payload()),
+            Some(SpecialReg::TidY | SpecialReg::TidZ)
+        )
+}
+
+/// Address and bytes of an access to shared memory.
+fn shared_access(function: &Function, inst: Inst) -> Option<(Value, i64)> {
+    let data = &function.dfg.insts[inst];
+    let is_access = matches!(
+        data.opcode,
+        Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red
+    ) && matches!(
+        data.mods.space(),
+        StateSpace::Shared | StateSpace::SharedCluster
+    );
+    let &address = function.dfg.args(inst).first()?;
+    let values = match data.opcode {
+        Opcode::Ld => function.dfg.results(inst).len(),
+        _ => function.dfg.args(inst).len() - 1,
+    };
+    is_access.then(|| {
+        (
+            address,
+            values as i64 * i64::from(data.ty.bits().div_ceil(8)),
+        )
+    })
+}
+
+/// Stride and start of the array when the access stays in the thread's own element.
+fn element_of_access(function: &Function, address: Value, bytes: i64) -> Option<(i64, i64)> {
+    let (base, offset) = split_address(function, address);
+    let Base::Value(base) = base else {
+        return None;
+    };
+    let element = element(function, base, MOST_STEPS)?;
+    let stays = if element.moves {
+        bytes * LEAST_ELEMENT <= element.stride
+    } else {
+        (0..=element.stride - bytes).contains(&offset)
+    };
+    stays.then_some((element.stride, element.start))
+}
+
+/// The element that address arithmetic starts from.
+fn element(function: &Function, value: Value, steps: usize) -> Option<Element> {
+    let inst = function.dfg.def_inst(value)?;
+    let data = &function.dfg.insts[inst];
+    let follow = |v| element(function, v, steps.checked_sub(1)?);
+    let moved = |element: Element| Element {
+        moves: true,
+        ..element
+    };
+    match (data.opcode, function.dfg.args(inst)) {
+        (Opcode::Cvt | Opcode::Bitcast, &[a]) if is_word(function, value, a) => follow(a),
+        (Opcode::Mad, &[a, b, c]) if data.mods.half() != Half::Hi => {
+            let stride = thread_times(function, a, b)?;
+            at_array(function, c, stride)
+        }
+        (Opcode::Add, &[a, b]) => {
+            let direct =
+                |array, scaled| at_array(function, array, scaled_thread(function, scaled)?);
+            direct(a, b)
+                .or_else(|| direct(b, a))
+                .or_else(|| follow(a).map(moved))
+                .or_else(|| follow(b).map(moved))
+        }
+        _ => None,
+    }
+}
+
+/// The thread's element of an array whose address is a value.
+fn at_array(function: &Function, value: Value, stride: i64) -> Option<Element> {
+    match split_address(function, value) {
+        (Base::Symbol(symbol), start) => Some(Element {
+            symbol,
+            stride,
+            start,
+            moves: false,
+        }),
+        (Base::Value(_), _) => None,
+    }
+}
+
+/// The constant by which a value multiplies `tid.x`.
+fn scaled_thread(function: &Function, value: Value) -> Option<i64> {
+    let inst = function.dfg.def_inst(value)?;
+    let data = &function.dfg.insts[inst];
+    match (data.opcode, function.dfg.args(inst)) {
+        (Opcode::Cvt | Opcode::Bitcast, &[a]) if is_word(function, value, a) => {
+            scaled_thread(function, a)
+        }
+        (Opcode::Mul, &[a, b]) if data.mods.half() != Half::Hi => thread_times(function, a, b),
+        (Opcode::Shl, &[a, b]) if is_thread(function, a) => {
+            1i64.checked_shl(signed_constant(function, b)?.try_into().ok()?)
+        }
+        _ => None,
+    }
+}
+
+/// The constant factor of a product with `tid.x`.
+fn thread_times(function: &Function, a: Value, b: Value) -> Option<i64> {
+    let factor = match (is_thread(function, a), is_thread(function, b)) {
+        (true, _) => signed_constant(function, b),
+        (_, true) => signed_constant(function, a),
+        _ => None,
+    };
+    factor.filter(|&factor| factor > 0)
+}
+
+fn is_thread(function: &Function, value: Value) -> bool {
+    let Some(inst) = function.dfg.def_inst(value) else {
+        return false;
+    };
+    let data = &function.dfg.insts[inst];
+    match (data.opcode, function.dfg.args(inst)) {
+        (Opcode::Cvt | Opcode::Bitcast, &[a]) if is_word(function, value, a) => {
+            is_thread(function, a)
+        }
+        (Opcode::SReg, _) => payload_sreg(data.payload()) == Some(SpecialReg::TidX),
+        _ => false,
+    }
+}
