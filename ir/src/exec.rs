@@ -7,6 +7,7 @@
 //!
 //! Invariant: lanes stand in exactly one state each: ready, waiting at a point, or exited.
 
+pub mod arrays;
 pub mod barrier;
 pub mod collective;
 pub mod cta;
@@ -148,6 +149,17 @@ pub trait Runner {
 
     /// Sets result number `index` of the point that a lane waits at.
     fn set_result(&mut self, warp: u32, lane: u32, stop: Stop, index: usize, value: Bits);
+
+    /// Computes the collective for lanes of a warp that all stand at `stop`, faster than operand by
+    /// operand; false when the runner cannot.
+    fn perform(&mut self, _warp: u32, _stop: Stop, _active: u32) -> bool {
+        false
+    }
+
+    /// Whether [`CtaState::run`] is to come back when all threads are about to go on behind `stop`.
+    fn steps_from(&self, _stop: Stop) -> bool {
+        false
+    }
 }
 
 /// Lanes of a mask, lowest first.

@@ -9,6 +9,8 @@ use std::ffi::c_void;
 
 use margay_ir::meaning::{Bits, Desc};
 
+use crate::points::PointPlaces;
+
 /// Status of a region, CTA or device function: 0 when it went on to its end.
 pub mod status {
     /// All lanes stopped or exited.
@@ -25,7 +27,15 @@ pub mod status {
     pub const STACK: i32 = 5;
     /// An indirect call of something that is no function.
     pub const INVALID_PC: i32 = 6;
+    /// No fault: the scheduler goes on with the CTA of the context.
+    pub const GENERAL: i32 = 7;
 }
+
+/// Turns of loops that only read memory that others may write, before a lane gives way.
+pub const TURNS: i32 = 1 << 14;
+
+/// What a turn of a loop with atomics, fences or volatile accesses counts for: such a loop probably waits.
+pub const WAITING_TURN: i32 = 64;
 
 /// What generated code knows of its launch and CTA.
 #[repr(C)]
@@ -40,7 +50,7 @@ pub struct NativeContext {
     /// Bytes of local memory of a thread.
     pub local_stride: u32,
     /// Turns of waiting loops left before a lane gives way.
-    pub turns: u32,
+    pub turns: i32,
     /// CTA coordinates.
     pub ctaid: [u32; 3],
     /// `%smid`.
@@ -59,6 +69,10 @@ pub struct NativeContext {
     pub thread: u32,
     /// `%nwarpid`.
     pub warps: u32,
+    /// Phases: the entry to begin at; when they are left, the entry at which the CTA's phase began.
+    pub phase: u32,
+    /// How many warps have moved in the phase that was left.
+    pub moved: u32,
     /// Addresses of the module's symbols.
     pub symbols: *const u64,
     /// Coordinates of each thread.
@@ -95,6 +109,12 @@ pub struct Helpers {
     pub in_space: unsafe extern "C" fn(*mut NativeContext, u32, u64) -> u32,
     /// `cp.async`: target, source, bytes written, bytes read.
     pub copy: unsafe extern "C" fn(*mut NativeContext, u64, u64, u64, u64) -> i32,
+    /// Completes a collective of a warp whose lanes all stand there: frame, point, number of lanes. Not
+    /// zero when it is not complete.
+    pub collective:
+        unsafe extern "C" fn(*mut NativeContext, *mut u8, *const PointPlaces, u32) -> i32,
+    /// Computes the results of a barrier of all threads: frames, point, bytes of a frame.
+    pub reduce: unsafe extern "C" fn(*mut NativeContext, *mut u8, *const PointPlaces, u32),
 }
 
 impl std::fmt::Debug for Helpers {
@@ -107,5 +127,7 @@ impl std::fmt::Debug for Helpers {
 pub type RegionFn = unsafe extern "C" fn(*mut NativeContext, *mut u8, u64) -> i32;
 /// A range of CTAs: context, first, number. Coordinates of the first are in the context.
 pub type CtaFn = unsafe extern "C" fn(*mut NativeContext, u64, u64) -> i32;
+/// Whole CTAs of a kernel with points: context, frames, number of CTAs from the context's on.
+pub type PhasesFn = unsafe extern "C" fn(*mut NativeContext, *mut u8, u64) -> i32;
 /// A device function: context, thread, offset of its local memory, arguments and results.
 pub type DeviceFn = unsafe extern "C" fn(*mut NativeContext, u32, u32, *mut Bits) -> i32;

@@ -8,8 +8,9 @@ use cranelift_codegen::ir::{self, UserFuncName};
 use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use margay_ir::analysis::regions::Entry;
 use margay_ir::analysis::{Cfg, Regions, slots};
-use margay_ir::entity::{FuncId, Inst, SecondaryMap, Slot};
+use margay_ir::entity::{Block, FuncId, Inst, SecondaryMap, Slot};
 use margay_ir::exec::{Point, Stop};
 use margay_ir::function::{Function, SourceLoc, payload_func};
 use margay_ir::meaning::Desc;
@@ -19,7 +20,8 @@ use margay_ir::pass;
 
 use crate::code_memory::CodeMemory;
 use crate::emit::lane::LaneParts;
-use crate::emit::{Unsupported, cta_form, device, warp_form};
+use crate::emit::{Unsupported, cta_form, device, phases, warp_form};
+use crate::points::PointTable;
 
 /// Why there is no native code for a function.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -97,7 +99,9 @@ pub struct CompiledKernel {
     /// Bytes of local memory that the kernel's own slots take.
     pub local_bytes: u32,
     slots: SecondaryMap<Slot, u32>,
+    points: PointTable,
     warp: Vec<OnceLock<Result<CompiledFunction, CompileError>>>,
+    phases: OnceLock<Result<CompiledFunction, CompileError>>,
     cta: OnceLock<Result<CompiledFunction, CompileError>>,
 }
 
@@ -110,11 +114,13 @@ impl CompiledKernel {
         let (slots, local_bytes) = slots::layout(&function);
         let warp = regions.entries.iter().map(|_| OnceLock::new()).collect();
         CompiledKernel {
+            points: PointTable::new(&function, &regions),
             function,
             regions,
             local_bytes,
             slots,
             warp,
+            phases: OnceLock::new(),
             cta: OnceLock::new(),
         }
     }
@@ -160,6 +166,39 @@ impl CompiledKernel {
         made.as_ref().map_err(Clone::clone)
     }
 
+    /// The CTA form of a kernel with points, compiled on first need. Refused for kernels so large that
+    /// one function of all regions would take too long to compile.
+    pub fn phases(&self, compiler: &Compiler) -> Result<&CompiledFunction, CompileError> {
+        let made = self.phases.get_or_init(|| {
+            if self.size_in_regions() > MAX_PHASES {
+                return Err(CompileError::Unsupported("a kernel of this size".into()));
+            }
+            compiler.function(cta_form::signature(), &self.function, |b, descs| {
+                let parts = self.parts(compiler, b, descs, Some(&self.regions));
+                phases::emit(parts, &self.points)
+            })
+        });
+        made.as_ref().map_err(Clone::clone)
+    }
+
+    /// Whether the function of [`CompiledKernel::phases`] may begin behind a stop.
+    pub fn begins_at(&self, stop: Stop) -> bool {
+        phases::begins_at(&self.function, &self.regions, stop)
+    }
+
+    /// Where the operands of the points lie in the frames.
+    pub fn points(&self) -> &PointTable {
+        &self.points
+    }
+
+    /// Instructions of all regions together; those that several regions share count for each.
+    fn size_in_regions(&self) -> usize {
+        let blocks = |entry: &Entry| self.regions.blocks_of(&self.function, entry.block);
+        let insts = |block: Block| self.function.insts(block).len();
+        let entries = self.regions.entries.iter();
+        entries.flat_map(blocks).map(insts).sum()
+    }
+
     /// A device function: no lane may wait in it.
     pub fn device(&self, compiler: &Compiler) -> Result<&CompiledFunction, CompileError> {
         let made = self.cta.get_or_init(|| {
@@ -193,6 +232,7 @@ impl CompiledKernel {
     pub fn compiled(&self) -> impl Iterator<Item = &CompiledFunction> {
         let warp = self.warp.iter().filter_map(|cell| cell.get());
         warp.chain(self.cta.get())
+            .chain(self.phases.get())
             .filter_map(|made| made.as_ref().ok())
     }
 
@@ -213,6 +253,9 @@ impl CompiledKernel {
         }
     }
 }
+
+/// Most instructions, over all regions, of a kernel that gets phases.
+const MAX_PHASES: usize = 30_000;
 
 /// Makes native code for the machine it runs on. Shared by threads.
 pub struct Compiler {

@@ -8,6 +8,7 @@ pub(crate) mod cta_form;
 pub(crate) mod device;
 pub(crate) mod lane;
 pub(crate) mod memory;
+pub(crate) mod phases;
 pub(crate) mod slow;
 pub(crate) mod special;
 pub(crate) mod warp_form;

@@ -2,7 +2,8 @@
 //!
 //! [`Compiler`] turns a kernel prepared by [`margay_ir::pass::prepare`] into native functions: the
 //! *warp form*, one function for each region entry that runs the lanes of a mask to their next
-//! points; the *CTA form*, one function that loops over the threads of a range of CTAs itself.
+//! points; the *CTA form*, one function that loops over the threads of a range of CTAs itself, and
+//! over the phases between their barriers.
 //! Both keep live values in the same frames ([`margay_ir::analysis::Regions`]), so a CTA can go from
 //! the CTA form to the scheduler of [`margay_ir::exec`] in the middle.
 //!
@@ -13,5 +14,6 @@ pub mod code_memory;
 mod compiler;
 mod emit;
 mod fast;
+pub mod points;
 
 pub use compiler::{CompileError, CompiledFunction, CompiledKernel, Compiler, DescTable};

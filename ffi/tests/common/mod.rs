@@ -24,6 +24,10 @@ pub(crate) fn library_folder() -> PathBuf {
         .join("libcuda-for-tests");
     std::fs::create_dir_all(&folder).expect("folder");
     let link = folder.join("libcuda.so.1");
+    // A link made where the folder stood before it was moved leads nowhere.
+    if std::fs::read_link(&link).is_ok_and(|to| to != library_path()) {
+        let _ = std::fs::remove_file(&link);
+    }
     // Several tests may do this at once; each makes the same link.
     let _ = std::os::unix::fs::symlink(library_path(), &link);
     folder

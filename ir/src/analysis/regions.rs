@@ -9,7 +9,7 @@
 //! value, aligned to the array's element. Values that are cheap to compute again from what never
 //! changes during a launch ([`is_rematerialised`](Regions::is_rematerialised)) are not stored.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::{Cfg, liveness};
 use crate::entity::{Block, Inst, SecondaryMap, Value};
@@ -106,6 +106,31 @@ impl Regions {
             self.frame_bytes += 32 * function.dfg.ty(value).lane_bytes();
         }
         self.frame_bytes = self.frame_bytes.next_multiple_of(64);
+    }
+
+    /// Blocks that a lane may pass from `entry` to its next points.
+    pub fn blocks_of(&self, function: &Function, entry: Block) -> Vec<Block> {
+        let mut seen = FxHashSet::from_iter([entry]);
+        let mut blocks = vec![entry];
+        let mut next = 0;
+        while let Some(&block) = blocks.get(next) {
+            next += 1;
+            let stops = |&inst: &Inst| {
+                let effects = function.effects(inst);
+                effects.is_point() && function.dfg.insts[inst].opcode != Opcode::Yield
+            };
+            if function.insts(block).iter().any(stops) {
+                continue;
+            }
+            let successors = function.successors(block);
+            blocks.extend(
+                successors
+                    .iter()
+                    .map(|call| call.block)
+                    .filter(|&block| seen.insert(block)),
+            );
+        }
+        blocks
     }
 
     /// The stop of a point.

@@ -90,6 +90,11 @@ pub fn perform(runner: &mut impl Runner, warp: u32, desc: &Desc, active: u32, st
     let Meaning::Warp(meaning) = desc.opcode.meaning() else {
         return;
     };
+    let first = stops[active.trailing_zeros() as usize % 32];
+    let together = lanes(active).all(|lane| stops[lane as usize] == first);
+    if together && runner.perform(warp, first, active) {
+        return;
+    }
     let (operands, results) = shape(desc);
     let mut args = [[0 as Bits; 32]; 4];
     for (index, values) in args.iter_mut().enumerate().take(operands) {

@@ -28,6 +28,9 @@ pub enum CtaOutcome {
         /// Whether any thread got past a wait in this turn.
         progressed: bool,
     },
+    /// No thread has exited and all are about to go on behind this stop. Only for runners that
+    /// [step](Runner::steps_from) from there.
+    InStep(Stop),
 }
 
 /// Rounds over the warps after which a CTA with lanes that gave way gives its worker away even
@@ -49,6 +52,7 @@ struct WarpState {
 /// Where every thread of a CTA stands.
 #[derive(Clone, Debug)]
 pub struct CtaState {
+    threads: u32,
     warps: Vec<WarpState>,
     barriers: Vec<Barrier>,
     order: Order,
@@ -67,6 +71,7 @@ impl CtaState {
             }
         };
         CtaState {
+            threads,
             warps: (0..warps)
                 .map(|warp| WarpState {
                     ready: full(warp),
@@ -80,6 +85,40 @@ impl CtaState {
             barriers: vec![Barrier::default(); BARRIERS],
             order,
         }
+    }
+
+    /// A CTA that other code has run up to here: warps below `moved` stand where `stops` says, the
+    /// others are about to go on behind `phase`.
+    pub fn taken_over(
+        threads: u32,
+        order: Order,
+        runner: &impl Runner,
+        (phase, moved): (Stop, u32),
+        stops: impl Fn(u32) -> [Stop; 32],
+    ) -> CtaState {
+        let mut state = CtaState::new(threads, order);
+        for warp in 0..state.warps.len() {
+            if warp as u32 >= moved {
+                state.warps[warp].stops = [phase; 32];
+                continue;
+            }
+            let moved = std::mem::take(&mut state.warps[warp].ready);
+            state.warps[warp].stops = stops(warp as u32);
+            state.settle_all(runner, warp, moved);
+        }
+        state
+    }
+
+    /// The stop behind which all threads are about to go on, none having exited.
+    fn in_step(&self) -> Option<Stop> {
+        let first = self.warps.first()?.stops[0];
+        let ready: u32 = self
+            .warps
+            .iter()
+            .map(|state| state.ready.count_ones())
+            .sum();
+        let together = |state: &WarpState| state.ready & !lanes_at(first, &state.stops) == 0;
+        (ready == self.threads && self.warps.iter().all(together)).then_some(first)
     }
 
     /// Runs the CTA until all threads have exited or nobody can go on.
@@ -100,6 +139,11 @@ impl CtaState {
                 return Ok(CtaOutcome::Done);
             }
             progressed |= progress;
+            if let Some(stop) = self.in_step()
+                && runner.steps_from(stop)
+            {
+                return Ok(CtaOutcome::InStep(stop));
+            }
             let yielded = self.any_yielded();
             if yielded && (!progress || round >= ROUNDS) {
                 return Ok(CtaOutcome::Parked { progressed });
@@ -135,6 +179,12 @@ impl CtaState {
         let (from, mask) = furthest_behind(state.ready, &state.stops);
         runner.run(warp as u32, from, mask, &mut state.stops)?;
         state.ready &= !mask;
+        self.settle_all(runner, warp, mask);
+        Ok(())
+    }
+
+    /// Notes what lanes that have just stopped wait for, each where it stands.
+    fn settle_all(&mut self, runner: &impl Runner, warp: usize, mask: u32) {
         let mut rest = mask;
         while rest != 0 {
             let stop = self.warps[warp].stops[rest.trailing_zeros() as usize];
@@ -142,7 +192,6 @@ impl CtaState {
             rest &= !same;
             self.settle(runner, warp, stop, same);
         }
-        Ok(())
     }
 
     /// Notes what lanes that have just stopped wait for.

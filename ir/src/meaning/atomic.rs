@@ -45,7 +45,7 @@ fn add_float(desc: &Desc, format: &Format, old: Bits, operand: Bits) -> Bits {
 }
 
 /// Integer and bitwise operations.
-pub(super) fn integer(ty: OpType, op: AtomOp, old: Bits, args: &[Bits]) -> Bits {
+pub(crate) fn integer(ty: OpType, op: AtomOp, old: Bits, args: &[Bits]) -> Bits {
     let all = mask(ty.bits());
     let (old, operand) = (old & all, arg(args, 0) & all);
     let signed =

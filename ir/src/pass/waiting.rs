@@ -1,5 +1,8 @@
 //! Yields in waiting loops (execution-model section 5).
 //!
+//! A yield's `flag` says that the loop only reads memory: it waits less probably than one with
+//! atomics, fences or volatile accesses, and an engine may give it more turns.
+//!
 //! A loop that is not shown to be counted and whose body touches memory that others may write gets a
 //! `yield` at its header: there a lane that has taken too many turns gives way. When in doubt, a loop
 //! is a waiting loop.
@@ -10,7 +13,7 @@ use crate::analysis::{Cfg, Dominators};
 use crate::entity::{Block, Inst, Value};
 use crate::function::{Function, ValueDef};
 use crate::meaning::Desc;
-use crate::mods::{Mods, StateSpace};
+use crate::mods::{MemOrder, Mods, StateSpace};
 use crate::ops::{Effects, Opcode};
 use crate::types::OpType;
 
@@ -34,8 +37,10 @@ pub fn run(function: &mut Function) {
         }
     }
     for (header, body) in headers {
-        if touches_shared_state(function, &body) && !is_counted(function, header, &body) {
-            insert_yield(function, header);
+        if let Some(wait) = shared_state(function, &body)
+            && !is_counted(function, header, &body)
+        {
+            insert_yield(function, header, wait);
         }
     }
 }
@@ -55,32 +60,47 @@ fn loop_body(cfg: &Cfg, dominators: &Dominators, header: Block, latch: Block) ->
     body
 }
 
-fn touches_shared_state(function: &Function, body: &FxHashSet<Block>) -> bool {
-    body.iter()
-        .flat_map(|&block| function.insts(block))
-        .any(|&inst| {
-            let data = &function.dfg.insts[inst];
-            let effects = data.opcode.effects();
-            match data.opcode {
-                Opcode::Ld => {
-                    !data.mods.nc()
-                        && !matches!(
-                            data.mods.space(),
-                            StateSpace::Param
-                                | StateSpace::ParamFunc
-                                | StateSpace::Local
-                                | StateSpace::Const
-                        )
-                }
-                Opcode::St => false,
-                Opcode::Clock | Opcode::Nanosleep => true,
-                _ => effects.intersects(
-                    Effects::READS
-                        .union(Effects::FENCE)
-                        .union(Effects::SYNC_CTA),
-                ),
+/// What a loop may wait with.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Wait {
+    /// Weak loads.
+    Reads,
+    /// Atomics, fences, barriers, strong loads, sleeps.
+    Strong,
+}
+
+/// How a loop's body touches memory that others may write, if it does.
+fn shared_state(function: &Function, body: &FxHashSet<Block>) -> Option<Wait> {
+    let insts = body.iter().flat_map(|&block| function.insts(block));
+    insts.filter_map(|&inst| wait_of(function, inst)).max()
+}
+
+fn wait_of(function: &Function, inst: Inst) -> Option<Wait> {
+    let data = &function.dfg.insts[inst];
+    match data.opcode {
+        Opcode::Ld => {
+            let private = matches!(
+                data.mods.space(),
+                StateSpace::Param | StateSpace::ParamFunc | StateSpace::Local | StateSpace::Const
+            );
+            let weak = matches!(data.mods.order(), MemOrder::None | MemOrder::Weak);
+            match (private || data.mods.nc(), weak) {
+                (true, _) => None,
+                (false, true) => Some(Wait::Reads),
+                (false, false) => Some(Wait::Strong),
             }
-        })
+        }
+        Opcode::St => None,
+        Opcode::Clock | Opcode::Nanosleep => Some(Wait::Strong),
+        opcode => opcode
+            .effects()
+            .intersects(
+                Effects::READS
+                    .union(Effects::FENCE)
+                    .union(Effects::SYNC_CTA),
+            )
+            .then_some(Wait::Strong),
+    }
 }
 
 /// Whether some exit compares a value that changes by a constant or invariant step each turn with
@@ -178,12 +198,12 @@ fn step_of(function: &Function, body: &FxHashSet<Block>, inst: Inst) -> Option<V
     }
 }
 
-fn insert_yield(function: &mut Function, header: Block) {
+fn insert_yield(function: &mut Function, header: Block, wait: Wait) {
     let desc = Desc {
         opcode: Opcode::Yield,
         ty: OpType::None,
         src: OpType::None,
-        mods: Mods::NONE,
+        mods: Mods::NONE.with_flag(wait == Wait::Reads),
     };
     let inst = function.dfg.make_inst(desc, &[], &[]);
     if let Some(&first) = function.layout.insts[header].first() {

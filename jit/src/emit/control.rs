@@ -2,6 +2,7 @@
 
 use std::mem::offset_of;
 
+use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder, types};
 use margay_ir::entity::{Block, Inst};
 use margay_ir::exec::Stop;
@@ -10,7 +11,7 @@ use margay_ir::ops::Opcode;
 use margay_ir::types::Kind;
 
 use super::lane::{Lane, Unsupported, fixed, host};
-use crate::abi::{NativeContext, status};
+use crate::abi::{NativeContext, TURNS, WAITING_TURN, status};
 
 impl Lane<'_, '_> {
     pub(crate) fn terminate(&mut self, inst: Inst) -> Result<(), Unsupported> {
@@ -86,6 +87,9 @@ impl Lane<'_, '_> {
 
     /// The lane is done here: where it stands goes to the form's loop.
     pub(crate) fn stop(&mut self, stop: Stop) {
+        if !self.stops.contains(&stop) {
+            self.stops.push(stop);
+        }
         let number = self.b.ins().iconst(types::I32, i64::from(stop.0 as i32));
         self.b
             .ins()
@@ -162,15 +166,25 @@ impl Lane<'_, '_> {
             .b
             .ins()
             .load(types::I32, host(), self.fixed.ctx, offset);
-        let left = self.b.ins().iadd_imm_s(turns, -1);
+        let only_reads = self.function.dfg.insts[inst].mods.flag();
+        let (cost, rest) = if only_reads {
+            (1, TURNS)
+        } else {
+            // The lanes that run after this one give way at their first turn.
+            (WAITING_TURN, 1)
+        };
+        let left = self.b.ins().iadd_imm_s(turns, -i64::from(cost));
         self.b.ins().store(host(), left, self.fixed.ctx, offset);
         let (due, go_on) = (self.b.create_block(), self.b.create_block());
-        self.b.ins().brif(left, go_on, &[], due, &[]);
+        let over = self
+            .b
+            .ins()
+            .icmp_imm_s(IntCC::SignedLessThanOrEqual, left, 0);
+        self.b.ins().brif(over, due, &[], go_on, &[]);
         self.b.switch_to_block(due);
         self.b.set_cold_block(due);
-        // The lanes that run after this one give way at their first turn.
-        let one = self.b.ins().iconst(types::I32, 1);
-        self.b.ins().store(host(), one, self.fixed.ctx, offset);
+        let rest = self.b.ins().iconst(types::I32, i64::from(rest));
+        self.b.ins().store(host(), rest, self.fixed.ctx, offset);
         self.save_behind(inst);
         self.stop(stop);
         self.b.switch_to_block(go_on);

@@ -19,7 +19,8 @@ pub(crate) fn signature() -> ir::Signature {
     sig
 }
 
-fn field(b: &mut FunctionBuilder<'_>, ctx: ir::Value, offset: usize) -> ir::Value {
+/// A 32-bit field of the context.
+pub(crate) fn field(b: &mut FunctionBuilder<'_>, ctx: ir::Value, offset: usize) -> ir::Value {
     b.ins().load(types::I32, host(), ctx, offset as i32)
 }
 
@@ -136,7 +137,7 @@ pub(crate) fn emit(parts: LaneParts<'_, '_>) -> Result<(), Unsupported> {
 }
 
 /// Moves CTA coordinates on by one, x fastest.
-fn next_index(b: &mut FunctionBuilder<'_>, ctaid: [Variable; 3], grid: [ir::Value; 2]) {
+pub(crate) fn next_index(b: &mut FunctionBuilder<'_>, ctaid: [Variable; 3], grid: [ir::Value; 2]) {
     let zero = b.ins().iconst(types::I32, 0);
     let [x, y, z] = ctaid.map(|var| b.use_var(var));
     let x1 = b.ins().iadd_imm_s(x, 1);

@@ -4,6 +4,7 @@ use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData};
 use cranelift_frontend::{FunctionBuilder, Variable};
 use margay_ir::analysis::Regions;
 use margay_ir::entity::{Block, Inst, SecondaryMap, Slot, Value};
+use margay_ir::exec::Stop;
 use margay_ir::function::{Function, InstData};
 use margay_ir::meaning::Meaning;
 use margay_ir::ops::{Effects, Opcode};
@@ -59,6 +60,8 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) fixed: Fixed,
     pub(crate) here: Here,
     pub(crate) leave: Leave,
+    /// Where lanes may stop in the code emitted so far, each once.
+    pub(crate) stops: Vec<Stop>,
     vars: FxHashMap<Value, Variable>,
     blocks: FxHashMap<Block, ir::Block>,
     /// Values already computed again at the region's start.
@@ -109,6 +112,7 @@ impl<'a, 'b> Lane<'a, 'b> {
             fixed,
             here,
             leave,
+            stops: Vec::new(),
             vars: FxHashMap::default(),
             blocks: FxHashMap::default(),
             again: FxHashMap::default(),
@@ -181,7 +185,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         if entry == self.function.entry() {
             return Ok(());
         }
-        for value in self.used_from(entry) {
+        for value in self.used_from(regions, entry) {
             if regions.is_rematerialised(value) {
                 self.compute_value(value)?;
             }
@@ -190,29 +194,18 @@ impl<'a, 'b> Lane<'a, 'b> {
     }
 
     /// Values used in the blocks that a lane may pass from `entry` to its next points.
-    fn used_from(&self, entry: Block) -> Vec<Value> {
-        let mut seen = FxHashMap::default();
+    fn used_from(&self, regions: &Regions, entry: Block) -> Vec<Value> {
         let mut used = Vec::new();
-        let mut work = vec![entry];
-        while let Some(block) = work.pop() {
-            if seen.insert(block, ()).is_some() {
-                continue;
-            }
+        for block in regions.blocks_of(self.function, entry) {
             for &inst in self.function.insts(block) {
                 used.extend_from_slice(self.function.dfg.args(inst));
                 let calls = self.function.dfg.targets(inst);
                 used.extend(calls.iter().flat_map(|call| call.args.iter().copied()));
-                if self.function.effects(inst).is_point() {
-                    if self.is_yield(inst) {
-                        continue;
-                    }
+                if self.function.effects(inst).is_point() && !self.is_yield(inst) {
                     // The values behind the point are stored here.
-                    if let Some(next) = self.behind(inst) {
-                        used.extend_from_slice(next);
-                    }
+                    used.extend_from_slice(self.behind(inst).unwrap_or_default());
                     break;
                 }
-                work.extend(calls.iter().map(|call| call.block));
             }
         }
         used.sort_unstable();

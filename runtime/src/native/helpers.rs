@@ -17,7 +17,7 @@ use margay_ir::syscall::Syscall;
 use margay_jit::abi::{Helpers, NativeContext, status};
 use smallvec::SmallVec;
 
-use super::faults;
+use super::{faults, points};
 use crate::fault::access;
 use crate::syscalls::{Coordinates, Services};
 
@@ -314,6 +314,8 @@ pub(super) static HELPERS: Helpers = Helpers {
     syscall,
     in_space,
     copy,
+    collective: points::collective,
+    reduce: points::reduce,
 };
 
 /// A pointer to the host's data for a context.

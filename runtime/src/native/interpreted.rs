@@ -46,13 +46,16 @@ impl InterpretedCta {
             &mut machine,
             std::mem::take(&mut self.threads),
         );
-        let outcome = self.state.run(&mut interpreter);
+        let outcome = loop {
+            match self.state.run(&mut interpreter) {
+                Ok(CtaOutcome::InStep(_)) => {}
+                Ok(CtaOutcome::Done) => break Ok(Turn::Done),
+                Ok(CtaOutcome::Parked { progressed }) => break Ok(Turn::Parked { progressed }),
+                Err(fault) => break Err(fault),
+            }
+        };
         self.threads = interpreter.into_threads();
-        match outcome {
-            Ok(CtaOutcome::Done) => Ok(Turn::Done),
-            Ok(CtaOutcome::Parked { progressed }) => Ok(Turn::Parked { progressed }),
-            Err(fault) => Err(faults::report(launch, &self.info, fault)),
-        }
+        outcome.map_err(|fault| faults::report(launch, &self.info, fault))
     }
 
     /// Who waits where.

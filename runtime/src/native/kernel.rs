@@ -89,6 +89,7 @@ pub(super) struct NativeKernel {
     devices: Vec<CompiledKernel>,
     regions: Vec<OnceLock<Result<Entry, CompileError>>>,
     cta: OnceLock<Result<Entry, CompileError>>,
+    phases: OnceLock<Result<Entry, CompileError>>,
     owner: u64,
 }
 
@@ -106,6 +107,7 @@ impl NativeKernel {
                 .map(|_| OnceLock::new())
                 .collect(),
             cta: OnceLock::new(),
+            phases: OnceLock::new(),
             compiled,
             owner,
         };
@@ -127,7 +129,7 @@ impl NativeKernel {
         // A kernel that native code refuses must be known before the first thread runs.
         if kernel.compiled.is_pointless() {
             kernel.cta_entry()?;
-        } else {
+        } else if kernel.phases_entry().is_err() {
             for index in 0..kernel.regions.len() {
                 kernel.region_entry(Stop(index as u32))?;
             }
@@ -144,6 +146,22 @@ impl NativeKernel {
                 .map(|made| register(made, self.owner))
         });
         made.clone()
+    }
+
+    /// The function that runs whole CTAs in phases.
+    pub(super) fn phases_entry(&self) -> Result<Entry, CompileError> {
+        let made = self.phases.get_or_init(|| {
+            let compiler = compiler().map_err(|error| CompileError::Machine(error.to_string()))?;
+            self.compiled
+                .phases(compiler)
+                .map(|made| register(made, self.owner))
+        });
+        made.clone()
+    }
+
+    /// Whether CTAs can run in phases.
+    pub(super) fn has_phases(&self) -> bool {
+        self.phases_entry().is_ok()
     }
 
     /// The function that runs lanes from behind a stop.

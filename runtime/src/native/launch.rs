@@ -221,14 +221,38 @@ impl PreparedLaunch for PtxLaunch {
                 Err(fault) => self.fail(worker, fault),
             };
         }
-        for unit in first..first + count {
+        let in_phases = match &self.code.native {
+            Ok(kernel) if kernel.has_phases() && self.ranks() == 1 && !self.shape.reverse => {
+                Some(kernel)
+            }
+            _ => None,
+        };
+        let mut frames = native_cta::frames(self);
+        let mut unit = first;
+        while unit < first + count {
             if worker.stop_requested() {
                 return RunOutcome::Stopped;
             }
-            let resident = match self.start(unit, 0, window) {
-                Ok(resident) => resident,
-                Err(fault) => return RunOutcome::Fault(fault),
+            let resident = match in_phases {
+                Some(kernel) => {
+                    let range = (unit, first + count - unit);
+                    match native_cta::run_phases(self, kernel, range, &window, &mut frames) {
+                        Ok(None) => break,
+                        Ok(Some(cta)) => Resident {
+                            unit: cta.number(),
+                            rank: 0,
+                            window,
+                            state: CtaKind::Native(Box::new(cta)),
+                        },
+                        Err(fault) => return self.fail(worker, fault),
+                    }
+                }
+                None => match self.start(unit, 0, window) {
+                    Ok(resident) => resident,
+                    Err(fault) => return RunOutcome::Fault(fault),
+                },
             };
+            unit = resident.unit + 1;
             match self.drive(worker, resident) {
                 RunOutcome::Done => {}
                 other => return other,
@@ -237,6 +261,9 @@ impl PreparedLaunch for PtxLaunch {
                 Ok(window) => window,
                 Err(fault) => return RunOutcome::Fault(fault),
             };
+            if in_phases.is_some() {
+                frames = native_cta::frames(self);
+            }
         }
         worker.return_window(window);
         RunOutcome::Done

@@ -1,4 +1,5 @@
-//! A CTA that native code runs.
+//! CTAs that native code runs: ranges of them without points or in phases, and single ones whose
+//! threads have parted, region by region.
 
 use margay_ir::entity::Value;
 use margay_ir::exec::{
@@ -7,21 +8,20 @@ use margay_ir::exec::{
 };
 use margay_ir::meaning::Bits;
 use margay_ir::ops::Opcode;
-use margay_jit::abi::{NativeContext, status};
+use margay_jit::abi::{NativeContext, TURNS, status};
 
 use super::faults;
 use super::helpers::{self, HELPERS, HostData};
 use super::kernel::{Entry, NativeKernel};
 use super::launch::{self, PtxLaunch, Turn};
+use super::points;
 use crate::error::Fault;
 use crate::fault::{GeneratedFn, enter};
 use crate::memory::CtaWindow;
 
-/// Turns of a waiting loop before a lane gives way.
-const TURNS: u32 = 256;
-
 /// Frames of all warps of a CTA, aligned to cache lines.
-struct Frames {
+#[derive(Default)]
+pub(super) struct Frames {
     cells: Vec<[u64; 8]>,
     stride: usize,
 }
@@ -33,6 +33,13 @@ impl Frames {
             cells: vec![[0; 8]; stride * warps as usize],
             stride,
         }
+    }
+
+    /// Where each lane of a warp stands, by its frame's header.
+    fn stops(&self, warp: u32) -> [Stop; 32] {
+        // SAFETY: a frame begins with 32 stop words, which generated code has written.
+        let header = unsafe { *self.warp(warp).cast::<[u32; 32]>() };
+        header.map(Stop)
     }
 
     fn warp(&self, warp: u32) -> *const u8 {
@@ -91,21 +98,16 @@ pub(super) struct NativeCta {
 
 impl NativeCta {
     pub(super) fn new(launch: &PtxLaunch, info: CtaInfo) -> NativeCta {
-        let order = if launch.shape.reverse {
-            Order::Reverse
-        } else {
-            Order::Forward
-        };
-        let bytes = launch
-            .code
-            .native
-            .as_ref()
-            .map_or(64, |kernel| kernel.compiled.regions.frame_bytes);
         NativeCta {
-            state: CtaState::new(launch.info.threads(), order),
-            frames: Frames::new(launch.info.warps(), bytes),
+            state: CtaState::new(launch.info.threads(), order(launch)),
+            frames: frames(launch),
             info,
         }
+    }
+
+    /// The CTA's number in the grid.
+    pub(super) fn number(&self) -> u64 {
+        self.info.linear
     }
 
     /// Runs until all threads are done or wait.
@@ -123,11 +125,19 @@ impl NativeCta {
             frames: &mut self.frames,
             host: &mut host,
             context,
+            steps: !launch.shape.reverse,
         };
-        match self.state.run(&mut runner) {
-            Ok(CtaOutcome::Done) => Ok(Turn::Done),
-            Ok(CtaOutcome::Parked { progressed }) => Ok(Turn::Parked { progressed }),
-            Err(fault) => Err(faults::report(launch, &self.info, fault)),
+        loop {
+            match self.state.run(&mut runner) {
+                Ok(CtaOutcome::Done) => return Ok(Turn::Done),
+                Ok(CtaOutcome::Parked { progressed }) => return Ok(Turn::Parked { progressed }),
+                Ok(CtaOutcome::InStep(stop)) => match runner.phases(stop, 1) {
+                    Ok(None) => return Ok(Turn::Done),
+                    Ok(Some(state)) => self.state = state,
+                    Err(fault) => return Err(faults::report(launch, &self.info, fault)),
+                },
+                Err(fault) => return Err(faults::report(launch, &self.info, fault)),
+            }
         }
     }
 
@@ -140,6 +150,55 @@ impl NativeCta {
             kernel,
             frames: &self.frames,
         })
+    }
+}
+
+/// In which order the warps of a launch take turns.
+fn order(launch: &PtxLaunch) -> Order {
+    if launch.shape.reverse {
+        Order::Reverse
+    } else {
+        Order::Forward
+    }
+}
+
+/// Frames for the warps of one CTA.
+pub(super) fn frames(launch: &PtxLaunch) -> Frames {
+    let kernel = launch.code.native.as_ref();
+    let bytes = kernel.map_or(64, |kernel| kernel.compiled.regions.frame_bytes);
+    Frames::new(launch.info.warps(), bytes)
+}
+
+/// Runs CTAs `first .. first + count` in phases; the CTA that the scheduler has to go on with, if the
+/// threads of one part. It takes the frames along.
+pub(super) fn run_phases(
+    launch: &PtxLaunch,
+    kernel: &NativeKernel,
+    (first, count): (u64, u64),
+    window: &CtaWindow,
+    frames: &mut Frames,
+) -> Result<Option<NativeCta>, Fault> {
+    let cta = launch.cta_info(first, 0, window);
+    let mut host = launch::host_data(launch, cta);
+    let context = context(launch, kernel, &cta, &mut host);
+    let mut runner = NativeRunner {
+        kernel,
+        frames,
+        host: &mut host,
+        context,
+        steps: true,
+    };
+    let outcome = runner.phases(Stop::START, count);
+    let at = runner.context.cta;
+    let info = launch.cta_info(at, 0, window);
+    match outcome {
+        Ok(None) => Ok(None),
+        Ok(Some(state)) => Ok(Some(NativeCta {
+            state,
+            frames: std::mem::take(frames),
+            info,
+        })),
+        Err(fault) => Err(faults::report(launch, &info, fault)),
     }
 }
 
@@ -166,6 +225,8 @@ fn context(
         cta: cta.linear,
         thread: 0,
         warps: info.warps(),
+        phase: 0,
+        moved: 0,
         symbols: info.symbols.as_ptr(),
         tid: launch.tids.as_ptr(),
         functions: kernel.functions.0.as_ptr(),
@@ -202,16 +263,9 @@ pub(super) fn run_range(
     let cta = launch.cta_info(first, 0, window);
     let mut host = launch::host_data(launch, cta);
     let mut context = context(launch, kernel, &cta, &mut host);
-    let entry = kernel.cta_entry().map_err(|error| {
-        faults::report(
-            launch,
-            &cta,
-            IrKind::Unsupported {
-                what: error.to_string(),
-            }
-            .into(),
-        )
-    })?;
+    let entry = kernel
+        .cta_entry()
+        .map_err(|error| faults::report(launch, &cta, unsupported(error)))?;
     match call(entry, &mut context, first, count) {
         Ok(status::OK) => Ok(()),
         ended => {
@@ -250,6 +304,41 @@ struct NativeRunner<'a, 'b> {
     frames: &'a mut Frames,
     host: &'a mut HostData<'b>,
     context: NativeContext,
+    /// Whether CTAs in step are run in phases.
+    steps: bool,
+}
+
+impl NativeRunner<'_, '_> {
+    /// Runs `count` CTAs in phases, the first from behind `stop`. When the threads of one part, where
+    /// they stand; its number is in the context.
+    fn phases(&mut self, stop: Stop, count: u64) -> Result<Option<CtaState>, IrFault> {
+        let entry = self.kernel.phases_entry().map_err(unsupported)?;
+        if stop == Stop::START {
+            self.context.turns = TURNS;
+        }
+        self.context.phase = stop.0;
+        self.context.depth = 0;
+        let frames = self.frames.warp_mut(0) as u64;
+        match call(entry, &mut self.context, frames, count) {
+            Ok(status::OK) => Ok(None),
+            Ok(status::GENERAL) => {
+                let from = (Stop(self.context.phase), self.context.moved);
+                let threads = self.context.threads;
+                let stops = |warp| self.frames.stops(warp);
+                let order = Order::Forward;
+                Ok(Some(CtaState::taken_over(
+                    threads, order, self, from, stops,
+                )))
+            }
+            ended => Err(fault_of(self.kernel, &self.context, self.host, ended)),
+        }
+    }
+}
+
+fn unsupported(error: margay_jit::CompileError) -> IrFault {
+    IrFault::from(IrKind::Unsupported {
+        what: error.to_string(),
+    })
 }
 
 /// What can be read of a CTA that does not run.
@@ -305,11 +394,7 @@ impl Runner for NativeRunner<'_, '_> {
         mask: u32,
         stops: &mut [Stop; 32],
     ) -> Result<(), IrFault> {
-        let entry = self.kernel.region_entry(from).map_err(|error| {
-            IrFault::from(IrKind::Unsupported {
-                what: error.to_string(),
-            })
-        })?;
+        let entry = self.kernel.region_entry(from).map_err(unsupported)?;
         // Not behind every point: a loop that polls through a collective, a volatile access or a
         // barrier would never be due.
         if from == Stop::START || self.point(from).desc.opcode == Opcode::Yield {
@@ -320,10 +405,9 @@ impl Runner for NativeRunner<'_, '_> {
         let packed = u64::from(mask) | u64::from(warp) << 32;
         match call(entry, &mut self.context, frame, packed) {
             Ok(status::OK) => {
-                // SAFETY: the frame begins with 32 stop words, which the region has written.
-                let header = unsafe { &*self.frames.warp(warp).cast::<[u32; 32]>() };
+                let header = self.frames.stops(warp);
                 for lane in lanes(mask) {
-                    stops[lane as usize] = Stop(header[lane as usize]);
+                    stops[lane as usize] = header[lane as usize];
                 }
                 Ok(())
             }
@@ -333,6 +417,21 @@ impl Runner for NativeRunner<'_, '_> {
 
     fn point(&self, stop: Stop) -> Point {
         point_of(self.kernel, stop)
+    }
+
+    fn perform(&mut self, warp: u32, stop: Stop, active: u32) -> bool {
+        let Some(point) = self.kernel.compiled.points().get(stop) else {
+            return false;
+        };
+        // SAFETY: the frame is this warp's, and the point one of its kernel.
+        let frame = unsafe { points::Frame::new(self.frames.warp_mut(warp)) };
+        // Old forms name no members; their last operand is who takes part, which `active` says.
+        points::perform(frame, point, active);
+        true
+    }
+
+    fn steps_from(&self, stop: Stop) -> bool {
+        self.steps && self.kernel.has_phases() && self.kernel.compiled.begins_at(stop)
     }
 
     fn constant_operand(&self, stop: Stop, index: usize) -> Option<Bits> {

@@ -1,0 +1,176 @@
+//! Warp collectives over arrays of 32-bit lanes: the common ones without the detour through wide
+//! operands.
+//!
+//! Invariant: results equal those of the op's meaning ([`crate::meaning::warp`]) for every operation
+//! accepted here; the test below compares them lane by lane.
+
+use crate::meaning::warp::shuffle_source;
+use crate::meaning::{Desc, atomic};
+use crate::mods::Mode;
+use crate::ops::Opcode;
+
+/// One 32-bit value a lane.
+pub type Lanes = [u32; 32];
+
+/// Computes a collective for the lanes `active`, which form one group. Operands come in their order
+/// without the member mask; false, with `out` untouched, for what is not covered.
+pub fn perform(desc: &Desc, active: u32, args: &[Lanes; 3], out: &mut [Lanes; 2]) -> bool {
+    if desc.opcode != Opcode::Elect && desc.opcode != Opcode::ActiveMask && desc.ty.bits() > 32 {
+        return false;
+    }
+    match desc.opcode {
+        Opcode::Shfl => shuffle(desc.mods.mode(), active, args, out),
+        Opcode::Vote => out[0] = [vote(desc.mods.mode(), active, &args[0]); 32],
+        Opcode::Redux if desc.ty.is_integer() => out[0] = [reduce(desc, active, &args[0]); 32],
+        Opcode::Match => equals(desc.mods.mode(), active, &args[0], out),
+        Opcode::ActiveMask => out[0] = [active; 32],
+        Opcode::Elect => {
+            let leader = active.trailing_zeros().min(31);
+            out[0] = [leader; 32];
+            out[1] = std::array::from_fn(|lane| u32::from(lane as u32 == leader));
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// One copy of the loop for each mode, so that it has no branch inside.
+fn shuffle(mode: Mode, active: u32, args: &[Lanes; 3], out: &mut [Lanes; 2]) {
+    match mode {
+        Mode::Up => shuffle_by(Mode::Up, active, args, out),
+        Mode::Down => shuffle_by(Mode::Down, active, args, out),
+        Mode::Bfly => shuffle_by(Mode::Bfly, active, args, out),
+        _ => shuffle_by(Mode::Idx, active, args, out),
+    }
+}
+
+#[inline(always)]
+fn shuffle_by(mode: Mode, active: u32, args: &[Lanes; 3], out: &mut [Lanes; 2]) {
+    let [values, b, c] = args;
+    for lane in 0..32u32 {
+        let i = lane as usize;
+        let (source, inside) = shuffle_source(mode, lane, b[i], c[i]);
+        let present = active >> source & 1 != 0;
+        let from = if present { source } else { lane };
+        out[0][i] = values[from as usize % 32];
+        out[1][i] = inside.into();
+    }
+}
+
+fn ballot(active: u32, predicate: &Lanes) -> u32 {
+    let all = (0..32).fold(0, |mask, lane| mask | (predicate[lane] & 1) << lane);
+    all & active
+}
+
+fn vote(mode: Mode, active: u32, predicate: &Lanes) -> u32 {
+    let ballot = ballot(active, predicate);
+    match mode {
+        Mode::All => (ballot == active).into(),
+        Mode::Any => (ballot != 0).into(),
+        Mode::Uni => (ballot == 0 || ballot == active).into(),
+        _ => ballot,
+    }
+}
+
+fn reduce(desc: &Desc, active: u32, values: &Lanes) -> u32 {
+    let (ty, op) = (desc.ty, desc.mods.atom_op());
+    let present = super::lanes(active).map(|lane| values[lane as usize].into());
+    present
+        .reduce(|a, b| atomic::integer(ty, op, a, &[b]))
+        .unwrap_or(0) as u32
+}
+
+fn equals(mode: Mode, active: u32, values: &Lanes, out: &mut [Lanes; 2]) {
+    for lane in super::lanes(active) {
+        let value = values[lane as usize];
+        let equal = (0..32).fold(0, |mask, i| mask | u32::from(values[i] == value) << i) & active;
+        let i = lane as usize;
+        if mode == Mode::All {
+            let all = equal == active;
+            out[0][i] = if all { equal } else { 0 };
+            out[1][i] = all.into();
+        } else {
+            out[0][i] = equal;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::meaning::{Bits, Meaning, WarpLanes};
+    use crate::mods::{AtomOp, Mods};
+    use crate::types::OpType;
+
+    /// Operation, its results, and how many operands it has.
+    fn operations() -> Vec<(Desc, usize, usize)> {
+        let desc = |opcode, ty, mods| Desc {
+            opcode,
+            ty,
+            src: OpType::None,
+            mods,
+        };
+        let mut all = Vec::new();
+        for mode in [Mode::Up, Mode::Down, Mode::Bfly, Mode::Idx] {
+            let mods = Mods::NONE.with_mode(mode);
+            all.push((desc(Opcode::Shfl, OpType::B32, mods), 2, 3));
+        }
+        for mode in [Mode::All, Mode::Any, Mode::Uni, Mode::Ballot] {
+            let mods = Mods::NONE.with_mode(mode);
+            all.push((desc(Opcode::Vote, OpType::Pred, mods), 1, 1));
+        }
+        for (mode, results) in [(Mode::All, 2), (Mode::Any, 1)] {
+            let mods = Mods::NONE.with_mode(mode);
+            all.push((desc(Opcode::Match, OpType::B32, mods), results, 1));
+        }
+        for (op, ty) in [
+            (AtomOp::Add, OpType::U32),
+            (AtomOp::Min, OpType::S32),
+            (AtomOp::Max, OpType::U32),
+            (AtomOp::Xor, OpType::B32),
+        ] {
+            let mods = Mods::NONE.with_atom_op(op);
+            all.push((desc(Opcode::Redux, ty, mods), 1, 1));
+        }
+        all.push((desc(Opcode::Elect, OpType::None, Mods::NONE), 2, 0));
+        all.push((desc(Opcode::ActiveMask, OpType::None, Mods::NONE), 1, 0));
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn equal_to_the_meanings(
+            values in proptest::array::uniform32(prop_oneof![0u32..3, any::<u32>()]),
+            b in proptest::array::uniform32(0u32..40),
+            c in proptest::array::uniform32(prop_oneof![Just(0x1fu32), Just(0), Just(0x181f), any::<u32>()]),
+            active in 1u32..,
+        ) {
+            for (desc, results, operands) in operations() {
+                let Meaning::Warp(meaning) = desc.opcode.meaning() else {
+                    panic!("{} is no collective", desc.opcode.name());
+                };
+                let wide = |lanes: &Lanes| lanes.map(Bits::from);
+                let args = [wide(&values), wide(&b), wide(&c)];
+                let mut expected = [[0; 32]; 2];
+                meaning(&desc, &mut WarpLanes {
+                    active,
+                    args: &args[..operands],
+                    results: &mut expected[..results],
+                });
+                let mut out = [[0; 32]; 2];
+                prop_assert!(perform(&desc, active, &[values, b, c], &mut out));
+                for lane in crate::exec::lanes(active) {
+                    for index in 0..results {
+                        prop_assert_eq!(
+                            Bits::from(out[index][lane as usize]),
+                            expected[index][lane as usize],
+                            "{} lane {} result {}", desc.opcode.name(), lane, index
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,569 @@
+//! The CTA form of kernels with points: whole CTAs, phase by phase, in one native function.
+//!
+//! A *phase* takes every warp of a CTA from one entry to a barrier or to the end. Within it a warp
+//! runs region after region; collectives are completed on the spot as long as all lanes of the warp
+//! stand at the same point. When all warps have come to the same barrier, that barrier is complete
+//! and the next phase begins; when all have exited, the next CTA.
+//!
+//! Anything else (lanes or warps that part, lanes that give way, named or counted barriers) is left
+//! to the scheduler of [`margay_ir::exec`]: the function writes where each lane stands into the
+//! frames' headers and returns [`status::GENERAL`]. Invariant: then `phase` and `moved` in the context
+//! say which entry the phase began at and how many warps have moved since.
+
+use std::mem::offset_of;
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{self, AbiParam, BlockArg, InstBuilder, types};
+use cranelift_codegen::isa::CallConv;
+use cranelift_frontend::{FunctionBuilder, Switch, Variable};
+use margay_ir::analysis::Regions;
+use margay_ir::analysis::regions::Entry;
+use margay_ir::exec::Stop;
+use margay_ir::function::Function;
+use margay_ir::mods::Mode;
+use margay_ir::ops::Opcode;
+
+use super::cta_form::{field, next_index};
+use super::lane::{Fixed, Here, Lane, LaneParts, Leave, Unsupported, fixed, host};
+use crate::abi::{Helpers, NativeContext, TURNS, status};
+use crate::points::PointTable;
+
+/// What completes a point when all lanes of a warp stand there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Completion {
+    /// Nothing: the warp goes on.
+    Nothing,
+    /// The host computes the results.
+    Collective,
+    /// All warps of the CTA at the same barrier.
+    Barrier,
+    /// The same, and the host computes the results.
+    Reduction,
+    /// The scheduler decides.
+    General,
+}
+
+/// What completes the point before an entry.
+fn completion(function: &Function, entry: &Entry) -> Completion {
+    let Some(point) = entry.point else {
+        return Completion::Nothing;
+    };
+    let dfg = &function.dfg;
+    let desc = dfg.insts[point].desc();
+    let constant = |index: usize| dfg.args(point).get(index).and_then(|&v| dfg.constant(v));
+    match desc.opcode {
+        Opcode::Converge | Opcode::BarWarp => Completion::Nothing,
+        Opcode::Shfl
+        | Opcode::Vote
+        | Opcode::Match
+        | Opcode::Redux
+        | Opcode::Elect
+        | Opcode::ActiveMask => Completion::Collective,
+        Opcode::Bar if constant(0).is_some() && constant(1) == Some(0) => match desc.mods.mode() {
+            Mode::Sync => Completion::Barrier,
+            Mode::Red => Completion::Reduction,
+            _ => Completion::General,
+        },
+        _ => Completion::General,
+    }
+}
+
+/// Whether a phase may begin behind a point that is completed so.
+fn is_phase(kind: Completion) -> bool {
+    matches!(kind, Completion::Barrier | Completion::Reduction)
+}
+
+/// Whether the function may be entered behind a stop.
+pub(crate) fn begins_at(function: &Function, regions: &Regions, stop: Stop) -> bool {
+    let entry = regions.entries.get(stop.0 as usize);
+    stop == Stop::START || entry.is_some_and(|entry| is_phase(completion(function, entry)))
+}
+
+/// Blocks and variables that all regions share.
+struct Driver<'a> {
+    regions: &'a Regions,
+    points: &'a PointTable,
+    kinds: Vec<Completion>,
+    ctx: ir::Value,
+    frames: ir::Value,
+    threads: ir::Value,
+    warps: ir::Value,
+    ctaid: [Variable; 3],
+    warp: Variable,
+    frame: Variable,
+    lanes: Variable,
+    /// Entry that the phase began at.
+    phase: Variable,
+    /// The stop of the warps that have finished the phase.
+    agreed: Variable,
+    /// Not zero once two of them stand at different stops.
+    parted: Variable,
+    /// The code of each entry.
+    entries: Vec<ir::Block>,
+    /// What follows when all lanes of a warp stand at a point, where that can happen.
+    after: Vec<Option<ir::Block>>,
+    warp_head: ir::Block,
+    /// All lanes of the warp stand at the stop that is the parameter.
+    warp_done: ir::Block,
+    /// The header says where the warp's lanes stand.
+    leave_here: ir::Block,
+    abort: ir::Block,
+}
+
+/// Emits the kernel. The arguments are those of [`crate::abi::PhasesFn`].
+pub(crate) fn emit(parts: LaneParts<'_, '_>, points: &PointTable) -> Result<(), Unsupported> {
+    let LaneParts {
+        b,
+        function,
+        regions,
+        descs,
+        slots,
+        has_fma,
+    } = parts;
+    let Some(regions) = regions else {
+        return Err(Unsupported("phases without regions".into()));
+    };
+    let mut driver = Driver::new(b, function, regions, points);
+    for (index, entry) in regions.entries.iter().enumerate() {
+        let parts = LaneParts {
+            b: &mut *b,
+            function,
+            regions: Some(regions),
+            descs: &mut *descs,
+            slots,
+            has_fma,
+        };
+        driver.region(parts, index, entry)?;
+    }
+    driver.completions(b);
+    b.seal_all_blocks();
+    Ok(())
+}
+
+/// A 32-bit field of the context that may change while the function runs.
+fn set_field(b: &mut FunctionBuilder<'_>, ctx: ir::Value, offset: usize, value: ir::Value) {
+    b.ins().store(host(), value, ctx, offset as i32);
+}
+
+impl<'a> Driver<'a> {
+    /// The loops over CTAs, phases and warps.
+    fn new(
+        b: &mut FunctionBuilder<'_>,
+        function: &Function,
+        regions: &'a Regions,
+        points: &'a PointTable,
+    ) -> Driver<'a> {
+        let kinds: Vec<Completion> = regions
+            .entries
+            .iter()
+            .map(|entry| completion(function, entry))
+            .collect();
+        let start = b.create_block();
+        b.append_block_params_for_function_params(start);
+        b.switch_to_block(start);
+        let params: Vec<ir::Value> = b.block_params(start).to_vec();
+        let (ctx, frames, count) = (params[0], params[1], params[2]);
+        let word = |b: &mut FunctionBuilder<'_>| b.declare_var(types::I32);
+        let threads = field(b, ctx, offset_of!(NativeContext, threads));
+        let warps = field(b, ctx, offset_of!(NativeContext, warps));
+        let driver = Driver {
+            regions,
+            points,
+            ctx,
+            frames,
+            threads,
+            warps,
+            ctaid: std::array::from_fn(|_| word(b)),
+            warp: word(b),
+            frame: b.declare_var(types::I64),
+            lanes: word(b),
+            phase: word(b),
+            agreed: word(b),
+            parted: word(b),
+            entries: kinds.iter().map(|_| b.create_block()).collect(),
+            after: vec![None; kinds.len()],
+            warp_head: b.create_block(),
+            warp_done: b.create_block(),
+            leave_here: b.create_block(),
+            abort: b.create_block(),
+            kinds,
+        };
+        b.append_block_param(driver.warp_done, types::I32);
+        b.append_block_param(driver.abort, types::I32);
+        let [cta_done, phase_done] = std::array::from_fn(|_| b.create_block());
+        driver.cta_loop(b, count, cta_done);
+        driver.warp_loop(b, phase_done);
+        driver.end_of_phase(b, phase_done, cta_done);
+        driver.leave(b);
+        driver
+    }
+
+    /// Begins in the function's first block; `cta_done` goes on with the next CTA.
+    fn cta_loop(&self, b: &mut FunctionBuilder<'_>, count: ir::Value, cta_done: ir::Block) {
+        for (i, var) in self.ctaid.into_iter().enumerate() {
+            let value = field(b, self.ctx, offset_of!(NativeContext, ctaid) + 4 * i);
+            b.def_var(var, value);
+        }
+        let grid: [ir::Value; 2] =
+            std::array::from_fn(|i| field(b, self.ctx, offset_of!(NativeContext, nctaid) + 4 * i));
+        let at = offset_of!(NativeContext, cta) as i32;
+        let first = b.ins().load(types::I64, host(), self.ctx, at);
+        let end = b.ins().iadd(first, count);
+        let phase = field(b, self.ctx, offset_of!(NativeContext, phase));
+        b.def_var(self.phase, phase);
+        let cta = b.declare_var(types::I64);
+        b.def_var(cta, first);
+        let [head, body, done] = std::array::from_fn(|_| b.create_block());
+        b.ins().jump(head, &[]);
+
+        b.switch_to_block(head);
+        let here = b.use_var(cta);
+        let more = b.ins().icmp(IntCC::UnsignedLessThan, here, end);
+        b.ins().brif(more, body, &[], done, &[]);
+
+        b.switch_to_block(body);
+        for (i, var) in self.ctaid.into_iter().enumerate() {
+            let value = b.use_var(var);
+            set_field(b, self.ctx, offset_of!(NativeContext, ctaid) + 4 * i, value);
+        }
+        let here = b.use_var(cta);
+        b.ins().store(host(), here, self.ctx, at);
+        self.begin_phase(b);
+
+        b.switch_to_block(cta_done);
+        let here = b.use_var(cta);
+        let following = b.ins().iadd_imm_s(here, 1);
+        b.def_var(cta, following);
+        next_index(b, self.ctaid, grid);
+        let zero = b.ins().iconst(types::I32, 0);
+        b.def_var(self.phase, zero);
+        let turns = b.ins().iconst(types::I32, i64::from(TURNS));
+        set_field(b, self.ctx, offset_of!(NativeContext, turns), turns);
+        b.ins().jump(head, &[]);
+
+        b.switch_to_block(done);
+        let ok = b.ins().iconst(types::I32, i64::from(status::OK));
+        b.ins().jump(self.abort, &[BlockArg::Value(ok)]);
+
+        b.switch_to_block(self.abort);
+        let code = b.block_params(self.abort)[0];
+        b.ins().return_(&[code]);
+    }
+
+    /// All warps of the CTA are to run from the phase's entry.
+    fn begin_phase(&self, b: &mut FunctionBuilder<'_>) {
+        let zero = b.ins().iconst(types::I32, 0);
+        b.def_var(self.warp, zero);
+        b.def_var(self.agreed, zero);
+        b.def_var(self.parted, zero);
+        b.ins().jump(self.warp_head, &[]);
+    }
+
+    fn warp_loop(&self, b: &mut FunctionBuilder<'_>, phase_done: ir::Block) {
+        let body = b.create_block();
+        b.switch_to_block(self.warp_head);
+        let warp = b.use_var(self.warp);
+        let more = b.ins().icmp(IntCC::UnsignedLessThan, warp, self.warps);
+        b.ins().brif(more, body, &[], phase_done, &[]);
+
+        b.switch_to_block(body);
+        let wide = b.ins().uextend(types::I64, warp);
+        let offset = b
+            .ins()
+            .imul_imm_s(wide, i64::from(self.regions.frame_bytes));
+        let frame = b.ins().iadd(self.frames, offset);
+        b.def_var(self.frame, frame);
+        let first = b.ins().ishl_imm_u(warp, 5);
+        let left = b.ins().isub(self.threads, first);
+        let whole = b.ins().iconst(types::I32, 32);
+        let lanes = b.ins().umin(left, whole);
+        b.def_var(self.lanes, lanes);
+        let phase = b.use_var(self.phase);
+        let mut cases = Switch::new();
+        for (index, &block) in self.entries.iter().enumerate().skip(1) {
+            if is_phase(self.kinds[index]) {
+                cases.set_entry(index as u128, block);
+            }
+        }
+        cases.emit(b, phase, self.entries[0]);
+
+        b.switch_to_block(self.warp_done);
+        let stop = b.block_params(self.warp_done)[0];
+        self.mark(b, stop);
+        let warp = b.use_var(self.warp);
+        let agreed = b.use_var(self.agreed);
+        let agreed = b.ins().select(warp, agreed, stop);
+        b.def_var(self.agreed, agreed);
+        let differs = b.ins().bxor(agreed, stop);
+        let parted = b.use_var(self.parted);
+        let parted = b.ins().bor(parted, differs);
+        b.def_var(self.parted, parted);
+        let following = b.ins().iadd_imm_s(warp, 1);
+        b.def_var(self.warp, following);
+        b.ins().jump(self.warp_head, &[]);
+    }
+
+    /// Writes the warp's header: all its lanes stand at `stop`.
+    fn mark(&self, b: &mut FunctionBuilder<'_>, stop: ir::Value) {
+        let frame = b.use_var(self.frame);
+        let four = b.ins().splat(types::I32X4, stop);
+        for i in 0..8 {
+            b.ins().store(host(), four, frame, 16 * i);
+        }
+    }
+
+    /// All warps have moved: the barrier they stand at is complete, or the CTA is.
+    fn end_of_phase(
+        &self,
+        b: &mut FunctionBuilder<'_>,
+        phase_done: ir::Block,
+        cta_done: ir::Block,
+    ) {
+        let [same, parted_here, next] = std::array::from_fn(|_| b.create_block());
+        b.append_block_param(next, types::I32);
+        b.switch_to_block(phase_done);
+        let parted = b.use_var(self.parted);
+        b.ins().brif(parted, parted_here, &[], same, &[]);
+
+        b.switch_to_block(parted_here);
+        b.set_cold_block(parted_here);
+        self.general(b, self.warps);
+
+        b.switch_to_block(same);
+        let agreed = b.use_var(self.agreed);
+        let mut cases = Switch::new();
+        cases.set_entry(u128::from(Stop::EXIT.0), cta_done);
+        let mut reductions = Vec::new();
+        for (index, &kind) in self.kinds.iter().enumerate() {
+            if kind == Completion::Reduction {
+                let block = b.create_block();
+                cases.set_entry(index as u128, block);
+                reductions.push((index, block));
+            }
+        }
+        let onward = b.create_block();
+        cases.emit(b, agreed, onward);
+        b.switch_to_block(onward);
+        let agreed = b.use_var(self.agreed);
+        b.ins().jump(next, &[BlockArg::Value(agreed)]);
+        for (index, block) in reductions {
+            b.switch_to_block(block);
+            let stride = b
+                .ins()
+                .iconst(types::I32, i64::from(self.regions.frame_bytes));
+            self.host_completes(b, offset_of!(Helpers, reduce), index, self.frames, stride);
+            let agreed = b.use_var(self.agreed);
+            b.ins().jump(next, &[BlockArg::Value(agreed)]);
+        }
+        b.switch_to_block(next);
+        let phase = b.block_params(next)[0];
+        b.def_var(self.phase, phase);
+        self.begin_phase(b);
+    }
+
+    /// Calls one of the helpers that complete a point: context, frame or frames, point, and one word.
+    fn host_completes(
+        &self,
+        b: &mut FunctionBuilder<'_>,
+        helper: usize,
+        index: usize,
+        frame: ir::Value,
+        word: ir::Value,
+    ) -> Option<ir::Value> {
+        let table = offset_of!(NativeContext, helpers) as i32;
+        let table = b.ins().load(types::I64, fixed(), self.ctx, table);
+        let target = b.ins().load(types::I64, fixed(), table, helper as i32);
+        let mut sig = ir::Signature::new(CallConv::SystemV);
+        let params = [types::I64, types::I64, types::I64, types::I32];
+        sig.params.extend(params.map(AbiParam::new));
+        if helper == offset_of!(Helpers, collective) {
+            sig.returns.push(AbiParam::new(types::I32));
+        }
+        let sig = b.import_signature(sig);
+        let point = self.points.address(index) as i64;
+        let point = b.ins().iconst(types::I64, point);
+        let args = [self.ctx, frame, point, word];
+        let call = b.ins().call_indirect(sig, target, &args);
+        b.inst_results(call).first().copied()
+    }
+
+    /// The scheduler goes on with this CTA; `moved` warps have run in this phase.
+    fn general(&self, b: &mut FunctionBuilder<'_>, moved: ir::Value) {
+        let phase = b.use_var(self.phase);
+        set_field(b, self.ctx, offset_of!(NativeContext, phase), phase);
+        set_field(b, self.ctx, offset_of!(NativeContext, moved), moved);
+        let code = b.ins().iconst(types::I32, i64::from(status::GENERAL));
+        b.ins().jump(self.abort, &[BlockArg::Value(code)]);
+    }
+
+    fn leave(&self, b: &mut FunctionBuilder<'_>) {
+        b.switch_to_block(self.leave_here);
+        b.set_cold_block(self.leave_here);
+        let warp = b.use_var(self.warp);
+        let moved = b.ins().iadd_imm_s(warp, 1);
+        self.general(b, moved);
+    }
+
+    /// The lanes of a warp, one after the other, from an entry to their next points.
+    fn region(
+        &mut self,
+        parts: LaneParts<'_, '_>,
+        index: usize,
+        entry: &Entry,
+    ) -> Result<(), Unsupported> {
+        let b = &mut *parts.b;
+        b.switch_to_block(self.entries[index]);
+        let ctaid = self.ctaid.map(|var| b.use_var(var));
+        let frame = b.use_var(self.frame);
+        let lanes = b.use_var(self.lanes);
+        let warp = b.use_var(self.warp);
+        let first_thread = b.ins().ishl_imm_u(warp, 5);
+        let [lane_var, common, parted] = std::array::from_fn(|_| b.declare_var(types::I32));
+        let zero = b.ins().iconst(types::I32, 0);
+        for var in [lane_var, common, parted] {
+            b.def_var(var, zero);
+        }
+        let [head, body, next, done] = std::array::from_fn(|_| b.create_block());
+        b.append_block_param(next, types::I32);
+        b.ins().jump(head, &[]);
+
+        b.switch_to_block(head);
+        let lane = b.use_var(lane_var);
+        let more = b.ins().icmp(IntCC::UnsignedLessThan, lane, lanes);
+        b.ins().brif(more, body, &[], done, &[]);
+
+        b.switch_to_block(body);
+        let thread = b.ins().iadd(first_thread, lane);
+        set_field(b, self.ctx, offset_of!(NativeContext, thread), thread);
+        let here = Here {
+            thread,
+            frame: Some(frame),
+            lane: b.ins().uextend(types::I64, lane),
+            local: b.ins().iconst(types::I32, 0),
+        };
+        let whole = Fixed {
+            ctx: self.ctx,
+            ctaid: Some(ctaid),
+        };
+        let leave = Leave {
+            next,
+            abort: self.abort,
+        };
+        let mut emitter = Lane::new(parts, whole, here, leave);
+        emitter.emit_from(entry.block, &entry.live_in)?;
+        let stops = std::mem::take(&mut emitter.stops);
+        let b = emitter.b;
+
+        b.switch_to_block(next);
+        let stop = b.block_params(next)[0];
+        let lane = b.use_var(lane_var);
+        if stops.len() > 1 {
+            let wide = b.ins().uextend(types::I64, lane);
+            let offset = b.ins().ishl_imm_u(wide, 2);
+            let at = b.ins().iadd(frame, offset);
+            b.ins().store(host(), stop, at, 0);
+            let known = b.use_var(common);
+            let known = b.ins().select(lane, known, stop);
+            b.def_var(common, known);
+            let differs = b.ins().bxor(known, stop);
+            let so_far = b.use_var(parted);
+            let now = b.ins().bor(so_far, differs);
+            b.def_var(parted, now);
+        }
+        let following = b.ins().iadd_imm_s(lane, 1);
+        b.def_var(lane_var, following);
+        b.ins().jump(head, &[]);
+
+        b.switch_to_block(done);
+        self.after_region(b, &stops, common, parted);
+        Ok(())
+    }
+
+    /// Where a warp goes whose lanes have all run.
+    fn after_region(
+        &mut self,
+        b: &mut FunctionBuilder<'_>,
+        stops: &[Stop],
+        common: Variable,
+        parted: Variable,
+    ) {
+        let [first, others @ ..] = stops else {
+            // No lane ever comes out of the region.
+            let code = b.ins().iconst(types::I32, i64::from(status::UNREACHABLE));
+            b.ins().jump(self.abort, &[BlockArg::Value(code)]);
+            return;
+        };
+        if others.is_empty() {
+            self.go_to(b, *first);
+            return;
+        }
+        let together = b.create_block();
+        let apart = b.use_var(parted);
+        b.ins().brif(apart, self.leave_here, &[], together, &[]);
+        b.switch_to_block(together);
+        let stop = b.use_var(common);
+        let mut cases = Switch::new();
+        let mut edges = Vec::new();
+        for &stop in others {
+            let edge = b.create_block();
+            cases.set_entry(u128::from(stop.0), edge);
+            edges.push((stop, edge));
+        }
+        let edge = b.create_block();
+        edges.push((*first, edge));
+        cases.emit(b, stop, edge);
+        for (stop, edge) in edges {
+            b.switch_to_block(edge);
+            self.go_to(b, stop);
+        }
+    }
+
+    /// All lanes of the warp stand at a stop.
+    fn go_to(&mut self, b: &mut FunctionBuilder<'_>, stop: Stop) {
+        if stop == Stop::EXIT {
+            let exit = b.ins().iconst(types::I32, i64::from(stop.0 as i32));
+            b.ins().jump(self.warp_done, &[BlockArg::Value(exit)]);
+            return;
+        }
+        let block = *self.after[stop.0 as usize].get_or_insert_with(|| b.create_block());
+        b.ins().jump(block, &[]);
+    }
+
+    /// What completes each point that a whole warp can come to.
+    fn completions(&self, b: &mut FunctionBuilder<'_>) {
+        for (index, block) in self.after.iter().enumerate() {
+            let &Some(block) = block else { continue };
+            b.switch_to_block(block);
+            match self.kinds[index] {
+                Completion::Nothing => {
+                    b.ins().jump(self.entries[index], &[]);
+                }
+                Completion::Collective => self.collective(b, index),
+                Completion::Barrier | Completion::Reduction => {
+                    let stop = b.ins().iconst(types::I32, index as i64);
+                    b.ins().jump(self.warp_done, &[BlockArg::Value(stop)]);
+                }
+                Completion::General => self.leave_at(b, index),
+            }
+        }
+    }
+
+    fn collective(&self, b: &mut FunctionBuilder<'_>, index: usize) {
+        let frame = b.use_var(self.frame);
+        let lanes = b.use_var(self.lanes);
+        let helper = offset_of!(Helpers, collective);
+        if let Some(waits) = self.host_completes(b, helper, index, frame, lanes) {
+            let apart = b.create_block();
+            b.ins().brif(waits, apart, &[], self.entries[index], &[]);
+            b.switch_to_block(apart);
+            self.leave_at(b, index);
+        }
+    }
+
+    /// All lanes of the warp wait at a point that only the scheduler can complete.
+    fn leave_at(&self, b: &mut FunctionBuilder<'_>, index: usize) {
+        let stop = b.ins().iconst(types::I32, index as i64);
+        self.mark(b, stop);
+        b.ins().jump(self.leave_here, &[]);
+    }
+}

@@ -1,0 +1,93 @@
+//! Where the operands and results of a kernel's points lie, for the host's helpers.
+//!
+//! Generated code passes the address of a [`PointPlaces`] to the helper that completes the point.
+//! Invariant: a table never changes after it was made, so the addresses stay good as long as it lives.
+
+use margay_ir::analysis::Regions;
+use margay_ir::entity::Value;
+use margay_ir::exec::Stop;
+use margay_ir::function::Function;
+use margay_ir::meaning::Desc;
+use margay_ir::mods::Mods;
+use margay_ir::ops::Opcode;
+use margay_ir::types::OpType;
+
+/// Where an operand's or a result's lanes are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Place {
+    /// There is no such operand, or nobody reads the result.
+    #[default]
+    Absent,
+    /// The same constant in every lane.
+    Constant(u64),
+    /// An array of 32 elements in the warp's frame.
+    Stored {
+        /// From the frame's start.
+        offset: u32,
+        /// Of an element: 1, 2, 4, 8 or 16.
+        bytes: u32,
+    },
+}
+
+/// One point.
+#[derive(Clone, Debug)]
+pub struct PointPlaces {
+    /// The operation.
+    pub desc: Desc,
+    /// Operands, in the op's order.
+    pub args: [Place; 4],
+    /// Results, in the op's order.
+    pub results: [Place; 2],
+}
+
+/// The points of a kernel, by stop number.
+#[derive(Debug)]
+pub struct PointTable(Box<[PointPlaces]>);
+
+impl PointTable {
+    /// The table of a prepared function.
+    pub fn new(function: &Function, regions: &Regions) -> PointTable {
+        let place = |value: Value| match function.dfg.constant(value) {
+            Some(bits) => Place::Constant(bits),
+            None => regions
+                .offset(value)
+                .map_or(Place::Absent, |offset| Place::Stored {
+                    offset,
+                    bytes: function.dfg.ty(value).lane_bytes(),
+                }),
+        };
+        let points = regions.entries.iter().map(|entry| {
+            let Some(point) = entry.point else {
+                return PointPlaces {
+                    desc: Desc {
+                        opcode: Opcode::Converge,
+                        ty: OpType::None,
+                        src: OpType::None,
+                        mods: Mods::NONE,
+                    },
+                    args: [Place::Absent; 4],
+                    results: [Place::Absent; 2],
+                };
+            };
+            let (args, results) = (function.dfg.args(point), function.dfg.results(point));
+            PointPlaces {
+                desc: function.dfg.insts[point].desc(),
+                args: std::array::from_fn(|i| args.get(i).map_or(Place::Absent, |&v| place(v))),
+                results: std::array::from_fn(|i| {
+                    results.get(i).map_or(Place::Absent, |&v| place(v))
+                }),
+            }
+        });
+        PointTable(points.collect())
+    }
+
+    /// The point behind a stop.
+    pub fn get(&self, stop: Stop) -> Option<&PointPlaces> {
+        self.0.get(stop.0 as usize)
+    }
+
+    /// The address that generated code passes on.
+    pub(crate) fn address(&self, index: usize) -> *const PointPlaces {
+        std::ptr::from_ref(&self.0[index])
+    }
+}
