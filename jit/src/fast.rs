@@ -15,6 +15,8 @@ mod halves;
 mod integer;
 mod logic;
 
+pub(crate) use float::flush;
+
 use margay_ir::entity::Inst;
 use margay_ir::function::InstData;
 use margay_ir::ops::Opcode;

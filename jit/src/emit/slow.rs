@@ -1,4 +1,4 @@
-//! Calls of the host: reference meanings, atomics, system calls, device functions.
+//! Calls of the host: reference meanings, system calls, device functions.
 
 use std::mem::offset_of;
 
@@ -6,13 +6,12 @@ use cranelift_codegen::ir::{self, AbiParam, InstBuilder, StackSlotData, StackSlo
 use cranelift_codegen::isa::CallConv;
 use margay_ir::entity::{FuncId, Inst, Value};
 use margay_ir::function::InstData;
-use margay_ir::meaning::{Desc, Meaning};
-use margay_ir::mods::{AtomOp, StateSpace};
+use margay_ir::meaning::Desc;
+use margay_ir::mods::StateSpace;
 use margay_ir::syscall::Syscall;
 
 use super::clif_type;
-use super::lane::{Lane, Unsupported, device, fixed, host};
-use super::memory::{element_type, host_cast, is_private};
+use super::lane::{Lane, Unsupported, fixed, host};
 use crate::abi::{Helpers, NativeContext, status};
 
 /// Operands or results that the shared stack slots hold.
@@ -52,7 +51,7 @@ impl Lane<'_, '_> {
 
     /// Stack space for `count` operands (`which` 0) or results (`which` 1) of 16 bytes. Calls do
     /// not overlap, so all that fit share one slot each.
-    fn area(&mut self, which: usize, count: usize) -> ir::Value {
+    pub(crate) fn area(&mut self, which: usize, count: usize) -> ir::Value {
         let shared = count <= SHARED_CELLS;
         let known = if shared { self.areas[which] } else { None };
         let slot = known.unwrap_or_else(|| {
@@ -85,7 +84,7 @@ impl Lane<'_, '_> {
         self.b.ins().load(ty, host(), from, offset)
     }
 
-    fn put_args(&mut self, values: &[ir::Value]) -> ir::Value {
+    pub(crate) fn put_args(&mut self, values: &[ir::Value]) -> ir::Value {
         let area = self.area(0, values.len());
         for (i, &bits) in values.iter().enumerate() {
             self.store_wide(bits, area, 16 * i as i32);
@@ -93,7 +92,7 @@ impl Lane<'_, '_> {
         area
     }
 
-    fn take_results(&mut self, inst: Inst, area: ir::Value) {
+    pub(crate) fn take_results(&mut self, inst: Inst, area: ir::Value) {
         for (i, value) in self
             .function
             .dfg
@@ -108,7 +107,7 @@ impl Lane<'_, '_> {
     }
 
     /// Address of a description, which lives as long as the code.
-    fn desc(&mut self, desc: Desc) -> ir::Value {
+    pub(crate) fn desc(&mut self, desc: Desc) -> ir::Value {
         let address = self.descs.address_of(desc) as i64;
         self.b.ins().iconst(types::I64, address)
     }
@@ -136,125 +135,6 @@ impl Lane<'_, '_> {
             None,
         );
         self.take_results(inst, out);
-    }
-
-    pub(crate) fn atomic(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
-        let address = self.arg(inst, 0);
-        let address = self.host_address(address, data.mods.space());
-        if self.fast_atomic(inst, data, address).is_some() {
-            return Ok(());
-        }
-        if !matches!(data.opcode.meaning(), Meaning::Rmw(_)) {
-            return self.refuse(data);
-        }
-        let operands: Vec<ir::Value> = self.function.dfg.args(inst)[1..]
-            .iter()
-            .map(|&v| self.get(v))
-            .collect();
-        let desc = self.desc(data.desc());
-        let out = self.area(1, data.mods.vec() as usize);
-        let groups: Vec<&[ir::Value]> = match data.mods.vec() {
-            1 => vec![&operands],
-            _ => operands.chunks(1).collect(),
-        };
-        for (i, group) in groups.into_iter().enumerate() {
-            let args = self.put_args(group);
-            let step = i as i64 * i64::from(data.ty.bits() / 8);
-            let at = self.b.ins().iadd_imm_s(address, step);
-            let to = self.b.ins().iadd_imm_s(out, 16 * i as i64);
-            let code = self.helper(
-                "update",
-                offset_of!(Helpers, update),
-                &[self.fixed.ctx, desc, at, args, to],
-                Some(types::I32),
-            );
-            if let Some(code) = code {
-                self.check(code);
-            }
-        }
-        self.take_results(inst, out);
-        Ok(())
-    }
-
-    /// Integer atomics that the host has, and plain read-modify-writes of shared memory.
-    fn fast_atomic(&mut self, inst: Inst, data: &InstData, address: ir::Value) -> Option<()> {
-        let element = element_type(data.ty)?;
-        if !data.ty.is_integer()
-            || data.mods.vec() != 1
-            || data.ty.elements() != 1
-            || element.bits() < 32
-            || element.bits() > 64
-        {
-            return None;
-        }
-        let b = self.arg(inst, 1);
-        let b = self.narrowed(b, element);
-        let old = if is_private(data.mods.space()) {
-            let old = self.b.ins().load(element, device(), address, 0);
-            let new = self.plain_update(inst, data, element, old, b)?;
-            self.b.ins().store(device(), new, address, 0);
-            old
-        } else if data.mods.atom_op() == AtomOp::Cas {
-            let new = self.arg(inst, 2);
-            let new = self.narrowed(new, element);
-            self.b.ins().atomic_cas(device(), address, b, new)
-        } else {
-            let op = host_atomic(data)?;
-            self.b.ins().atomic_rmw(element, device(), op, address, b)
-        };
-        if let Some(&value) = self.function.dfg.results(inst).first() {
-            let to = clif_type(self.function.dfg.ty(value));
-            let bits = if to.is_float() {
-                self.b.ins().bitcast(to, host_cast(), old)
-            } else {
-                old
-            };
-            self.set(value, bits);
-        }
-        Some(())
-    }
-
-    fn plain_update(
-        &mut self,
-        inst: Inst,
-        data: &InstData,
-        element: ir::Type,
-        old: ir::Value,
-        b: ir::Value,
-    ) -> Option<ir::Value> {
-        use ir::condcodes::IntCC;
-        let signed = data.ty.is_signed();
-        Some(match data.mods.atom_op() {
-            AtomOp::Add => self.b.ins().iadd(old, b),
-            AtomOp::And => self.b.ins().band(old, b),
-            AtomOp::Or => self.b.ins().bor(old, b),
-            AtomOp::Xor => self.b.ins().bxor(old, b),
-            AtomOp::Exch => b,
-            AtomOp::Min if signed => self.b.ins().smin(old, b),
-            AtomOp::Min => self.b.ins().umin(old, b),
-            AtomOp::Max if signed => self.b.ins().smax(old, b),
-            AtomOp::Max => self.b.ins().umax(old, b),
-            AtomOp::Cas => {
-                let new = self.arg(inst, 2);
-                let new = self.narrowed(new, element);
-                let same = self.b.ins().icmp(IntCC::Equal, old, b);
-                self.b.ins().select(same, new, old)
-            }
-            AtomOp::Inc => {
-                let next = self.b.ins().iadd_imm_s(old, 1);
-                let wrap = self.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, old, b);
-                let zero = self.b.ins().iconst(element, 0);
-                self.b.ins().select(wrap, zero, next)
-            }
-            AtomOp::Dec => {
-                let next = self.b.ins().iadd_imm_s(old, -1);
-                let zero = self.b.ins().icmp_imm_s(IntCC::Equal, old, 0);
-                let above = self.b.ins().icmp(IntCC::UnsignedGreaterThan, old, b);
-                let wrap = self.b.ins().bor(zero, above);
-                self.b.ins().select(wrap, b, next)
-            }
-            _ => return None,
-        })
     }
 
     pub(crate) fn isspacep(&mut self, inst: Inst, data: &InstData) {
@@ -394,21 +274,4 @@ impl Lane<'_, '_> {
         self.check(code);
         self.take_results(inst, area);
     }
-}
-
-fn host_atomic(data: &InstData) -> Option<ir::AtomicRmwOp> {
-    use ir::AtomicRmwOp as Op;
-    let signed = data.ty.is_signed();
-    Some(match data.mods.atom_op() {
-        AtomOp::Add => Op::Add,
-        AtomOp::And => Op::And,
-        AtomOp::Or => Op::Or,
-        AtomOp::Xor => Op::Xor,
-        AtomOp::Exch => Op::Xchg,
-        AtomOp::Min if signed => Op::Smin,
-        AtomOp::Min => Op::Umin,
-        AtomOp::Max if signed => Op::Smax,
-        AtomOp::Max => Op::Umax,
-        _ => return None,
-    })
 }

@@ -51,7 +51,7 @@ pub(super) fn operand(
 }
 
 /// Turns a subnormal `f32` into a zero of the same sign.
-pub(super) fn flush(lane: &mut Lane<'_, '_>, value: Value) -> Value {
+pub(crate) fn flush(lane: &mut Lane<'_, '_>, value: Value) -> Value {
     let flags = memory::host_cast();
     let bits = lane.b.ins().bitcast(types::I32, flags, value);
     let exponent = lane.b.ins().band_imm_u(bits, 0x7f80_0000);
