@@ -31,6 +31,16 @@ pub mod status {
     pub const GENERAL: i32 = 7;
 }
 
+/// Answers of [`Helpers::sort_out`].
+pub mod sorted {
+    /// The lanes `group` go on from `stop`.
+    pub const GROUP: i32 = 0;
+    /// All lanes that have not exited stand at the barrier `stop`, if there are any.
+    pub const ARRIVED: i32 = 1;
+    /// Only the scheduler knows.
+    pub const GENERAL: i32 = 2;
+}
+
 /// Turns of loops that only read memory that others may write, before a lane gives way.
 pub const TURNS: i32 = 1 << 14;
 
@@ -73,6 +83,12 @@ pub struct NativeContext {
     pub phase: u32,
     /// How many warps have moved in the phase that was left.
     pub moved: u32,
+    /// For `sort_out`: lanes of the warp that have not exited.
+    pub alive: u32,
+    /// From `sort_out`: the lanes that go on, or arrived.
+    pub group: u32,
+    /// From `sort_out`: where they stand.
+    pub stop: u32,
     /// Addresses of the module's symbols.
     pub symbols: *const u64,
     /// Coordinates of each thread.
@@ -109,10 +125,13 @@ pub struct Helpers {
     pub in_space: unsafe extern "C" fn(*mut NativeContext, u32, u64) -> u32,
     /// `cp.async`: target, source, bytes written, bytes read.
     pub copy: unsafe extern "C" fn(*mut NativeContext, u64, u64, u64, u64) -> i32,
-    /// Completes a collective of a warp whose lanes all stand there: frame, point, number of lanes. Not
-    /// zero when it is not complete.
+    /// Completes a collective of a warp whose lanes all stand there: frame, point, lanes. Not zero when
+    /// it is not complete.
     pub collective:
         unsafe extern "C" fn(*mut NativeContext, *mut u8, *const PointPlaces, u32) -> i32,
+    /// Decides which lanes of a warp whose lanes have parted go on, by the header of its frame; the
+    /// points are all of the kernel's. One of [`sorted`].
+    pub sort_out: unsafe extern "C" fn(*mut NativeContext, *mut u8, *const PointPlaces, u32) -> i32,
     /// Computes the results of a barrier of all threads: frames, point, bytes of a frame.
     pub reduce: unsafe extern "C" fn(*mut NativeContext, *mut u8, *const PointPlaces, u32),
 }

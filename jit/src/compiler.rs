@@ -181,11 +181,6 @@ impl CompiledKernel {
         made.as_ref().map_err(Clone::clone)
     }
 
-    /// Whether the function of [`CompiledKernel::phases`] may begin behind a stop.
-    pub fn begins_at(&self, stop: Stop) -> bool {
-        phases::begins_at(&self.function, &self.regions, stop)
-    }
-
     /// Where the operands of the points lie in the frames.
     pub fn points(&self) -> &PointTable {
         &self.points

@@ -4,11 +4,11 @@
 //! Invariant: a table never changes after it was made, so the addresses stay good as long as it lives.
 
 use margay_ir::analysis::Regions;
-use margay_ir::entity::Value;
+use margay_ir::entity::{Inst, Value};
 use margay_ir::exec::Stop;
 use margay_ir::function::Function;
 use margay_ir::meaning::Desc;
-use margay_ir::mods::Mods;
+use margay_ir::mods::{Mode, Mods};
 use margay_ir::ops::Opcode;
 use margay_ir::types::OpType;
 
@@ -29,9 +29,56 @@ pub enum Place {
     },
 }
 
+/// What completes a point at which all lanes of a warp that have not exited stand.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Completion {
+    /// Nothing: the lanes go on.
+    Nothing,
+    /// The host computes the results.
+    Collective,
+    /// All warps of the CTA at the same barrier.
+    Barrier,
+    /// The same, and the host computes the results.
+    Reduction,
+    /// The scheduler decides.
+    General,
+}
+
+impl Completion {
+    fn of(function: &Function, point: Inst) -> Completion {
+        let dfg = &function.dfg;
+        let desc = dfg.insts[point].desc();
+        let constant = |index: usize| dfg.args(point).get(index).and_then(|&v| dfg.constant(v));
+        match desc.opcode {
+            Opcode::Converge | Opcode::BarWarp => Completion::Nothing,
+            Opcode::Shfl
+            | Opcode::Vote
+            | Opcode::Match
+            | Opcode::Redux
+            | Opcode::Elect
+            | Opcode::ActiveMask => Completion::Collective,
+            Opcode::Bar if constant(0).is_some() && constant(1) == Some(0) => {
+                match desc.mods.mode() {
+                    Mode::Sync => Completion::Barrier,
+                    Mode::Red => Completion::Reduction,
+                    _ => Completion::General,
+                }
+            }
+            _ => Completion::General,
+        }
+    }
+
+    /// Whether it is a barrier of all threads.
+    pub fn is_barrier(self) -> bool {
+        matches!(self, Completion::Barrier | Completion::Reduction)
+    }
+}
+
 /// One point.
 #[derive(Clone, Debug)]
 pub struct PointPlaces {
+    /// What completes it.
+    pub completion: Completion,
     /// The operation.
     pub desc: Desc,
     /// Operands, in the op's order.
@@ -59,6 +106,7 @@ impl PointTable {
         let points = regions.entries.iter().map(|entry| {
             let Some(point) = entry.point else {
                 return PointPlaces {
+                    completion: Completion::Nothing,
                     desc: Desc {
                         opcode: Opcode::Converge,
                         ty: OpType::None,
@@ -71,6 +119,7 @@ impl PointTable {
             };
             let (args, results) = (function.dfg.args(point), function.dfg.results(point));
             PointPlaces {
+                completion: Completion::of(function, point),
                 desc: function.dfg.insts[point].desc(),
                 args: std::array::from_fn(|i| args.get(i).map_or(Place::Absent, |&v| place(v))),
                 results: std::array::from_fn(|i| {
@@ -84,6 +133,22 @@ impl PointTable {
     /// The point behind a stop.
     pub fn get(&self, stop: Stop) -> Option<&PointPlaces> {
         self.0.get(stop.0 as usize)
+    }
+
+    /// Number of entries, the start among them.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// What completes each point, by stop number.
+    pub(crate) fn completion(&self, index: usize) -> Completion {
+        self.0[index].completion
+    }
+
+    /// Whether phases may begin behind a stop.
+    pub fn begins_at(&self, stop: Stop) -> bool {
+        let barrier = |point: &PointPlaces| point.completion.is_barrier();
+        stop == Stop::START || self.get(stop).is_some_and(barrier)
     }
 
     /// The address that generated code passes on.

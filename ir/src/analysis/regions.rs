@@ -5,7 +5,7 @@
 //! lane that waits at point `i` has stored, in its warp's frame, the values live behind the point and
 //! the point's operands that are no constants; the point's results are stored there before the lane goes on.
 //!
-//! Frame of a warp: a header of 32 stop words (one a lane), then one array of 32 lanes for each stored
+//! Frame of a warp: a header of 32 stop words (one a lane) and a mask of lanes, then one array of 32 lanes for each stored
 //! value, aligned to the array's element. Values that are cheap to compute again from what never
 //! changes during a launch ([`is_rematerialised`](Regions::is_rematerialised)) are not stored.
 
@@ -19,8 +19,10 @@ use crate::mods::{MemOrder, StateSpace};
 use crate::ops::Opcode;
 use crate::types::Type;
 
-/// Bytes of a frame's header: the stop of each lane.
-pub const FRAME_HEADER: u32 = 32 * 4;
+/// Offset in a frame of the word that says which lanes have not exited.
+pub const FRAME_ALIVE: u32 = 32 * 4;
+/// Bytes of a frame's header: the stop of each lane, and which lanes have not exited.
+pub const FRAME_HEADER: u32 = 192;
 
 /// One region entry.
 #[derive(Clone, Debug)]

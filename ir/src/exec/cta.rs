@@ -28,7 +28,7 @@ pub enum CtaOutcome {
         /// Whether any thread got past a wait in this turn.
         progressed: bool,
     },
-    /// No thread has exited and all are about to go on behind this stop. Only for runners that
+    /// All threads that have not exited are about to go on behind this stop. Only for runners that
     /// [step](Runner::steps_from) from there.
     InStep(Stop),
 }
@@ -52,7 +52,6 @@ struct WarpState {
 /// Where every thread of a CTA stands.
 #[derive(Clone, Debug)]
 pub struct CtaState {
-    threads: u32,
     warps: Vec<WarpState>,
     barriers: Vec<Barrier>,
     order: Order,
@@ -71,7 +70,6 @@ impl CtaState {
             }
         };
         CtaState {
-            threads,
             warps: (0..warps)
                 .map(|warp| WarpState {
                     ready: full(warp),
@@ -87,38 +85,49 @@ impl CtaState {
         }
     }
 
-    /// A CTA that other code has run up to here: warps below `moved` stand where `stops` says, the
-    /// others are about to go on behind `phase`.
+    /// A CTA that other code has run up to here: `places` tells where the lanes of a warp stand, and
+    /// which have not exited; warps from `moved` on are about to go on behind `phase`.
     pub fn taken_over(
         threads: u32,
         order: Order,
         runner: &impl Runner,
         (phase, moved): (Stop, u32),
-        stops: impl Fn(u32) -> [Stop; 32],
+        places: impl Fn(u32) -> ([Stop; 32], u32),
     ) -> CtaState {
         let mut state = CtaState::new(threads, order);
         for warp in 0..state.warps.len() {
-            if warp as u32 >= moved {
-                state.warps[warp].stops = [phase; 32];
+            let (stops, alive) = places(warp as u32);
+            let moved = (warp as u32) < moved;
+            if !moved && phase == Stop::START {
                 continue;
             }
-            let moved = std::mem::take(&mut state.warps[warp].ready);
-            state.warps[warp].stops = stops(warp as u32);
-            state.settle_all(runner, warp, moved);
+            state.warps[warp].exited = !alive;
+            if moved {
+                state.warps[warp].stops = stops;
+                state.warps[warp].ready = 0;
+                state.settle_all(runner, warp, alive);
+            } else {
+                state.warps[warp].stops = [phase; 32];
+                state.warps[warp].ready = alive;
+            }
         }
         state
     }
 
-    /// The stop behind which all threads are about to go on, none having exited.
+    /// Lanes of a warp that have not exited.
+    pub fn alive(&self, warp: u32) -> u32 {
+        !self.warps[warp as usize].exited
+    }
+
+    /// The stop behind which all threads are about to go on that have not exited.
     fn in_step(&self) -> Option<Stop> {
-        let first = self.warps.first()?.stops[0];
-        let ready: u32 = self
-            .warps
-            .iter()
-            .map(|state| state.ready.count_ones())
-            .sum();
-        let together = |state: &WarpState| state.ready & !lanes_at(first, &state.stops) == 0;
-        (ready == self.threads && self.warps.iter().all(together)).then_some(first)
+        let mut all = self.warps.iter().filter(|state| state.ready != 0);
+        let first = all.next()?;
+        let stop = first.stops[first.ready.trailing_zeros() as usize];
+        let goes_on = |state: &WarpState| {
+            state.ready == !state.exited && state.ready & !lanes_at(stop, &state.stops) == 0
+        };
+        self.warps.iter().all(goes_on).then_some(stop)
     }
 
     /// Runs the CTA until all threads have exited or nobody can go on.

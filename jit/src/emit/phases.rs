@@ -1,14 +1,15 @@
 //! The CTA form of kernels with points: whole CTAs, phase by phase, in one native function.
 //!
 //! A *phase* takes every warp of a CTA from one entry to a barrier or to the end. Within it a warp
-//! runs region after region; collectives are completed on the spot as long as all lanes of the warp
-//! stand at the same point. When all warps have come to the same barrier, that barrier is complete
-//! and the next phase begins; when all have exited, the next CTA.
+//! runs region after region; collectives are completed on the spot. Where the lanes of a warp part, the
+//! host sorts out which of them go on, and the same code runs those. When all warps have come to the
+//! same barrier, that barrier is complete and the next phase begins; when all have exited, the next CTA.
 //!
-//! Anything else (lanes or warps that part, lanes that give way, named or counted barriers) is left
-//! to the scheduler of [`margay_ir::exec`]: the function writes where each lane stands into the
-//! frames' headers and returns [`status::GENERAL`]. Invariant: then `phase` and `moved` in the context
-//! say which entry the phase began at and how many warps have moved since.
+//! Anything else (lanes that give way, named or counted barriers, warps at different barriers, lanes
+//! that meet from different places) is left to the scheduler of [`margay_ir::exec`] with
+//! [`status::GENERAL`]. Invariant: then the frames' headers say where each lane stands and which have
+//! exited, and `phase` and `moved` in the context say which entry the phase began at and how many warps
+//! have moved since.
 
 use std::mem::offset_of;
 
@@ -17,73 +18,18 @@ use cranelift_codegen::ir::{self, AbiParam, BlockArg, InstBuilder, types};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Switch, Variable};
 use margay_ir::analysis::Regions;
-use margay_ir::analysis::regions::Entry;
+use margay_ir::analysis::regions::{Entry, FRAME_ALIVE};
 use margay_ir::exec::Stop;
-use margay_ir::function::Function;
-use margay_ir::mods::Mode;
-use margay_ir::ops::Opcode;
 
 use super::cta_form::{field, next_index};
 use super::lane::{Fixed, Here, Lane, LaneParts, Leave, Unsupported, fixed, host};
-use crate::abi::{Helpers, NativeContext, TURNS, status};
-use crate::points::PointTable;
-
-/// What completes a point when all lanes of a warp stand there.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Completion {
-    /// Nothing: the warp goes on.
-    Nothing,
-    /// The host computes the results.
-    Collective,
-    /// All warps of the CTA at the same barrier.
-    Barrier,
-    /// The same, and the host computes the results.
-    Reduction,
-    /// The scheduler decides.
-    General,
-}
-
-/// What completes the point before an entry.
-fn completion(function: &Function, entry: &Entry) -> Completion {
-    let Some(point) = entry.point else {
-        return Completion::Nothing;
-    };
-    let dfg = &function.dfg;
-    let desc = dfg.insts[point].desc();
-    let constant = |index: usize| dfg.args(point).get(index).and_then(|&v| dfg.constant(v));
-    match desc.opcode {
-        Opcode::Converge | Opcode::BarWarp => Completion::Nothing,
-        Opcode::Shfl
-        | Opcode::Vote
-        | Opcode::Match
-        | Opcode::Redux
-        | Opcode::Elect
-        | Opcode::ActiveMask => Completion::Collective,
-        Opcode::Bar if constant(0).is_some() && constant(1) == Some(0) => match desc.mods.mode() {
-            Mode::Sync => Completion::Barrier,
-            Mode::Red => Completion::Reduction,
-            _ => Completion::General,
-        },
-        _ => Completion::General,
-    }
-}
-
-/// Whether a phase may begin behind a point that is completed so.
-fn is_phase(kind: Completion) -> bool {
-    matches!(kind, Completion::Barrier | Completion::Reduction)
-}
-
-/// Whether the function may be entered behind a stop.
-pub(crate) fn begins_at(function: &Function, regions: &Regions, stop: Stop) -> bool {
-    let entry = regions.entries.get(stop.0 as usize);
-    stop == Stop::START || entry.is_some_and(|entry| is_phase(completion(function, entry)))
-}
+use crate::abi::{Helpers, NativeContext, TURNS, sorted, status};
+use crate::points::{Completion, PointTable};
 
 /// Blocks and variables that all regions share.
 struct Driver<'a> {
     regions: &'a Regions,
     points: &'a PointTable,
-    kinds: Vec<Completion>,
     ctx: ir::Value,
     frames: ir::Value,
     threads: ir::Value,
@@ -91,10 +37,13 @@ struct Driver<'a> {
     ctaid: [Variable; 3],
     warp: Variable,
     frame: Variable,
-    lanes: Variable,
+    /// Lanes of the warp that have not exited.
+    alive: Variable,
+    /// Those that run now.
+    running: Variable,
     /// Entry that the phase began at.
     phase: Variable,
-    /// The stop of the warps that have finished the phase.
+    /// The barrier that warps have come to in this phase; [`Stop::EXIT`] before the first has.
     agreed: Variable,
     /// Not zero once two of them stand at different stops.
     parted: Variable,
@@ -103,9 +52,11 @@ struct Driver<'a> {
     /// What follows when all lanes of a warp stand at a point, where that can happen.
     after: Vec<Option<ir::Block>>,
     warp_head: ir::Block,
-    /// All lanes of the warp stand at the stop that is the parameter.
+    /// All lanes of the warp that are left stand at the barrier that is the parameter.
     warp_done: ir::Block,
-    /// The header says where the warp's lanes stand.
+    /// The lanes of the warp have parted, or only some of them have run.
+    sort_out: ir::Block,
+    /// Only the scheduler can go on with the warp.
     leave_here: ir::Block,
     abort: ir::Block,
 }
@@ -123,7 +74,7 @@ pub(crate) fn emit(parts: LaneParts<'_, '_>, points: &PointTable) -> Result<(), 
     let Some(regions) = regions else {
         return Err(Unsupported("phases without regions".into()));
     };
-    let mut driver = Driver::new(b, function, regions, points);
+    let mut driver = Driver::new(b, regions, points);
     for (index, entry) in regions.entries.iter().enumerate() {
         let parts = LaneParts {
             b: &mut *b,
@@ -149,15 +100,9 @@ impl<'a> Driver<'a> {
     /// The loops over CTAs, phases and warps.
     fn new(
         b: &mut FunctionBuilder<'_>,
-        function: &Function,
         regions: &'a Regions,
         points: &'a PointTable,
     ) -> Driver<'a> {
-        let kinds: Vec<Completion> = regions
-            .entries
-            .iter()
-            .map(|entry| completion(function, entry))
-            .collect();
         let start = b.create_block();
         b.append_block_params_for_function_params(start);
         b.switch_to_block(start);
@@ -176,17 +121,18 @@ impl<'a> Driver<'a> {
             ctaid: std::array::from_fn(|_| word(b)),
             warp: word(b),
             frame: b.declare_var(types::I64),
-            lanes: word(b),
+            alive: word(b),
+            running: word(b),
             phase: word(b),
             agreed: word(b),
             parted: word(b),
-            entries: kinds.iter().map(|_| b.create_block()).collect(),
-            after: vec![None; kinds.len()],
+            entries: (0..points.len()).map(|_| b.create_block()).collect(),
+            after: vec![None; points.len()],
             warp_head: b.create_block(),
             warp_done: b.create_block(),
+            sort_out: b.create_block(),
             leave_here: b.create_block(),
             abort: b.create_block(),
-            kinds,
         };
         b.append_block_param(driver.warp_done, types::I32);
         b.append_block_param(driver.abort, types::I32);
@@ -194,6 +140,7 @@ impl<'a> Driver<'a> {
         driver.cta_loop(b, count, cta_done);
         driver.warp_loop(b, phase_done);
         driver.end_of_phase(b, phase_done, cta_done);
+        driver.sort(b);
         driver.leave(b);
         driver
     }
@@ -253,14 +200,15 @@ impl<'a> Driver<'a> {
     /// All warps of the CTA are to run from the phase's entry.
     fn begin_phase(&self, b: &mut FunctionBuilder<'_>) {
         let zero = b.ins().iconst(types::I32, 0);
+        let nobody = b.ins().iconst(types::I32, i64::from(Stop::EXIT.0 as i32));
         b.def_var(self.warp, zero);
-        b.def_var(self.agreed, zero);
+        b.def_var(self.agreed, nobody);
         b.def_var(self.parted, zero);
         b.ins().jump(self.warp_head, &[]);
     }
 
     fn warp_loop(&self, b: &mut FunctionBuilder<'_>, phase_done: ir::Block) {
-        let body = b.create_block();
+        let [body, run, next, done] = std::array::from_fn(|_| b.create_block());
         b.switch_to_block(self.warp_head);
         let warp = b.use_var(self.warp);
         let more = b.ins().icmp(IntCC::UnsignedLessThan, warp, self.warps);
@@ -268,20 +216,22 @@ impl<'a> Driver<'a> {
 
         b.switch_to_block(body);
         let wide = b.ins().uextend(types::I64, warp);
-        let offset = b
-            .ins()
-            .imul_imm_s(wide, i64::from(self.regions.frame_bytes));
+        let bytes = i64::from(self.regions.frame_bytes);
+        let offset = b.ins().imul_imm_s(wide, bytes);
         let frame = b.ins().iadd(self.frames, offset);
         b.def_var(self.frame, frame);
-        let first = b.ins().ishl_imm_u(warp, 5);
-        let left = b.ins().isub(self.threads, first);
-        let whole = b.ins().iconst(types::I32, 32);
-        let lanes = b.ins().umin(left, whole);
-        b.def_var(self.lanes, lanes);
         let phase = b.use_var(self.phase);
+        let all = self.all_lanes(b, warp);
+        let left = b.ins().load(types::I32, host(), frame, FRAME_ALIVE as i32);
+        let alive = b.ins().select(phase, left, all);
+        b.def_var(self.alive, alive);
+        b.def_var(self.running, alive);
+        b.ins().brif(alive, run, &[], next, &[]);
+
+        b.switch_to_block(run);
         let mut cases = Switch::new();
         for (index, &block) in self.entries.iter().enumerate().skip(1) {
-            if is_phase(self.kinds[index]) {
+            if self.points.completion(index).is_barrier() {
                 cases.set_entry(index as u128, block);
             }
         }
@@ -289,27 +239,44 @@ impl<'a> Driver<'a> {
 
         b.switch_to_block(self.warp_done);
         let stop = b.block_params(self.warp_done)[0];
-        self.mark(b, stop);
-        let warp = b.use_var(self.warp);
+        let alive = self.note_alive(b);
+        b.ins().brif(alive, done, &[], next, &[]);
+        b.switch_to_block(done);
         let agreed = b.use_var(self.agreed);
-        let agreed = b.ins().select(warp, agreed, stop);
+        let nobody = i64::from(Stop::EXIT.0 as i32);
+        let first = b.ins().icmp_imm_s(IntCC::Equal, agreed, nobody);
+        let agreed = b.ins().select(first, stop, agreed);
         b.def_var(self.agreed, agreed);
         let differs = b.ins().bxor(agreed, stop);
         let parted = b.use_var(self.parted);
         let parted = b.ins().bor(parted, differs);
         b.def_var(self.parted, parted);
+        b.ins().jump(next, &[]);
+
+        b.switch_to_block(next);
+        let warp = b.use_var(self.warp);
         let following = b.ins().iadd_imm_s(warp, 1);
         b.def_var(self.warp, following);
         b.ins().jump(self.warp_head, &[]);
     }
 
-    /// Writes the warp's header: all its lanes stand at `stop`.
-    fn mark(&self, b: &mut FunctionBuilder<'_>, stop: ir::Value) {
+    /// The lanes that a warp begins with: fewer than 32 in the last one of some blocks.
+    fn all_lanes(&self, b: &mut FunctionBuilder<'_>, warp: ir::Value) -> ir::Value {
+        let first = b.ins().ishl_imm_u(warp, 5);
+        let left = b.ins().isub(self.threads, first);
+        let most = b.ins().iconst(types::I32, 32);
+        let count = b.ins().umin(left, most);
+        let missing = b.ins().isub(most, count);
+        let every = b.ins().iconst(types::I32, -1);
+        b.ins().ushr(every, missing)
+    }
+
+    /// Writes the warp's mask of lanes that have not exited to its header.
+    fn note_alive(&self, b: &mut FunctionBuilder<'_>) -> ir::Value {
+        let alive = b.use_var(self.alive);
         let frame = b.use_var(self.frame);
-        let four = b.ins().splat(types::I32X4, stop);
-        for i in 0..8 {
-            b.ins().store(host(), four, frame, 16 * i);
-        }
+        b.ins().store(host(), alive, frame, FRAME_ALIVE as i32);
+        alive
     }
 
     /// All warps have moved: the barrier they stand at is complete, or the CTA is.
@@ -334,8 +301,8 @@ impl<'a> Driver<'a> {
         let mut cases = Switch::new();
         cases.set_entry(u128::from(Stop::EXIT.0), cta_done);
         let mut reductions = Vec::new();
-        for (index, &kind) in self.kinds.iter().enumerate() {
-            if kind == Completion::Reduction {
+        for index in 0..self.points.len() {
+            if self.points.completion(index) == Completion::Reduction {
                 let block = b.create_block();
                 cases.set_entry(index as u128, block);
                 reductions.push((index, block));
@@ -348,9 +315,8 @@ impl<'a> Driver<'a> {
         b.ins().jump(next, &[BlockArg::Value(agreed)]);
         for (index, block) in reductions {
             b.switch_to_block(block);
-            let stride = b
-                .ins()
-                .iconst(types::I32, i64::from(self.regions.frame_bytes));
+            let bytes = i64::from(self.regions.frame_bytes);
+            let stride = b.ins().iconst(types::I32, bytes);
             self.host_completes(b, offset_of!(Helpers, reduce), index, self.frames, stride);
             let agreed = b.use_var(self.agreed);
             b.ins().jump(next, &[BlockArg::Value(agreed)]);
@@ -376,7 +342,7 @@ impl<'a> Driver<'a> {
         let mut sig = ir::Signature::new(CallConv::SystemV);
         let params = [types::I64, types::I64, types::I64, types::I32];
         sig.params.extend(params.map(AbiParam::new));
-        if helper == offset_of!(Helpers, collective) {
+        if helper != offset_of!(Helpers, reduce) {
             sig.returns.push(AbiParam::new(types::I32));
         }
         let sig = b.import_signature(sig);
@@ -399,9 +365,46 @@ impl<'a> Driver<'a> {
     fn leave(&self, b: &mut FunctionBuilder<'_>) {
         b.switch_to_block(self.leave_here);
         b.set_cold_block(self.leave_here);
+        self.note_alive(b);
         let warp = b.use_var(self.warp);
         let moved = b.ins().iadd_imm_s(warp, 1);
         self.general(b, moved);
+    }
+
+    /// Asks the host which lanes of the warp go on.
+    fn sort(&self, b: &mut FunctionBuilder<'_>) {
+        b.switch_to_block(self.sort_out);
+        let alive = b.use_var(self.alive);
+        set_field(b, self.ctx, offset_of!(NativeContext, alive), alive);
+        let frame = b.use_var(self.frame);
+        let helper = offset_of!(Helpers, sort_out);
+        let count = b.ins().iconst(types::I32, self.points.len() as i64);
+        let Some(answer) = self.host_completes(b, helper, 0, frame, count) else {
+            return;
+        };
+        let read = |b: &mut FunctionBuilder<'_>, offset: usize| {
+            b.ins().load(types::I32, host(), self.ctx, offset as i32)
+        };
+        let alive = read(b, offset_of!(NativeContext, alive));
+        b.def_var(self.alive, alive);
+        let stop = read(b, offset_of!(NativeContext, stop));
+        let [group, arrived] = std::array::from_fn(|_| b.create_block());
+        let mut answers = Switch::new();
+        answers.set_entry(sorted::GROUP as u128, group);
+        answers.set_entry(sorted::ARRIVED as u128, arrived);
+        answers.emit(b, answer, self.leave_here);
+
+        b.switch_to_block(arrived);
+        b.ins().jump(self.warp_done, &[BlockArg::Value(stop)]);
+
+        b.switch_to_block(group);
+        let running = read(b, offset_of!(NativeContext, group));
+        b.def_var(self.running, running);
+        let mut cases = Switch::new();
+        for (index, &block) in self.entries.iter().enumerate().skip(1) {
+            cases.set_entry(index as u128, block);
+        }
+        cases.emit(b, stop, self.leave_here);
     }
 
     /// The lanes of a warp, one after the other, from an entry to their next points.
@@ -415,24 +418,27 @@ impl<'a> Driver<'a> {
         b.switch_to_block(self.entries[index]);
         let ctaid = self.ctaid.map(|var| b.use_var(var));
         let frame = b.use_var(self.frame);
-        let lanes = b.use_var(self.lanes);
+        let running = b.use_var(self.running);
         let warp = b.use_var(self.warp);
         let first_thread = b.ins().ishl_imm_u(warp, 5);
-        let [lane_var, common, parted] = std::array::from_fn(|_| b.declare_var(types::I32));
+        let [rest, lane_var, common, parted] = std::array::from_fn(|_| b.declare_var(types::I32));
         let zero = b.ins().iconst(types::I32, 0);
         for var in [lane_var, common, parted] {
             b.def_var(var, zero);
         }
+        b.def_var(rest, running);
         let [head, body, next, done] = std::array::from_fn(|_| b.create_block());
         b.append_block_param(next, types::I32);
         b.ins().jump(head, &[]);
 
         b.switch_to_block(head);
-        let lane = b.use_var(lane_var);
-        let more = b.ins().icmp(IntCC::UnsignedLessThan, lane, lanes);
-        b.ins().brif(more, body, &[], done, &[]);
+        let left = b.use_var(rest);
+        b.ins().brif(left, body, &[], done, &[]);
 
         b.switch_to_block(body);
+        let left = b.use_var(rest);
+        let lane = b.ins().ctz(left);
+        b.def_var(lane_var, lane);
         let thread = b.ins().iadd(first_thread, lane);
         set_field(b, self.ctx, offset_of!(NativeContext, thread), thread);
         let here = Here {
@@ -457,21 +463,24 @@ impl<'a> Driver<'a> {
         b.switch_to_block(next);
         let stop = b.block_params(next)[0];
         let lane = b.use_var(lane_var);
+        let wide = b.ins().uextend(types::I64, lane);
+        let offset = b.ins().ishl_imm_u(wide, 2);
+        let at = b.ins().iadd(frame, offset);
+        b.ins().store(host(), stop, at, 0);
+        let left = b.use_var(rest);
         if stops.len() > 1 {
-            let wide = b.ins().uextend(types::I64, lane);
-            let offset = b.ins().ishl_imm_u(wide, 2);
-            let at = b.ins().iadd(frame, offset);
-            b.ins().store(host(), stop, at, 0);
+            let first = b.ins().icmp(IntCC::Equal, left, running);
             let known = b.use_var(common);
-            let known = b.ins().select(lane, known, stop);
+            let known = b.ins().select(first, stop, known);
             b.def_var(common, known);
             let differs = b.ins().bxor(known, stop);
             let so_far = b.use_var(parted);
             let now = b.ins().bor(so_far, differs);
             b.def_var(parted, now);
         }
-        let following = b.ins().iadd_imm_s(lane, 1);
-        b.def_var(lane_var, following);
+        let below = b.ins().iadd_imm_s(left, -1);
+        let left = b.ins().band(left, below);
+        b.def_var(rest, left);
         b.ins().jump(head, &[]);
 
         b.switch_to_block(done);
@@ -479,7 +488,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Where a warp goes whose lanes have all run.
+    /// Where a warp goes whose running lanes have all come to a stop.
     fn after_region(
         &mut self,
         b: &mut FunctionBuilder<'_>,
@@ -493,14 +502,20 @@ impl<'a> Driver<'a> {
             b.ins().jump(self.abort, &[BlockArg::Value(code)]);
             return;
         };
-        if others.is_empty() {
-            self.go_to(b, *first);
-            return;
-        }
         let together = b.create_block();
-        let apart = b.use_var(parted);
-        b.ins().brif(apart, self.leave_here, &[], together, &[]);
+        let (running, alive) = (b.use_var(self.running), b.use_var(self.alive));
+        let others_wait = b.ins().bxor(running, alive);
+        let apart = if others.is_empty() {
+            others_wait
+        } else {
+            let parted = b.use_var(parted);
+            b.ins().bor(parted, others_wait)
+        };
+        b.ins().brif(apart, self.sort_out, &[], together, &[]);
         b.switch_to_block(together);
+        if others.is_empty() {
+            return self.go_to(b, *first);
+        }
         let stop = b.use_var(common);
         let mut cases = Switch::new();
         let mut edges = Vec::new();
@@ -518,11 +533,12 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// All lanes of the warp stand at a stop.
+    /// All lanes of the warp that are left stand at a stop.
     fn go_to(&mut self, b: &mut FunctionBuilder<'_>, stop: Stop) {
         if stop == Stop::EXIT {
-            let exit = b.ins().iconst(types::I32, i64::from(stop.0 as i32));
-            b.ins().jump(self.warp_done, &[BlockArg::Value(exit)]);
+            let nobody = b.ins().iconst(types::I32, 0);
+            b.def_var(self.alive, nobody);
+            b.ins().jump(self.warp_done, &[BlockArg::Value(nobody)]);
             return;
         }
         let block = *self.after[stop.0 as usize].get_or_insert_with(|| b.create_block());
@@ -534,7 +550,7 @@ impl<'a> Driver<'a> {
         for (index, block) in self.after.iter().enumerate() {
             let &Some(block) = block else { continue };
             b.switch_to_block(block);
-            match self.kinds[index] {
+            match self.points.completion(index) {
                 Completion::Nothing => {
                     b.ins().jump(self.entries[index], &[]);
                 }
@@ -543,27 +559,20 @@ impl<'a> Driver<'a> {
                     let stop = b.ins().iconst(types::I32, index as i64);
                     b.ins().jump(self.warp_done, &[BlockArg::Value(stop)]);
                 }
-                Completion::General => self.leave_at(b, index),
+                Completion::General => {
+                    b.ins().jump(self.leave_here, &[]);
+                }
             }
         }
     }
 
     fn collective(&self, b: &mut FunctionBuilder<'_>, index: usize) {
         let frame = b.use_var(self.frame);
-        let lanes = b.use_var(self.lanes);
+        let alive = b.use_var(self.alive);
         let helper = offset_of!(Helpers, collective);
-        if let Some(waits) = self.host_completes(b, helper, index, frame, lanes) {
-            let apart = b.create_block();
-            b.ins().brif(waits, apart, &[], self.entries[index], &[]);
-            b.switch_to_block(apart);
-            self.leave_at(b, index);
+        if let Some(waits) = self.host_completes(b, helper, index, frame, alive) {
+            b.ins()
+                .brif(waits, self.leave_here, &[], self.entries[index], &[]);
         }
-    }
-
-    /// All lanes of the warp wait at a point that only the scheduler can complete.
-    fn leave_at(&self, b: &mut FunctionBuilder<'_>, index: usize) {
-        let stop = b.ins().iconst(types::I32, index as i64);
-        self.mark(b, stop);
-        b.ins().jump(self.leave_here, &[]);
     }
 }

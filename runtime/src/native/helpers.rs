@@ -316,6 +316,7 @@ pub(super) static HELPERS: Helpers = Helpers {
     copy,
     collective: points::collective,
     reduce: points::reduce,
+    sort_out: points::sort_out,
 };
 
 /// A pointer to the host's data for a context.

@@ -1,6 +1,7 @@
 //! CTAs that native code runs: ranges of them without points or in phases, and single ones whose
 //! threads have parted, region by region.
 
+use margay_ir::analysis::regions::FRAME_ALIVE;
 use margay_ir::entity::Value;
 use margay_ir::exec::{
     CtaInfo, CtaOutcome, CtaState, Fault as IrFault, FaultKind as IrKind, Order, Point, Runner,
@@ -40,6 +41,15 @@ impl Frames {
         // SAFETY: a frame begins with 32 stop words, which generated code has written.
         let header = unsafe { *self.warp(warp).cast::<[u32; 32]>() };
         header.map(Stop)
+    }
+
+    /// Lanes of a warp that have not exited, by its frame's header.
+    fn alive(&self, warp: u32) -> u32 {
+        self.words(warp)[FRAME_ALIVE as usize / 8] as u32
+    }
+
+    fn set_alive(&mut self, warp: u32, alive: u32) {
+        self.bytes_mut(warp)[FRAME_ALIVE as usize / 8] = alive.into();
     }
 
     fn warp(&self, warp: u32) -> *const u8 {
@@ -131,7 +141,7 @@ impl NativeCta {
             match self.state.run(&mut runner) {
                 Ok(CtaOutcome::Done) => return Ok(Turn::Done),
                 Ok(CtaOutcome::Parked { progressed }) => return Ok(Turn::Parked { progressed }),
-                Ok(CtaOutcome::InStep(stop)) => match runner.phases(stop, 1) {
+                Ok(CtaOutcome::InStep(stop)) => match runner.go_on(&self.state, stop) {
                     Ok(None) => return Ok(Turn::Done),
                     Ok(Some(state)) => self.state = state,
                     Err(fault) => return Err(faults::report(launch, &self.info, fault)),
@@ -227,6 +237,9 @@ fn context(
         warps: info.warps(),
         phase: 0,
         moved: 0,
+        alive: 0,
+        group: 0,
+        stop: 0,
         symbols: info.symbols.as_ptr(),
         tid: launch.tids.as_ptr(),
         functions: kernel.functions.0.as_ptr(),
@@ -309,6 +322,14 @@ struct NativeRunner<'a, 'b> {
 }
 
 impl NativeRunner<'_, '_> {
+    /// Goes on with a CTA whose threads are all about to go on behind `stop`.
+    fn go_on(&mut self, state: &CtaState, stop: Stop) -> Result<Option<CtaState>, IrFault> {
+        for warp in 0..self.context.warps {
+            self.frames.set_alive(warp, state.alive(warp));
+        }
+        self.phases(stop, 1)
+    }
+
     /// Runs `count` CTAs in phases, the first from behind `stop`. When the threads of one part, where
     /// they stand; its number is in the context.
     fn phases(&mut self, stop: Stop, count: u64) -> Result<Option<CtaState>, IrFault> {
@@ -324,10 +345,10 @@ impl NativeRunner<'_, '_> {
             Ok(status::GENERAL) => {
                 let from = (Stop(self.context.phase), self.context.moved);
                 let threads = self.context.threads;
-                let stops = |warp| self.frames.stops(warp);
+                let place = |warp| (self.frames.stops(warp), self.frames.alive(warp));
                 let order = Order::Forward;
                 Ok(Some(CtaState::taken_over(
-                    threads, order, self, from, stops,
+                    threads, order, self, from, place,
                 )))
             }
             ended => Err(fault_of(self.kernel, &self.context, self.host, ended)),
@@ -431,7 +452,7 @@ impl Runner for NativeRunner<'_, '_> {
     }
 
     fn steps_from(&self, stop: Stop) -> bool {
-        self.steps && self.kernel.has_phases() && self.kernel.compiled.begins_at(stop)
+        self.steps && self.kernel.has_phases() && self.kernel.compiled.points().begins_at(stop)
     }
 
     fn constant_operand(&self, stop: Stop, index: usize) -> Option<Bits> {

@@ -4,13 +4,14 @@
 //! point; [`super::native_cta`] calls [`perform`] for lanes that met in the general form. Operands are
 //! read from the warp's frame and results written there, array by array.
 
+use margay_ir::analysis::regions::FRAME_ALIVE;
 use margay_ir::exec::arrays::{self, Lanes};
-use margay_ir::exec::lanes;
+use margay_ir::exec::{Stop, lanes};
 use margay_ir::meaning::{Bits, Desc, Meaning, WarpLanes};
 use margay_ir::mods::AtomOp;
 use margay_ir::ops::Opcode;
-use margay_jit::abi::NativeContext;
-use margay_jit::points::{Place, PointPlaces};
+use margay_jit::abi::{NativeContext, sorted};
+use margay_jit::points::{Completion, Place, PointPlaces};
 
 /// The frame of one warp, as generated code lays it out.
 #[derive(Clone, Copy)]
@@ -22,6 +23,18 @@ impl Frame {
     /// may use the frame meanwhile.
     pub(super) unsafe fn new(start: *mut u8) -> Frame {
         Frame(start)
+    }
+
+    /// Where each lane stands.
+    fn stops(self) -> Lanes {
+        // SAFETY: a frame begins with 32 stop words.
+        unsafe { self.0.cast::<Lanes>().read() }
+    }
+
+    /// Lanes that have not exited.
+    fn alive(self) -> u32 {
+        // SAFETY: the word lies there in every frame.
+        unsafe { self.0.add(FRAME_ALIVE as usize).cast::<u32>().read() }
     }
 
     /// The low 32 bits of an operand's lanes.
@@ -174,24 +187,38 @@ pub(super) unsafe extern "C" fn collective(
     _: *mut NativeContext,
     frame: *mut u8,
     point: *const PointPlaces,
-    count: u32,
+    active: u32,
 ) -> i32 {
     // SAFETY: generated code passes its own warp's frame, and a point of its kernel.
     let (frame, point) = unsafe { (Frame::new(frame), &*point) };
-    let active = u32::MAX >> (32 - count.clamp(1, 32));
-    let place = mask_place(point);
-    if !matches!(place, Place::Stored { .. }) {
-        perform(frame, point, active);
-        return 0;
-    }
-    let masks = frame.words(place);
-    if groups(&masks, active).any(|(mask, group)| mask & active & !group != 0) {
+    if !is_complete(frame, point, active, active) {
         return 1;
     }
-    for (_, group) in groups(&masks, active) {
-        perform(frame, point, group);
-    }
+    perform_groups(frame, point, active);
     0
+}
+
+/// Whether none of the lanes `standing` at a collective waits for a lane that is alive but has named
+/// another mask or stands elsewhere.
+fn is_complete(frame: Frame, point: &PointPlaces, standing: u32, alive: u32) -> bool {
+    match mask_place(point) {
+        Place::Absent => true,
+        Place::Constant(mask) => mask as u32 & alive & !standing == 0,
+        place => {
+            groups(&frame.words(place), standing).all(|(mask, group)| mask & alive & !group == 0)
+        }
+    }
+}
+
+fn perform_groups(frame: Frame, point: &PointPlaces, active: u32) {
+    match mask_place(point) {
+        place @ Place::Stored { .. } => {
+            for (_, group) in groups(&frame.words(place), active) {
+                perform(frame, point, group);
+            }
+        }
+        _ => perform(frame, point, active),
+    }
 }
 
 /// Each mask that active lanes name, and the lanes that name it.
@@ -206,7 +233,71 @@ fn groups(masks: &Lanes, active: u32) -> impl Iterator<Item = (u32, u32)> {
     })
 }
 
-/// Completes a reducing barrier at which all threads of a CTA stand.
+/// Decides which lanes of a warp go on whose lanes have parted: of those that wait for nobody, the ones
+/// furthest behind.
+pub(super) unsafe extern "C" fn sort_out(
+    context: *mut NativeContext,
+    frame: *mut u8,
+    points: *const PointPlaces,
+    count: u32,
+) -> i32 {
+    // SAFETY: generated code passes its own context, which nobody else uses meanwhile.
+    let context = unsafe { &mut *context };
+    // SAFETY: generated code passes its own warp's frame.
+    let frame = unsafe { Frame::new(frame) };
+    // SAFETY: generated code passes all points of its kernel.
+    let points = unsafe { std::slice::from_raw_parts(points, count as usize) };
+    let stops = frame.stops();
+    context.alive &= !standing_at(&stops, Stop::EXIT.0);
+    let alive = context.alive;
+    let mut rest = alive;
+    let mut first: Option<(u32, u32)> = None;
+    let mut barriers = 0;
+    while rest != 0 {
+        let stop = stops[rest.trailing_zeros() as usize];
+        let standing = standing_at(&stops, stop) & rest;
+        rest &= !standing;
+        let Some(point) = points.get(stop as usize) else {
+            return sorted::GENERAL;
+        };
+        let goes_on = match point.completion {
+            Completion::Nothing => true,
+            Completion::Collective => is_complete(frame, point, standing, alive),
+            Completion::Barrier | Completion::Reduction => {
+                barriers |= standing;
+                context.stop = stop;
+                false
+            }
+            Completion::General => false,
+        };
+        if goes_on && first.is_none_or(|(known, _)| stop < known) {
+            first = Some((stop, standing));
+        }
+    }
+    if let Some((stop, group)) = first {
+        let point = &points[stop as usize];
+        if point.completion == Completion::Collective {
+            perform_groups(frame, point, group);
+        }
+        (context.stop, context.group) = (stop, group);
+        return sorted::GROUP;
+    }
+    let together = barriers == standing_at(&stops, context.stop) & alive;
+    if barriers == alive && (alive == 0 || together) {
+        sorted::ARRIVED
+    } else {
+        sorted::GENERAL
+    }
+}
+
+/// The lanes that stand at a stop.
+fn standing_at(stops: &Lanes, stop: u32) -> u32 {
+    (0..32).fold(0, |mask, lane| {
+        mask | u32::from(stops[lane] == stop) << lane
+    })
+}
+
+/// Completes a reducing barrier at which all threads of a CTA stand that have not exited.
 pub(super) unsafe extern "C" fn reduce(
     context: *mut NativeContext,
     frames: *mut u8,
@@ -214,18 +305,18 @@ pub(super) unsafe extern "C" fn reduce(
     stride: u32,
 ) {
     // SAFETY: generated code passes its own context, and a point of its kernel.
-    let (threads, point) = unsafe { ((*context).threads, &*point) };
+    let (warps, point) = unsafe { ((*context).warps, &*point) };
     let frame = |warp: u32| {
         // SAFETY: generated code passes the frames of all warps of its CTA, one behind the other.
         unsafe { Frame::new(frames.add(warp as usize * stride as usize)) }
     };
-    let warps = threads.div_ceil(32);
-    let count_of = |warp: u32| {
-        let here = (threads - warp * 32).min(32) as usize;
+    let (mut threads, mut count) = (0, 0);
+    for warp in 0..warps {
+        let alive = frame(warp).alive();
         let on = frame(warp).words(point.args[2]);
-        on[..here].iter().map(|value| value & 1).sum::<u32>()
-    };
-    let count: u32 = (0..warps).map(count_of).sum();
+        threads += alive.count_ones();
+        count += lanes(alive).map(|lane| on[lane as usize] & 1).sum::<u32>();
+    }
     let value = match point.desc.mods.atom_op() {
         AtomOp::And => u32::from(count == threads),
         AtomOp::Or => u32::from(count != 0),
