@@ -31,8 +31,8 @@ pub use declaration::{
 };
 pub use names::{Ident, Name, Names};
 pub use statement::{
-    BranchTarget, Call, Guard, Instruction, Modifier, Operand, OperandKind, Prefix, Prototype,
-    Statement, Targets,
+    BranchTarget, COMPONENTS, Call, Guard, Instruction, Modifier, Operand, OperandKind, Prefix,
+    Prototype, Statement, Targets,
 };
 pub use types::{ScalarType, StateSpace, VectorSize};
 

@@ -73,6 +73,9 @@ pub struct Operand {
     pub span: Span,
 }
 
+/// The components of a vector, as PTX usually writes them (`r g b a` mean the same).
+pub const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
+
 /// What stands in front of a register operand.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Prefix {

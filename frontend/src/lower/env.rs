@@ -43,6 +43,8 @@ struct Range {
 struct Scope {
     parent: Option<usize>,
     names: FxHashMap<Name, Binding>,
+    /// Bytes of an element of each array.
+    elements: FxHashMap<Name, u32>,
     labels: FxHashMap<Name, Block>,
     ranges: Vec<Range>,
 }
@@ -86,6 +88,17 @@ impl Scopes {
 
     pub(super) fn bind(&mut self, name: Name, binding: Binding) {
         self.scopes[self.current].names.insert(name, binding);
+    }
+
+    /// Notes how large the elements of a bound variable are.
+    pub(super) fn note_element(&mut self, name: Name, bytes: u32) {
+        self.scopes[self.current].elements.insert(name, bytes);
+    }
+
+    /// Bytes of an element of the variable that the name stands for, if a scope has it.
+    pub(super) fn element_bytes(&self, name: Name) -> Option<u32> {
+        let scope = self.up().find(|scope| scope.names.contains_key(&name))?;
+        scope.elements.get(&name).copied()
     }
 
     pub(super) fn bind_range(&mut self, base: Name, count: u64, ty: OpType) {

@@ -179,6 +179,8 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
     fn bind_parameters(&mut self) -> Lowered<()> {
         if let Some(kernel) = self.b.function.kernel.clone() {
             for (variable, param) in self.ast[self.head.parameters].iter().zip(&kernel.params) {
+                let bytes = data::element_bytes(variable) as u32;
+                self.scopes.note_element(variable.name.name, bytes);
                 self.scopes
                     .bind(variable.name.name, Binding::KernelParam(param.offset));
             }
@@ -187,6 +189,11 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         let entry = self.b.function.entry();
         let values = self.b.function.dfg.blocks[entry].params.clone();
         let mut values = values.into_iter();
+        let heads = [self.head.returns, self.head.parameters];
+        for variable in heads.iter().flat_map(|&list| &self.ast[list]) {
+            let bytes = data::element_bytes(variable) as u32;
+            self.scopes.note_element(variable.name.name, bytes);
+        }
         for variable in &self.ast[self.head.returns] {
             let ty = op_type(variable.scalar);
             if is_array(variable) {
@@ -326,6 +333,8 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
 
     fn declare_variable(&mut self, variable: &ast::Variable) -> Lowered<()> {
         let name = variable.name.name;
+        self.scopes
+            .note_element(name, data::element_bytes(variable) as u32);
         let ty = op_type(variable.scalar);
         match variable.space {
             StateSpace::Reg => self.declare_register(variable, ty),

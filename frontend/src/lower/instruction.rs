@@ -8,10 +8,10 @@ use margay_ir::ops::{Effects, Opcode};
 use margay_ir::types::{OpType, Type};
 use smallvec::SmallVec;
 
+use super::Lowered;
 use super::function::FunctionLowering;
 use super::operand::{Place, bits_type};
 use super::video;
-use super::{Lowered, wrong_kind};
 use crate::ast::{self, Operand, OperandKind, Prefix};
 use crate::resolve::ResolvedInstruction;
 use crate::{Code, Diagnostic};
@@ -314,7 +314,7 @@ impl FunctionLowering<'_, '_> {
         let [to, from] = operands else { return Ok(()) };
         let parts = self.parts(to);
         if resolved.desc().mods.vec() > 1 {
-            return self.unpack_register(&parts, from, resolved.desc().ty);
+            return self.mov(resolved, operands);
         }
         let whole = Type::bits_of(resolved.desc().ty.bits()).map_or(OpType::B64, bits_type);
         let part = Self::part_type(whole, parts.len());
@@ -332,31 +332,6 @@ impl FunctionLowering<'_, '_> {
         for (operand, value) in parts.iter().zip(results) {
             let place = self.place(operand)?;
             self.write(place, value, part);
-        }
-        Ok(())
-    }
-
-    /// `mov.v4.u32 {a, b, c, d}, %tid`: the components of a register.
-    fn unpack_register(&mut self, parts: &[Operand], from: &Operand, ty: OpType) -> Lowered<()> {
-        let OperandKind::Name(base) = from.kind else {
-            return Err(wrong_kind(from.span, "a vector register is needed here"));
-        };
-        for (part, selector) in parts.iter().zip(["x", "y", "z", "w"]) {
-            let value = match self.ast.names.get(selector) {
-                Some(selector) => {
-                    let kind = OperandKind::Component { base, selector };
-                    self.read(
-                        &Operand {
-                            kind,
-                            span: from.span,
-                        },
-                        ty,
-                    )?
-                }
-                None => self.special_component(base, selector, from, ty)?,
-            };
-            let place = self.place(part)?;
-            self.write(place, value, ty);
         }
         Ok(())
     }

@@ -10,8 +10,7 @@ use smallvec::SmallVec;
 use super::env::Binding;
 use super::function::FunctionLowering;
 use super::operand::Place;
-use super::{Lowered, unknown, wrong_kind};
-use crate::Diagnostic;
+use super::{Lowered, wrong_kind};
 use crate::ast::{Operand, OperandKind};
 use crate::resolve::ResolvedInstruction;
 
@@ -325,27 +324,5 @@ impl FunctionLowering<'_, '_> {
         let place = self.place(to)?;
         self.write(place, value, ty);
         Ok(())
-    }
-
-    /// A component of a special register whose selector occurs nowhere else in the text.
-    pub(super) fn special_component(
-        &mut self,
-        base: crate::ast::Name,
-        selector: &str,
-        from: &Operand,
-        ty: OpType,
-    ) -> Result<Value, Diagnostic> {
-        let text = self.ast.text(base);
-        let name = format!("{text}.{selector}");
-        match margay_ir::sreg::SpecialReg::from_name(&name) {
-            Some(register) => {
-                let value = self.b.sreg(register);
-                Ok(self.held_as(value, ty))
-            }
-            None if selector == "w" => Ok(self
-                .b
-                .constant(ty.held(), u64::from(text.starts_with("%n")))),
-            None => Err(unknown(from.span, &name)),
-        }
     }
 }

@@ -25,6 +25,8 @@ pub(super) struct ModuleLowering<'p> {
     pub(super) resolution: &'p Resolution,
     /// Variables of the module by name.
     pub(super) symbols: FxHashMap<Name, margay_ir::entity::SymbolId>,
+    /// Bytes of an element of each of them.
+    pub(super) element_bytes: FxHashMap<Name, u32>,
     /// Functions by name.
     pub(super) functions: FxHashMap<Name, FuncId>,
     /// The tree of each function's definition, or of its first declaration.
@@ -66,6 +68,7 @@ impl<'p> ModuleLowering<'p> {
             module,
             resolution,
             symbols: FxHashMap::default(),
+            element_bytes: FxHashMap::default(),
             functions: FxHashMap::default(),
             heads: FxHashMap::default(),
             locs: FxHashMap::default(),
@@ -127,6 +130,8 @@ impl<'p> ModuleLowering<'p> {
 
     fn declare_variable(&mut self, variable: &Variable) -> Lowered<()> {
         let symbol = self.symbol_of(variable, None)?;
+        let element = data::element_bytes(variable) as u32;
+        self.element_bytes.insert(variable.name.name, element);
         if let Some(&known) = self.symbols.get(&variable.name.name) {
             // A definition completes an earlier declaration.
             if symbol.linkage != Linkage::Extern {

@@ -14,7 +14,9 @@ use super::env::Binding;
 use super::function::FunctionLowering;
 use super::{Lowered, data, unknown, wrong_kind};
 use crate::Span;
-use crate::ast::{Constant, Name, Operand, OperandKind, Prefix};
+use crate::ast::{COMPONENTS, Constant, Name, Operand, OperandKind, Prefix};
+use crate::resolve::shapes::element;
+use crate::resolve::special;
 
 /// A place that an instruction writes.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +102,10 @@ impl FunctionLowering<'_, '_> {
                 base,
                 register,
                 offset,
-            } => self.element_address(base, register, offset, operand.span),
+            } => {
+                let address = self.element_address(base, register, offset, operand.span)?;
+                Ok(self.address_as(address, ty))
+            }
             OperandKind::Sink => Ok(self.b.constant(ty.held(), 0)),
             _ => Err(wrong_kind(
                 operand.span,
@@ -183,25 +188,11 @@ impl FunctionLowering<'_, '_> {
         span: Span,
         ty: OpType,
     ) -> Lowered<Value> {
-        let (base_text, selector_text) = (self.ast.text(base), self.ast.text(selector));
-        let whole = format!("{base_text}.{selector_text}");
-        if let Some(register) = SpecialReg::from_name(&whole) {
-            return Ok(self.special(register, ty));
-        }
-        // %tid.w and the like exist and are zero; %ntid.w is one.
-        if selector_text == "w" && base_text.starts_with('%') && self.find(base).is_none() {
-            return Ok(self
-                .b
-                .constant(ty.held(), u64::from(base_text.starts_with("%n"))));
-        }
         match self.find(base) {
             Some(Binding::Vector(parts)) => {
-                let index = "xyzw"
-                    .find(selector_text)
-                    .or_else(|| "rgba".find(selector_text));
-                let part = index.and_then(|i| parts.get(i)).copied();
-                let part = part.ok_or_else(|| unknown(span, &whole))?;
-                let value = self.b.read(part);
+                let part = element(self.ast.text(selector)).and_then(|i| parts.get(i as usize));
+                let part = part.ok_or_else(|| unknown(span, self.ast.text(selector)))?;
+                let value = self.b.read(*part);
                 Ok(self.held_as(value, ty))
             }
             // Video selectors are modifiers of the operation.
@@ -209,7 +200,31 @@ impl FunctionLowering<'_, '_> {
                 let value = self.b.read(variable);
                 Ok(self.held_as(value, ty))
             }
-            _ => Err(unknown(span, &whole)),
+            Some(_) => Err(wrong_kind(span, "only registers have components")),
+            None => {
+                let index = element(self.ast.text(selector));
+                let index = index.ok_or_else(|| unknown(span, self.ast.text(selector)))?;
+                self.special_component(base, index, span, ty)
+            }
+        }
+    }
+
+    /// A component of a special register.
+    fn special_component(
+        &mut self,
+        base: Name,
+        index: u32,
+        span: Span,
+        ty: OpType,
+    ) -> Lowered<Value> {
+        let base = self.ast.text(base);
+        let component = COMPONENTS.get(index as usize).copied();
+        match special::value(base, component) {
+            Some(special::Value::Register(register)) => Ok(self.special(register, ty)),
+            Some(special::Value::Zero) => Ok(self
+                .b
+                .constant(ty.held(), u64::from(base.starts_with("%n")))),
+            None => Err(unknown(span, base)),
         }
     }
 
@@ -222,10 +237,15 @@ impl FunctionLowering<'_, '_> {
         ty: OpType,
     ) -> Lowered<Value> {
         let (address, _) = self.variable_address(base, offset, span)?;
-        if ty.bits() == 32 {
-            return Ok(self.convert(address, OpType::U64, OpType::U32));
+        Ok(self.address_as(address, ty))
+    }
+
+    /// The low bits of an address where a narrower value is wanted.
+    fn address_as(&mut self, address: Value, ty: OpType) -> Value {
+        match ty.bits() {
+            bits @ 8..64 => self.convert(address, OpType::U64, unsigned(bits)),
+            _ => address,
         }
-        Ok(address)
     }
 
     /// The `b64` address of a variable in its own space, and that space.
@@ -311,7 +331,9 @@ impl FunctionLowering<'_, '_> {
         offset: i64,
         span: Span,
     ) -> Lowered<Value> {
-        let size = self.element_size(base);
+        let size = self.scopes.element_bytes(base);
+        let size = size.or_else(|| self.m.element_bytes.get(&base).copied());
+        let size = i64::from(size.unwrap_or(1));
         let (address, _) = self.variable_address(base, offset.wrapping_mul(size), span)?;
         let Some(register) = register else {
             return Ok(address);
@@ -334,11 +356,6 @@ impl FunctionLowering<'_, '_> {
         Ok(self.b.simple(Opcode::Add, OpType::U64, &[address, moved]))
     }
 
-    fn element_size(&self, base: Name) -> i64 {
-        let variable = self.ast.variables().find(|(_, v)| v.name.name == base);
-        variable.map_or(1, |(_, v)| data::element_bytes(v) as i64)
-    }
-
     /// The place that a destination operand names.
     pub(super) fn place(&mut self, operand: &Operand) -> Lowered<Place> {
         match operand.kind {
@@ -354,8 +371,7 @@ impl FunctionLowering<'_, '_> {
                 let text = self.ast.text(selector);
                 match self.find(base) {
                     Some(Binding::Vector(parts)) => {
-                        let index = "xyzw".find(text).or_else(|| "rgba".find(text));
-                        let part = index.and_then(|i| parts.get(i)).copied();
+                        let part = element(text).and_then(|i| parts.get(i as usize)).copied();
                         let part = part.ok_or_else(|| unknown(operand.span, text))?;
                         Ok(Place::Register(part))
                     }
@@ -404,11 +420,24 @@ impl FunctionLowering<'_, '_> {
         self.b.write(variable, value);
     }
 
-    /// Operands of `{...}`, or the operand itself.
-    pub(super) fn parts(&self, operand: &Operand) -> SmallVec<[Operand; 4]> {
-        match operand.kind {
-            OperandKind::Vector(list) => SmallVec::from_slice(&self.ast[list]),
-            _ => SmallVec::from_slice(&[*operand]),
-        }
+    /// Operands of `{...}`, the components of a vector register, or the operand itself.
+    pub(super) fn parts(&mut self, operand: &Operand) -> SmallVec<[Operand; 4]> {
+        let base = match operand.kind {
+            OperandKind::Vector(list) => return SmallVec::from_slice(&self.ast[list]),
+            OperandKind::Name(base) => base,
+            _ => return SmallVec::from_slice(&[*operand]),
+        };
+        let count = match self.find(base) {
+            Some(Binding::Vector(parts)) => parts.len(),
+            None if special::find(self.ast.text(base)).is_some_and(|s| s.vector) => 4,
+            _ => return SmallVec::from_slice(&[*operand]),
+        };
+        let selectors = COMPONENTS.iter().take(count);
+        let names = selectors.filter_map(|selector| self.ast.names.get(selector));
+        let component = |selector| Operand {
+            kind: OperandKind::Component { base, selector },
+            span: operand.span,
+        };
+        names.map(component).collect()
     }
 }

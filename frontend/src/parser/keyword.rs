@@ -4,7 +4,7 @@
 //! comparison of numbers. The reserved ones never are modifiers: where one follows an opcode, a
 //! semicolon is missing.
 
-use crate::ast::{Name, Names};
+use crate::ast::{COMPONENTS, Name, Names};
 
 macro_rules! keywords {
     (reserved { $($reserved:ident $reserved_word:literal)* } other { $($other:ident $other_word:literal)* }) => {
@@ -84,11 +84,15 @@ keywords! {
 }
 
 impl Keyword {
-    /// A name table that begins with the keywords.
+    /// A name table that begins with the keywords. The components of vectors are always names, too:
+    /// lowering takes apart vectors that the text names as a whole.
     pub(super) fn names() -> Names {
         let mut names = Names::default();
         for (_, word) in Self::ALL {
             names.intern(word);
+        }
+        for component in COMPONENTS {
+            names.intern(component);
         }
         names
     }

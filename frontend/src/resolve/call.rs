@@ -110,6 +110,10 @@ impl<L: Lookup + ?Sized> Checker<'_, L> {
             return Err(error(Code::CALL, instruction.span, message));
         }
         for (operand, parameter) in module[actual].iter().zip(&module[formal]) {
+            if what == "argument" && operand.kind == OperandKind::Sink {
+                let message = "`_` cannot be passed";
+                return Err(error(Code::CALL, operand.span, message));
+            }
             if let Err(reason) = self.fits(operand, parameter) {
                 let message = format!("this {what} does not fit: {reason}");
                 return Err(error(Code::CALL, operand.span, message));

@@ -294,3 +294,136 @@ fn many_problems_are_cut_off() {
     let found = body_problems(&text);
     assert!((100..200).contains(&found.len()), "{}", found.len());
 }
+
+/// Statements with variables of each space, on line 6 as in [`body_problems`]; verdicts are ptxas 13.5's.
+fn address_problems(statements: &str) -> Vec<String> {
+    problems(&format!(
+        ".global .b32 g[8]; .global .b32 one; .const .b32 c[8]; .shared .b32 s[8];\n\
+         .entry k() {{ .local .b32 l[4]; .reg .b16 %h; .reg .b32 %r<4>; .reg .b64 %rd<4>; .reg .f32 %f<3>; .reg .v2 .b32 %v; .reg .u32 %u<3>; .reg .pred %p;\n\
+         {statements}\n}}"
+    ))
+}
+
+#[test]
+fn elements_of_arrays_have_addresses() {
+    for statement in [
+        "mov.u64 %rd1, g[1];",
+        "mov.u64 %rd1, l[0];",
+        "mov.u64 %rd1, s[%r1+2];",
+        "mov.u64 %rd1, g[%h];",
+        "mov.u64 %rd1, g[%rd2];",
+        "mov.u32 %r1, s[2];",
+        "cvta.global.u64 %rd1, g[1];",
+        "ld.shared.u32 %r1, s[%r2];",
+        "st.global.v2.u32 g[2], {%r1, %r2};",
+        "ldu.global.u32 %r1, g[1];",
+    ] {
+        assert_eq!(address_problems(statement), NONE, "{statement}");
+    }
+    for (statement, column) in [
+        ("mov.u64 %rd1, one[1];", 15),
+        ("mov.u64 %rd1, g[%f1];", 15),
+        ("ld.global.u32 %r1, one[0];", 20),
+    ] {
+        let expected = [format!("E0306 6:{column}")];
+        assert_eq!(address_problems(statement), expected, "{statement}");
+    }
+    for (statement, column) in [
+        ("add.u64 %rd1, g[1], 4;", 15),
+        ("cvt.u64.u64 %rd1, g[1];", 19),
+        ("atom.global.add.u32 %r1, g[1], %r2;", 26),
+        ("red.global.add.u32 g[1], %r2;", 20),
+        ("prefetch.global.L1 g[1];", 20),
+        ("st.global.u32 g[1], g[1];", 21),
+        ("ld.shared.u32 %r1, s;", 20),
+    ] {
+        let expected = [format!("E0305 6:{column}")];
+        assert_eq!(address_problems(statement), expected, "{statement}");
+    }
+}
+
+#[test]
+fn addresses_have_a_width_and_a_space() {
+    for statement in [
+        "ld.shared.u32 %r1, [%r2];",
+        "ld.const.u32 %r1, [%r2];",
+        "ld.u32 %r1, [g];",
+        "mov.u32 %r1, s;",
+        "mov.u32 %r1, c;",
+        "add.u64 %rd1, g+4, 4;",
+        "cvta.to.global.u64 %rd1, g+4;",
+        "mov.b64 {%r1, %r2}, g;",
+    ] {
+        assert_eq!(address_problems(statement), NONE, "{statement}");
+    }
+    for (statement, code, column) in [
+        ("ld.global.u32 %r1, [%r2];", "E0305", 20),
+        ("ld.u32 %r1, [%u1];", "E0305", 13),
+        ("atom.global.add.u32 %r1, [%r2], %r3;", "E0305", 26),
+        ("mov.u32 %r1, g;", "E0305", 14),
+        ("add.u64 %rd1, g, 4;", "E0305", 15),
+        ("cvt.u64.u64 %rd1, g;", "E0305", 19),
+        ("cvta.global.u32 %r1, %r2;", "E0307", 12),
+        ("ld.u32 %r1, [c];", "E0308", 13),
+        ("st.u32 [c], %r1;", "E0308", 8),
+        ("atom.add.u32 %r1, [c], %r2;", "E0308", 19),
+    ] {
+        let expected = [format!("{code} 6:{column}")];
+        assert_eq!(address_problems(statement), expected, "{statement}");
+    }
+}
+
+#[test]
+fn components_are_named_by_place_or_colour() {
+    for statement in [
+        "mov.u32 %r1, %tid.r;",
+        "mov.u32 %r1, %ctaid.g;",
+        "mov.u32 %r1, %ntid.b;",
+        "mov.u32 %r1, %nctaid.a;",
+        "mov.b32 %r1, %v.g;",
+        "mov.b32 %v.x, %r1;",
+        "mov.b64 %rd1, %v;",
+        "ld.global.v2.b32 %v, [%rd1];",
+    ] {
+        assert_eq!(address_problems(statement), NONE, "{statement}");
+    }
+    for (statement, column) in [
+        ("mov.u32 %r1, %tid.q;", 14),
+        ("mov.u32 %r1, %laneid.x;", 14),
+        ("mov.b32 %r1, %v.z;", 14),
+        ("mov.b32 %v.a, %r1;", 9),
+    ] {
+        let expected = [format!("E0306 6:{column}")];
+        assert_eq!(address_problems(statement), expected, "{statement}");
+    }
+}
+
+#[test]
+fn what_only_some_formats_take() {
+    for statement in [
+        "ld.global.v2.f32 {%u1, %u2}, [%rd1];",
+        "st.global.v2.f32 [%rd1], {%u1, %u2};",
+        "set.eq.and.f16.u32 %h, %r1, %r2, 1;",
+        "cvt.rzi.u16.bf16 %h, %h;",
+        "lop3.b32 _, %r1, %r2, %r3, 5;",
+        "vmad.s32.s32.s32 %r1, -%r2, -%r3, -%r1;",
+    ] {
+        assert_eq!(address_problems(statement), NONE, "{statement}");
+    }
+    for (statement, code, column) in [
+        ("ld.global.f32 %u1, [%rd1];", "E0305", 15),
+        ("ld.global.v2.f32 {%u1, %f2}, [%rd1];", "E0305", 18),
+        ("set.eq.and.bf16.u32 %h, %r1, %r2, 1;", "E0305", 35),
+        ("setp.eq.and.bf16 %p, %h, %h, 1;", "E0305", 30),
+        ("cvt.rzi.u16.bf16 %r1, %h;", "E0305", 18),
+        ("cvt.rn.bf16.u16 %h, %r1;", "E0305", 21),
+        ("vadd2.s32.s32.s32 %r1, 5, %r2, %r3;", "E0305", 24),
+        ("vmad.s32.s32.s32 %r1, -%r2, %r3, -%r1;", "E0306", 34),
+    ] {
+        let expected = [format!("{code} 6:{column}")];
+        assert_eq!(address_problems(statement), expected, "{statement}");
+    }
+    let passed = "call fn2, (_);";
+    let declared = ".func fn2(.reg .b32 a) { ret; }\n.entry k() {\n";
+    assert_eq!(problems(&format!("{declared}{passed}\n}}")), ["E0309 6:12"]);
+}

@@ -14,7 +14,7 @@ use super::call;
 use super::shapes::Shaper;
 use super::symbol::{Lookup, Symbol, register_type};
 use super::video::{self, Part};
-use crate::ast::{Function, Instruction, Module, Name, OperandKind, StateSpace};
+use crate::ast::{Function, Instruction, Module, Name, OperandKind, Prefix, StateSpace};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
@@ -238,6 +238,21 @@ impl<'m> InstructionResolver<'m> {
                 let message = format!("`{opcode}` cannot select `.{selector}` here");
                 return Err(error(Code::OPERAND_KIND, operand.span, message));
             }
+        }
+        self.check_signs(instruction)
+    }
+
+    /// `vmad` can negate its product or its addend, not both.
+    fn check_signs(&self, instruction: &Instruction) -> Result<(), Box<Diagnostic>> {
+        let operands = &self.module[instruction.operands];
+        let negative = |index: usize| {
+            let kind = operands.get(index).map(|operand| operand.kind);
+            let minus = Prefix::Minus;
+            matches!(kind, Some(OperandKind::Prefixed { prefix, .. }) if prefix == minus)
+        };
+        if negative(1) != negative(2) && negative(3) {
+            let message = "the product and the addend cannot both be negated";
+            return Err(error(Code::OPERAND_KIND, operands[3].span, message));
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ mod initializers;
 pub mod instruction;
 mod names;
 pub mod scope;
-mod shapes;
+pub(crate) mod shapes;
 pub mod special;
 mod symbol;
 mod video;

@@ -38,8 +38,11 @@ impl<L: Lookup + ?Sized> Shaper<'_, L> {
             } => self.prefixed(prefix, base, selector)?,
             OperandKind::Sink => OperandShape::Sink,
             OperandKind::Constant(constant) => constant_shape(constant),
-            OperandKind::Offset { base, .. } => self.name(base),
-            OperandKind::Element { base, .. } => self.memory(base)?,
+            OperandKind::Offset { base, .. } => match self.name(base) {
+                OperandShape::Symbol(space) => OperandShape::SymbolOffset(space),
+                other => other,
+            },
+            OperandKind::Element { base, register, .. } => self.array_element(base, register)?,
             OperandKind::Memory { base, .. } => self.memory(base)?,
             OperandKind::MemoryAt(_) => OperandShape::MemoryAt,
             OperandKind::MemoryTuple(list) => OperandShape::Tuple(self.nested(list)?),
@@ -128,7 +131,7 @@ impl<L: Lookup + ?Sized> Shaper<'_, L> {
                 }
                 selected(ty, text)
             }
-            Some(Symbol::Special(special)) if special.vector && "xyzw".contains(text) => {
+            Some(Symbol::Special(special)) if special.vector && element(text).is_some() => {
                 Ok(OperandShape::Special(special.ty))
             }
             Some(_) => Err(format!("`{}` has no `.{text}`", self.module.text(base))),
@@ -156,6 +159,29 @@ impl<L: Lookup + ?Sized> Shaper<'_, L> {
         }
     }
 
+    fn array_element(&mut self, base: Name, index: Option<Name>) -> Result<OperandShape, String> {
+        let text = |name| self.module.text(name);
+        let space = match self.lookup.lookup(base) {
+            None => return Ok(OperandShape::Unknown),
+            Some(Symbol::Variable(id)) if !self.module[id].dimensions.is_empty() => {
+                state_space(self.module[id].space)
+            }
+            Some(_) => return Err(format!("`{}` is no array", text(base))),
+        };
+        match index.map(|index| (index, self.lookup.lookup(index))) {
+            Some((index, Some(Symbol::Register { variable, .. })))
+                if !register_type(self.module[variable].scalar).is_integer()
+                    || self.module[variable].vector != VectorSize::Scalar =>
+            {
+                Err(format!("`{}` is no integer register", text(index)))
+            }
+            None | Some((_, None | Some(Symbol::Register { .. }))) => {
+                Ok(OperandShape::Element(space))
+            }
+            Some((index, _)) => Err(format!("`{}` is no register", text(index))),
+        }
+    }
+
     fn memory(&mut self, base: Name) -> Result<OperandShape, String> {
         match self.name(base) {
             OperandShape::Register(ty) => Ok(OperandShape::MemoryRegister(ty)),
@@ -176,7 +202,7 @@ fn constant_shape(constant: Constant) -> OperandShape {
 }
 
 /// The index of `.x`, `.r` and so on.
-fn element(text: &str) -> Option<u32> {
+pub(crate) fn element(text: &str) -> Option<u32> {
     match text {
         "x" | "r" => Some(0),
         "y" | "g" => Some(1),

@@ -23,7 +23,7 @@
 //!
 //! *Operands* are separated by commas: flags, a core, `:type`, a condition.
 //! Flags: `>` written, `_` may be a sink, `%` registers only, `#` constants only, `!` may be negated,
-//! `-` may be negative, `~` may have a selector, `$` special registers and symbols too,
+//! `-` may be negative, `~` may have a selector, `+` special registers too, `$` symbols as well,
 //! `^` a variable in the instruction's state space too.
 //! Cores: `name`, nothing (`>_`, only a sink), `name|p` (a pair), `name|?p` (perhaps a pair), `[name]`, `[name=space]` (`?` any),
 //! `[a, b]`, `{name*count}`, `@name` (a label), `=name` (a list of
@@ -455,6 +455,7 @@ fn flags(text: &'static str, allow: &mut Allow) -> &'static str {
             '!' => *allow |= Allow::NOT,
             '-' => *allow |= Allow::MINUS,
             '~' => *allow |= Allow::SELECTOR,
+            '+' => *allow |= Allow::SPECIAL,
             '$' => *allow |= Allow::SPECIAL | Allow::SYMBOL,
             '^' => *allow |= Allow::SYMBOL_IN_SPACE,
             _ => return rest,

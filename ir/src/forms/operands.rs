@@ -23,8 +23,13 @@ pub enum OperandShape {
     Double,
     /// A special register of this type.
     Special(OpType),
-    /// The name of a variable or parameter, perhaps with an offset, and its space.
+    /// The name of a variable or parameter, and its space.
     Symbol(StateSpace),
+    /// `variable + constant`, and the variable's space: a constant where no address is wanted.
+    SymbolOffset(StateSpace),
+    /// `variable[index]`, and the variable's space: an address, or what lies there for loads and
+    /// stores.
+    Element(StateSpace),
     /// The name of a texture, sampler or surface reference.
     Reference,
     /// The name of a function.
@@ -307,7 +312,17 @@ impl Matcher<'_> {
             )));
         }
         for &part in parts {
-            self.fits_scalar(pattern, part)?;
+            if !self.takes_integer(pattern, part) {
+                self.fits_scalar(pattern, part)?;
+            }
+        }
+        let class = |class: &'static [Class]| move |part: &OperandShape| matches!(part, OperandShape::Register(ty) if class.contains(&ty.class()));
+        if parts.iter().any(class(&[Class::Float]))
+            && parts.iter().any(class(&[Class::Signed, Class::Unsigned]))
+        {
+            return Err(Wrong::operand(
+                "integer and floating-point registers do not mix in a vector",
+            ));
         }
         if parts.iter().all(|&part| part == OperandShape::Sink) {
             return Err(Wrong::operand("one of the elements must be kept"));
@@ -323,6 +338,19 @@ impl Matcher<'_> {
             ));
         }
         Ok(())
+    }
+
+    /// In vectors that are loaded or stored, integer registers may hold floating-point elements.
+    fn takes_integer(&self, pattern: &OperandPattern, part: OperandShape) -> bool {
+        let OperandShape::Register(ty) = part else {
+            return false;
+        };
+        let (want, wider) = self.wanted(pattern.ty);
+        let size_fits = match pattern.is_dest() {
+            true => ty.bits() >= want.bits(),
+            false => ty.bits() == want.bits(),
+        };
+        wider && self.takes_element() && want.class() == Class::Float && is_address(ty) && size_fits
     }
 
     fn fits_second(&self, parts: &[OperandShape]) -> Result<(), Wrong> {
@@ -388,14 +416,29 @@ impl Matcher<'_> {
                     || ty == OpType::Pred && want == OpType::Pred
                     || wider && ty.bits() >= want.bits()
             }
-            OperandShape::Symbol(actual) if allow.contains(Allow::SYMBOL_IN_SPACE) => {
+            OperandShape::Symbol(actual)
+            | OperandShape::SymbolOffset(actual)
+            | OperandShape::Element(actual)
+                if allow.contains(Allow::SYMBOL_IN_SPACE) =>
+            {
                 let space = self.spelling.desc.mods.space();
                 if !spaces_agree(space, actual) {
                     return Err(Wrong::space(space, actual));
                 }
                 true
             }
-            OperandShape::Symbol(_) | OperandShape::Function => {
+            OperandShape::SymbolOffset(_) => {
+                want.is_integer() && allow.intersects(Allow::SYMBOL | Allow::IMMEDIATE)
+            }
+            OperandShape::Symbol(StateSpace::Global)
+            | OperandShape::Element(StateSpace::Global)
+                if allow.contains(Allow::SYMBOL) && want.bits() == 32 =>
+            {
+                return Err(Wrong::operand(
+                    "the address of a global variable has 64 bits",
+                ));
+            }
+            OperandShape::Symbol(_) | OperandShape::Element(_) | OperandShape::Function => {
                 allow.contains(Allow::SYMBOL) && want.is_integer()
             }
             OperandShape::Reference => {
@@ -426,7 +469,17 @@ impl Matcher<'_> {
             Space::Fixed(space) => space,
         };
         match shape {
+            OperandShape::Element(actual) if self.takes_element() => {
+                self.fits_memory(space, OperandShape::MemorySymbol(actual))
+            }
             OperandShape::MemorySymbol(_) if space == Space::Any => Ok(()),
+            OperandShape::MemoryRegister(ty)
+                if ty.bits() == 32
+                    && matches!(wanted, StateSpace::None | StateSpace::Global)
+                    && space == Space::OfModifier =>
+            {
+                Err(Wrong::operand("a generic or global address has 64 bits"))
+            }
             OperandShape::MemoryRegister(ty) if is_address(ty) => Ok(()),
             OperandShape::MemoryRegister(ty) => Err(Wrong::operand(format!(
                 "an address must be an integer register, not a `.{ty}` one"
@@ -440,6 +493,11 @@ impl Matcher<'_> {
             OperandShape::MemoryReference => Ok(()),
             _ => Err(Wrong::operand("an address in brackets is expected")),
         }
+    }
+
+    /// Only plain loads and stores take `array[index]` for an address.
+    fn takes_element(&self) -> bool {
+        matches!(self.spelling.form.head, "ld" | "ldu" | "st")
     }
 
     fn fits_tuple(&self, patterns: &[OperandPattern], shape: OperandShape) -> Result<(), Wrong> {
@@ -587,10 +645,10 @@ fn takes_double(want: OpType) -> bool {
 
 /// Whether an access to `wanted` may name a variable in `actual`.
 fn spaces_agree(wanted: StateSpace, actual: StateSpace) -> bool {
-    use StateSpace::{None, Param, ParamFunc, Shared, SharedCluster};
+    use StateSpace::{Const, None, Param, ParamFunc, Shared, SharedCluster};
     match (wanted, actual) {
-        // Parameters have no generic address without `cvta`.
-        (None, Param) => false,
+        // Parameters and constants have no generic address without `cvta`.
+        (None, Param | Const) => false,
         (None, _) | (_, None) => true,
         (Shared | SharedCluster, Shared | SharedCluster) => true,
         (Param | ParamFunc, Param | ParamFunc) => true,

@@ -143,8 +143,11 @@ fn shape(text: &str, shapes: &mut OperandShapes) -> Option<OperandShape> {
         });
         return known.then_some(OperandShape::Selected(register(base)?));
     }
-    if text.ends_with(']') {
-        return memory(text);
+    if let Some((base, _)) = text.split_once('[') {
+        return match symbol(base)? {
+            OperandShape::Symbol(space) => Some(OperandShape::Element(space)),
+            _ => None,
+        };
     }
     constant(text).or_else(|| symbol(text))
 }
@@ -201,6 +204,11 @@ fn memory(text: &str) -> Option<OperandShape> {
 
 fn symbol(text: &str) -> Option<OperandShape> {
     let base = text.split(['+', '[']).next()?.trim();
+    if text.contains('+')
+        && let Some(OperandShape::Symbol(space)) = symbol(base)
+    {
+        return Some(OperandShape::SymbolOffset(space));
+    }
     Some(match base {
         "gvar" => OperandShape::Symbol(StateSpace::Global),
         "cvar" => OperandShape::Symbol(StateSpace::Const),
