@@ -12,7 +12,8 @@ use margay_ir::mods::StateSpace;
 use margay_ir::module::{Module, RelocTarget};
 use margay_jit::Compiler;
 
-use super::kernel::{Interpreted, PtxKernel};
+use super::cache::ImageCache;
+use super::kernel::{Interpreted, NativeCode, PtxKernel};
 use super::link;
 use crate::engine::{
     BoundImage, Engine, EngineChoice, Image, KernelInfo, LoadOptions, LoadedImage, Loader,
@@ -28,12 +29,16 @@ pub(super) const FUNCTION_BASE: u64 = 0x7ff0_0000_0000_0000;
 #[derive(Debug)]
 pub(crate) struct PtxLoader {
     choice: EngineChoice,
+    cache: ImageCache,
 }
 
 impl PtxLoader {
     /// A loader whose kernels run as `choice` says.
     pub(crate) fn new(choice: EngineChoice) -> PtxLoader {
-        PtxLoader { choice }
+        PtxLoader {
+            choice,
+            cache: ImageCache::default(),
+        }
     }
 }
 
@@ -47,6 +52,10 @@ pub(super) fn compiler() -> Result<&'static Compiler> {
 
 impl Loader for PtxLoader {
     fn load(&self, image: Image<'_>, options: &LoadOptions) -> Result<Arc<dyn LoadedImage>> {
+        let key = self.cache.key(&image, options);
+        if let Some(known) = self.cache.find(key.0) {
+            return Ok(known);
+        }
         let mut log = String::new();
         let name = options.name.clone().unwrap_or_else(|| "image.ptx".into());
         let module = match image {
@@ -54,7 +63,9 @@ impl Loader for PtxLoader {
             Image::Bytes(bytes) => linked(&[bytes], options, &name, &mut log)?,
             Image::Linked(images) => linked(images, options, &name, &mut log)?,
         };
-        Ok(Arc::new(PtxImage::new(module, self.choice, log)))
+        let image = Arc::new(PtxImage::new(module, self.choice, log));
+        self.cache.keep(key, &image);
+        Ok(image)
     }
 }
 
@@ -121,10 +132,12 @@ fn module_of(source: SourceFile, log: &mut String) -> Result<Module> {
 }
 
 /// A loaded module.
-struct PtxImage {
+pub(super) struct PtxImage {
     module: Arc<Module>,
     code: Arc<Code>,
     interpreted: Arc<Interpreted>,
+    /// Native code of each function that has been launched.
+    native: Arc<NativeCode>,
     choice: EngineChoice,
     kernels: Vec<KernelInfo>,
     variables: Vec<VariableInfo>,
@@ -158,6 +171,7 @@ impl PtxImage {
             .map(|(id, _)| super::kernel::info(&module, &code, id))
             .collect();
         PtxImage {
+            native: Arc::new(NativeCode::new(module.functions.len())),
             module: Arc::new(module),
             code: Arc::new(code),
             interpreted: Arc::default(),
@@ -228,6 +242,7 @@ impl LoadedImage for PtxImage {
                 let kernel = PtxKernel {
                     module: Arc::clone(&self.module),
                     interpreted: Arc::clone(&self.interpreted),
+                    native: Arc::clone(&self.native),
                     code: Arc::clone(&self.code),
                     choice: self.choice,
                     id,

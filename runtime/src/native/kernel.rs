@@ -216,7 +216,7 @@ pub(super) struct KernelCode {
     pub(super) symbols: Vec<u64>,
     pub(super) shared: SharedLayout,
     /// Native code, or why the interpreter runs the kernel.
-    pub(super) native: Result<NativeKernel, CompileError>,
+    pub(super) native: Result<Arc<NativeKernel>, CompileError>,
     /// Whether a thread may wait for memory.
     pub(super) may_park: bool,
     /// Whether functions are called, so that threads need a stack.
@@ -248,11 +248,28 @@ impl Interpreted {
     }
 }
 
+/// Native code of a module's kernels. It does not depend on where variables are, so all contexts that
+/// load the module share it.
+pub(super) struct NativeCode(Vec<OnceLock<Result<Arc<NativeKernel>, CompileError>>>);
+
+impl NativeCode {
+    /// For a module of so many functions.
+    pub(super) fn new(functions: usize) -> NativeCode {
+        NativeCode((0..functions).map(|_| OnceLock::new()).collect())
+    }
+
+    fn get(&self, module: &Module, id: FuncId) -> Result<Arc<NativeKernel>, CompileError> {
+        let make = || NativeKernel::new(module, id, crate::machine::next_id()).map(Arc::new);
+        self.0[id.index()].get_or_init(make).clone()
+    }
+}
+
 /// A kernel of a loaded image.
 pub(super) struct PtxKernel {
     pub(super) module: Arc<Module>,
     pub(super) code: Arc<Code>,
     pub(super) interpreted: Arc<Interpreted>,
+    pub(super) native: Arc<NativeCode>,
     pub(super) choice: EngineChoice,
     pub(super) id: FuncId,
     pub(super) info: KernelInfo,
@@ -324,12 +341,12 @@ impl PtxKernel {
     }
 
     /// The kernel's native code, or why the interpreter runs it.
-    fn native(&self) -> Result<Result<NativeKernel, CompileError>> {
+    fn native(&self) -> Result<Result<Arc<NativeKernel>, CompileError>> {
         if self.choice == EngineChoice::Interpreter {
             let why = "the interpreter was asked for".into();
             return Ok(Err(CompileError::Unsupported(why)));
         }
-        let made = NativeKernel::new(&self.module, self.id, crate::machine::next_id());
+        let made = self.native.get(&self.module, self.id);
         match (made, self.choice) {
             (Err(why), EngineChoice::Native) => {
                 Err(Error::unsupported(format!("native code: {why}")))

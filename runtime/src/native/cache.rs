@@ -1,0 +1,130 @@
+//! Images by content: one that is loaded again brings its parsed module and its native code along.
+//!
+//! Programs load the same image once a context, and clients that compile at run time load the same text
+//! again and again. The key is a keyed hash of 128 bits, made with secrets of this process, over
+//! everything that a load depends on. Invariant: images are immutable but for code that is made when it
+//! is first needed, and code does not depend on where a module's variables are.
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::image::PtxImage;
+use crate::engine::{Image, LoadOptions};
+
+/// Most images that are kept after their last module was unloaded.
+const MOST_IMAGES: usize = 64;
+/// Most bytes of image that are kept so.
+const MOST_BYTES: usize = 32 << 20;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Key([u64; 2]);
+
+struct Entry {
+    key: Key,
+    bytes: usize,
+    image: Arc<PtxImage>,
+}
+
+/// The images loaded last, the latest at the end.
+#[derive(Default)]
+pub(super) struct ImageCache {
+    seeds: [RandomState; 2],
+    entries: Mutex<VecDeque<Entry>>,
+}
+
+impl ImageCache {
+    /// The key of an image and its size in bytes.
+    pub(super) fn key(&self, image: &Image<'_>, options: &LoadOptions) -> (Key, usize) {
+        let parts: &[&[u8]] = match image {
+            Image::Ptx(text) => &[text.as_bytes()],
+            Image::Bytes(bytes) => &[bytes],
+            Image::Linked(images) => images,
+        };
+        let words = self.seeds.each_ref().map(|seed| {
+            let mut hasher = seed.build_hasher();
+            std::mem::discriminant(image).hash(&mut hasher);
+            parts.hash(&mut hasher);
+            (options.capability, &options.name).hash(&mut hasher);
+            hasher.finish()
+        });
+        (Key(words), parts.iter().map(|part| part.len()).sum())
+    }
+
+    /// The image with that key.
+    pub(super) fn find(&self, key: Key) -> Option<Arc<PtxImage>> {
+        let mut entries = self.entries.lock();
+        let at = entries.iter().position(|entry| entry.key == key)?;
+        let entry = entries.remove(at)?;
+        let image = Arc::clone(&entry.image);
+        entries.push_back(entry);
+        Some(image)
+    }
+
+    /// Keeps an image, and forgets those that have not been asked for longest.
+    pub(super) fn keep(&self, (key, bytes): (Key, usize), image: &Arc<PtxImage>) {
+        let mut entries = self.entries.lock();
+        entries.push_back(Entry {
+            key,
+            bytes,
+            image: Arc::clone(image),
+        });
+        let mut total: usize = entries.iter().map(|entry| entry.bytes).sum();
+        while entries.len() > MOST_IMAGES || total > MOST_BYTES {
+            match entries.pop_front() {
+                Some(oldest) => total -= oldest.bytes,
+                None => break,
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for ImageCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ImageCache({} images)", self.entries.lock().len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{EngineChoice, Loader};
+    use crate::native::PtxLoader;
+
+    const TEXT: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { ret; }\n";
+
+    fn options(capability: u32) -> LoadOptions {
+        LoadOptions {
+            capability,
+            ..LoadOptions::default()
+        }
+    }
+
+    #[test]
+    fn the_same_image_is_loaded_once() {
+        let loader = PtxLoader::new(EngineChoice::default());
+        let load = |text: &str, capability| {
+            let image = loader.load(Image::Ptx(text), &options(capability)).unwrap();
+            Arc::as_ptr(&image).cast::<()>()
+        };
+        let first = load(TEXT, 86);
+        assert_eq!(load(TEXT, 86), first);
+        assert_ne!(load(&TEXT.replace('k', "l"), 86), first);
+        assert_ne!(load(TEXT, 90), first);
+        assert_eq!(load(TEXT, 86), first);
+    }
+
+    #[test]
+    fn what_is_kept_is_limited() {
+        let loader = PtxLoader::new(EngineChoice::default());
+        let first = Arc::downgrade(&loader.load(Image::Ptx(TEXT), &options(86)).unwrap());
+        assert!(first.upgrade().is_some());
+        for i in 0..MOST_IMAGES {
+            let text = format!("{TEXT}// {i}\n");
+            loader.load(Image::Ptx(&text), &options(86)).unwrap();
+        }
+        assert!(first.upgrade().is_none());
+    }
+}
