@@ -211,6 +211,13 @@ impl ListPool {
         &self.words[start + 1..start + 1 + len]
     }
 
+    /// The elements, or `None` for a list that is not of this pool.
+    pub fn try_get(&self, list: List) -> Option<&[Value]> {
+        let start = list.0 as usize;
+        let len = self.words.get(start)?.0 as usize;
+        self.words.get(start + 1..)?.get(..len)
+    }
+
     /// The elements, for replacing them in place.
     pub fn get_mut(&mut self, list: List) -> &mut [Value] {
         let start = list.0 as usize;

@@ -22,3 +22,4 @@ pub mod print;
 pub mod sreg;
 pub mod syscall;
 pub mod types;
+pub mod verify;

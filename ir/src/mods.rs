@@ -19,6 +19,9 @@ macro_rules! field_enum {
             /// Every value but `None`.
             pub const ALL: &'static [$name] = &[$($name::$variant,)*];
 
+            /// The spellings of all values, that of `None` first.
+            pub const NAMES: &'static [&'static str] = &["", $($text,)*];
+
             /// PTX's spelling without the leading dot; empty for `None`.
             pub const fn name(self) -> &'static str {
                 match self { $name::None => "", $($name::$variant => $text,)* }
@@ -111,8 +114,19 @@ macro_rules! fields {
 
             /// Mask of the bits that fields use.
             pub const FIELD_MASK: u64 = 0 $(| (((1u64 << $width) - 1) << $lo))*;
+
+            /// The fields in order of their bits.
+            pub const FIELDS: &'static [Field] = &[$(Field {
+                name: stringify!($get),
+                low: $lo,
+                width: $width,
+                values: fields!(@values $ty),
+            },)*];
         }
     };
+    (@values bool) => { FieldValues::Flag };
+    (@values u8) => { FieldValues::Number };
+    (@values $ty:ident) => { FieldValues::Words($ty::NAMES) };
     (@field $(#[$doc:meta])* $get:ident, $set:ident, bool, $lo:literal, $width:literal) => {
         $(#[$doc])*
         pub const fn $get(self) -> bool { (self.0 >> $lo) & 1 != 0 }
@@ -145,6 +159,49 @@ macro_rules! fields {
             Mods(self.0 & !mask | (value as u64) << $lo)
         }
     };
+}
+
+/// What a field of [`Mods`] holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FieldValues {
+    /// Given or not.
+    Flag,
+    /// A number.
+    Number,
+    /// A choice of words; the first stands for "not given".
+    Words(&'static [&'static str]),
+}
+
+/// One field of [`Mods`]: where it lies and what it holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Field {
+    /// Name of the field's getter.
+    pub name: &'static str,
+    low: u32,
+    width: u32,
+    /// What it holds.
+    pub values: FieldValues,
+}
+
+impl Field {
+    /// The bits of [`Mods`] that the field takes.
+    pub const fn mask(&self) -> u64 {
+        ((1 << self.width) - 1) << self.low
+    }
+
+    /// The field's content.
+    pub const fn get(&self, mods: Mods) -> u64 {
+        (mods.0 & self.mask()) >> self.low
+    }
+
+    /// The modifiers with the field set; `None` if it holds no such value.
+    pub fn set(&self, mods: Mods, value: u64) -> Option<Mods> {
+        let known = match self.values {
+            FieldValues::Words(words) => value < words.len() as u64,
+            FieldValues::Flag | FieldValues::Number => value < 1 << self.width,
+        };
+        known.then_some(Mods(mods.0 & !self.mask() | value << self.low))
+    }
 }
 
 /// The packed modifiers of one operation.
@@ -215,6 +272,12 @@ impl Mods {
     /// No modifier at all.
     pub const NONE: Mods = Mods(0);
 
+    /// Whether every bit belongs to a field and every field holds a value that it knows.
+    pub fn is_canonical(self) -> bool {
+        let known = |field: &Field| field.set(Mods::NONE, field.get(self)).is_some();
+        self.0 & !Mods::FIELD_MASK == 0 && Mods::FIELDS.iter().all(known)
+    }
+
     /// Number of elements of a vector access.
     pub const fn vec(self) -> u32 {
         1 << self.vec_log2()
@@ -250,5 +313,19 @@ mod tests {
         assert!(mods.flag());
         assert_eq!(mods.with_cmp(CmpOp::None).cmp(), CmpOp::None);
         assert_eq!(mods.0 & !Mods::FIELD_MASK, 0);
+        assert!(mods.is_canonical());
+    }
+
+    #[test]
+    fn words_that_a_field_lacks_are_not_canonical() {
+        // Rounding has ten words; 15 fits its bits but is none of them. Bit 63 is no field's.
+        assert!(!Mods(15).is_canonical());
+        assert!(!Mods(1 << 63).is_canonical());
+        let field = Mods::FIELDS.iter().find(|f| f.name == "cmp").unwrap();
+        assert_eq!(
+            field.set(Mods::NONE, 3),
+            Some(Mods::NONE.with_cmp(CmpOp::Lt))
+        );
+        assert_eq!(field.set(Mods::NONE, 31), None);
     }
 }

@@ -38,7 +38,11 @@
 //! Invariant: an opcode without a meaning is handled by an engine by its [`Effects`] alone (control
 //! flow, memory, synchronisation, structure), never by a default.
 
+mod shapes;
+
 use crate::meaning::{self, Meaning};
+
+pub use shapes::{Pattern, Shape, Targets};
 
 bitflags::bitflags! {
     /// What an operation does besides computing its results from its operands.

@@ -1,6 +1,8 @@
 //! Passes: each a file with one `run` that changes a function.
 //!
-//! [`prepare`] is the order in which a kernel is made ready for an engine that runs regions.
+//! [`PASSES`] names each once, in the order in which [`prepare`] makes a kernel ready for an engine
+//! that runs regions; [`prepare_watched`] shows the function behind each pass and how long it took.
+//! Invariant: what a pass leaves behind is as [`crate::verify`] wants it; debug builds check.
 
 pub mod inline;
 mod places;
@@ -8,30 +10,93 @@ pub mod points;
 pub mod simplify;
 pub mod waiting;
 
+use std::time::{Duration, Instant};
+
 use crate::entity::FuncId;
 use crate::function::Function;
 use crate::module::Module;
+use crate::verify::{self, Stage};
 
-/// Names of the passes of [`prepare`], in order.
-pub const NAMES: &[&str] = &["inline", "simplify", "waiting", "points"];
+/// What a pass may know besides the function.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    /// The module.
+    pub module: &'a Module,
+    /// The function's number in it.
+    pub id: FuncId,
+}
+
+/// A pass: a row of [`PASSES`].
+#[derive(Debug)]
+pub struct Pass {
+    /// Name, for people.
+    pub name: &'static str,
+    /// What it does, in a few words.
+    pub about: &'static str,
+    /// What functions have been through behind it.
+    pub stage: Stage,
+    run: fn(&mut Function, &Context<'_>),
+}
+
+macro_rules! passes {
+    ($($name:literal $stage:ident $about:literal $run:expr;)*) => {
+        /// All passes, in order.
+        pub static PASSES: &[Pass] = &[$(Pass {
+            name: $name,
+            about: $about,
+            stage: Stage::$stage,
+            run: $run,
+        },)*];
+    };
+}
+
+passes! {
+    "inline" Lowered "bodies in the place of calls" |f, c| inline::run(f, c.module, c.id);
+    "simplify" Lowered "constants folded, dead code removed" |f, _| simplify::run(f);
+    "waiting" Lowered "yields in loops that wait" |f, _| waiting::run(f);
+    "points" Cut "blocks cut at synchronisation points" |f, c| points::run(f, c.module);
+}
 
 /// A kernel (or function) with calls inlined where possible and every point at the end of its block.
 /// With `after`, stops behind the pass of that name.
 pub fn prepare(module: &Module, id: FuncId, after: Option<&str>) -> Function {
+    prepare_watched(module, id, after, |_, _, _| {})
+}
+
+/// [`prepare`], calling `watch` behind each pass with the time it took.
+pub fn prepare_watched(
+    module: &Module,
+    id: FuncId,
+    after: Option<&str>,
+    mut watch: impl FnMut(&'static Pass, Duration, &Function),
+) -> Function {
     let mut function = module.functions[id].clone();
-    let passes: [&dyn Fn(&mut Function); 4] = [
-        &|f| inline::run(f, module, id),
-        &|f| simplify::run(f),
-        &|f| waiting::run(f),
-        &|f| points::run(f, module),
-    ];
-    for (name, pass) in NAMES.iter().zip(passes) {
+    let context = Context { module, id };
+    for pass in PASSES {
+        let start = Instant::now();
         if function.has_body() {
-            pass(&mut function);
+            (pass.run)(&mut function, &context);
         }
-        if after == Some(*name) {
+        watch(pass, start.elapsed(), &function);
+        if cfg!(debug_assertions) {
+            let problems = verify::function(module, &function, pass.stage);
+            assert!(problems.is_empty(), "behind {}: {problems:?}", pass.name);
+        }
+        if after == Some(pass.name) {
             break;
         }
     }
     function
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        for (index, pass) in PASSES.iter().enumerate() {
+            assert!(PASSES[..index].iter().all(|other| other.name != pass.name));
+        }
+    }
 }

@@ -1,0 +1,40 @@
+//! Points after [`crate::pass::points`]: each at the end of its block, before a jump of its own.
+
+use super::{Report, Rule};
+use crate::analysis::Cfg;
+use crate::entity::Inst;
+use crate::function::Function;
+use crate::ops::Opcode;
+
+pub(super) fn check(function: &Function, report: &mut Report) {
+    let cfg = Cfg::new(function);
+    for &block in function.blocks() {
+        let insts = function.insts(block);
+        for (index, &inst) in insts.iter().enumerate() {
+            if function.effects(inst).is_point() {
+                if index + 2 == insts.len() {
+                    check_jump(function, &cfg, inst, insts[index + 1], report);
+                } else {
+                    report.inst(inst, Rule::Point, "is not the last before a jump");
+                }
+            }
+        }
+    }
+}
+
+fn check_jump(function: &Function, cfg: &Cfg, point: Inst, jump: Inst, report: &mut Report) {
+    let dfg = &function.dfg;
+    let [call] = dfg.targets(jump) else {
+        return report.inst(point, Rule::Point, "is not followed by a jump");
+    };
+    if dfg.insts[jump].opcode != Opcode::Jump {
+        report.inst(point, Rule::Point, "is not followed by a jump");
+    }
+    if !call.args.is_empty() || !dfg.blocks[call.block].params.is_empty() {
+        report.inst(point, Rule::Point, "passes arguments to its continuation");
+    }
+    if cfg.preds(call.block).len() > 1 {
+        let message = format!("shares {} with another way", call.block);
+        report.inst(point, Rule::Point, message);
+    }
+}

@@ -1,0 +1,125 @@
+//! Definitions, dominance, block arguments.
+
+use super::{Place, Report, Rule};
+use crate::analysis::{Cfg, Dominators};
+use crate::entity::{Block, Inst, SecondaryMap, Value};
+use crate::function::{Function, ValueDef};
+
+/// Block and position in it where a value is defined; parameters come before position 1.
+type Home = Option<(Block, usize)>;
+
+struct Checker<'a> {
+    function: &'a Function,
+    cfg: Cfg,
+    dominators: Dominators,
+    homes: SecondaryMap<Value, Home>,
+}
+
+pub(super) fn check(function: &Function, report: &mut Report) {
+    let homes = definitions(function, report);
+    let cfg = Cfg::new(function);
+    let dominators = Dominators::new(&cfg);
+    let checker = Checker {
+        function,
+        cfg,
+        dominators,
+        homes,
+    };
+    for &block in function.blocks() {
+        for (index, &inst) in function.insts(block).iter().enumerate() {
+            let position = (block, index + 1);
+            for &value in function.dfg.args(inst) {
+                checker.used(inst, position, value, report);
+            }
+            for call in function.dfg.targets(inst) {
+                for &value in &call.args {
+                    checker.used(inst, position, value, report);
+                }
+            }
+            checker.arguments(inst, report);
+        }
+    }
+}
+
+/// Where each value of the layout is defined; values that say otherwise are reported.
+fn definitions(function: &Function, report: &mut Report) -> SecondaryMap<Value, Home> {
+    let dfg = &function.dfg;
+    let mut homes: SecondaryMap<Value, Home> = SecondaryMap::default();
+    let mut define = |value: Value, def: ValueDef, home: (Block, usize), report: &mut Report| {
+        if dfg.values[value].def != def {
+            let message = format!("is {def:?} but says that it is {:?}", dfg.values[value].def);
+            report.add(Place::Value(value), Rule::Value, message);
+        }
+        if homes[value].is_some() {
+            report.add(Place::Value(value), Rule::Value, "is defined twice");
+        }
+        homes[value] = Some(home);
+    };
+    for &block in function.blocks() {
+        for (number, &param) in (0..).zip(&dfg.blocks[block].params) {
+            define(param, ValueDef::Param(block, number), (block, 0), report);
+        }
+        for (index, &inst) in function.insts(block).iter().enumerate() {
+            for (number, &result) in (0..).zip(dfg.results(inst)) {
+                let def = ValueDef::Result(inst, number);
+                define(result, def, (block, index + 1), report);
+            }
+        }
+    }
+    homes
+}
+
+impl Checker<'_> {
+    fn used(&self, user: Inst, at: (Block, usize), value: Value, report: &mut Report) {
+        match (self.function.dfg.values[value].def, self.homes[value]) {
+            (ValueDef::Alias(of), _) => {
+                report.inst(user, Rule::Value, format!("uses {value}, an alias of {of}"))
+            }
+            (ValueDef::Pending, _) | (_, None) => report.inst(
+                user,
+                Rule::Value,
+                format!("uses {value}, which is not defined"),
+            ),
+            (_, Some(home)) => {
+                if self.cfg.is_reachable(at.0) && !self.comes_before(home, at) {
+                    let message = format!("uses {value}, whose definition does not dominate it");
+                    report.inst(user, Rule::Dominance, message);
+                }
+            }
+        }
+    }
+
+    fn comes_before(&self, home: (Block, usize), at: (Block, usize)) -> bool {
+        if home.0 == at.0 {
+            home.1 < at.1
+        } else {
+            self.dominators.dominates(&self.cfg, home.0, at.0)
+        }
+    }
+
+    /// Whether branches pass what their targets take.
+    fn arguments(&self, inst: Inst, report: &mut Report) {
+        let dfg = &self.function.dfg;
+        for call in dfg.targets(inst) {
+            let params = &dfg.blocks[call.block].params;
+            if params.len() != call.args.len() {
+                let message = format!(
+                    "passes {} arguments to {}, which takes {}",
+                    call.args.len(),
+                    call.block,
+                    params.len()
+                );
+                report.inst(inst, Rule::Argument, message);
+                continue;
+            }
+            for (&arg, &param) in call.args.iter().zip(params) {
+                let (from, to) = (dfg.ty(arg), dfg.ty(param));
+                if from != to {
+                    let message =
+                        format!("passes {arg}: {from} to {} for {param}: {to}", call.block);
+                    report.inst(inst, Rule::Argument, message);
+                }
+            }
+        }
+    }
+}
