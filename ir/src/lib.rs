@@ -17,6 +17,7 @@ pub mod meaning;
 pub mod mods;
 pub mod module;
 pub mod ops;
+pub mod parse;
 pub mod pass;
 pub mod print;
 pub mod sreg;

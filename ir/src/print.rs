@@ -1,149 +1,82 @@
-//! The IR's text form.
+//! The IR's text form, as [`crate::parse`] reads it.
 //!
 //! ```text
-//! kernel @saxpy params 32 {
+//! module version 8.0 target sm_80
+//! file "saxpy.cu"
+//! loc 0 12:5
+//! sym0 = global @table visible size 16 align 8 init "0102"
+//!   address at 8 of fn0 size 8
+//!
+//! fn0 = kernel @saxpy visible registers 9 {
+//!   parameters 32
+//!   parameter @n offset 0 size 4 align 4
+//!   slot0 = local 16 align 8 @buffer
 //! block0:
-//!   v0: b32 = sreg.u32 %tid.x
+//!   v0: b32 = sreg.u32 %tid.x  ; 17 loc 1
 //!   v2: f32 = fma.f32{rn} v5, v6, v7
 //!   brif v3, block1(v2), block2
+//! ...
 //! }
 //! ```
+//!
+//! An instruction is its results with their types, the op with its types, the payload or the
+//! modifiers in braces, operands, branch targets with arguments, and behind `;` the line of the PTX
+//! text and the number of the source position. `//` begins a comment. Numbers of values and blocks
+//! stay as they are, so that the text behind one pass can be compared with the one behind another.
+//!
+//! Invariant: what is printed is all there is to a module that verifies: parsed again and printed, it
+//! gives the same text.
+
+mod module;
+pub(crate) mod words;
 
 use std::fmt::{self, Write};
 
 use crate::entity::{Block, Inst};
-use crate::function::{Function, InstData, payload_sreg, split_symbol_payload};
-use crate::mods::{
-    AtomOp, BoolOp, CmpOp, Half, MemOrder, Mode, Mods, Precision, Rounding, Scope, StateSpace,
-};
+use crate::function::{Function, InstData, KernelData, payload_sreg, split_symbol_payload};
 use crate::ops::{Effects, Opcode};
+use crate::syscall::Syscall;
+use crate::types::{OpType, Type};
 
-/// Words for the modifiers that are set, in a fixed order.
-pub fn modifier_words(mods: Mods) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word = |key: &str, text: &str| {
-        if !text.is_empty() {
-            words.push(if key.is_empty() {
-                text.to_owned()
-            } else {
-                format!("{key}:{text}")
-            });
-        }
-    };
-    word(
-        "",
-        if mods.rounding() == Rounding::None {
-            ""
-        } else {
-            mods.rounding().name()
-        },
-    );
-    word(
-        "",
-        if mods.precision() == Precision::None {
-            ""
-        } else {
-            mods.precision().name()
-        },
-    );
-    word(
-        "cmp",
-        if mods.cmp() == CmpOp::None {
-            ""
-        } else {
-            mods.cmp().name()
-        },
-    );
-    word(
-        "bool",
-        if mods.bool_op() == BoolOp::None {
-            ""
-        } else {
-            mods.bool_op().name()
-        },
-    );
-    word(
-        "half",
-        if mods.half() == Half::None {
-            ""
-        } else {
-            mods.half().name()
-        },
-    );
-    word(
-        "space",
-        if mods.space() == StateSpace::None {
-            ""
-        } else {
-            mods.space().name()
-        },
-    );
-    word(
-        "order",
-        if mods.order() == MemOrder::None {
-            ""
-        } else {
-            mods.order().name()
-        },
-    );
-    word(
-        "scope",
-        if mods.scope() == Scope::None {
-            ""
-        } else {
-            mods.scope().name()
-        },
-    );
-    word(
-        "op",
-        if mods.atom_op() == AtomOp::None {
-            ""
-        } else {
-            mods.atom_op().name()
-        },
-    );
-    word(
-        "mode",
-        if mods.mode() == Mode::None {
-            ""
-        } else {
-            mods.mode().name()
-        },
-    );
-    for (on, text) in [
-        (mods.ftz(), "ftz"),
-        (mods.sat(), "sat"),
-        (mods.satfinite(), "satfinite"),
-        (mods.relu(), "relu"),
-        (mods.nan(), "nan"),
-        (mods.xorsign_abs(), "xorsign_abs"),
-        (mods.carry_out(), "cc"),
-        (mods.flag(), "flag"),
-        (mods.nc(), "nc"),
-        (mods.noftz(), "noftz"),
-    ] {
-        word("", if on { text } else { "" });
+pub use words::modifier_words;
+use words::{linkage_word, name};
+
+/// Text to put behind an instruction or a block's label, as a comment.
+pub trait Notes {
+    /// About an instruction.
+    fn inst(&self, inst: Inst) -> Option<String>;
+    /// About a block.
+    fn block(&self, block: Block) -> Option<String>;
+}
+
+/// No notes.
+struct Silent;
+
+impl Notes for Silent {
+    fn inst(&self, _: Inst) -> Option<String> {
+        None
     }
-    for (value, key) in [
-        (mods.vec_log2(), "vec"),
-        (mods.asel(), "asel"),
-        (mods.bsel(), "bsel"),
-        (mods.dsel(), "dsel"),
-        (mods.negate(), "negate"),
-    ] {
-        if value != 0 {
-            words.push(format!("{key}:{value}"));
-        }
+
+    fn block(&self, _: Block) -> Option<String> {
+        None
     }
-    words
+}
+
+/// The text of a function with notes.
+pub fn with_notes(function: &Function, notes: &dyn Notes) -> String {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = write_function(&mut text, function, notes);
+    text
 }
 
 fn write_head(f: &mut impl Write, data: &InstData) -> fmt::Result {
     write!(f, "{}", data.opcode.name())?;
-    for ty in [data.ty, data.src] {
-        if ty != crate::types::OpType::None {
-            write!(f, ".{ty}")?;
-        }
+    if data.ty != OpType::None || data.src != OpType::None {
+        write!(f, ".{}", words::type_word(data.ty))?;
+    }
+    if data.src != OpType::None {
+        write!(f, ".{}", data.src)?;
     }
     if data.opcode.effects().contains(Effects::PAYLOAD) {
         return write_payload(f, data);
@@ -160,7 +93,7 @@ fn write_payload(f: &mut impl Write, data: &InstData) -> fmt::Result {
     match data.opcode {
         Opcode::SReg | Opcode::Clock => match payload_sreg(payload) {
             Some(register) => write!(f, " {}", register.name()),
-            None => write!(f, " %?{payload}"),
+            None => write!(f, " %{payload}"),
         },
         Opcode::SymbolAddr => {
             let (symbol, addend) = split_symbol_payload(payload);
@@ -170,21 +103,26 @@ fn write_payload(f: &mut impl Write, data: &InstData) -> fmt::Result {
         Opcode::Call | Opcode::FuncAddr => write!(f, " fn{payload}"),
         Opcode::CallIndirect => write!(f, " sig{payload}"),
         Opcode::Const => write!(f, " {payload:#x}"),
+        Opcode::Syscall => match Syscall::from_payload(payload) {
+            Some(which) => write!(f, " {}", which.name()),
+            None => write!(f, " {payload}"),
+        },
         _ => write!(f, " {payload}"),
     }
 }
 
-fn write_inst(f: &mut impl Write, function: &Function, inst: Inst) -> fmt::Result {
+fn write_inst(
+    f: &mut impl Write,
+    function: &Function,
+    inst: Inst,
+    notes: &dyn Notes,
+) -> fmt::Result {
     let dfg = &function.dfg;
     write!(f, "  ")?;
     let results = dfg.results(inst);
     for (i, &value) in results.iter().enumerate() {
-        write!(
-            f,
-            "{}{value}: {}",
-            if i == 0 { "" } else { ", " },
-            dfg.ty(value)
-        )?;
+        let comma = if i == 0 { "" } else { ", " };
+        write!(f, "{comma}{value}: {}", dfg.ty(value))?;
     }
     if !results.is_empty() {
         write!(f, " = ")?;
@@ -202,13 +140,29 @@ fn write_inst(f: &mut impl Write, function: &Function, inst: Inst) -> fmt::Resul
         }
     }
     let loc = dfg.locs[inst];
-    if loc.ptx_line != 0 {
+    if loc != Default::default() {
         write!(f, "  ; {}", loc.ptx_line)?;
     }
-    writeln!(f)
+    if loc.loc != 0 {
+        write!(f, " loc {}", loc.loc)?;
+    }
+    write_note(f, notes.inst(inst))
 }
 
-fn write_block(f: &mut impl Write, function: &Function, block: Block) -> fmt::Result {
+fn write_note(f: &mut impl Write, note: Option<String>) -> fmt::Result {
+    match note {
+        // A note is one line, whatever it says.
+        Some(note) => writeln!(f, "  // {}", note.replace(['\n', '\r'], " ")),
+        None => writeln!(f),
+    }
+}
+
+fn write_block(
+    f: &mut impl Write,
+    function: &Function,
+    block: Block,
+    notes: &dyn Notes,
+) -> fmt::Result {
     write!(f, "{block}")?;
     let params = &function.dfg.blocks[block].params;
     if !params.is_empty() {
@@ -218,42 +172,94 @@ fn write_block(f: &mut impl Write, function: &Function, block: Block) -> fmt::Re
             .collect();
         write!(f, "({})", list.join(", "))?;
     }
-    writeln!(f, ":")?;
+    write!(f, ":")?;
+    write_note(f, notes.block(block))?;
     function
         .insts(block)
         .iter()
-        .try_for_each(|&inst| write_inst(f, function, inst))
+        .try_for_each(|&inst| write_inst(f, function, inst, notes))
+}
+
+/// `(b32, b64) -> (f32)`.
+fn types(list: &[Type]) -> String {
+    let texts: Vec<String> = list.iter().map(ToString::to_string).collect();
+    format!("({})", texts.join(", "))
+}
+
+fn write_kernel(f: &mut impl Write, kernel: &KernelData) -> fmt::Result {
+    writeln!(f, "  parameters {}", kernel.param_bytes)?;
+    for param in &kernel.params {
+        writeln!(
+            f,
+            "  parameter {} offset {} size {} align {}",
+            name(&param.name),
+            param.offset,
+            param.size,
+            param.align
+        )?;
+    }
+    for (word, shape) in [
+        ("maxntid", kernel.maxntid),
+        ("reqntid", kernel.reqntid),
+        ("cluster", kernel.cluster),
+    ] {
+        if let Some([x, y, z]) = shape {
+            writeln!(f, "  {word} {x} {y} {z}")?;
+        }
+    }
+    for (word, number) in [
+        ("minnctapersm", kernel.minnctapersm),
+        ("maxnreg", kernel.maxnreg),
+        ("maxclusterrank", kernel.maxclusterrank),
+    ] {
+        if let Some(number) = number {
+            writeln!(f, "  {word} {number}")?;
+        }
+    }
+    if kernel.blocksareclusters {
+        writeln!(f, "  blocksareclusters")?;
+    }
+    Ok(())
+}
+
+fn write_function(f: &mut impl Write, function: &Function, notes: &dyn Notes) -> fmt::Result {
+    match &function.kernel {
+        Some(_) => write!(f, "kernel {}", name(&function.name))?,
+        None => write!(
+            f,
+            "func {}{} -> {}",
+            name(&function.name),
+            types(&function.signature.params),
+            types(&function.signature.returns)
+        )?,
+    }
+    write!(f, "{}", linkage_word(function.linkage))?;
+    if function.declared_registers != 0 {
+        write!(f, " registers {}", function.declared_registers)?;
+    }
+    writeln!(f, " {{")?;
+    if let Some(kernel) = &function.kernel {
+        write_kernel(f, kernel)?;
+    }
+    for (line, what) in &function.unsupported {
+        writeln!(f, "  unsupported {line} {}", words::quoted(what))?;
+    }
+    for (slot, data) in function.slots.iter() {
+        write!(f, "  {slot} = local {} align {}", data.size, data.align)?;
+        if !data.name.is_empty() {
+            write!(f, " {}", name(&data.name))?;
+        }
+        writeln!(f)?;
+    }
+    function
+        .blocks()
+        .iter()
+        .try_for_each(|&block| write_block(f, function, block, notes))?;
+    writeln!(f, "}}")
 }
 
 impl fmt::Display for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.kernel {
-            Some(kernel) => write!(f, "kernel @{} params {}", self.name, kernel.param_bytes)?,
-            None => {
-                let list = |types: &[crate::types::Type]| {
-                    types
-                        .iter()
-                        .map(ToString::to_string)
-                        .collect::<Vec<_>>()
-                        .join(", ")
-                };
-                let signature = &self.signature;
-                write!(
-                    f,
-                    "func @{}({}) -> ({})",
-                    self.name,
-                    list(&signature.params),
-                    list(&signature.returns)
-                )?;
-            }
-        }
-        writeln!(f, " {{")?;
-        for (slot, data) in self.slots.iter() {
-            writeln!(f, "  {slot} = local {} align {}", data.size, data.align)?;
-        }
-        self.blocks()
-            .iter()
-            .try_for_each(|&block| write_block(f, self, block))?;
-        writeln!(f, "}}")
+        write_function(f, self, &Silent)
     }
 }

@@ -1,0 +1,308 @@
+//! A position in the text and the small pieces read there. Lines matter: spaces and comments are
+//! skipped between pieces, line ends only where the grammar has one.
+
+use std::str::FromStr;
+
+use super::{MAX_GAPS, ParseError, Parsed};
+use crate::print::words::in_word;
+
+/// The text and how far it is read.
+pub(super) struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+    /// Numbers that may still be left out.
+    gaps: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(text: &'a str) -> Cursor<'a> {
+        Cursor {
+            text,
+            at: 0,
+            gaps: MAX_GAPS.saturating_add(text.len()),
+        }
+    }
+
+    fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    /// The position, for an error that is found later.
+    pub(super) fn position(&mut self) -> usize {
+        self.skip_spaces();
+        self.at
+    }
+
+    /// An error at a position.
+    pub(super) fn error_at(&self, at: usize, message: impl Into<String>) -> ParseError {
+        let before = self.text.get(..at).unwrap_or(self.text);
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = 1 + before.bytes().filter(|&b| b == b'\n').count();
+        let column = 1 + before[line_start..].chars().count();
+        ParseError {
+            line: u32::try_from(line).unwrap_or(u32::MAX),
+            column: u32::try_from(column).unwrap_or(u32::MAX),
+            message: message.into(),
+        }
+    }
+
+    /// An error here: what is expected, and what is there instead.
+    pub(super) fn expected(&mut self, what: &str) -> ParseError {
+        let at = self.position();
+        let rest = self.rest();
+        let word: String = rest.chars().take_while(|&c| in_word(c)).take(40).collect();
+        let found = match (word.as_str(), rest.chars().next()) {
+            ("", None) => "the end of the text".to_owned(),
+            ("", Some('\n' | '\r')) => "the end of the line".to_owned(),
+            ("", Some(c)) => format!("`{}`", c.escape_debug()),
+            (word, _) => format!("`{word}`"),
+        };
+        self.error_at(at, format!("{what} is expected, {found} is found"))
+    }
+
+    fn skip_spaces(&mut self) {
+        let rest = self.rest();
+        let trimmed = rest.trim_start_matches([' ', '\t', '\r']);
+        self.at += rest.len() - trimmed.len();
+        if trimmed.starts_with("//") {
+            self.at += trimmed.find('\n').unwrap_or(trimmed.len());
+        }
+    }
+
+    /// Skips empty lines.
+    pub(super) fn skip_lines(&mut self) {
+        self.skip_spaces();
+        while self.rest().starts_with('\n') {
+            self.at += 1;
+            self.skip_spaces();
+        }
+    }
+
+    /// The next character.
+    pub(super) fn peek(&mut self) -> Option<char> {
+        self.skip_spaces();
+        self.rest().chars().next()
+    }
+
+    /// Whether the line ends here.
+    pub(super) fn at_line_end(&mut self) -> bool {
+        matches!(self.peek(), None | Some('\n'))
+    }
+
+    pub(super) fn line_end(&mut self) -> Parsed<()> {
+        if !self.at_line_end() {
+            return Err(self.expected("the end of the line"));
+        }
+        self.skip_lines();
+        Ok(())
+    }
+
+    pub(super) fn end_of_text(&mut self) -> Parsed<()> {
+        match self.peek() {
+            None => Ok(()),
+            Some(_) => Err(self.expected("the end of the text")),
+        }
+    }
+
+    /// Reads a mark if it is there.
+    pub(super) fn accept(&mut self, mark: &str) -> bool {
+        self.skip_spaces();
+        let there = self.rest().starts_with(mark);
+        if there {
+            self.at += mark.len();
+        }
+        there
+    }
+
+    pub(super) fn mark(&mut self, mark: &str) -> Parsed<()> {
+        if self.accept(mark) {
+            return Ok(());
+        }
+        Err(self.expected(&format!("`{mark}`")))
+    }
+
+    /// The next word, not read yet; empty if there is none.
+    pub(super) fn peek_word(&mut self) -> &'a str {
+        self.skip_spaces();
+        let rest = self.rest();
+        let end = rest.find(|c| !in_word(c)).unwrap_or(rest.len());
+        &rest[..end]
+    }
+
+    /// Reads a word if there is one; empty otherwise.
+    pub(super) fn word(&mut self) -> &'a str {
+        let word = self.peek_word();
+        self.at += word.len();
+        word
+    }
+
+    /// Reads a certain word if it is there.
+    pub(super) fn accept_word(&mut self, word: &str) -> bool {
+        let there = self.peek_word() == word;
+        if there {
+            self.at += word.len();
+        }
+        there
+    }
+
+    pub(super) fn keyword(&mut self, word: &str) -> Parsed<()> {
+        if self.accept_word(word) {
+            return Ok(());
+        }
+        Err(self.expected(&format!("`{word}`")))
+    }
+
+    /// A word that `read` understands.
+    pub(super) fn word_as<T>(
+        &mut self,
+        what: &str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Parsed<T> {
+        match read(self.peek_word()) {
+            Some(value) => {
+                self.word();
+                Ok(value)
+            }
+            None => Err(self.expected(what)),
+        }
+    }
+
+    /// A decimal number.
+    pub(super) fn number<T: FromStr>(&mut self, what: &str) -> Parsed<T> {
+        self.word_as(what, |word| digits(word)?.parse().ok())
+    }
+
+    /// A number behind a word.
+    pub(super) fn number_of<T: FromStr>(&mut self, word: &str) -> Parsed<T> {
+        self.keyword(word)?;
+        self.number("a number")
+    }
+
+    /// A number with a sign that may be left out where it is positive.
+    pub(super) fn signed<T: FromStr>(&mut self) -> Parsed<T> {
+        let at = self.position();
+        let sign = if self.accept("-") {
+            "-"
+        } else {
+            self.accept("+");
+            ""
+        };
+        let text = format!("{sign}{}", digits(self.peek_word()).unwrap_or("?"));
+        match text.parse() {
+            Ok(value) => {
+                self.word();
+                Ok(value)
+            }
+            Err(_) => {
+                self.at = at;
+                Err(self.expected("a number in range"))
+            }
+        }
+    }
+
+    /// A number in hexadecimal with its `0x`.
+    pub(super) fn hex(&mut self) -> Parsed<u64> {
+        self.word_as("a hexadecimal number of up to 64 bits", |word| {
+            let digits = word.strip_prefix("0x")?;
+            let plain = digits.bytes().all(|b| b.is_ascii_hexdigit());
+            plain.then(|| u64::from_str_radix(digits, 16).ok())?
+        })
+    }
+
+    /// The number of an entity whose word begins with `prefix`.
+    pub(super) fn entity(&mut self, prefix: &str, what: &str) -> Parsed<u32> {
+        self.word_as(what, |word| entity_number(word, prefix))
+    }
+
+    /// Text up to a mark, which is read too.
+    pub(super) fn until(&mut self, mark: char) -> Parsed<&'a str> {
+        let rest = self.rest();
+        let line = rest.split('\n').next().unwrap_or_default();
+        match line.find(mark) {
+            Some(end) => {
+                self.at += end + mark.len_utf8();
+                Ok(&line[..end])
+            }
+            None => Err(self.expected(&format!("a `{mark}` on this line"))),
+        }
+    }
+
+    /// `@name` or `@"any text"`.
+    pub(super) fn name(&mut self) -> Parsed<String> {
+        if !self.accept("@") {
+            return Err(self.expected("a name with `@`"));
+        }
+        if self.rest().starts_with('"') {
+            return self.quoted();
+        }
+        match self.word() {
+            "" => Err(self.expected("a name")),
+            word => Ok(word.to_owned()),
+        }
+    }
+
+    /// Text in quotes.
+    pub(super) fn quoted(&mut self) -> Parsed<String> {
+        let start = self.position();
+        self.mark("\"")?;
+        let mut text = String::new();
+        loop {
+            let mut chars = self.rest().chars();
+            match chars.next() {
+                None | Some('\n') => return Err(self.error_at(start, "the quote is not closed")),
+                Some('"') => {
+                    self.at += 1;
+                    return Ok(text);
+                }
+                Some('\\') => {
+                    self.at += 1;
+                    text.push(self.escaped()?);
+                }
+                Some(c) => {
+                    self.at += c.len_utf8();
+                    text.push(c);
+                }
+            }
+        }
+    }
+
+    /// What stands behind a backslash.
+    fn escaped(&mut self) -> Parsed<char> {
+        let at = self.at;
+        let rest = self.rest();
+        if rest.starts_with(['"', '\\']) {
+            self.at += 1;
+            return Ok(if rest.starts_with('"') { '"' } else { '\\' });
+        }
+        if rest.starts_with("u{") {
+            self.at += 2;
+            let code = u32::from_str_radix(self.until('}')?, 16).ok();
+            if let Some(c) = code.and_then(char::from_u32) {
+                return Ok(c);
+            }
+        }
+        Err(self.error_at(at, "no such escape; there are \\\", \\\\ and \\u{...}"))
+    }
+
+    /// Takes `count` numbers that are left out from those that may be.
+    pub(super) fn spend(&mut self, at: usize, count: usize) -> Parsed<()> {
+        match self.gaps.checked_sub(count) {
+            Some(left) => {
+                self.gaps = left;
+                Ok(())
+            }
+            None => Err(self.error_at(at, "too many numbers are left out")),
+        }
+    }
+}
+
+/// The word if it has only digits.
+fn digits(word: &str) -> Option<&str> {
+    let plain = !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit());
+    plain.then_some(word)
+}
+
+/// The number in `v12` or `block3`.
+pub(super) fn entity_number(word: &str, prefix: &str) -> Option<u32> {
+    digits(word.strip_prefix(prefix)?)?.parse().ok()
+}
