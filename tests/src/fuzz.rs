@@ -34,6 +34,7 @@ pub const TARGETS: &[Target] = &[
     Target::new("parser", parser, 500),
     Target::new("lower", lower, 200),
     Target::new("container", container, 500),
+    Target::new("ir_text", ir_text, 500),
     Target::new("driver_calls", driver_calls, 25),
 ];
 
@@ -131,5 +132,38 @@ pub fn container(bytes: &[u8]) {
     }
     if let Ok(selection) = select_ptx(&[bytes], 80) {
         assert!(selection.texts.iter().all(|t| !t.text.contains('\0')));
+    }
+}
+
+/// What reads as a module prints as a text that reads and prints the same; a module that verifies
+/// verifies behind each pass.
+pub fn ir_text(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let module = match margay_ir::parse::module(text) {
+        Ok(module) => module,
+        Err(error) => {
+            let lines = 1 + text.bytes().filter(|&byte| byte == b'\n').count();
+            assert!(
+                error.line as usize <= lines,
+                "{error} is outside of the text"
+            );
+            return;
+        }
+    };
+    let printed = module.to_string();
+    let again = margay_ir::parse::module(&printed).expect("a printed module parses");
+    assert_eq!(again.to_string(), printed);
+    if !margay_ir::verify::module(&module).is_empty() {
+        return;
+    }
+    for (id, function) in module.functions.iter() {
+        if function.has_body() {
+            margay_ir::pass::prepare_watched(&module, id, None, |pass, _, function| {
+                let problems = margay_ir::verify::function(&module, function, pass.stage);
+                assert!(problems.is_empty(), "behind {}: {problems:?}", pass.name);
+            });
+        }
     }
 }

@@ -114,4 +114,4 @@ macro_rules! replay {
     };
 }
 
-replay!(lexer parser lower container driver_calls);
+replay!(lexer parser lower container ir_text driver_calls);

@@ -1,4 +1,5 @@
-//! The IR of everything that can be lowered: it verifies as it is and behind each pass.
+//! The IR of everything that can be lowered: it verifies as it is and behind each pass, and its text
+//! says all there is to it.
 //!
 //! The texts are a sample of the instruction forms (all with `MARGAY_FULL=1`), all module programs
 //! of the conformance data, and the PTX of `tests/cuda`.
@@ -67,6 +68,52 @@ fn every_module_verifies_behind_every_pass() {
     });
     assert!(count > 3000, "{count}");
     let shown: Vec<_> = wrong.iter().take(40).cloned().collect();
+    assert!(
+        wrong.is_empty(),
+        "{} problems:\n{}",
+        wrong.len(),
+        shown.join("\n")
+    );
+}
+
+/// The texts differ: where.
+fn difference(name: &str, printed: &str, again: &str) -> String {
+    let mut lines = printed.lines().zip(again.lines());
+    let at = lines.find(|(a, b)| a != b);
+    let (a, b) = at.unwrap_or(("(one text is longer)", ""));
+    format!("{name}:\n  {a}\n  {b}")
+}
+
+#[test]
+fn printed_modules_parse_and_print_the_same() {
+    let mut wrong = Vec::new();
+    each_module(|name, module| {
+        let printed = module.to_string();
+        match margay_ir::parse::module(&printed) {
+            Err(error) => wrong.push(format!("{name}: {error}")),
+            Ok(parsed) => {
+                let again = parsed.to_string();
+                if again != printed {
+                    wrong.push(difference(name, &printed, &again));
+                }
+                let problems = verify::module(&parsed);
+                wrong.extend(problems.iter().map(|p| format!("{name}: parsed: {p}")));
+                assert_eq!(parsed.by_name.len(), module.by_name.len());
+                assert_eq!(parsed.symbols_by_name, module.symbols_by_name, "{name}");
+            }
+        }
+        for (id, function) in module.functions.iter() {
+            if function.has_body() {
+                let prepared = pass::prepare(module, id, None).to_string();
+                match margay_ir::parse::function(&prepared) {
+                    Err(error) => wrong.push(format!("{name}: prepared: {error}")),
+                    Ok(parsed) if parsed.to_string() == prepared => {}
+                    Ok(parsed) => wrong.push(difference(name, &prepared, &parsed.to_string())),
+                }
+            }
+        }
+    });
+    let shown: Vec<_> = wrong.iter().take(20).cloned().collect();
     assert!(
         wrong.is_empty(),
         "{} problems:\n{}",

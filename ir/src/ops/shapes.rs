@@ -397,7 +397,8 @@ fn memory_and_synchronisation() -> Vec<(&'static [Opcode], Shape)> {
         ),
         (&[Elect], shape(NONE, "b", "bp", &[])),
         (&[ActiveMask], shape(&[B32], "", "b", &[])),
-        (&[Converge, Yield, Brkpt], shape(NONE, "", "", &[])),
+        (&[Converge, Brkpt], shape(NONE, "", "", &[])),
+        (&[Yield], shape(NONE, "", "", &["flag"])),
         (&[Nanosleep], shape(&[U32], "b", "", &[])),
     ]
 }
