@@ -5,6 +5,7 @@
 //! what to print and the exit status. Invariant: only `main` ends the process, but for `run`, which
 //! becomes the program it starts.
 
+mod dis;
 mod doctor;
 mod element;
 mod launch;
@@ -35,6 +36,7 @@ Examples:
   margay launch saxpy.ptx --grid 4 --block 256 --arg u32:1000 --arg f32:2 \\
       --arg iota:f32:1000 --arg zeros:f32:1000 --print 3
   margay test kernel.ptx
+  margay dis saxpy.ptx --after points
   margay doctor -- ./vector_add
   margay support";
 
@@ -54,6 +56,8 @@ enum Command {
     Launch(launch::Arguments),
     /// Run PTX files that say in comments what they must do.
     Test(test::Arguments),
+    /// Show what becomes of kernels on their way to native code.
+    Dis(dis::Arguments),
     /// Show what of the driver API works.
     Support(support::Arguments),
     /// Explain what a program would load, or what this machine offers.
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Launch(arguments) => launch::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),
+        Command::Dis(arguments) => dis::run(&arguments),
         Command::Support(arguments) => support::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
     };

@@ -357,3 +357,88 @@ fn blessing_writes_texts_and_no_lines() {
     assert!(out(&output).contains("problems in the lines [13], expected [12]"));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), moved);
 }
+
+#[test]
+fn dis_shows_ir_that_can_be_read_back() {
+    let folder = Folder::new("dis");
+    let module = folder.margay("dis k.ptx");
+    assert_eq!(module.status.code(), Some(0), "{}", err(&module));
+    let text = out(&module);
+    assert!(text.starts_with("module version 7.0 target sm_52\n"));
+    for line in [
+        "fn0 = kernel @saxpy visible registers 14 {",
+        "fma.f32{rn}",
+        "fn1 = kernel @endless",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+    std::fs::write(folder.0.join("a.ir"), &text).unwrap();
+    assert_eq!(out(&folder.margay("dis a.ir")), text);
+    let behind = out(&folder.margay("dis k.ptx -k saxpy --after points"));
+    assert!(behind.starts_with("// saxpy, behind points\nkernel @saxpy"));
+    assert_eq!(
+        out(&folder.margay("dis a.ir -k saxpy --after points")),
+        behind
+    );
+    assert!(!behind.contains("endless"));
+}
+
+#[test]
+fn dis_shows_generated_code_and_times() {
+    let folder = Folder::new("dis-code");
+    let clif = out(&folder.margay("dis k.ptx -k saxpy --clif"));
+    assert!(
+        clif.starts_with("// saxpy, CTA form\nfunction u0:0"),
+        "{clif}"
+    );
+    let asm = folder.margay("dis k.ptx -k saxpy --asm");
+    assert!(out(&asm).contains("ret"), "{}", out(&asm));
+    // A loop that waits for nothing has points: regions are shown one by one.
+    std::fs::write(folder.0.join("bar.ptx"), BARRIER).unwrap();
+    let regions = out(&folder.margay("dis bar.ptx --clif"));
+    for title in [
+        "k, CTA form",
+        "k, warp form, region 0",
+        "k, warp form, region 1",
+    ] {
+        assert!(regions.contains(title), "{regions}");
+    }
+    let times = folder.margay("dis k.ptx -k saxpy --time --json");
+    let json: serde_json::Value = serde_json::from_str(&out(&times)).unwrap();
+    let passes = json[0]["passes"].as_array().unwrap();
+    assert_eq!(passes[0]["pass"], "inline");
+    assert!(passes.iter().all(|p| p["instructions"].as_u64() > Some(5)));
+}
+
+const BARRIER: &str = ".version 7.0\n.target sm_70\n.address_size 64\n\
+    .visible .entry k() { bar.sync 0; ret; }\n";
+
+#[test]
+fn dis_says_what_it_cannot_find() {
+    let folder = Folder::new("dis-errors");
+    let pass = folder.margay("dis k.ptx --after nothing");
+    assert_eq!(pass.status.code(), Some(1));
+    let said = err(&pass);
+    assert!(
+        said.contains("no pass `nothing`; the passes are inline, simplify, "),
+        "{said}"
+    );
+    let kernel = folder.margay("dis k.ptx -k axpy");
+    assert!(err(&kernel).contains("there are saxpy, endless, wild"));
+    std::fs::write(
+        folder.0.join("bad.ir"),
+        "module version 7.0 target sm_52\nfrob",
+    )
+    .unwrap();
+    let bad = folder.margay("dis bad.ir");
+    assert_eq!(bad.status.code(), Some(1));
+    assert!(
+        err(&bad).contains("bad.ir:2:1: `file`, `loc`"),
+        "{}",
+        err(&bad)
+    );
+    let listed = out(&folder.margay("dis --passes"));
+    assert!(listed.starts_with("inline     bodies in the place of calls\n"));
+    let help = out(&folder.margay("dis --help"));
+    assert!(help.contains("Examples:") && help.contains("--after"));
+}

@@ -360,19 +360,47 @@ impl Compiler {
         stop: Option<Stop>,
     ) -> Result<String, CompileError> {
         let mut descs = DescTable::default();
-        let context = match stop {
-            None => self.built(cta_form::signature(), &mut descs, |b, descs| {
-                cta_form::emit(kernel.parts(self, b, descs, None))
-            })?,
-            Some(stop) => {
-                let entry = kernel.regions.entries.get(stop.0 as usize).ok_or_else(|| {
-                    CompileError::Unsupported("a region that does not exist".into())
-                })?;
-                self.built(warp_form::signature(), &mut descs, |b, descs| {
-                    warp_form::emit(kernel.parts(self, b, descs, Some(&kernel.regions)), entry)
-                })?
-            }
-        };
+        let context = self.form(kernel, stop, &mut descs)?;
         Ok(context.func.display().to_string())
+    }
+
+    /// The machine's instructions of a kernel's form, for people.
+    pub fn assembly(
+        &self,
+        kernel: &CompiledKernel,
+        stop: Option<Stop>,
+    ) -> Result<String, CompileError> {
+        let mut descs = DescTable::default();
+        let mut context = self.form(kernel, stop, &mut descs)?;
+        context.set_disasm(true);
+        let compiled = context
+            .compile(&*self.isa, &mut ControlPlane::default())
+            .map_err(|error| CompileError::Backend(format!("{:?}", error.inner)))?;
+        Ok(compiled.vcode.clone().unwrap_or_default())
+    }
+
+    /// The CTA form (in phases, if there are points) or a region, before Cranelift has worked on it.
+    fn form(
+        &self,
+        kernel: &CompiledKernel,
+        stop: Option<Stop>,
+        descs: &mut DescTable,
+    ) -> Result<Context, CompileError> {
+        let Some(stop) = stop else {
+            return self.built(cta_form::signature(), descs, |b, descs| {
+                if kernel.is_pointless() {
+                    cta_form::emit(kernel.parts(self, b, descs, None))
+                } else {
+                    let parts = kernel.parts(self, b, descs, Some(&kernel.regions));
+                    phases::emit(parts, &kernel.points)
+                }
+            });
+        };
+        let entry = kernel.regions.entries.get(stop.0 as usize);
+        let entry = entry
+            .ok_or_else(|| CompileError::Unsupported("a region that does not exist".into()))?;
+        self.built(warp_form::signature(), descs, |b, descs| {
+            warp_form::emit(kernel.parts(self, b, descs, Some(&kernel.regions)), entry)
+        })
     }
 }

@@ -73,6 +73,7 @@ pub mod engine;
 pub mod error;
 pub mod event;
 pub mod fault;
+pub mod inspect;
 pub mod kernel;
 pub mod launch;
 pub mod memory;

@@ -43,7 +43,7 @@ impl PtxLoader {
 }
 
 /// The compiler that all kernels share.
-pub(super) fn compiler() -> Result<&'static Compiler> {
+pub(crate) fn compiler() -> Result<&'static Compiler> {
     static COMPILER: OnceLock<Result<Compiler, String>> = OnceLock::new();
     let made = COMPILER.get_or_init(|| Compiler::new().map_err(|error| error.to_string()));
     made.as_ref()
@@ -70,7 +70,12 @@ impl Loader for PtxLoader {
 }
 
 /// The module of one or several images.
-fn linked(images: &[&[u8]], options: &LoadOptions, name: &str, log: &mut String) -> Result<Module> {
+pub(crate) fn linked(
+    images: &[&[u8]],
+    options: &LoadOptions,
+    name: &str,
+    log: &mut String,
+) -> Result<Module> {
     let selection = select_ptx(images, options.capability).map_err(image_error)?;
     let mut modules = Vec::new();
     for (index, text) in selection.texts.iter().enumerate() {

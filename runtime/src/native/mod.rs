@@ -22,4 +22,4 @@ mod native_cta;
 mod points;
 mod shared;
 
-pub(crate) use image::PtxLoader;
+pub(crate) use image::{PtxLoader, compiler, linked};

@@ -1,0 +1,184 @@
+//! `margay dis`: what becomes of a kernel on its way to native code.
+//!
+//! Prints the module's IR as it was lowered, functions behind a pass, or the generated code. Lines that
+//! are not part of a listing begin with `//`, which is a comment in the IR, so the text of a module can
+//! be read back.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use margay::inspect::{Inspection, Language, Listing, passes};
+use serde_json::{Value, json};
+
+use crate::output::{Failure, Outcome, Paint, Report, paint, with_progress};
+
+const EXAMPLES: &str = "\
+Examples:
+  margay dis saxpy.ptx                          the module as it was lowered
+  margay dis saxpy.ptx --after points           each function behind the last pass
+  margay dis program -k _Z5saxpyifPKfPf --asm   machine code of one kernel of a program
+  margay dis --passes                           the passes, in order
+  margay dis saxpy.ptx --time --json | jq '.[0].passes'
+  margay dis saxpy.ptx > a.ir; margay dis a.ir --after simplify
+
+FILE may also be a module of IR, as printed by the first example.";
+
+/// The arguments of `margay dis`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// PTX text, a fat binary, a program or object that holds one, or IR.
+    #[arg(required_unless_present = "passes")]
+    file: Option<PathBuf>,
+    /// The kernel's or function's (mangled) name; may be repeated. All of them when left out.
+    #[arg(long, short, value_name = "NAME")]
+    kernel: Vec<String>,
+    /// Show the IR behind the pass of this name.
+    #[arg(long, value_name = "PASS", conflicts_with_all = ["clif", "asm", "time"])]
+    after: Option<String>,
+    /// Show the code generator's input.
+    #[arg(long, conflicts_with_all = ["asm", "time"])]
+    clif: bool,
+    /// Show the machine code.
+    #[arg(long, conflicts_with = "time")]
+    asm: bool,
+    /// Show how long each pass takes and what it leaves.
+    #[arg(long)]
+    time: bool,
+    /// List the passes.
+    #[arg(long, conflicts_with_all = ["file", "kernel", "after", "clif", "asm", "time"])]
+    passes: bool,
+    /// Print one JSON document.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What there is to say about one function.
+struct Section {
+    function: String,
+    listings: Vec<Listing>,
+    timings: Vec<margay::inspect::Timing>,
+}
+
+/// Loads the file and prints what was asked for.
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    let Some(file) = &arguments.file else {
+        return Ok(Report::of(list_passes(arguments.json)));
+    };
+    let name = file.display().to_string();
+    let image = std::fs::read(file).map_err(|error| Failure::from(format!("{name}: {error}")))?;
+    let inspection = Inspection::load(&image, &name)?;
+    let whole = arguments.kernel.is_empty() && !specific(arguments);
+    let text = if whole && !arguments.json {
+        inspection.module()
+    } else {
+        let sections = with_progress("compiling", || sections(&inspection, arguments))?;
+        if arguments.json {
+            let all: Vec<Value> = sections.iter().map(to_json).collect();
+            format!("{}\n", Value::Array(all))
+        } else {
+            sections.iter().map(to_text).collect()
+        }
+    };
+    Ok(Report::of(text))
+}
+
+/// Whether something else than the module as it was lowered is asked for.
+fn specific(arguments: &Arguments) -> bool {
+    arguments.after.is_some() || arguments.clif || arguments.asm || arguments.time
+}
+
+fn list_passes(json: bool) -> String {
+    if json {
+        let all: Vec<Value> = passes()
+            .map(|pass| json!({ "name": pass.name, "about": pass.about }))
+            .collect();
+        return format!("{}\n", Value::Array(all));
+    }
+    let mut text = String::new();
+    for pass in passes() {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{:<10} {}", pass.name, pass.about);
+    }
+    text
+}
+
+fn sections(inspection: &Inspection, arguments: &Arguments) -> Result<Vec<Section>, Failure> {
+    let mut names: Vec<&str> = arguments.kernel.iter().map(String::as_str).collect();
+    if names.is_empty() {
+        names = inspection.functions().collect();
+    }
+    names
+        .into_iter()
+        .map(|name| section(inspection, arguments, name))
+        .collect()
+}
+
+fn section(inspection: &Inspection, arguments: &Arguments, name: &str) -> Result<Section, Failure> {
+    let one = |title: String, text: String| vec![Listing { title, text }];
+    let mut timings = Vec::new();
+    let listings = if arguments.time {
+        timings = inspection.timings(name)?;
+        Vec::new()
+    } else if arguments.clif {
+        inspection.generated(name, Language::Clif)?
+    } else if arguments.asm {
+        inspection.generated(name, Language::Assembly)?
+    } else if let Some(pass) = &arguments.after {
+        one(
+            format!("{name}, behind {pass}"),
+            inspection.behind(name, pass)?,
+        )
+    } else {
+        one(format!("{name}, lowered"), inspection.lowered(name)?)
+    };
+    Ok(Section {
+        function: name.to_owned(),
+        listings,
+        timings,
+    })
+}
+
+fn to_text(section: &Section) -> String {
+    let mut text = String::new();
+    for listing in &section.listings {
+        let heading = paint(&format!("// {}", listing.title), Paint::Heading);
+        let _ = writeln!(text, "{heading}\n{}", listing.text);
+    }
+    if !section.timings.is_empty() {
+        let heading = paint(&format!("// {}", section.function), Paint::Heading);
+        let _ = writeln!(text, "{heading}");
+        for timing in &section.timings {
+            let _ = writeln!(
+                text,
+                "{:<10} {:>9.3} ms {:>7} blocks {:>8} instructions",
+                timing.pass,
+                timing.time.as_secs_f64() * 1e3,
+                timing.blocks,
+                timing.instructions
+            );
+        }
+    }
+    text
+}
+
+fn to_json(section: &Section) -> Value {
+    let listings: Vec<Value> = section
+        .listings
+        .iter()
+        .map(|listing| json!({ "title": listing.title, "text": listing.text }))
+        .collect();
+    let passes: Vec<Value> = section
+        .timings
+        .iter()
+        .map(|timing| {
+            json!({
+                "pass": timing.pass,
+                "seconds": timing.time.as_secs_f64(),
+                "blocks": timing.blocks,
+                "instructions": timing.instructions,
+            })
+        })
+        .collect();
+    json!({ "function": section.function, "listings": listings, "passes": passes })
+}

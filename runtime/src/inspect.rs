@@ -1,0 +1,231 @@
+//! Looking into the compiler: what becomes of an image on its way to native code, as text.
+//!
+//! For `margay dis` and for tests; nothing here runs device code. Invariant: a function is shown as an
+//! engine would get it, because the same passes and the same compiler make it.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use margay_ir::entity::FuncId;
+use margay_ir::exec::Stop;
+use margay_ir::function::Function;
+use margay_ir::module::Module;
+use margay_ir::{parse, pass, verify};
+use margay_jit::{CompileError, CompiledKernel};
+
+use crate::engine::LoadOptions;
+use crate::error::{Error, Result};
+use crate::native::{compiler, linked};
+
+/// A pass of the compiler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pass {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does, in a few words.
+    pub about: &'static str,
+}
+
+/// The passes in their order.
+pub fn passes() -> impl Iterator<Item = Pass> {
+    pass::PASSES.iter().map(|pass| Pass {
+        name: pass.name,
+        about: pass.about,
+    })
+}
+
+/// How long a pass took and what it left behind.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// The pass.
+    pub pass: &'static str,
+    /// Time taken.
+    pub time: Duration,
+    /// Blocks behind it.
+    pub blocks: usize,
+    /// Instructions behind it.
+    pub instructions: usize,
+}
+
+/// A piece of text about a function.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    /// What is shown.
+    pub title: String,
+    /// The text.
+    pub text: String,
+}
+
+/// The languages that generated code is shown in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Language {
+    /// The code generator's own, before it optimises.
+    Clif,
+    /// The machine's.
+    Assembly,
+}
+
+/// A loaded image.
+#[derive(Debug)]
+pub struct Inspection {
+    module: Module,
+}
+
+impl Inspection {
+    /// Loads PTX text, any image that holds some, or a module of the IR's text form. `name` is shown in
+    /// messages.
+    ///
+    /// # Errors
+    ///
+    /// Those of loading an image; for IR, the place where it is wrong or what does not verify.
+    pub fn load(image: &[u8], name: &str) -> Result<Inspection> {
+        if let Some(text) = ir_text(image) {
+            return Ok(Inspection {
+                module: ir_module(text, name)?,
+            });
+        }
+        let options = LoadOptions {
+            name: Some(name.to_owned()),
+            ..LoadOptions::default()
+        };
+        let module = linked(&[image], &options, name, &mut String::new())?;
+        Ok(Inspection { module })
+    }
+
+    /// Names of the kernels and functions that have a body, in their order.
+    pub fn functions(&self) -> impl Iterator<Item = &str> {
+        let bodies = self.module.functions.values().filter(|f| f.has_body());
+        bodies.map(|function| function.name.as_str())
+    }
+
+    /// The whole module as it was lowered.
+    pub fn module(&self) -> String {
+        self.module.to_string()
+    }
+
+    /// A function as it was lowered.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFound`] if there is no such function.
+    pub fn lowered(&self, function: &str) -> Result<String> {
+        Ok(self.module.functions[self.find(function)?].to_string())
+    }
+
+    /// A function behind a pass.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFound`] if there is no such function or pass.
+    pub fn behind(&self, function: &str, pass: &str) -> Result<String> {
+        known_pass(pass)?;
+        let id = self.find(function)?;
+        Ok(pass::prepare(&self.module, id, Some(pass)).to_string())
+    }
+
+    /// How long each pass takes for a function.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFound`] if there is no such function.
+    pub fn timings(&self, function: &str) -> Result<Vec<Timing>> {
+        let mut timings = Vec::new();
+        let count = |f: &Function| f.blocks().iter().map(|&b| f.insts(b).len()).sum();
+        let id = self.find(function)?;
+        pass::prepare_watched(&self.module, id, None, |pass, time, function| {
+            timings.push(Timing {
+                pass: pass.name,
+                time,
+                blocks: function.blocks().len(),
+                instructions: count(function),
+            });
+        });
+        Ok(timings)
+    }
+
+    /// The code generated for a function: the CTA form and, if threads wait for others, each region.
+    /// What native code cannot do is said in the place of its text.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFound`] if there is no such function; [`Error::Internal`] if there is no code
+    /// generator for this machine.
+    pub fn generated(&self, function: &str, language: Language) -> Result<Vec<Listing>> {
+        let compiler = compiler()?;
+        let kernel = CompiledKernel::new(&self.module, self.find(function)?);
+        let text = |stop: Option<Stop>| {
+            let made = match language {
+                Language::Clif => compiler.clif(&kernel, stop),
+                Language::Assembly => compiler.assembly(&kernel, stop),
+            };
+            made.unwrap_or_else(|error: CompileError| format!("; {error}\n"))
+        };
+        let mut listings = vec![Listing {
+            title: format!("{function}, CTA form"),
+            text: text(None),
+        }];
+        if !kernel.is_pointless() {
+            for number in 0..kernel.regions.entries.len() as u32 {
+                listings.push(Listing {
+                    title: format!("{function}, warp form, region {number}"),
+                    text: text(Some(Stop(number))),
+                });
+            }
+        }
+        Ok(listings)
+    }
+
+    fn find(&self, name: &str) -> Result<FuncId> {
+        let id = self.module.by_name.get(name).copied();
+        let id = id.filter(|&id| self.module.functions[id].has_body());
+        id.ok_or_else(|| {
+            let names: Vec<&str> = self.functions().collect();
+            Error::NotFound(format!(
+                "no function `{name}` with a body; there are {}",
+                listed(&names)
+            ))
+        })
+    }
+}
+
+fn listed(names: &[&str]) -> String {
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    }
+}
+
+fn known_pass(name: &str) -> Result<()> {
+    if passes().any(|pass| pass.name == name) {
+        return Ok(());
+    }
+    let names: Vec<&str> = passes().map(|pass| pass.name).collect();
+    let names = listed(&names);
+    Err(Error::NotFound(format!(
+        "no pass `{name}`; the passes are {names}"
+    )))
+}
+
+/// The text, if it is a module of the IR's text form.
+fn ir_text(image: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(image).ok()?;
+    let mut lines = text.lines().map(str::trim);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with("//"))?;
+    first.starts_with("module version ").then_some(text)
+}
+
+fn ir_module(text: &str, name: &str) -> Result<Module> {
+    let wrong = |log: String| Error::InvalidPtx { log };
+    let module = parse::module(text).map_err(|error| wrong(format!("{name}:{error}")))?;
+    let problems = verify::module(&module);
+    if problems.is_empty() {
+        return Ok(module);
+    }
+    let mut log = String::new();
+    for problem in problems.iter().take(20) {
+        // Writing to a string does not fail.
+        let _ = writeln!(log, "{name}: {problem}");
+    }
+    Err(wrong(log))
+}
