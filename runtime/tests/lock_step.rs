@@ -142,3 +142,55 @@ again:
         |lane| lane * 10,
     );
 }
+
+/// Lanes that gave way in a loop, by the count of its turns, are waited for: before, a warp that had
+/// fallen apart so read what its late lanes had not yet written.
+#[test]
+fn a_warp_that_gave_way_stays_together() {
+    let text = format!(
+        "{HEADER}.visible .entry late(.param .u64 out, .param .u32 turns) {{
+    .reg .pred %p; .reg .b32 %lane, %own, %at, %t, %v, %w; .reg .b64 %out, %o;
+    .shared .align 16 .b8 s[640];
+    ld.param.u64 %out, [out];
+    ld.param.u32 %w, [turns];
+    mov.u32 %t, %tid.x;
+    mov.u32 %own, s;
+    mad.lo.u32 %own, %t, 4, %own;
+    mov.u32 %v, 1000;
+    st.shared.u32 [%own], %v;
+again:
+    setp.eq.u32 %p, %w, 0;
+    @%p bra done;
+    bar.sync 0;
+    div.u32 %w, %w, 2;
+    bra again;
+done:
+    st.volatile.shared.u32 [%own], %t;
+    xor.b32 %at, %own, 64;
+    ld.volatile.shared.u32 %v, [%at];
+    mul.wide.u32 %o, %t, 4;
+    add.u64 %out, %out, %o;
+    st.global.u32 [%out], %v;
+    ret;
+}}"
+    );
+    for engine in [EngineChoice::Auto, EngineChoice::Interpreter] {
+        for reverse in [false, true] {
+            let builder = Runtime::builder().workers(1).engine(engine);
+            let builder = if reverse { builder.reverse() } else { builder };
+            let runtime = builder.build().expect("built");
+            let module = runtime.load_ptx(&text).expect("loads");
+            let kernel = module.kernel("late").expect("known");
+            for halvings in 0..24 {
+                let mut out = runtime.upload(&[u32::MAX; 160]).expect("room");
+                let turns = (1u32 << halvings) - 1;
+                let config = LaunchConfig::new(1, 160);
+                let launch = runtime.launch(&kernel, config, (&mut out, turns));
+                launch.expect("launched");
+                let got = out.to_vec().expect("no fault");
+                let expected: Vec<u32> = (0..160).map(|t| t ^ 16).collect();
+                assert_eq!(got, expected, "{engine:?}, {halvings} turns, {reverse}");
+            }
+        }
+    }
+}

@@ -45,8 +45,30 @@ struct WarpState {
     yielded: u32,
     /// Those of the waiting lanes that wait at a barrier.
     at_barrier: u32,
+    /// Lanes that gave way and were called back, so that the warp stays together.
+    recalled: u32,
     exited: u32,
     stops: [Stop; 32],
+}
+
+impl WarpState {
+    /// Calls back lanes that gave way behind `stop`, where others are about to go on without them: a
+    /// lane that gives way does so anywhere in a loop, and the warp would fall apart by chance. Lanes
+    /// that give way again wait for somebody; they are called once for each time that others go on.
+    fn recall(&mut self, stop: Stop) -> bool {
+        let behind = lanes(self.yielded & !self.recalled)
+            .filter(|&lane| self.stops[lane as usize] < stop)
+            .fold(0, |mask, lane| mask | 1 << lane);
+        if behind == 0 {
+            self.recalled = 0;
+            return false;
+        }
+        self.recalled |= behind;
+        self.waiting &= !behind;
+        self.yielded &= !behind;
+        self.ready |= behind;
+        true
+    }
 }
 
 /// Where every thread of a CTA stands.
@@ -76,6 +98,7 @@ impl CtaState {
                     waiting: 0,
                     yielded: 0,
                     at_barrier: 0,
+                    recalled: 0,
                     exited: !full(warp),
                     stops: [Stop::START; 32],
                 })
@@ -265,8 +288,14 @@ impl CtaState {
                 released |= group.arrived;
             }
         }
-        if released == 0 {
-            released = converge(runner, warp as u32, candidates, &state.stops);
+        if released == 0
+            && let Some(stop) = open_stop(runner, candidates, &state.stops)
+        {
+            if state.recall(stop) {
+                return true;
+            }
+            released = lanes_at(stop, &state.stops) & candidates;
+            pass(runner, warp as u32, stop, released, &state.stops);
         }
         state.waiting &= !released;
         state.ready |= released;
@@ -428,16 +457,16 @@ fn waits_for_nobody(desc: &Desc) -> bool {
     }
 }
 
-/// Operations that wait for nobody: the lanes that stand furthest behind at one go on together.
-fn converge(runner: &mut impl Runner, warp: u32, waiting: u32, stops: &[Stop; 32]) -> u32 {
-    let Some(stop) = lanes(waiting)
+/// The stop furthest behind whose operation waits for nobody: its lanes go on together.
+fn open_stop(runner: &impl Runner, waiting: u32, stops: &[Stop; 32]) -> Option<Stop> {
+    lanes(waiting)
         .map(|lane| stops[lane as usize])
         .filter(|&stop| waits_for_nobody(&runner.point(stop).desc))
         .min()
-    else {
-        return 0;
-    };
-    let mask = lanes_at(stop, stops) & waiting;
+}
+
+/// Performs, for the lanes that go on together, an operation that waits for nobody.
+fn pass(runner: &mut impl Runner, warp: u32, stop: Stop, mask: u32, stops: &[Stop; 32]) {
     let desc = runner.point(stop).desc;
     if desc.opcode == Opcode::ActiveMask {
         for lane in lanes(mask) {
@@ -446,5 +475,4 @@ fn converge(runner: &mut impl Runner, warp: u32, waiting: u32, stops: &[Stop; 32
     } else if desc.opcode != Opcode::Converge {
         collective::perform(runner, warp, &desc, mask, stops);
     }
-    mask
 }
