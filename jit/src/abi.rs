@@ -77,6 +77,11 @@ pub struct NativeContext {
     pub cta: u64,
     /// Thread that runs (linear in the CTA), written by generated code.
     pub thread: u32,
+    /// Line in the PTX of the instruction that ended the call with a status, written by generated
+    /// code; 0 while none has.
+    pub ended_line: u32,
+    /// Its `.loc`, as in `margay_ir::function::SourceLoc`.
+    pub ended_loc: u32,
     /// `%nwarpid`.
     pub warps: u32,
     /// Phases: the entry to begin at; when they are left, the entry at which the CTA's phase began.

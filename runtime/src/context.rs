@@ -321,7 +321,9 @@ impl Context {
         self.fault_status()
     }
 
-    /// Writes what launches have printed to the process's standard output.
+    /// Writes what complete launches have printed to the process's standard output. Every call that
+    /// waits does so, and launches, loading and unloading, host functions, and the process's exit
+    /// (CUDA programming guide, "Formatted Output", for all but the last).
     pub(crate) fn flush_output(&self) {
         self.inner.output.flush();
     }
@@ -512,6 +514,7 @@ impl Context {
     /// Loads an image into this context.
     pub fn load_module(&self, image: Image<'_>, options: &LoadOptions) -> Result<Module> {
         self.status()?;
+        self.flush_output();
         let mut options = options.clone();
         if options.capability == 0 {
             options.capability = self.inner.machine.config.capability.number();

@@ -82,6 +82,13 @@ impl Machine {
         Some(Context::from(self.primary.get()?.upgrade()?))
     }
 
+    /// All contexts that are alive.
+    pub(crate) fn contexts(&self) -> Vec<Context> {
+        let contexts = self.contexts.lock();
+        let living = contexts.iter().filter_map(Weak::upgrade);
+        living.map(Context::from).collect()
+    }
+
     /// The context with this id; 0 stands for no context, which counts as the primary one.
     pub(crate) fn context(&self, id: u64) -> Option<Context> {
         if id == 0 {

@@ -275,6 +275,15 @@ impl Runtime {
         self.context()?.synchronize()
     }
 
+    /// Writes what complete launches have printed (exit); waits for nothing.
+    pub fn flush_output(&self) {
+        if check_fork().is_ok() {
+            for context in self.inner.machine.contexts() {
+                context.flush_output();
+            }
+        }
+    }
+
     /// Ends every launch that is running (Ctrl-C, exit); returns at once.
     pub fn stop_all(&self) {
         let scheduler = self.inner.machine.scheduler();

@@ -312,6 +312,7 @@ impl Stream {
             ));
         }
         let run = kernel.start(config, params)?;
+        self.context.flush_output();
         self.submit(Work::Launch(run));
         Ok(())
     }

@@ -224,6 +224,7 @@ impl Task {
     fn start_host(self: &Arc<Task>, host: HostWork, context: Context) {
         let (task, machine) = (Arc::clone(self), Arc::clone(context.machine()));
         machine.callbacks().send(Box::new(move || {
+            context.flush_output();
             // The task completes even if the program's function panics.
             let call = || (host.function)(context.fault_status());
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));

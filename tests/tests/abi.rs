@@ -5,9 +5,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::symlink;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 use object::{Object, ObjectSymbol};
@@ -59,8 +61,24 @@ fn succeed(command: &mut Command) -> Output {
 
 /// Compiles and runs a program, which has to print `PASS`.
 fn run(name: &str, arguments: &[PathBuf]) {
+    let program = compile(name, name);
+    let output = succeed(Command::new(&program).args(arguments).envs(environment()));
+    assert!(
+        String::from_utf8_lossy(&output.stdout).ends_with("PASS\n"),
+        "{output:?}"
+    );
+    fs::remove_file(program).expect("a program that has run");
+}
+
+/// What a program needs to find the library.
+fn environment() -> [(&'static str, &'static Path); 1] {
+    [("LD_LIBRARY_PATH", library_folder())]
+}
+
+/// Compiles a program; the file is called `file`.
+fn compile(name: &str, file: &str) -> PathBuf {
     let folder = library_folder();
-    let program = folder.join(name);
+    let program = folder.join(file);
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
     let mut compile = Command::new(compiler);
     compile.args([
@@ -76,16 +94,7 @@ fn run(name: &str, arguments: &[PathBuf]) {
         .arg(&program)
         .arg(sources().join(format!("{name}.c")));
     succeed(compile.arg(folder.join("libcuda.so.1")).arg("-ldl"));
-    let output = succeed(
-        Command::new(&program)
-            .args(arguments)
-            .env("LD_LIBRARY_PATH", folder),
-    );
-    assert!(
-        String::from_utf8_lossy(&output.stdout).ends_with("PASS\n"),
-        "{output:?}"
-    );
-    fs::remove_file(program).expect("a program that has run");
+    program
 }
 
 #[test]
@@ -126,6 +135,122 @@ fn threads() {
 #[test]
 fn procaddress() {
     run("procaddress", &[sources().join("procaddress.csv")]);
+}
+
+#[test]
+fn printing_comes_in_order() {
+    let program = compile("printing", "printing");
+    let output = succeed(Command::new(&program).envs(environment()));
+    let expected = "host 1\nkernel 1\nhost 2\nkernel 2\nhost 3\nkernel 3\nhost 4\nkernel 4\n\
+        host 5\nkernel 5\nhost 6\nhost 6, too\nkernel 6\nhost 7\nkernel 7\nhost function\n\
+        end\nkernel 8\n";
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
+    fs::remove_file(program).expect("a program that has run");
+}
+
+/// Runs `stops` to its `PASS`; what it said on standard error.
+fn stop(way: &str, kernel: &str, settings: &[(&str, &str)]) -> String {
+    let program = compile("stops", &format!("stops-{way}-{kernel}"));
+    let mut command = Command::new(&program);
+    command.args([way, kernel]).envs(environment());
+    let output = succeed(command.envs(settings.iter().copied()));
+    fs::remove_file(program).expect("a program that has run");
+    assert!(output.stdout.ends_with(b"PASS\n"), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[track_caller]
+fn says(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "no `{part}` in: {text}");
+    }
+}
+
+#[test]
+fn a_time_limit_ends_kernels_and_tells_who_waits() {
+    let limit = [("MARGAY_TIME_LIMIT", "0.3")];
+    let counts = stop("limit", "count_for_ever", &limit);
+    says(&counts, &["time limit", "kernel count_for_ever"]);
+    let polls = stop("limit", "poll_for_ever", &limit);
+    says(
+        &polls,
+        &[
+            "time limit",
+            "kernel poll_for_ever",
+            "block (0,0,0)",
+            "block (1,0,0)",
+            "PTX line 17",
+        ],
+    );
+}
+
+#[test]
+fn a_reset_by_another_thread_ends_kernels() {
+    stop("reset", "count_for_ever", &[]);
+    stop("reset", "poll_for_ever", &[]);
+}
+
+#[test]
+fn an_impossible_barrier_tells_who_waits_where() {
+    for engine in ["native", "interpreter"] {
+        let said = stop("barrier", "apart", &[("MARGAY_ENGINE", engine)]);
+        says(
+            &said,
+            &[
+                "kernel apart",
+                "warp 0, lanes 0xffffffff: barrier 4 (count 64) at PTX line 31",
+                "warp 1, lanes 0xffffffff: barrier 3 (count 64) at PTX line 28",
+            ],
+        );
+    }
+}
+
+#[test]
+fn reading_past_a_buffer_names_the_place() {
+    for engine in ["native", "interpreter"] {
+        let said = stop("fault", "read_past", &[("MARGAY_ENGINE", engine)]);
+        let address = said
+            .rsplit("expected ")
+            .next()
+            .expect("the program says it");
+        says(
+            &said,
+            &[
+                "illegal memory access in kernel read_past",
+                "block (2,0,0), thread (5,0,0)",
+                &format!("read of {}", address.trim()),
+                "PTX line 40",
+            ],
+        );
+    }
+}
+
+/// Ctrl-C on a terminal reaches every process of the group.
+#[test]
+fn an_interrupt_ends_the_whole_group() {
+    for kernel in ["count_for_ever", "poll_for_ever"] {
+        let program = compile("stops", &format!("interrupted-{kernel}"));
+        let mut child = Command::new("sh")
+            .args(["-c", "\"$0\" wait \"$1\"; exit 9"])
+            .arg(&program)
+            .arg(kernel)
+            .envs(environment())
+            .process_group(0)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        output.read_line(&mut line).expect("a line");
+        assert_eq!(line, "READY\n");
+        let group = format!("-{}", child.id());
+        succeed(Command::new("kill").args(["-INT", "--", &group]));
+        // The pipe closes when no process of the group is left.
+        output.read_line(&mut line).expect("the end");
+        assert_eq!(line, "READY\n");
+        assert_eq!(child.wait().expect("a child").signal(), Some(2));
+        fs::remove_file(program).expect("a program that has run");
+    }
 }
 
 /// The names of the table, each of which a client may import.

@@ -1,6 +1,7 @@
 //! Initialisation, versions, errors, entry points.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::sync::Once;
 
 use margay::Runtime;
 
@@ -20,7 +21,25 @@ pub(crate) fn init(_: &Call, flags: c_uint) -> Served {
         return Err(CuResult::INVALID_VALUE);
     }
     Runtime::global()?;
+    print_at_exit();
     set_ready()
+}
+
+/// What kernels printed is not lost when a program ends without a call that waits.
+fn print_at_exit() {
+    static ONCE: Once = Once::new();
+    extern "C" fn print() {
+        let _ = std::panic::catch_unwind(|| {
+            if let Ok(runtime) = Runtime::global() {
+                runtime.flush_output();
+            }
+        });
+    }
+    ONCE.call_once(|| {
+        // SAFETY: the library is never unloaded, and the handler does not unwind. Without room for
+        // the handler only the last output is lost.
+        unsafe { libc::atexit(print) };
+    });
 }
 
 pub(crate) fn driver_get_version(_: &Call, version: Out<c_int>) -> Served {

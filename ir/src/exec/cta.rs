@@ -45,29 +45,18 @@ struct WarpState {
     yielded: u32,
     /// Those of the waiting lanes that wait at a barrier.
     at_barrier: u32,
-    /// Lanes that gave way and were called back, so that the warp stays together.
-    recalled: u32,
+    /// Lanes that gave way and were released since others last went on without them.
+    released: u32,
     exited: u32,
     stops: [Stop; 32],
 }
 
 impl WarpState {
-    /// Calls back lanes that gave way behind `stop`, where others are about to go on without them: a
-    /// lane that gives way does so anywhere in a loop, and the warp would fall apart by chance. Lanes
-    /// that give way again wait for somebody; they are called once for each time that others go on.
-    fn recall(&mut self, stop: Stop) -> bool {
-        let behind = lanes(self.yielded & !self.recalled)
-            .filter(|&lane| self.stops[lane as usize] < stop)
-            .fold(0, |mask, lane| mask | 1 << lane);
-        if behind == 0 {
-            self.recalled = 0;
-            return false;
-        }
-        self.recalled |= behind;
-        self.waiting &= !behind;
-        self.yielded &= !behind;
-        self.ready |= behind;
-        true
+    /// Whether lanes that gave way behind `stop` should catch up before others go on from there: a
+    /// lane gives way anywhere in a loop, and the warp would fall apart by chance. Lanes that have
+    /// given way again since they were released wait for somebody, perhaps for these others.
+    fn is_expected(&self, stop: Stop) -> bool {
+        lanes(self.yielded & !self.released).any(|lane| self.stops[lane as usize] < stop)
     }
 }
 
@@ -98,7 +87,7 @@ impl CtaState {
                     waiting: 0,
                     yielded: 0,
                     at_barrier: 0,
-                    recalled: 0,
+                    released: 0,
                     exited: !full(warp),
                     stops: [Stop::START; 32],
                 })
@@ -290,10 +279,9 @@ impl CtaState {
         }
         if released == 0
             && let Some(stop) = open_stop(runner, candidates, &state.stops)
+            && !state.is_expected(stop)
         {
-            if state.recall(stop) {
-                return true;
-            }
+            state.released = 0;
             released = lanes_at(stop, &state.stops) & candidates;
             pass(runner, warp as u32, stop, released, &state.stops);
         }
@@ -356,6 +344,7 @@ impl CtaState {
         for state in &mut self.warps {
             state.waiting &= !state.yielded;
             state.ready |= state.yielded;
+            state.released |= state.yielded;
             state.yielded = 0;
         }
     }

@@ -98,14 +98,42 @@ impl Lane<'_, '_> {
 
     /// Leaves the whole native function with a status.
     pub(crate) fn abort(&mut self, code: i32) {
+        self.note_place();
         let code = self.b.ins().iconst(types::I32, i64::from(code));
         self.b
             .ins()
             .jump(self.leave.abort, &[BlockArg::Value(code)]);
     }
 
-    /// Goes on when `code` is zero, else leaves with it.
+    /// Tells the host which instruction ended the call.
+    fn note_place(&mut self) {
+        let words = [
+            (offset_of!(NativeContext, ended_line), self.at.ptx_line),
+            (offset_of!(NativeContext, ended_loc), self.at.loc),
+        ];
+        for (offset, word) in words {
+            let word = self.b.ins().iconst(types::I32, i64::from(word));
+            self.b
+                .ins()
+                .store(host(), word, self.fixed.ctx, offset as i32);
+        }
+    }
+
+    /// Goes on when a helper's `code` is zero, else leaves with it.
     pub(crate) fn check(&mut self, code: ir::Value) {
+        let (bad, next) = (self.b.create_block(), self.b.create_block());
+        self.b.ins().brif(code, bad, &[], next, &[]);
+        self.b.switch_to_block(bad);
+        self.b.set_cold_block(bad);
+        self.note_place();
+        self.b
+            .ins()
+            .jump(self.leave.abort, &[BlockArg::Value(code)]);
+        self.b.switch_to_block(next);
+    }
+
+    /// Goes on when a called function's `code` is zero, else leaves with it, from where that left.
+    pub(crate) fn check_callee(&mut self, code: ir::Value) {
         let next = self.b.create_block();
         self.b
             .ins()

@@ -5,7 +5,7 @@ use cranelift_frontend::{FunctionBuilder, Variable};
 use margay_ir::analysis::Regions;
 use margay_ir::entity::{Block, Inst, SecondaryMap, Slot, Value};
 use margay_ir::exec::Stop;
-use margay_ir::function::{Function, InstData};
+use margay_ir::function::{Function, InstData, SourceLoc};
 use margay_ir::meaning::Meaning;
 use margay_ir::ops::{Effects, Opcode};
 use rustc_hash::FxHashMap;
@@ -67,6 +67,8 @@ pub(crate) struct Lane<'a, 'b> {
     /// Values already computed again at the region's start.
     again: FxHashMap<Value, ()>,
     work: Vec<Block>,
+    /// Position of the instruction that is being emitted.
+    pub(crate) at: SourceLoc,
     /// Where a device function puts its results.
     pub(crate) results_to: Option<ir::Value>,
     /// Signatures of helpers, made once a function.
@@ -117,6 +119,7 @@ impl<'a, 'b> Lane<'a, 'b> {
             blocks: FxHashMap::default(),
             again: FxHashMap::default(),
             work: Vec::new(),
+            at: SourceLoc::default(),
             results_to: None,
             signatures: FxHashMap::default(),
             areas: [None; 2],
@@ -133,9 +136,8 @@ impl<'a, 'b> Lane<'a, 'b> {
             let target = self.blocks[&block];
             self.b.switch_to_block(target);
             for &inst in self.function.insts(block) {
-                let loc = self.function.dfg.locs[inst];
+                self.at = self.function.dfg.locs[inst];
                 self.b.set_srcloc(ir::SourceLoc::new(inst.0));
-                debug_assert!(loc.ptx_line < u32::MAX);
                 if self.inst(block, inst)? {
                     break;
                 }

@@ -271,7 +271,7 @@ impl Lane<'_, '_> {
         let call = self.b.ins().call_indirect(sig, target, &args);
         let code = self.b.inst_results(call)[0];
         self.b.ins().store(host(), depth, self.fixed.ctx, offset);
-        self.check(code);
+        self.check_callee(code);
         self.take_results(inst, area);
     }
 }

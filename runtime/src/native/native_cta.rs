@@ -7,6 +7,7 @@ use margay_ir::exec::{
     CtaInfo, CtaOutcome, CtaState, Fault as IrFault, FaultKind as IrKind, Order, Point, Runner,
     Stop, lanes,
 };
+use margay_ir::function::SourceLoc;
 use margay_ir::meaning::Bits;
 use margay_ir::ops::Opcode;
 use margay_jit::abi::{NativeContext, TURNS, status};
@@ -234,6 +235,8 @@ fn context(
         depth: 0,
         cta: cta.linear,
         thread: 0,
+        ended_line: 0,
+        ended_loc: 0,
         warps: info.warps(),
         phase: 0,
         moved: 0,
@@ -297,12 +300,16 @@ fn fault_of(
     host: &mut HostData<'_>,
     ended: Result<i32, crate::fault::Trap>,
 ) -> IrFault {
+    let ended_at = SourceLoc {
+        ptx_line: context.ended_line,
+        loc: context.ended_loc,
+    };
     let (kind, loc) = match ended {
         Ok(status::HELPER) => (
             host.fault.take().unwrap_or(IrKind::IllegalInstruction),
-            None,
+            Some(ended_at),
         ),
-        Ok(code) => (faults::of_status(code), None),
+        Ok(code) => (faults::of_status(code), Some(ended_at)),
         Err(trap) => (faults::of_trap(&trap), kernel.loc_at(trap.pc)),
     };
     IrFault {

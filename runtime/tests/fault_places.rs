@@ -1,0 +1,100 @@
+//! A fault names the line of the PTX and the thread, however the code was left: by a signal, by a
+//! status of generated code, or by a helper that failed. Both engines.
+
+use margay::{EngineChoice, Error, Fault, FaultKind, LaunchConfig, Runtime};
+
+/// Line 4 declares the kernel, whose body begins in line 6; thread 33 of block 1 goes on to line 9.
+const HEAD: &str = ".version 7.5
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 p)
+{
+    .reg .pred %p; .reg .b16 %h<3>; .reg .b32 %r<4>; .reg .f32 %f<2>; .reg .b64 %rd<4>;
+    mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mad.lo.u32 %r1, %r2, 100, %r1;
+    ld.param.u64 %rd1, [p]; setp.ne.u32 %p, %r1, 133; @%p ret;
+";
+
+fn fault(text: &str, engine: EngineChoice) -> Fault {
+    let runtime = Runtime::builder().workers(1).engine(engine);
+    let runtime = runtime.build().expect("built");
+    let module = runtime.load_ptx(text).expect("loads");
+    let kernel = module.kernel("k").expect("known");
+    let config = LaunchConfig::new(2, 64);
+    runtime.launch(&kernel, config, (64u64,)).expect("launched");
+    match runtime.synchronize() {
+        Err(Error::Fault(fault)) => (*fault).clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn check(body: &str, kind: FaultKind) {
+    let text = format!("{HEAD}{body}\n    ret;\n}}\n");
+    for engine in [EngineChoice::Auto, EngineChoice::Interpreter] {
+        let fault = fault(&text, engine);
+        assert_eq!(fault.kind, kind, "{engine:?}: {fault}");
+        assert_eq!(fault.cta, Some([1, 0, 0]), "{engine:?}: {fault}");
+        assert_eq!(fault.thread, Some([33, 0, 0]), "{engine:?}: {fault}");
+        assert_eq!(fault.ptx_line, Some(9), "{engine:?}: {fault}");
+    }
+}
+
+#[test]
+fn traps_and_breakpoints() {
+    check("    trap;", FaultKind::LaunchFailed);
+    check("    brkpt;", FaultKind::LaunchFailed);
+    // After a barrier: in the form whose threads wait.
+    check("    bar.warp.sync 2; trap;", FaultKind::LaunchFailed);
+}
+
+#[test]
+fn accesses_of_code_and_of_helpers() {
+    check(
+        "    ld.global.u32 %r3, [%rd1]; st.global.u32 [%rd1], %r3;",
+        FaultKind::IllegalAddress,
+    );
+    check("    st.global.u16 [%rd1], 1;", FaultKind::IllegalAddress);
+    check(
+        "    atom.global.add.f32 %f1, [%rd1], 0f3f800000; st.global.f32 [%rd1], %f1;",
+        FaultKind::IllegalAddress,
+    );
+    check(
+        "    atom.global.cas.b16 %h1, [%rd1], %h2, %h2; st.global.u16 [%rd1], %h1;",
+        FaultKind::IllegalAddress,
+    );
+}
+
+#[test]
+fn calls_of_what_is_no_function() {
+    check(
+        "    proto: .callprototype _ (); mov.u64 %rd2, 12345; call %rd2, (), proto;",
+        FaultKind::InvalidPc,
+    );
+}
+
+/// The innermost place counts: that of the function which was called.
+#[test]
+fn traps_in_functions() {
+    let function = "
+.func deep(.param .b32 n)
+{
+    .reg .pred %q; .reg .b32 %n;
+    ld.param.b32 %n, [n];
+    setp.ne.u32 %q, %n, 0;
+    @!%q trap;
+    sub.u32 %n, %n, 1;
+    { .param .b32 m; st.param.b32 [m], %n; call.uni deep, (m); }
+    ret;
+}
+";
+    let body = "    { .param .b32 m; st.param.b32 [m], 3; call.uni deep, (m); }";
+    let text = format!("{HEAD}{body}\n    ret;\n}}\n{function}");
+    // Declared in the kernel's line, before it is called.
+    let declared = ".func deep(.param .b32 n); .visible .entry";
+    let text = text.replace(".visible .entry", declared);
+    for engine in [EngineChoice::Auto, EngineChoice::Interpreter] {
+        let fault = fault(&text, engine);
+        assert_eq!(fault.ptx_line, Some(18), "{engine:?}: {fault}");
+        assert_eq!(fault.thread, Some([33, 0, 0]), "{engine:?}: {fault}");
+    }
+}
