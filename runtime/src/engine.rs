@@ -237,7 +237,10 @@ pub enum RunOutcome {
     /// Device code failed; the launch is over.
     Fault(Fault),
     /// A stop was requested and obeyed.
-    Stopped,
+    Stopped {
+        /// Who was where, for a report; empty when nothing was running.
+        place: String,
+    },
 }
 
 /// Which engine runs the kernels of PTX images.

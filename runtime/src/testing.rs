@@ -135,7 +135,9 @@ struct TestLaunch {
 impl TestLaunch {
     fn step(&self, worker: &WorkerState, unit: u64, mut memory: u64) -> Option<RunOutcome> {
         if worker.stop_requested() {
-            return Some(RunOutcome::Stopped);
+            return Some(RunOutcome::Stopped {
+                place: String::new(),
+            });
         }
         let call = Call {
             shape: &self.shape,

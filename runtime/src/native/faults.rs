@@ -17,6 +17,22 @@ pub(super) fn is_stop(fault: &Fault) -> bool {
     fault.kind == FaultKind::LaunchFailed && fault.detail == STOPPED
 }
 
+/// Who was where when a launch was stopped.
+pub(super) fn place(fault: &Fault) -> String {
+    let mut text = String::new();
+    if let Some([x, y, z]) = fault.cta {
+        text += &format!("block ({x},{y},{z}): ");
+    }
+    if let Some([x, y, z]) = fault.thread {
+        text += &format!("thread ({x},{y},{z}) ");
+    }
+    text += "runs";
+    if let Some(line) = fault.ptx_line {
+        text += &format!(" at PTX line {line}");
+    }
+    text
+}
+
 /// The kind of a failed access by a helper.
 pub(super) fn of_access(fault: AccessFault) -> IrKind {
     let write = Some(fault.access == AccessKind::Write);

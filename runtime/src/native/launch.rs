@@ -159,7 +159,9 @@ impl PtxLaunch {
 
     fn fail(&self, worker: &WorkerState, fault: Fault) -> RunOutcome {
         if faults::is_stop(&fault) || worker.stop_requested() {
-            RunOutcome::Stopped
+            RunOutcome::Stopped {
+                place: faults::place(&fault),
+            }
         } else {
             RunOutcome::Fault(fault)
         }
@@ -231,7 +233,9 @@ impl PreparedLaunch for PtxLaunch {
         let mut unit = first;
         while unit < first + count {
             if worker.stop_requested() {
-                return RunOutcome::Stopped;
+                return RunOutcome::Stopped {
+                    place: String::new(),
+                };
             }
             let resident = match in_phases {
                 Some(kernel) => {

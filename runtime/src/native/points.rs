@@ -253,6 +253,8 @@ pub(super) unsafe extern "C" fn sort_out(
     let mut rest = alive;
     let mut first: Option<(u32, u32)> = None;
     let mut barriers = 0;
+    // Where lanes stand that only the scheduler can let go on, furthest behind: those that gave way.
+    let mut held = u32::MAX;
     while rest != 0 {
         let stop = stops[rest.trailing_zeros() as usize];
         let standing = standing_at(&stops, stop) & rest;
@@ -268,7 +270,10 @@ pub(super) unsafe extern "C" fn sort_out(
                 context.stop = stop;
                 false
             }
-            Completion::General => false,
+            Completion::General => {
+                held = held.min(stop);
+                false
+            }
         };
         if goes_on && first.is_none_or(|(known, _)| stop < known) {
             first = Some((stop, standing));
@@ -276,6 +281,10 @@ pub(super) unsafe extern "C" fn sort_out(
     }
     if let Some((stop, group)) = first {
         let point = &points[stop as usize];
+        if point.completion == Completion::Nothing && held < stop {
+            // They may catch up: the warp would fall apart by chance.
+            return sorted::GENERAL;
+        }
         if point.completion == Completion::Collective {
             perform_groups(frame, point, group);
         }

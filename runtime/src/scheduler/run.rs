@@ -18,6 +18,9 @@ use crate::module::Module;
 use crate::syscalls::Services;
 use crate::task::Task;
 
+/// Units that a timeout describes, at most.
+const SHOWN: usize = 16;
+
 /// What to run.
 pub(crate) struct RunSpec {
     /// The kernel's name, for reports.
@@ -63,6 +66,8 @@ pub(crate) struct Run {
     pub(super) stopping: AtomicBool,
     finished: AtomicBool,
     outcome: Mutex<Option<Fault>>,
+    /// Who was where when the run was stopped.
+    places: Mutex<Vec<String>>,
     /// Running mean of a unit's time, for the size of chunks.
     pub(super) unit_nanos: AtomicU64,
 }
@@ -86,6 +91,7 @@ impl Run {
             stopping: AtomicBool::new(false),
             finished: AtomicBool::new(false),
             outcome: Mutex::new(None),
+            places: Mutex::new(Vec::new()),
             unit_nanos: AtomicU64::new(0),
         })
     }
@@ -177,19 +183,52 @@ impl Run {
             return;
         }
         shared.retire(self);
-        self.abandon_parked(shared);
-        let Some(task) = self.task.get() else {
-            return;
-        };
         let fault = if complete {
             None
         } else {
-            self.outcome.lock().take()
+            self.outcome
+                .lock()
+                .take()
+                .map(|fault| self.with_places(fault))
+        };
+        self.abandon_parked(shared);
+        let Some(task) = self.task.get() else {
+            return;
         };
         if let Some(context) = task.context() {
             context.launch_finished(self, fault);
         }
         task.complete();
+    }
+
+    /// Notes where a unit was when the run was stopped.
+    pub(super) fn stopped_at(&self, place: String) {
+        if !place.is_empty() {
+            self.places.lock().push(place);
+        }
+    }
+
+    /// A timeout tells who waits where and what was running.
+    fn with_places(&self, mut fault: Fault) -> Fault {
+        if fault.kind != FaultKind::Timeout {
+            return fault;
+        }
+        let (parked, running) = (self.parked.lock(), self.places.lock());
+        let mut lines = vec![format!(
+            "{}: {} of {} blocks or clusters complete, {} waiting",
+            fault.detail,
+            self.completed.load(Ordering::SeqCst),
+            self.spec.units,
+            parked.len()
+        )];
+        let waits = parked.iter().take(SHOWN);
+        lines.extend(waits.map(|unit| self.spec.prepared.describe(unit)));
+        if parked.len() > SHOWN {
+            lines.push(format!("and {} more", parked.len() - SHOWN));
+        }
+        lines.extend(running.iter().take(SHOWN).cloned());
+        fault.detail = lines.join("\n  ");
+        fault
     }
 
     fn abandon_parked(&self, shared: &Shared) {
@@ -245,22 +284,9 @@ impl Run {
         Some(range)
     }
 
-    /// A timeout's fault: who waits where.
+    /// A timeout's fault; who waits where is added when all workers have left.
     pub(super) fn timeout(&self, limit: Duration) -> Fault {
-        const SHOWN: usize = 16;
-        let parked = self.parked.lock();
-        let mut lines = vec![format!(
-            "not complete after {:.3} s: {} of {} blocks or clusters complete, {} waiting",
-            limit.as_secs_f64(),
-            self.completed.load(Ordering::SeqCst),
-            self.spec.units,
-            parked.len()
-        )];
-        let waits = parked.iter().take(SHOWN);
-        lines.extend(waits.map(|unit| self.spec.prepared.describe(unit)));
-        if parked.len() > SHOWN {
-            lines.push(format!("and {} more", parked.len() - SHOWN));
-        }
-        Fault::new(FaultKind::Timeout, &self.spec.kernel).with_detail(lines.join("\n  "))
+        Fault::new(FaultKind::Timeout, &self.spec.kernel)
+            .with_detail(format!("not complete after {:.3} s", limit.as_secs_f64()))
     }
 }

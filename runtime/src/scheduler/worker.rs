@@ -308,7 +308,8 @@ impl Turn {
                 shared.stop(run, Some(fault));
                 0
             }
-            RunOutcome::Stopped => {
+            RunOutcome::Stopped { place } => {
+                run.stopped_at(place);
                 if !run.stopping.load(Ordering::SeqCst) {
                     shared.stop(run, Some(internal(run, "stopped by nobody")));
                 }

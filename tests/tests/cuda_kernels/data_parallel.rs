@@ -25,7 +25,7 @@ fn vector_add() {
 #[test]
 fn saxpy() {
     let n = 5_000;
-    let factor = 2.718_28_f32;
+    let factor = 2.703_1_f32;
     let x: Vec<f32> = Random(2)
         .list(n, 1000)
         .iter()

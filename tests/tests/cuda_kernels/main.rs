@@ -88,7 +88,7 @@ fn on_machines(program: &str, test: impl Fn(&Gpu)) {
         ("reverse order", Runtime::builder().workers(2).reverse()),
     ];
     for (label, builder) in builders {
-        println!("{program}: {label}");
+        eprintln!("{program}: {label}");
         let runtime = builder.build().expect("a runtime");
         let module = runtime.load_ptx(&source).expect("the PTX is accepted");
         test(&Gpu { runtime, module });
