@@ -7,13 +7,15 @@ runs or reads Margay. Files that are no longer generated are not removed.
 import os
 import sys
 
+import approximate
 import compare
 import conversion
 import floating
 import integer
+import video
 from emit import File
 
-MODULES = [integer, floating, compare, conversion]
+MODULES = [integer, floating, compare, conversion, approximate, video]
 
 for module in MODULES:
     module.generate()
