@@ -2,8 +2,8 @@
 //!
 //! Vector forms run element by element, so a meaning sees one element. Floating-point additions
 //! round to nearest even; those of `f32` flush subnormals on global memory (and on generic
-//! addresses, which nearly always are global) but not on shared memory. `min` and `max` of
-//! floating point ignore NaN. A floating `exch` or `cas` moves bits.
+//! addresses, which nearly always are global) but not on shared memory nor with `.noftz`. `min` and
+//! `max` of floating point ignore NaN. A floating `exch` or `cas` moves bits.
 
 use super::soft::{self, Format, Round};
 use super::{Bits, Desc, arg, int, map_elements, mask, minmax};
@@ -32,7 +32,7 @@ fn add_float(desc: &Desc, format: &Format, old: Bits, operand: Bits) -> Bits {
         desc.mods.space(),
         StateSpace::Shared | StateSpace::SharedCluster
     );
-    let flushes = *format == Format::F32 && !shared;
+    let flushes = *format == Format::F32 && !shared && !desc.mods.noftz();
     let flush = |bits| if flushes { format.flush(bits) } else { bits };
     map_elements(desc.ty, &[old, operand], |x| {
         let [a, b] = [0, 1].map(|i| format.decode(flush(x[i])));

@@ -58,7 +58,8 @@ fn flag(mods: Mods, word: &str) -> Option<Mods> {
         "oob" => mods.with_oob(true),
         "shiftamt" | "po" => mods.with_flag(true),
         "bs32" => mods.with_bsigned(true),
-        "bu32" | "noftz" | "scaled" => mods,
+        "noftz" => mods.with_noftz(true),
+        "bu32" | "scaled" => mods,
         _ => return None,
     })
 }

@@ -10,12 +10,15 @@ import sys
 import approximate
 import compare
 import conversion
+import data
 import floating
 import integer
+import memory
 import video
+import warp
 from emit import File
 
-MODULES = [integer, floating, compare, conversion, approximate, video]
+MODULES = [data, integer, floating, compare, conversion, approximate, video, memory, warp]
 
 for module in MODULES:
     module.generate()

@@ -37,11 +37,7 @@ class File:
         """A kernel: `body` uses %a %b %c ... and sets %d %q ...; rows are (inputs, outputs)."""
         rows = [(i, o) for i, o in rows if None not in o][:most]
         assert rows, name
-        base, count = name, 1
-        while name in self.names:
-            count += 1
-            name = f"{base}_{count}"
-        self.names.add(name)
+        name = self.name(name)
         lines = [f"// {note}"] if note else []
         lines.append(f"//@ kernel: {name}")
         if tolerance:
@@ -76,6 +72,16 @@ class File:
                 lines.append(f"    st.global.{access(t)} [%p], %{n};")
         lines.append("    ret;\n}")
         self.parts.append("\n".join(lines))
+
+    def name(self, text):
+        """A kernel's name that the file does not have yet."""
+        base, count = identifier(text), 1
+        name = base
+        while name in self.names:
+            count += 1
+            name = f"{base}_{count}"
+        self.names.add(name)
+        return name
 
     def text(self, kernel):
         """A part written out."""
