@@ -173,7 +173,7 @@ pub enum FaultKind {
     Assert,
     /// Stack or heap of a device thread is exhausted [714 HARDWARE_STACK_ERROR].
     Stack,
-    /// An instruction that cannot be executed, `trap` included [715 ILLEGAL_INSTRUCTION].
+    /// An instruction that cannot be executed [715 ILLEGAL_INSTRUCTION].
     IllegalInstruction,
     /// An access at an address that is not aligned to its size [716 MISALIGNED_ADDRESS].
     MisalignedAddress,
@@ -182,7 +182,7 @@ pub enum FaultKind {
     InvalidAddressSpace,
     /// A jump or call to something that is no instruction [718 INVALID_PC].
     InvalidPc,
-    /// Anything else that ends a kernel [719 LAUNCH_FAILED].
+    /// Anything else that ends a kernel, `trap` included [719 LAUNCH_FAILED].
     LaunchFailed,
     /// An op that Margay cannot execute, found while running [719 LAUNCH_FAILED].
     Unsupported,

@@ -369,14 +369,33 @@ impl FunctionLowering<'_, '_> {
     }
 
     fn alloca(&mut self, resolved: &ResolvedInstruction, operands: &[Operand]) -> Lowered<()> {
-        let [to, size, ..] = operands else {
+        /// What the operation aligns to by itself.
+        const OWN: u64 = 16;
+        let [to, size, alignment @ ..] = operands else {
             return Ok(());
         };
         let ty = resolved.desc().ty;
-        let size = self.read(size, ty)?;
+        let mut size = self.read(size, ty)?;
+        let alignment = match alignment {
+            [alignment] => Some(self.read(alignment, ty)?),
+            _ => None,
+        };
+        let alignment = alignment
+            .and_then(|value| self.b.function.dfg.constant(value))
+            .filter(|alignment| alignment.is_power_of_two() && *alignment > OWN);
+        if let Some(alignment) = alignment {
+            let more = self.b.constant(ty.held(), alignment);
+            size = self.b.simple(Opcode::Add, ty, &[size, more]);
+        }
         let mut desc = resolved.desc();
         desc.opcode = Opcode::Alloca;
-        let value = self.b.op(desc, &[size], ty.held());
+        let mut value = self.b.op(desc, &[size], ty.held());
+        if let Some(alignment) = alignment {
+            let last = self.b.constant(ty.held(), alignment - 1);
+            value = self.b.simple(Opcode::Add, ty, &[value, last]);
+            let whole = self.b.constant(ty.held(), alignment.wrapping_neg());
+            value = self.b.simple(Opcode::And, bits_type(ty.held()), &[value, whole]);
+        }
         let place = self.place(to)?;
         self.write(place, value, ty);
         Ok(())

@@ -263,6 +263,47 @@ def emit_small(f, text, ins, body, out, four, regs=""):
     f.table(identifier(text), ins, ["b16"], body, out, regs=regs.strip())
 
 
+def stochastic():
+    f = File("convert/stochastic", "cvt.rs: the carry out of the dropped bits and the random ones rounds up. The table keeps to\n"
+             "normal results; of four small numbers only truncation (random bits 0) and numbers that need no rounding.",
+             "8.8", "sm_100a")
+    for d, dropped in ((F16, 13), (BF16, 16)):
+        mask = (1 << dropped) - 1
+        for more, args in flags(RELU, FINITE):
+            def one_of(v, r, args=args):
+                x = F32.value(v)
+                if x in (NAN, INF, -INF):
+                    return convert(d, F32, v, "rz", **args)
+                up = (v & mask) + (r & mask) >> dropped
+                step = (v & ~mask) + (up << dropped)
+                if abs(F32.value(step)) > d.largest:
+                    return None
+                return convert(d, F32, step, "rz", **args)
+            values = [v for v in close(d, F32) if not (0 < abs(F32.value(v) if F32.value(v) != NAN else 1) < d.min_normal)]
+            rows = []
+            for a, b, r in pick(f"rs{d.name}{more}", [values, values, INTEGERS[32]], 60):
+                rows.append(((a, b, r), (one_of(b, r), one_of(a, r >> 16))))
+            f.table(identifier(f"cvt.rs{more}.{d.name}x2.f32"), ["f32", "f32", "b32"], [d.name] * 2,
+                    f"cvt.rs{more}.{d.name}x2.f32 %x, %a, %b, %c;\nmov.b32 {{%d, %q}}, %x;", rows, regs=".reg .b32 %x;",
+                    most=32)
+    for name, fmt in SMALL.items():
+        lane = 4 if name == "e2m1" else 8
+        whole = "b16" if lane == 4 else "b32"
+        for more, args in flags(RELU):
+            r = pick(f"rs{name}{more}", [close(fmt, F32)] * 4 + [[0]], 24)
+            own = [F32.exact(abs(v)) | (F32.sign if v < 0 else 0) for v in (fmt.value(b) for b in range(1 << fmt.width))
+                   if v not in (NAN, INF, -INF) and v != 0]
+            r += pick(f"rsexact{name}{more}", [own] * 4 + [[0xffffffff, 0x55555555, 0x12345678]], 8)
+            rows = []
+            for row in r:
+                parts = [code(fmt, v, args, "rz", F32) for v in row[:4]]
+                out = None if None in parts else sum(p << lane * (3 - i) for i, p in enumerate(parts))
+                rows.append((row, (out,)))
+            text = f"cvt.rs{more}.satfinite.{name}x4.f32"
+            f.table(identifier(text), ["f32"] * 4 + ["b32"], [whole], f"{text} %d, {{%a, %b, %c, %e}}, %f;", rows)
+    f.write()
+
+
 def exponents():
     f = File("convert/ue8m0", "cvt to and from ue8m0, a power of two from 2^-127 to 2^127; 0xff is NaN.", "8.8", "sm_100a")
     def power(v, mode, satfinite):
@@ -333,5 +374,6 @@ def generate():
     float_to_whole()
     float_to_float()
     small_formats()
+    stochastic()
     exponents()
     packs()
