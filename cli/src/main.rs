@@ -58,7 +58,7 @@ enum Command {
     Test(test::Arguments),
     /// Show what becomes of kernels on their way to native code.
     Dis(dis::Arguments),
-    /// Show what of the driver API works.
+    /// Show what of the driver API and of PTX works.
     Support(support::Arguments),
     /// Explain what a program would load, or what this machine offers.
     Doctor(doctor::Arguments),

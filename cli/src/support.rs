@@ -1,28 +1,30 @@
-//! `margay support`: what of the driver API works.
+//! `margay support`: what of the driver API and of PTX works.
 //!
-//! The table is generated from the library's own list of entry points (a test of `ffi` fails when it is
-//! stale) and built into this program. Invariant: every entry point of the list is a row.
+//! The tables are generated from the project's own and built into this program; tests fail when they are
+//! stale. Invariant: a table says no more than what tests show.
 
-use std::fmt::Write;
+mod driver;
+mod ptx;
 
 use clap::ValueEnum;
-use serde_json::{Value, json};
 
-use crate::output::{Outcome, Paint, Report, paint};
+use crate::output::{Outcome, Report};
 
 const EXAMPLES: &str = "\
 Examples:
   margay support
+  margay support --ptx
   margay support --json | jq '.[] | select(.served | not) | .export'
-  margay support --markdown driver > docs/support-driver.md";
-
-/// Columns: family, export, symbol, since, stream, served, parameters.
-const DRIVER: &str = include_str!("../../docs/support-driver.csv");
+  margay support --ptx --json | jq '.[] | select(.runs == \"no\") | .shape'
+  margay support --markdown ptx > docs/support-ptx.md";
 
 /// The arguments of `margay support`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
+    /// Show the instructions of PTX instead of the driver API.
+    #[arg(long, conflicts_with = "markdown")]
+    ptx: bool,
     /// Print one JSON document.
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
@@ -31,123 +33,24 @@ pub(crate) struct Arguments {
     markdown: Option<Subject>,
 }
 
-/// What a page is about.
+/// What a table is about.
 #[derive(Clone, Copy, ValueEnum)]
 enum Subject {
     /// Entry points of the driver API.
     Driver,
+    /// Instructions of PTX.
+    Ptx,
 }
 
-struct Row {
-    family: &'static str,
-    export: &'static str,
-    since: &'static str,
-    served: bool,
-}
-
-fn rows() -> Vec<Row> {
-    DRIVER.lines().skip(1).filter_map(row).collect()
-}
-
-/// The family is quoted and may hold commas.
-fn row(line: &'static str) -> Option<Row> {
-    let (family, rest) = line.strip_prefix('"')?.split_once("\",")?;
-    let mut fields = rest.split(',');
-    let export = fields.next()?;
-    let (_symbol, since, _stream) = (fields.next()?, fields.next()?, fields.next()?);
-    Some(Row {
-        family,
-        export,
-        since,
-        served: fields.next()? == "yes",
-    })
-}
-
-/// Shows the table.
+/// Shows a table.
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    let rows = rows();
-    let text = match (arguments.json, arguments.markdown) {
-        (true, _) => {
-            let rows: Vec<Value> = rows.iter().map(to_json).collect();
-            format!("{}\n", Value::Array(rows))
-        }
-        (_, Some(Subject::Driver)) => markdown(&rows),
-        _ => summary(&rows),
+    let text = match (arguments.markdown, arguments.ptx, arguments.json) {
+        (Some(Subject::Driver), ..) => driver::markdown(),
+        (Some(Subject::Ptx), ..) => ptx::markdown(),
+        (None, true, true) => format!("{}\n", ptx::json()),
+        (None, true, false) => ptx::summary(),
+        (None, false, true) => format!("{}\n", driver::json()),
+        (None, false, false) => driver::summary(),
     };
     Ok(Report::of(text))
-}
-
-fn to_json(row: &Row) -> Value {
-    json!({
-        "family": row.family,
-        "export": row.export,
-        "since": row.since,
-        "served": row.served,
-    })
-}
-
-/// Rows of each family, in the table's order.
-fn families(rows: &[Row]) -> impl Iterator<Item = &[Row]> {
-    rows.chunk_by(|a, b| a.family == b.family)
-}
-
-fn served(rows: &[Row]) -> usize {
-    rows.iter().filter(|row| row.served).count()
-}
-
-fn markdown(rows: &[Row]) -> String {
-    let mut text = String::from("# Driver API\n\nWritten by `cargo xtask support`.\n\n");
-    let _ = writeln!(
-        text,
-        "{} of {} entry points are served; the others return `CUDA_ERROR_NOT_SUPPORTED`.",
-        served(rows),
-        rows.len()
-    );
-    for family in families(rows) {
-        let _ = writeln!(
-            text,
-            "\n## {}\n\n| entry point | since | served |\n|---|---|---|",
-            family[0].family
-        );
-        for row in family {
-            let word = if row.served { "yes" } else { "no" };
-            let _ = writeln!(text, "| `{}` | {} | {word} |", row.export, row.since);
-        }
-    }
-    text
-}
-
-fn summary(rows: &[Row]) -> String {
-    let mut text = String::new();
-    let _ = writeln!(
-        text,
-        "{}: {} of {} entry points are served",
-        paint("Driver API", Paint::Heading),
-        served(rows),
-        rows.len()
-    );
-    for family in families(rows) {
-        let (good, all) = (served(family), family.len());
-        let line = format!("  {:<40} {good:>4} of {all:>4}", family[0].family);
-        let line = if good == all {
-            paint(&line, Paint::Good)
-        } else {
-            line
-        };
-        let _ = writeln!(text, "{line}");
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_line_of_the_table_is_a_row() {
-        let rows = rows();
-        assert_eq!(rows.len(), DRIVER.lines().count() - 1);
-        let launch = rows.iter().find(|row| row.export == "cuLaunchKernel");
-        assert!(launch.is_some_and(|row| row.served));
-    }
 }

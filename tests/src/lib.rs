@@ -1,5 +1,6 @@
-//! What the project's tests share: conformance data and bodies of the fuzz targets.
+//! What the project's tests share: conformance data, bodies of the fuzz targets, what the file tests cover.
 
 pub mod conformance;
 pub mod fuzz;
 mod fuzz_driver;
+pub mod ptx_files;

@@ -1,7 +1,8 @@
 //! `cargo xtask support [--check]`: the support tables in `docs/`, written by `margay support`.
 //!
 //! The tables come from the program itself, so they say what it does; this command only puts them into
-//! files and, with `--check`, sees that the files are up to date.
+//! files and, with `--check`, sees that the files are up to date. The data behind them (`docs/support-*.csv`) comes
+//! from tests, which see the library's own tables.
 
 use std::fs;
 use std::process::Command;
@@ -9,7 +10,20 @@ use std::process::Command;
 use crate::{Outcome, exec};
 
 /// Each file in `docs/`, and the subject that `margay support --markdown` prints for it.
-const TABLES: &[(&str, &str)] = &[("support-driver.md", "driver")];
+const TABLES: &[(&str, &str)] = &[("support-driver.md", "driver"), ("support-ptx.md", "ptx")];
+
+/// The tests that say whether the data of the tables is up to date, and write it with `BLESS=1`.
+const DATA: &[&str] = &[
+    "test",
+    "--release",
+    "--workspace",
+    "--test",
+    "support_table",
+    "--test",
+    "support_ptx",
+    "--",
+    "up_to_date",
+];
 
 pub(crate) fn run(args: &[String]) -> Outcome {
     let check = match args {
@@ -17,6 +31,12 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         [flag] if flag == "--check" => true,
         _ => return Err("the only option is --check".to_owned()),
     };
+    let mut data = exec::cargo();
+    data.args(DATA);
+    if !check {
+        data.env("BLESS", "1");
+    }
+    exec::run(&mut data)?;
     exec::build_programs()?;
     for (file, subject) in TABLES {
         let mut program = Command::new(exec::release_dir().join("margay"));

@@ -394,7 +394,9 @@ impl FunctionLowering<'_, '_> {
             let last = self.b.constant(ty.held(), alignment - 1);
             value = self.b.simple(Opcode::Add, ty, &[value, last]);
             let whole = self.b.constant(ty.held(), alignment.wrapping_neg());
-            value = self.b.simple(Opcode::And, bits_type(ty.held()), &[value, whole]);
+            value = self
+                .b
+                .simple(Opcode::And, bits_type(ty.held()), &[value, whole]);
         }
         let place = self.place(to)?;
         self.write(place, value, ty);

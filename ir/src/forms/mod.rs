@@ -13,6 +13,7 @@
 //! Invariant: matching never panics and is linear in the number of operands, whatever they are.
 
 mod compile;
+mod describe;
 mod error;
 mod operands;
 mod pattern;
@@ -21,6 +22,7 @@ mod spelling;
 mod table;
 mod target;
 
+pub use describe::TypeList;
 pub use error::{FormError, FormErrorKind};
 pub use operands::{
     Nested, OperandShape, OperandShapes, Role, Roles, match_operands, register_fits,

@@ -116,7 +116,7 @@ def vmad():
     for d in "us":
         for a in "us":
             for b in "us":
-                # ptxas has d follow the signs; .u32 of signed factors is no form that it takes.
+                # The signs of the factors and of c decide how the sum is clamped; d's type says nothing more.
                 for scale, shift in (("", 0), (".shr7", 7), (".shr15", 15)):
                     for sat in ("", ".sat"):
                         for note, na, nb, nc, po in (("", "", "", "", ""), ("neg_ab", "-", "", "", ""),
@@ -124,7 +124,7 @@ def vmad():
                             sa, sb = ("", "") if not scale else (".h0", ".h1")
                             kinds = f"vmad.{d}32.{a}32.{b}32{po}{sat}{scale}"
                             is_signed = "s" in a + b or bool(na) != bool(nb) or bool(nc)
-                            if (d == "s") != is_signed:
+                            if (d == "s") != is_signed and (na or nc):
                                 continue
                             def compute(x, y, z):
                                 t = part(x, sa, a == "s") * part(y, sb, b == "s")

@@ -1,0 +1,192 @@
+//! What the file tests cover: the lines of the syntax table that their instructions match and the rows of
+//! the op table that they become.
+//!
+//! Found by resolving and lowering the files, never by their names. Invariant: an instruction counts only
+//! where a launch reaches its module and expects values or a fault of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use margay_cli::filetest::directive::{self, FileTest, Launch, Outcome};
+use margay_cli::filetest::files;
+use margay_frontend::ast::Statement;
+use margay_frontend::resolve::{Resolution, resolve};
+use margay_frontend::{Parsed, SourceFile, lower, parse};
+use margay_ir::forms::Form;
+use margay_ir::ops::Opcode;
+use margay_ir::pass;
+use margay_ir::types::OpType;
+
+/// The folder of the file tests.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("ptx")
+}
+
+/// Who runs what a file test shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Runs {
+    /// A launch is refused by name.
+    Nobody,
+    /// The interpreter; native code refuses the kernel.
+    Interpreter,
+    /// Both engines.
+    Both,
+}
+
+/// The best that the file tests show of something, and the first file that shows it.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// Who runs it.
+    pub runs: Runs,
+    /// The file, below `tests/ptx`, without its ending.
+    pub file: String,
+    /// What is refused, if nobody runs it.
+    pub why: String,
+}
+
+/// A line of the syntax table for one head, and one of its lists of types.
+pub type FormKey = (&'static str, &'static str, Vec<OpType>);
+
+/// The key of a form with these types.
+pub fn key(form: &Form, types: &[OpType]) -> FormKey {
+    (form.head, form.source, types.to_vec())
+}
+
+/// What all files cover.
+#[derive(Debug, Default)]
+pub struct Coverage {
+    /// Lines of the syntax table.
+    pub forms: BTreeMap<(&'static str, &'static str), BTreeMap<String, Shown>>,
+    /// Rows of the op table.
+    pub rows: BTreeMap<Opcode, Shown>,
+}
+
+impl Coverage {
+    /// Reads and lowers all files.
+    ///
+    /// # Panics
+    ///
+    /// When a file test cannot be read or lowered: the files are part of the repository.
+    pub fn of_all_files() -> Coverage {
+        let mut coverage = Coverage::default();
+        for path in files(&root()).expect("there are file tests") {
+            let text = std::fs::read_to_string(&path).expect("a file test can be read");
+            let name = path.strip_prefix(root()).unwrap_or(&path);
+            let name = name.with_extension("").display().to_string();
+            match directive::read(&text) {
+                Ok(FileTest::Launches(launches)) => coverage.file(&name, &text, &launches),
+                Ok(FileTest::Rejected(_)) => {}
+                Err((line, what)) => panic!("{name}:{line}: {what}"),
+            }
+        }
+        coverage
+    }
+
+    /// What is shown of a form with these types.
+    pub fn of_form(&self, form: &Form, types: &[OpType]) -> Option<&Shown> {
+        let types = type_text(types);
+        self.forms.get(&(form.head, form.source))?.get(&types)
+    }
+
+    fn file(&mut self, name: &str, text: &str, launches: &[Launch]) {
+        let parsed = parse(SourceFile::new(name, text));
+        let resolution = resolve(&parsed);
+        self.instructions(name, &parsed, &resolution, launches);
+        let module =
+            lower(&parsed, &resolution).unwrap_or_else(|errors| panic!("{name}: {errors:?}"));
+        for (id, function) in module.functions.iter() {
+            if !function.has_body() {
+                continue;
+            }
+            let shown = shown(name, &function.name, launches);
+            let prepared = pass::prepare(&module, id, None);
+            for function in [function, &prepared] {
+                for &block in function.blocks() {
+                    for &inst in function.insts(block) {
+                        improve(&mut self.rows, function.dfg.insts[inst].opcode, &shown);
+                    }
+                }
+            }
+        }
+    }
+
+    fn instructions(
+        &mut self,
+        name: &str,
+        parsed: &Parsed,
+        resolution: &Resolution,
+        launches: &[Launch],
+    ) {
+        let module = &parsed.module;
+        for (_, function) in module.functions() {
+            let Some(body) = function.body else {
+                continue;
+            };
+            let shown = shown(name, module.text(function.name.name), launches);
+            for statement in body.ids() {
+                if !matches!(module[statement], Statement::Instruction(_)) {
+                    continue;
+                }
+                let Some(instruction) = resolution.instruction(statement) else {
+                    continue;
+                };
+                let spelling = instruction.spelling();
+                let types = type_text(&spelling.types);
+                let of_form = self
+                    .forms
+                    .entry((spelling.form.head, spelling.form.source))
+                    .or_default();
+                improve(of_form, types, &shown);
+            }
+        }
+    }
+}
+
+fn type_text(types: &[OpType]) -> String {
+    let names: Vec<&str> = types.iter().map(|ty| ty.name()).collect();
+    names.join(" ")
+}
+
+/// What a function of a file shows: its own launches', or for a function that is called the file's best.
+fn shown(file: &str, function: &str, launches: &[Launch]) -> Shown {
+    let own: Vec<&Launch> = launches
+        .iter()
+        .filter(|launch| launch.kernel == function)
+        .collect();
+    let relevant = if own.is_empty() {
+        launches.iter().collect()
+    } else {
+        own
+    };
+    let each = relevant.iter().map(|launch| match &launch.outcome {
+        Outcome::Unsupported(why) => (Runs::Nobody, why.clone()),
+        _ if launch.native => (Runs::Both, String::new()),
+        _ => (Runs::Interpreter, String::new()),
+    });
+    let (runs, why) = each.max().unwrap_or((Runs::Nobody, String::new()));
+    Shown {
+        runs,
+        file: file.to_owned(),
+        why,
+    }
+}
+
+fn improve<K: Ord>(known: &mut BTreeMap<K, Shown>, key: K, shown: &Shown) {
+    let entry = known.entry(key).or_insert_with(|| shown.clone());
+    if shown.runs > entry.runs {
+        *entry = shown.clone();
+    }
+}
+
+/// Names of all file tests.
+pub fn names() -> BTreeSet<String> {
+    let all = files(&root()).expect("there are file tests");
+    let name = |path: PathBuf| {
+        let name = path
+            .strip_prefix(root())
+            .unwrap_or(&path)
+            .with_extension("");
+        name.display().to_string()
+    };
+    all.into_iter().map(name).collect()
+}

@@ -1,0 +1,150 @@
+//! The support table of PTX (`docs/support-ptx.csv`), and that file tests cover what it promises.
+//!
+//! A row of the table is a line of the syntax table for one head. Who runs it is what the file tests show, so
+//! `margay support` cannot promise more. It is written by `BLESS=1 cargo nextest run -E 'binary(support_ptx)'`
+//! or `cargo xtask support`.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use margay_ir::forms::{Action, Form, forms_of, heads};
+use margay_ir::ops::Opcode;
+use margay_ir::types::OpType;
+use margay_tests::ptx_files::{Coverage, Runs, Shown};
+
+/// Rows that no file test shows running, with the reason.
+const ROWS_LEFT_OUT: [(Opcode, &str); 2] = [
+    (Opcode::ClusterBar, "clusters of several blocks do not run"),
+    (
+        Opcode::Unreachable,
+        "stands where no thread goes: behind a call that does not return",
+    ),
+];
+
+/// All lines of the syntax table, by head.
+fn forms() -> Vec<&'static Form> {
+    let mut all: Vec<&'static str> = heads().collect();
+    all.sort_unstable();
+    all.into_iter()
+        .flat_map(|head| forms_of(head).iter().copied())
+        .collect()
+}
+
+/// The types of each instruction that the form is for.
+fn type_lists(form: &Form) -> impl Iterator<Item = Vec<OpType>> {
+    form.type_lists().into_iter().map(|list| {
+        let types = list
+            .iter()
+            .map(|name| OpType::from_name(name).unwrap_or_default());
+        types.collect()
+    })
+}
+
+#[test]
+fn every_row_of_the_op_table_has_a_file_test() {
+    let coverage = Coverage::of_all_files();
+    let missing: Vec<&str> = Opcode::ALL
+        .iter()
+        .filter(|row| !ROWS_LEFT_OUT.iter().any(|(left_out, _)| left_out == *row))
+        .filter(|row| {
+            coverage
+                .rows
+                .get(row)
+                .is_none_or(|shown| shown.runs == Runs::Nobody)
+        })
+        .map(|row| row.name())
+        .collect();
+    assert!(missing.is_empty(), "no file test runs {missing:?}");
+    let shown = |row: &Opcode| {
+        coverage
+            .rows
+            .get(row)
+            .is_some_and(|s| s.runs != Runs::Nobody)
+    };
+    let stale: Vec<&str> = ROWS_LEFT_OUT
+        .iter()
+        .filter(|(row, _)| *row != Opcode::Unreachable && shown(row))
+        .map(|(row, _)| row.name())
+        .collect();
+    assert!(stale.is_empty(), "left out, but file tests run {stale:?}");
+}
+
+#[test]
+fn every_form_and_type_has_a_file_test() {
+    let coverage = Coverage::of_all_files();
+    let mut missing = String::new();
+    let (mut count, mut all) = (0, 0);
+    for form in forms() {
+        if matches!(form.action, Action::LeftOut(_)) {
+            continue;
+        }
+        for types in type_lists(form) {
+            all += 1;
+            if coverage.of_form(form, &types).is_none() {
+                count += 1;
+                let names: Vec<&str> = types.iter().map(|ty| ty.name()).collect();
+                writeln!(missing, "{}  for {}", form.source, names.join(" ")).expect("grows");
+            }
+        }
+    }
+    assert!(count == 0, "{count} of {all} have no file test:\n{missing}");
+}
+
+/// Who runs a form, and why not: the worst of its types.
+fn judged(coverage: &Coverage, form: &Form) -> (&'static str, String, String) {
+    if let Action::LeftOut(family) = form.action {
+        return ("no", family.to_owned(), String::new());
+    }
+    let shown: Vec<&Shown> = type_lists(form)
+        .filter_map(|types| coverage.of_form(form, &types))
+        .collect();
+    let Some(worst) = shown.iter().min_by_key(|shown| shown.runs) else {
+        return ("no", "no file test".to_owned(), String::new());
+    };
+    match worst.runs {
+        Runs::Nobody => ("no", worst.why.clone(), worst.file.clone()),
+        Runs::Interpreter => ("interpreter", String::new(), worst.file.clone()),
+        Runs::Both => ("yes", String::new(), worst.file.clone()),
+    }
+}
+
+fn table() -> String {
+    let coverage = Coverage::of_all_files();
+    let mut text = String::from("head,shape,version,target,runs,reason,test\n");
+    for form in forms() {
+        let (runs, reason, test) = judged(&coverage, form);
+        let version = match form.requirement.version.to_string() {
+            none if none == "0.0" => String::new(),
+            version => version,
+        };
+        let targets: Vec<String> = form
+            .requirement
+            .targets
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        writeln!(
+            text,
+            "{},{},{version},{},{runs},{reason},{test}",
+            form.head,
+            form.shape(),
+            targets.join(" "),
+        )
+        .expect("strings take everything");
+    }
+    text
+}
+
+#[test]
+fn the_table_is_up_to_date() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/support-ptx.csv");
+    let table = table();
+    if std::env::var_os("BLESS").is_some_and(|value| value == "1") {
+        std::fs::write(&path, &table).expect("docs/support-ptx.csv is written");
+    }
+    let file = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        file == table,
+        "docs/support-ptx.csv is stale: cargo xtask support"
+    );
+}
