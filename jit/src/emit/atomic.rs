@@ -132,7 +132,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Rounds to nearest even; `f32` flushes subnormals but in shared memory.
+    /// Rounds to nearest even; `f32` flushes subnormals but in shared memory and with `.noftz`.
     fn float_sum(
         &mut self,
         data: &InstData,
@@ -149,7 +149,7 @@ impl Lane<'_, '_> {
         } else {
             types::F64
         };
-        let flushes = ty == types::F32 && !shared;
+        let flushes = ty == types::F32 && !shared && !data.mods.noftz();
         let [old, b] = [old, b].map(|bits| {
             let value = self.b.ins().bitcast(ty, host_cast(), bits);
             if flushes { flush(self, value) } else { value }
