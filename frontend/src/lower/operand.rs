@@ -221,9 +221,7 @@ impl FunctionLowering<'_, '_> {
         let component = COMPONENTS.get(index as usize).copied();
         match special::value(base, component) {
             Some(special::Value::Register(register)) => Ok(self.special(register, ty)),
-            Some(special::Value::Zero) => Ok(self
-                .b
-                .constant(ty.held(), u64::from(base.starts_with("%n")))),
+            Some(special::Value::Zero) => Ok(self.b.constant(ty.held(), 0)),
             None => Err(unknown(span, base)),
         }
     }

@@ -25,7 +25,13 @@ def read(v, t):
 
 def one(f, text, d, s, meaning, values, count=20):
     rows = pick(text, [values], count)
-    f.table(identifier(text), [s], [d], f"{text} %d, %a;", [(r, (meaning(*r),)) for r in rows])
+    body, regs = f"{text} %d, %a;", ""
+    # Between bf16 and 8 bits the register has 8 bits too.
+    if s == "bf16" and d in ("u8", "s8"):
+        body, regs = f"{text} %x, %a; cvt.u16.u8 %d, %x;", f".reg .{d} %x;"
+    if d == "bf16" and s in ("u8", "s8"):
+        body, regs = f"cvt.u8.u16 %x, %a; {text} %d, %x;", f".reg .{s} %x;"
+    f.table(identifier(text), [s], [d], body, [(r, (meaning(*r),)) for r in rows], regs=regs)
 
 
 def whole_to_whole():
