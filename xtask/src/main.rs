@@ -13,6 +13,7 @@ mod demo;
 mod e2e;
 mod exec;
 mod fuzz_seeds;
+mod mutants;
 mod support;
 mod toolchain;
 
@@ -49,6 +50,11 @@ const COMMANDS: &[Command] = &[
         "support",
         "write docs/support-*.md; --check fails when they are stale",
         support::run,
+    ),
+    (
+        "mutants",
+        "change meanings at single places and see a test fail; --count N, --seed S, --all, --only PATH, --list",
+        mutants::run,
     ),
     (
         "fuzz-seeds",

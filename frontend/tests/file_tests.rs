@@ -1,0 +1,345 @@
+//! The file tests of `tests/ptx` through parser, lowering and interpreter alone, on a bare machine: memory is
+//! a few byte vectors. No code generator is needed, so `cargo xtask mutants` can afford it for every mutant.
+//!
+//! Only launches that expect values run here, and none that calls the system. The whole runtime runs all of
+//! them in `tests/tests/file_tests.rs`.
+
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "a part of the harness of `margay test`, which uses and shows all of it"
+)]
+#[path = "../../cli/src/filetest"]
+mod filetest {
+    pub(crate) mod directive;
+    pub(crate) mod value;
+}
+
+use std::path::{Path, PathBuf};
+
+use filetest::directive::{self, Argument, FileTest, Launch, Outcome};
+use margay_frontend::resolve::resolve;
+use margay_frontend::{SourceFile, lower, parse};
+use margay_ir::entity::Entity;
+use margay_ir::exec::{CtaInfo, CtaOutcome, CtaState, FaultKind, LaunchInfo, Order};
+use margay_ir::interp::{Code, Interpreter, Machine};
+use margay_ir::meaning::Bits;
+use margay_ir::mods::StateSpace;
+use margay_ir::module::{Module, RelocTarget};
+use margay_ir::pass;
+use margay_ir::syscall::Syscall;
+use smallvec::SmallVec;
+
+/// Files that need what a bare machine has not, and why.
+const LEFT_OUT: [(&str, &str); 2] = [
+    ("control/system_calls", "calls the system"),
+    ("warp/clusters", "launches a cluster"),
+];
+
+/// Where each piece of memory begins: pieces are so far apart that no offset reaches the next.
+const STEP: u64 = 1 << 40;
+const SHARED: u64 = STEP;
+const LOCAL: u64 = 2 * STEP;
+const PARAMS: u64 = 3 * STEP;
+const FIRST_BUFFER: u64 = 4 * STEP;
+/// Local memory of a thread.
+const STRIDE: u32 = 1 << 14;
+
+/// Memory by pieces.
+#[derive(Default)]
+struct Bare {
+    /// Address and content.
+    pieces: Vec<(u64, Vec<u8>)>,
+    time: u64,
+    /// Branches left before the launch is given up.
+    patience: u64,
+}
+
+impl Bare {
+    fn bytes(&mut self, address: u64, count: u32) -> Result<&mut [u8], FaultKind> {
+        let fault = FaultKind::IllegalAddress {
+            address: Some(address),
+            write: None,
+        };
+        let inside = |(base, content): &&mut (u64, Vec<u8>)| {
+            let at = address.wrapping_sub(*base);
+            at < content.len() as u64 && content.len() as u64 - at >= u64::from(count)
+        };
+        let (base, content) = self.pieces.iter_mut().find(inside).ok_or(fault)?;
+        let at = (address - *base) as usize;
+        Ok(&mut content[at..at + count as usize])
+    }
+}
+
+impl Machine for Bare {
+    fn load(&mut self, address: u64, bytes: u32) -> Result<Bits, FaultKind> {
+        let content = self.bytes(address, bytes)?;
+        Ok(content
+            .iter()
+            .rev()
+            .fold(0, |bits, &byte| bits << 8 | Bits::from(byte)))
+    }
+
+    fn store(&mut self, address: u64, bytes: u32, value: Bits) -> Result<(), FaultKind> {
+        let content = self.bytes(address, bytes)?;
+        content.copy_from_slice(&value.to_le_bytes()[..bytes as usize]);
+        Ok(())
+    }
+
+    fn update(
+        &mut self,
+        address: u64,
+        bytes: u32,
+        new: &mut dyn FnMut(Bits) -> Bits,
+    ) -> Result<Bits, FaultKind> {
+        let old = self.load(address, bytes)?;
+        self.store(address, bytes, new(old))?;
+        Ok(old)
+    }
+
+    fn poll(&mut self) -> Result<(), FaultKind> {
+        self.patience = self.patience.checked_sub(1).ok_or(FaultKind::Stopped)?;
+        Ok(())
+    }
+
+    fn fence(&mut self) {}
+
+    fn clock(&mut self) -> u64 {
+        self.time += 100;
+        self.time
+    }
+
+    fn syscall(
+        &mut self,
+        _: &CtaInfo,
+        _: u32,
+        which: Syscall,
+        _: &[Bits],
+    ) -> Result<SmallVec<[Bits; 1]>, FaultKind> {
+        let what = which.name().to_owned();
+        Err(FaultKind::Unsupported { what })
+    }
+}
+
+/// Addresses of a module's variables, in shared memory from 0 on; their initial contents go into `memory`.
+fn place_symbols(module: &Module, memory: &mut Bare, next: &mut u64) -> (Vec<u64>, u32) {
+    let mut shared = 0u64;
+    let mut addresses = Vec::new();
+    for symbol in module.symbols.values() {
+        if symbol.space == StateSpace::Shared {
+            shared = shared.next_multiple_of(u64::from(symbol.align.max(16)));
+            addresses.push(shared);
+            shared += symbol.size;
+        } else {
+            addresses.push(*next);
+            *next += STEP;
+        }
+    }
+    for (symbol, &address) in module.symbols.values().zip(&addresses) {
+        if symbol.space == StateSpace::Shared {
+            continue;
+        }
+        let mut bytes = symbol.init.clone();
+        bytes.resize(symbol.size as usize, 0);
+        for reloc in &symbol.relocs {
+            let base = match reloc.target {
+                RelocTarget::Symbol { symbol, .. } => addresses[symbol.index()],
+                RelocTarget::Func(func) => 16 * u64::from(func.0),
+            };
+            let value = base.wrapping_add(reloc.addend as u64) >> reloc.shift;
+            let (at, size) = (reloc.offset as usize, usize::from(reloc.size));
+            bytes[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
+        }
+        memory.pieces.push((address, bytes));
+    }
+    (addresses, shared as u32)
+}
+
+/// The kernel's arguments as its parameter space, and the addresses of the buffers.
+fn place_arguments(
+    module: &Module,
+    launch: &Launch,
+    memory: &mut Bare,
+    next: &mut u64,
+) -> Vec<u64> {
+    let id = module.kernel(&launch.kernel).expect("the kernel is there");
+    let kernel = module.functions[id]
+        .kernel
+        .as_ref()
+        .expect("it is a kernel");
+    let mut space = vec![0; kernel.param_bytes as usize];
+    let mut buffers = Vec::new();
+    for (param, argument) in kernel.params.iter().zip(&launch.arguments) {
+        let bytes = match argument {
+            Argument::Scalar(bytes) => bytes.clone(),
+            Argument::Buffer(buffer) => {
+                buffers.push(*next);
+                memory.pieces.push((*next, buffer.bytes.clone()));
+                *next += STEP;
+                buffers[buffers.len() - 1].to_le_bytes().to_vec()
+            }
+        };
+        let at = param.offset as usize;
+        space[at..at + bytes.len()].copy_from_slice(&bytes);
+    }
+    memory.pieces.push((PARAMS, space));
+    buffers
+}
+
+/// Runs a launch, block after block; the contents of its buffers.
+fn run(module: &Module, code: &Code, launch: &Launch) -> Result<Vec<Vec<u8>>, String> {
+    let mut memory = Bare {
+        patience: 2_000_000,
+        ..Bare::default()
+    };
+    let mut next = FIRST_BUFFER;
+    let (symbols, static_shared) = place_symbols(module, &mut memory, &mut next);
+    let buffers = place_arguments(module, launch, &mut memory, &mut next);
+    let info = LaunchInfo {
+        grid: launch.grid,
+        block: launch.block,
+        cluster: [1; 3],
+        params: PARAMS,
+        static_shared,
+        dynamic_shared: launch.shared,
+        grid_id: 1,
+        sm_count: 4,
+        workspace: 0,
+        symbols,
+        function_base: 0,
+    };
+    let id = module.kernel(&launch.kernel).expect("the kernel is there");
+    let shared = static_shared.next_multiple_of(16) + launch.shared;
+    memory.pieces.push((SHARED, vec![0; shared as usize]));
+    memory
+        .pieces
+        .push((LOCAL, vec![0; (STRIDE * info.threads()) as usize]));
+    for linear in 0..info.ctas() {
+        let cta = CtaInfo {
+            index: info.cta_index(linear),
+            linear,
+            shared_base: SHARED,
+            local_base: LOCAL,
+            local_stride: STRIDE,
+            sm: 0,
+        };
+        let mut state = CtaState::new(info.threads(), Order::Forward);
+        let mut interpreter = Interpreter::new(module, code, id, &info, cta, &mut memory);
+        let mut turns = 0;
+        loop {
+            match state.run(&mut interpreter) {
+                Ok(CtaOutcome::Done) => break,
+                Ok(_) if turns < 10_000 => turns += 1,
+                Ok(_) => return Err("the block waits for ever".to_owned()),
+                Err(fault) => return Err(format!("{fault:?}")),
+            }
+        }
+    }
+    let content = |&address: &u64| {
+        let piece = memory.pieces.iter().find(|(base, _)| *base == address);
+        piece
+            .map(|(_, content)| content.clone())
+            .unwrap_or_default()
+    };
+    Ok(buffers.iter().map(content).collect())
+}
+
+/// What is wrong with the contents.
+fn judge(launch: &Launch, contents: &[Vec<u8>]) -> Option<String> {
+    let buffers = launch
+        .arguments
+        .iter()
+        .filter_map(|argument| match argument {
+            Argument::Buffer(buffer) => Some(buffer),
+            Argument::Scalar(_) => None,
+        });
+    for (buffer, content) in buffers.zip(contents) {
+        let Some((ty, expected)) = &buffer.expected else {
+            continue;
+        };
+        for (at, (found, expected)) in ty.values(content).zip(expected).enumerate() {
+            if !ty.agrees(found, *expected, launch.tolerance) {
+                let found = ty.show(found);
+                return Some(format!("element {at} is {found}, expected {expected:x?}"));
+            }
+        }
+    }
+    None
+}
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(folder)
+        .expect("the file tests are there")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    entries.sort();
+    for entry in entries {
+        if entry.is_dir() {
+            files(&entry, found);
+        } else if entry.extension().is_some_and(|ext| ext == "ptx") {
+            found.push(entry);
+        }
+    }
+}
+
+/// How many launches of a file ran, and what is wrong.
+fn run_file(name: &str, text: &str, wrong: &mut Vec<String>) -> usize {
+    let Ok(FileTest::Launches(launches)) = directive::read(text) else {
+        return 0;
+    };
+    let parsed = parse(SourceFile::new(name, text));
+    let mut module = match lower(&parsed, &resolve(&parsed)) {
+        Ok(module) => module,
+        Err(errors) => {
+            wrong.push(format!("{name}: {errors:?}"));
+            return 0;
+        }
+    };
+    let original = module.clone();
+    for (id, function) in original.functions.iter() {
+        if function.has_body() {
+            pass::waiting::run(&mut module.functions[id]);
+            pass::points::run(&mut module.functions[id], &original);
+        }
+    }
+    let code = Code::new(&module);
+    let mut ran = 0;
+    for launch in launches
+        .iter()
+        .filter(|launch| launch.outcome == Outcome::Values)
+    {
+        ran += 1;
+        let what = match run(&module, &code, launch) {
+            Ok(contents) => judge(launch, &contents),
+            Err(fault) => Some(fault),
+        };
+        if let Some(what) = what {
+            wrong.push(format!("{name}:{}: {}: {what}", launch.at, launch.kernel));
+        }
+    }
+    ran
+}
+
+#[test]
+fn launches_end_as_they_say() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/ptx");
+    let mut all = Vec::new();
+    files(&root, &mut all);
+    let (mut wrong, mut ran) = (Vec::new(), 0);
+    for path in all {
+        let name = path.strip_prefix(&root).unwrap_or(&path).with_extension("");
+        let name = name.display().to_string();
+        if LEFT_OUT.iter().any(|(left_out, _)| *left_out == name) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("a file test can be read");
+        ran += run_file(&name, &text, &mut wrong);
+    }
+    assert!(ran > 1000, "only {ran} launches ran");
+    assert!(
+        wrong.is_empty(),
+        "{} of {ran} are wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}

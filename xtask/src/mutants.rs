@@ -1,0 +1,159 @@
+//! `cargo xtask mutants [--count N] [--seed S] [--all] [--list]`: changes a meaning at one place and sees that
+//! a test fails.
+//!
+//! Mutations are small changes of the source text of `ir/src/meaning` ([`find`]). Each is built in a workspace of
+//! its own with `ir` and `frontend` alone, so that no code generator is compiled, and tried against the literal
+//! tables of `ir` and then the file tests in the interpreter ([`trial`]). One that no test notices fails the
+//! command, unless [`EQUIVALENT`] names it with the reason why nobody could notice. Without `--all`, `--count`
+//! mutations (20) are chosen by `--seed` (CI: the commit).
+
+mod find;
+mod trial;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Instant;
+
+use crate::{Outcome, exec};
+use find::Mutation;
+use trial::{Verdict, Workspace};
+
+/// What is mutated, below the repository's root.
+const SOURCES: &str = "ir/src/meaning";
+
+/// Mutations that change nothing that a test could see: file, part of the line, the change, why.
+const EQUIVALENT: &str = include_str!("mutants/equivalent.txt");
+
+struct Options {
+    count: Option<usize>,
+    seed: u64,
+    list: bool,
+    /// Only files whose path holds this.
+    only: String,
+}
+
+fn options(args: &[String]) -> Result<Options, String> {
+    let mut options = Options {
+        count: Some(20),
+        seed: 0,
+        list: false,
+        only: String::new(),
+    };
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
+        match arg.as_str() {
+            "--all" => options.count = None,
+            "--list" => options.list = true,
+            "--count" => {
+                let text = value()?;
+                options.count = Some(text.parse().map_err(|_| format!("no number: {text}"))?);
+            }
+            "--seed" => options.seed = seed_of(value()?),
+            "--only" => options.only.clone_from(value()?),
+            _ => return Err(format!("unknown option {arg}")),
+        }
+    }
+    if options.seed == 0 {
+        options.seed = std::env::var("MARGAY_SEED").map_or(1, |text| seed_of(&text));
+    }
+    Ok(options)
+}
+
+/// A number of any text.
+fn seed_of(text: &str) -> u64 {
+    text.bytes().fold(17, |seed: u64, byte| {
+        seed.wrapping_mul(31).wrapping_add(u64::from(byte))
+    })
+}
+
+/// The equivalent mutations, and which of them were met.
+fn is_equivalent(mutation: &Mutation) -> bool {
+    EQUIVALENT
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.trim().is_empty())
+        .any(|line| {
+            let fields: Vec<&str> = line.split(" | ").collect();
+            let [file, source, from, to, reason] = fields[..] else {
+                return false;
+            };
+            mutation.file.ends_with(file)
+                && mutation.line_text.trim() == source
+                && (mutation.from.trim(), mutation.to.trim()) == (from, to)
+                && !reason.is_empty()
+        })
+}
+
+/// Some of all, by a seed: a shuffle of which the first are taken.
+fn choose(mut all: Vec<Mutation>, seed: u64) -> Vec<Mutation> {
+    let mut state = seed;
+    let mut next = || {
+        // SplitMix64.
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    };
+    for last in (1..all.len()).rev() {
+        all.swap(last, (next() % (last as u64 + 1)) as usize);
+    }
+    all
+}
+
+pub(crate) fn run(args: &[String]) -> Outcome {
+    let options = options(args)?;
+    let mut all = find::all(&exec::root().join(SOURCES), Path::new(SOURCES))?;
+    all.retain(|mutation| mutation.file.contains(&options.only) && !is_equivalent(mutation));
+    if options.list {
+        for mutation in &all {
+            println!("{mutation}");
+        }
+        println!("{} mutations", all.len());
+        return Ok(());
+    }
+    let total = all.len();
+    let wanted = options.count.unwrap_or(total).min(total);
+    let queue = match options.count {
+        Some(_) => choose(all, options.seed),
+        None => all,
+    };
+    let workspace = Workspace::new()?;
+    println!("{wanted} of {total} mutations");
+    let started = Instant::now();
+    let mut tally: BTreeMap<Verdict, usize> = BTreeMap::new();
+    let mut survivors = Vec::new();
+    for mutation in queue {
+        let tried: usize = tally
+            .iter()
+            .filter(|(v, _)| **v != Verdict::DoesNotBuild)
+            .map(|(_, n)| n)
+            .sum();
+        if tried == wanted {
+            break;
+        }
+        let verdict = workspace.try_out(&mutation)?;
+        *tally.entry(verdict).or_default() += 1;
+        println!(
+            "{:>6.0} s  {:<22} {mutation}",
+            started.elapsed().as_secs_f64(),
+            verdict.text()
+        );
+        if verdict == Verdict::Survived {
+            survivors.push(mutation);
+        }
+    }
+    for (verdict, count) in &tally {
+        println!("{count:>6} {}", verdict.text());
+    }
+    if survivors.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<String> = survivors
+        .iter()
+        .map(|mutation| format!("  {mutation}"))
+        .collect();
+    Err(format!(
+        "no test notices these: add literal cases, or name them in xtask/src/mutants/equivalent.txt\n{}",
+        lines.join("\n")
+    ))
+}

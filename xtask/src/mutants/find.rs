@@ -1,0 +1,206 @@
+//! Where a source text can be changed a little: operators, numbers, conditions, flags, roundings.
+//!
+//! The text is not parsed; what does not build is left out when it is tried. Comments, attributes, tests and
+//! tables of names are not touched. Invariant: a mutation changes one place of one line.
+
+use std::fmt;
+use std::path::Path;
+
+use regex_lite::Regex;
+
+/// One change.
+#[derive(Clone, Debug)]
+pub(super) struct Mutation {
+    /// The file, below the repository's root.
+    pub(super) file: String,
+    /// Its line, from 1.
+    pub(super) line: usize,
+    /// That line.
+    pub(super) line_text: String,
+    /// Where the change begins in the line, in bytes.
+    pub(super) at: usize,
+    /// What is replaced.
+    pub(super) from: String,
+    /// By what.
+    pub(super) to: String,
+}
+
+impl fmt::Display for Mutation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}:{}: `{}` -> `{}` in `{}`",
+            self.file,
+            self.line,
+            self.from.trim(),
+            self.to.trim(),
+            self.line_text.trim()
+        )
+    }
+}
+
+impl Mutation {
+    /// The file's text with the change.
+    pub(super) fn apply(&self, text: &str) -> String {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        if let Some(line) = lines.get_mut(self.line - 1) {
+            line.replace_range(self.at..self.at + self.from.len(), &self.to);
+        }
+        lines.join("\n") + "\n"
+    }
+}
+
+/// What is found, and what takes its place.
+const SWAPS: &[(&str, &[&str])] = &[
+    (" + ", &[" - "]),
+    (" - ", &[" + "]),
+    (" * ", &[" + "]),
+    (" / ", &[" * "]),
+    (" % ", &[" / "]),
+    (" << ", &[" >> "]),
+    (" >> ", &[" << "]),
+    (" & ", &[" | "]),
+    (" | ", &[" & "]),
+    (" ^ ", &[" | "]),
+    (" && ", &[" || "]),
+    (" || ", &[" && "]),
+    (" == ", &[" != "]),
+    (" != ", &[" == "]),
+    (" < ", &[" <= ", " > "]),
+    (" <= ", &[" < "]),
+    (" > ", &[" >= ", " < "]),
+    (" >= ", &[" > "]),
+    ("if !", &["if "]),
+    (".min(", &[".max("]),
+    (".max(", &[".min("]),
+    ("::min(", &["::max("]),
+    ("::max(", &["::min("]),
+    ("wrapping_add", &["wrapping_sub"]),
+    ("wrapping_sub", &["wrapping_add"]),
+    ("leading_zeros", &["trailing_zeros"]),
+    ("trailing_zeros", &["leading_zeros"]),
+    ("count_ones", &["count_zeros"]),
+    ("is_signed()", &["is_float()"]),
+    ("NearestEven", &["TowardZero"]),
+    ("TowardZero", &["NearestEven"]),
+    ("true", &["false"]),
+    ("false", &["true"]),
+];
+
+/// All mutations of the files in a folder, in the order of their names.
+pub(super) fn all(folder: &Path, shown: &Path) -> Result<Vec<Mutation>, String> {
+    let mut found = Vec::new();
+    let error = |e: std::io::Error| format!("{}: {e}", folder.display());
+    let mut entries = std::fs::read_dir(folder)
+        .map_err(error)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(error)?;
+    entries.sort();
+    for path in entries {
+        let shown = shown.join(path.file_name().unwrap_or_default());
+        if path.is_dir() {
+            found.extend(all(&path, &shown)?);
+        } else if path.extension().is_some_and(|ext| ext == "rs") {
+            let text =
+                std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+            found.extend(of_text(&shown.display().to_string(), &text));
+        }
+    }
+    Ok(found)
+}
+
+/// All mutations of one file.
+pub(super) fn of_text(file: &str, text: &str) -> Vec<Mutation> {
+    let number = Regex::new(r"\b(0x[0-9a-f_]+|[0-9][0-9_]*)\b").expect("a valid pattern");
+    let flag = Regex::new(r"[a-z_.]*mods\.(ftz|sat|satfinite|relu|nan|abs|xorsign_abs|oob|noftz|flag|carry_out|bsigned)\(\)")
+        .expect("a valid pattern");
+    let mut found = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let trimmed = line.trim_start();
+        if trimmed.starts_with("#[cfg(test)]") {
+            break;
+        }
+        let skipped = ["//", "#", "use ", "mod ", "pub mod ", "macro_rules!"];
+        if skipped.iter().any(|start| trimmed.starts_with(start)) {
+            continue;
+        }
+        let code = line.split("//").next().unwrap_or(line);
+        let mut add = |at: usize, from: &str, to: String| {
+            found.push(Mutation {
+                file: file.to_owned(),
+                line: index + 1,
+                line_text: line.to_owned(),
+                at,
+                from: from.to_owned(),
+                to,
+            });
+        };
+        for (from, replacements) in SWAPS {
+            for (at, _) in code.match_indices(from) {
+                for to in *replacements {
+                    add(at, from, (*to).to_owned());
+                }
+            }
+        }
+        for place in number.find_iter(code) {
+            // A field of a tuple is no number.
+            let before = code[..place.start()].chars().next_back();
+            if before == Some('.') && !code[..place.start()].ends_with("..") {
+                continue;
+            }
+            if let Some(value) = value_of(place.as_str()) {
+                add(
+                    place.start(),
+                    place.as_str(),
+                    value.wrapping_add(1).to_string(),
+                );
+            }
+        }
+        for place in flag.find_iter(code) {
+            add(place.start(), place.as_str(), "false".to_owned());
+        }
+    }
+    found
+}
+
+fn value_of(text: &str) -> Option<u128> {
+    let digits = text.replace('_', "");
+    match digits.strip_prefix("0x") {
+        Some(digits) => u128::from_str_radix(digits, 16).ok(),
+        None => digits.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changes(line: &str) -> Vec<String> {
+        let text = format!("{line}\n");
+        let all = of_text("f", &text);
+        all.iter()
+            .map(|mutation| mutation.apply(&text).trim_end().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn operators_numbers_and_flags_change_one_at_a_time() {
+        assert_eq!(
+            changes("a + b << 3"),
+            ["a - b << 3", "a + b >> 3", "a + b << 4"]
+        );
+        assert_eq!(changes("if desc.mods.ftz() {"), ["if false {"]);
+        assert_eq!(changes("x.0"), Vec::<String>::new());
+        assert_eq!(changes("a < b"), ["a <= b", "a > b"]);
+        assert_eq!(changes("0x7f_ff"), ["32768"]);
+    }
+
+    #[test]
+    fn comments_and_tests_stay() {
+        assert_eq!(changes("// a + b"), Vec::<String>::new());
+        assert_eq!(changes("a // + 1"), Vec::<String>::new());
+        let text = "#[cfg(test)]\nmod tests { 1 + 1 }\n";
+        assert!(of_text("f", text).is_empty());
+    }
+}

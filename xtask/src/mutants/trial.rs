@@ -1,0 +1,232 @@
+//! Building a changed source and running the tests on it.
+//!
+//! The workspace is a copy of what the tests need, in `target/mutants`; the repository itself is never changed.
+//! Invariant: between two trials the copy holds the original sources.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::find::Mutation;
+use crate::{Outcome, exec};
+
+/// What became of a mutation.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Verdict {
+    /// The literal tables of `ir` fail.
+    Tables,
+    /// A file test fails in the interpreter.
+    Files,
+    /// It is no program.
+    DoesNotBuild,
+    /// No test fails.
+    Survived,
+}
+
+impl Verdict {
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Verdict::Tables => "caught by a table",
+            Verdict::Files => "caught by a file test",
+            Verdict::DoesNotBuild => "does not build",
+            Verdict::Survived => "SURVIVED",
+        }
+    }
+}
+
+/// Tests of `ir` with literal values, and their longest time: more means that a change made one endless.
+const TABLES: &[&str] = &["-p", "margay-ir", "--test", "meanings"];
+const FILES: &[&str] = &["-p", "margay-frontend", "--test", "file_tests"];
+const LONGEST: Duration = Duration::from_secs(120);
+
+/// What the copy holds: folders and files of the repository.
+const PARTS: &[&str] = &[
+    "ir/src",
+    "ir/tests/meanings.rs",
+    "ir/tests/meanings",
+    "ir/tests/support",
+    "frontend/src",
+    "frontend/tests/file_tests.rs",
+    "cli/src/filetest",
+    "tests/ptx",
+];
+
+const PROFILE: &str = "
+[profile.dev]
+debug = false
+incremental = true
+";
+
+/// The copy.
+pub(super) struct Workspace {
+    root: PathBuf,
+}
+
+impl Workspace {
+    /// Copies the sources, builds the tests and sees them pass.
+    pub(super) fn new() -> Result<Workspace, String> {
+        let target = exec::release_dir();
+        let root = target.parent().unwrap_or(&target).join("mutants");
+        let workspace = Workspace { root };
+        for part in PARTS {
+            copy(&exec::root().join(part), &workspace.root.join(part))?;
+        }
+        workspace.manifests()?;
+        println!("building the tests");
+        for tests in [TABLES, FILES] {
+            if !matches!(workspace.test(tests)?, Run::Passed) {
+                return Err("the tests fail without a change".to_owned());
+            }
+        }
+        Ok(workspace)
+    }
+
+    /// The manifests: the two crates without what only other tests need.
+    fn manifests(&self) -> Outcome {
+        let read = |name: &str| {
+            let path = exec::root().join(name);
+            fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))
+        };
+        let whole = read("Cargo.toml")?;
+        let dependencies = section(&whole, "[workspace.dependencies]");
+        let dependencies: Vec<&str> = dependencies
+            .lines()
+            .filter(|line| {
+                !line.contains("path = ")
+                    || line.contains("\"ir\"")
+                    || line.contains("\"frontend\"")
+            })
+            .collect();
+        let manifest = format!(
+            "[workspace]\nresolver = \"3\"\nmembers = [\"ir\", \"frontend\"]\n\n{}\n{}\n\n[workspace.lints.rust]\n{PROFILE}",
+            section(&whole, "[workspace.package]"),
+            dependencies.join("\n"),
+        );
+        write(&self.root.join("Cargo.toml"), &manifest)?;
+        for name in ["ir/Cargo.toml", "frontend/Cargo.toml"] {
+            let own = read(name)?;
+            let end = own.find("[dev-dependencies]").unwrap_or(own.len());
+            write(&self.root.join(name), &own[..end])?;
+        }
+        write(&self.root.join("Cargo.lock"), &read("Cargo.lock")?)
+    }
+
+    /// Makes the change, runs the tests, takes the change back.
+    pub(super) fn try_out(&self, mutation: &Mutation) -> Result<Verdict, String> {
+        let path = self.root.join(&mutation.file);
+        let original = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        fs::write(&path, mutation.apply(&original)).map_err(|e| e.to_string())?;
+        let verdict = self.judge();
+        fs::write(&path, original).map_err(|e| e.to_string())?;
+        verdict
+    }
+
+    fn judge(&self) -> Result<Verdict, String> {
+        Ok(match self.test(TABLES)? {
+            Run::DoesNotBuild => Verdict::DoesNotBuild,
+            Run::Failed => Verdict::Tables,
+            Run::Passed => match self.test(FILES)? {
+                Run::Passed => Verdict::Survived,
+                _ => Verdict::Files,
+            },
+        })
+    }
+
+    /// Builds one test and runs it. One that takes too long has failed.
+    fn test(&self, which: &[&str]) -> Result<Run, String> {
+        let cargo = || {
+            let mut command = exec::cargo();
+            command
+                .current_dir(&self.root)
+                .arg("test")
+                .args(which)
+                .env("CARGO_TARGET_DIR", self.root.join("target"))
+                .env("RUSTFLAGS", "-Awarnings")
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
+            command
+        };
+        let built = cargo()
+            .arg("--no-run")
+            .status()
+            .map_err(|e| e.to_string())?;
+        if !built.success() {
+            return Ok(Run::DoesNotBuild);
+        }
+        Ok(if passes(&mut cargo())? {
+            Run::Passed
+        } else {
+            Run::Failed
+        })
+    }
+}
+
+enum Run {
+    DoesNotBuild,
+    Passed,
+    Failed,
+}
+
+/// Runs a command to its end, or ends it with its children when it takes too long.
+fn passes(command: &mut Command) -> Result<bool, String> {
+    use std::os::unix::process::CommandExt;
+    let mut child = command
+        .process_group(0)
+        .spawn()
+        .map_err(|e| e.to_string())?;
+    let started = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().map_err(|e| e.to_string())? {
+            return Ok(status.success());
+        }
+        if started.elapsed() > LONGEST {
+            // The test is a child of cargo: the whole group is ended.
+            let group = format!("-{}", child.id());
+            let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
+            let _ = child.wait();
+            return Ok(false);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A section of a manifest with its heading.
+fn section<'t>(text: &'t str, heading: &str) -> &'t str {
+    let Some(start) = text.find(heading) else {
+        return "";
+    };
+    let body = &text[start + heading.len()..];
+    let end = body
+        .find("\n[")
+        .map_or(text.len(), |at| start + heading.len() + at);
+    &text[start..end]
+}
+
+/// Copies a file or a folder; files that are equal keep their time, so that nothing is built again.
+fn copy(from: &Path, to: &Path) -> Outcome {
+    let error = |e: std::io::Error| format!("{}: {e}", from.display());
+    if from.is_dir() {
+        for entry in fs::read_dir(from).map_err(error)? {
+            let entry = entry.map_err(error)?;
+            copy(&entry.path(), &to.join(entry.file_name()))?;
+        }
+        return Ok(());
+    }
+    write_bytes(to, &fs::read(from).map_err(error)?)
+}
+
+fn write(path: &Path, text: &str) -> Outcome {
+    write_bytes(path, text.as_bytes())
+}
+
+fn write_bytes(path: &Path, bytes: &[u8]) -> Outcome {
+    if fs::read(path).is_ok_and(|old| old == bytes) {
+        return Ok(());
+    }
+    let error = |e: std::io::Error| format!("{}: {e}", path.display());
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(error)?;
+    }
+    fs::write(path, bytes).map_err(error)
+}
