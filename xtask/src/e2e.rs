@@ -5,13 +5,16 @@
 //! of workers and with blocks and warps in reverse order. A program's `PASS` line ends with a hash of the
 //! bits it computed; unless the manifest calls the program order-dependent, the hash must not change.
 //!
-//! Options: names of programs (default all), `--quick` (one build, one run), `--bless-ptx` (compile the PTX
-//! that is checked in anew, and stop).
+//! Options: names of programs (default all), `--quick` (one build, one run), `--sample` (both builds, all
+//! settings for a few programs that `MARGAY_SEED` chooses and one for the others; everything with
+//! `MARGAY_FULL=1`), `--bless-ptx` (compile the PTX that is checked in anew, and stop).
 
 mod build;
 mod manifest;
 mod process;
 
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
 use std::time::{Duration, Instant};
 
 use build::{Variant, compile_all};
@@ -21,14 +24,20 @@ use process::{Ended, Process};
 use crate::toolchain::Toolchain;
 use crate::{Outcome, exec};
 
+/// A name and the environment.
+type Setting = (&'static str, &'static [(&'static str, &'static str)]);
+
 /// Settings of the runtime under which the bits must be the same.
-const SETTINGS: &[(&str, &[(&str, &str)])] = &[
+const SETTINGS: &[Setting] = &[
     ("all workers", &[]),
     ("1 worker", &[("MARGAY_WORKERS", "1")]),
     ("2 workers", &[("MARGAY_WORKERS", "2")]),
     ("3 workers", &[("MARGAY_WORKERS", "3")]),
     ("reverse order", &[("MARGAY_ORDER", "reverse")]),
 ];
+
+/// See `Options::sample`.
+const SAMPLE: u64 = 4;
 
 /// A run that takes this many times its stated cost hangs. Slower machines must not fail.
 const PATIENCE: u32 = 15;
@@ -37,6 +46,8 @@ const PATIENCE: u32 = 15;
 #[derive(Default)]
 struct Options {
     quick: bool,
+    /// One program in so many is tried in all settings.
+    sample: Option<u64>,
     bless_ptx: bool,
     names: Vec<String>,
 }
@@ -47,12 +58,23 @@ impl Options {
         for arg in args {
             match arg.as_str() {
                 "--quick" => options.quick = true,
+                "--sample" if std::env::var("MARGAY_FULL").is_ok_and(|v| v == "1") => {}
+                "--sample" => options.sample = Some(SAMPLE),
                 "--bless-ptx" => options.bless_ptx = true,
                 flag if flag.starts_with('-') => return Err(format!("no option {flag}")),
                 name => options.names.push(name.to_owned()),
             }
         }
         Ok(options)
+    }
+
+    /// The settings in which a program is tried.
+    fn settings(&self, program: &Program) -> &'static [Setting] {
+        let in_all = match self.sample {
+            Some(sample) => is_sampled(program, sample),
+            None => !self.quick,
+        };
+        if in_all { SETTINGS } else { &SETTINGS[..1] }
     }
 
     /// The manifest's programs that are asked for.
@@ -72,6 +94,14 @@ impl Options {
     }
 }
 
+/// Whether the commit in `MARGAY_SEED` chooses a program.
+fn is_sampled(program: &Program, sample: u64) -> bool {
+    let mut hasher = DefaultHasher::new();
+    let seed = std::env::var("MARGAY_SEED").unwrap_or_default();
+    (seed, &program.name).hash(&mut hasher);
+    hasher.finish().is_multiple_of(sample)
+}
+
 pub(crate) fn run(args: &[String]) -> Outcome {
     let options = Options::parse(args)?;
     let programs = options.programs()?;
@@ -80,10 +110,10 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         return build::bless_ptx(&toolchain, &programs);
     }
     exec::build_programs()?;
-    let (variants, settings) = if options.quick {
-        (&Variant::ALL[..1], &SETTINGS[..1])
+    let variants = if options.quick {
+        &Variant::ALL[..1]
     } else {
-        (Variant::ALL, SETTINGS)
+        Variant::ALL
     };
     compile_all(&toolchain, &programs, variants)?;
     let mut failures = Vec::new();
@@ -91,6 +121,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     for program in &programs {
         for variant in variants {
             let started = Instant::now();
+            let settings = options.settings(program);
             let wrong = try_program(program, *variant, settings, &mut runs);
             let label = format!("{} ({})", program.name, variant.label());
             report(&label, started.elapsed(), &wrong);
@@ -121,7 +152,7 @@ fn report(label: &str, took: Duration, wrong: &[String]) {
 fn try_program(
     program: &Program,
     variant: Variant,
-    settings: &[(&str, &[(&str, &str)])],
+    settings: &[Setting],
     runs: &mut usize,
 ) -> Vec<String> {
     let mut wrong = Vec::new();
