@@ -3,6 +3,8 @@
 //! CUDA does not promise that this works, GPUs make it work, and published programs rely on it
 //! (execution-model sections 1 and 2). Each kernel runs in both engines with one warp.
 
+use std::time::Duration;
+
 use margay::{EngineChoice, LaunchConfig, Runtime};
 
 const HEADER: &str = ".version 7.0\n.target sm_80\n.address_size 64\n";
@@ -27,6 +29,7 @@ fn check(body: &str, expected: impl Fn(u32) -> u32) {
     );
     for engine in [EngineChoice::Auto, EngineChoice::Interpreter] {
         let runtime = Runtime::builder().workers(1).engine(engine);
+        let runtime = runtime.time_limit(Duration::from_secs(120));
         let runtime = runtime.build().expect("built");
         let module = runtime.load_ptx(&text).expect("loads");
         let kernel = module.kernel("exchange").expect("known");
@@ -193,4 +196,35 @@ done:
             }
         }
     }
+}
+
+/// A lane polls, by an access for which its warp meets, for what a lane further on will store: the
+/// one that polls must not be waited for longer than a turn.
+#[test]
+fn a_lane_that_polls_does_not_hold_up_its_warp() {
+    check(
+        "mov.u32 %at, s;
+    st.shared.u32 [%own], 0;
+    bar.warp.sync 0xffffffff;
+    setp.ne.u32 %p, %lane, 3;
+    @%p bra store;
+again:
+    ld.volatile.shared.u32 %v, [%at];
+    setp.eq.u32 %p, %v, 0;
+    @%p bra again;
+    bra done;
+store:
+    st.volatile.shared.u32 [%own+4], 1;
+    setp.ne.u32 %p, %lane, 9;
+    mov.u32 %v, 5;
+    @%p bra done;
+    st.volatile.shared.u32 [%at], 41;
+    mov.u32 %v, 7;
+done:",
+        |lane| match lane {
+            3 => 41,
+            9 => 7,
+            _ => 5,
+        },
+    );
 }

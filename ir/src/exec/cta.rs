@@ -45,18 +45,37 @@ struct WarpState {
     yielded: u32,
     /// Those of the waiting lanes that wait at a barrier.
     at_barrier: u32,
-    /// Lanes that gave way and were released since others last went on without them.
-    released: u32,
+    hold: Option<Hold>,
     exited: u32,
     stops: [Stop; 32],
 }
 
+/// A point where lanes are kept until those behind them that gave way have had another turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Hold {
+    stop: Stop,
+    /// Whether they have had it.
+    is_over: bool,
+}
+
 impl WarpState {
-    /// Whether lanes that gave way behind `stop` should catch up before others go on from there: a
-    /// lane gives way anywhere in a loop, and the warp would fall apart by chance. Lanes that have
-    /// given way again since they were released wait for somebody, perhaps for these others.
-    fn is_expected(&self, stop: Stop) -> bool {
-        lanes(self.yielded & !self.released).any(|lane| self.stops[lane as usize] < stop)
+    /// Whether lanes may go on from `stop`. When others gave way behind it, those get another turn
+    /// first: a lane gives way anywhere in a loop, and the warp would fall apart by chance. If they
+    /// give way again, they wait for somebody, perhaps for these lanes.
+    fn may_pass(&mut self, stop: Stop) -> bool {
+        let is_expected = lanes(self.yielded).any(|lane| self.stops[lane as usize] < stop);
+        let held = self.hold.filter(|hold| hold.stop == stop);
+        if is_expected && held.is_none_or(|hold| !hold.is_over) {
+            self.hold = Some(held.unwrap_or(Hold {
+                stop,
+                is_over: false,
+            }));
+            return false;
+        }
+        if held.is_some() {
+            self.hold = None;
+        }
+        true
     }
 }
 
@@ -87,7 +106,7 @@ impl CtaState {
                     waiting: 0,
                     yielded: 0,
                     at_barrier: 0,
-                    released: 0,
+                    hold: None,
                     exited: !full(warp),
                     stops: [Stop::START; 32],
                 })
@@ -279,9 +298,8 @@ impl CtaState {
         }
         if released == 0
             && let Some(stop) = open_stop(runner, candidates, &state.stops)
-            && !state.is_expected(stop)
+            && state.may_pass(stop)
         {
-            state.released = 0;
             released = lanes_at(stop, &state.stops) & candidates;
             pass(runner, warp as u32, stop, released, &state.stops);
         }
@@ -344,8 +362,10 @@ impl CtaState {
         for state in &mut self.warps {
             state.waiting &= !state.yielded;
             state.ready |= state.yielded;
-            state.released |= state.yielded;
             state.yielded = 0;
+            if let Some(hold) = &mut state.hold {
+                hold.is_over = true;
+            }
         }
     }
 
