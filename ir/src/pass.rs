@@ -7,6 +7,7 @@
 pub mod inline;
 mod places;
 pub mod points;
+pub mod promote;
 pub mod simplify;
 pub mod waiting;
 
@@ -53,6 +54,12 @@ macro_rules! passes {
 passes! {
     "inline" Lowered "bodies in the place of calls" |f, c| inline::run(f, c.module, c.id);
     "simplify" Lowered "constants folded, dead code removed" |f, _| simplify::run(f);
+    "promote" Lowered "local memory to values" |f, _| promote::run(f);
+    "tidy" Lowered "what promotion left folded and removed" |f, _| {
+        if !f.slots.is_empty() {
+            simplify::run(f);
+        }
+    };
     "waiting" Lowered "yields in loops that wait" |f, _| waiting::run(f);
     "points" Cut "blocks cut at synchronisation points" |f, c| points::run(f, c.module);
 }

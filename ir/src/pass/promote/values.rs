@@ -1,0 +1,275 @@
+//! Pieces of memory to values: liveness, block parameters, a walk over the dominator tree.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use super::{Access, Plan};
+use crate::analysis::{Cfg, Dominators};
+use crate::entity::{Block, Inst, SecondaryMap, Value};
+use crate::function::{Function, ValueDef};
+use crate::meaning::Desc;
+use crate::mods::Mods;
+use crate::ops::Opcode;
+use crate::types::{Kind, OpType, Type};
+
+/// Replaces the accesses of a plan; replaced results are aliases until they are resolved.
+pub(super) fn replace(function: &mut Function, plan: &Plan) {
+    let cfg = Cfg::new(function);
+    let dominators = Dominators::new(&cfg);
+    let params = place_params(function, &cfg, &dominators, plan);
+    let mut renamer = Renamer {
+        accesses: plan.accesses.iter().map(|a| (a.inst, a)).collect(),
+        plan,
+        params,
+        scope: vec![None; plan.pieces.len()],
+        undo: Vec::new(),
+        zeros: FxHashMap::default(),
+        code: Vec::new(),
+        function,
+    };
+    renamer.walk(&cfg, &dominators);
+    renamer.place_zeros();
+}
+
+/// Blocks that write each piece, and those at whose start it is live.
+fn live_blocks(function: &Function, cfg: &Cfg, plan: &Plan) -> Vec<(Vec<Block>, FxHashSet<Block>)> {
+    let mut all: Vec<(Vec<Block>, FxHashSet<Block>)> = vec![Default::default(); plan.pieces.len()];
+    let mut read_in: Vec<Vec<Block>> = vec![Vec::new(); plan.pieces.len()];
+    for access in &plan.accesses {
+        let loads = function.dfg.insts[access.inst].opcode == Opcode::Ld;
+        for &piece in &access.pieces {
+            // Accesses of a block come in order: a read behind a write is no use of what came in.
+            let written = all[piece].0.last() == Some(&access.block);
+            if !loads && !written {
+                all[piece].0.push(access.block);
+            } else if loads && !written {
+                read_in[piece].push(access.block);
+            }
+        }
+    }
+    for ((writes, live), mut work) in all.iter_mut().zip(read_in) {
+        let writes: FxHashSet<Block> = writes.iter().copied().collect();
+        while let Some(block) = work.pop() {
+            if live.insert(block) {
+                let preds = cfg.preds(block).iter().copied();
+                work.extend(preds.filter(|pred| !writes.contains(pred) && !live.contains(pred)));
+            }
+        }
+    }
+    all
+}
+
+/// Adds parameters for pieces at the iterated dominance frontiers of their writes where they live.
+fn place_params(
+    function: &mut Function,
+    cfg: &Cfg,
+    dominators: &Dominators,
+    plan: &Plan,
+) -> SecondaryMap<Block, Vec<(usize, Value)>> {
+    let frontiers = dominators.frontiers(cfg);
+    let blocks = live_blocks(function, cfg, plan);
+    let mut params: SecondaryMap<Block, Vec<(usize, Value)>> = SecondaryMap::default();
+    for (piece, (mut work, live)) in blocks.into_iter().enumerate() {
+        let mut placed = FxHashSet::default();
+        // The zero at the entry is a write too.
+        work.push(cfg.rpo()[0]);
+        while let Some(block) = work.pop() {
+            for &join in &frontiers[block] {
+                if live.contains(&join) && placed.insert(join) {
+                    let value = function.dfg.append_param(join, plan.pieces[piece].ty);
+                    params[join].push((piece, value));
+                    work.push(join);
+                }
+            }
+        }
+    }
+    params
+}
+
+struct Renamer<'a> {
+    function: &'a mut Function,
+    plan: &'a Plan,
+    accesses: FxHashMap<Inst, &'a Access>,
+    params: SecondaryMap<Block, Vec<(usize, Value)>>,
+    /// The value of each piece where the walk is.
+    scope: Vec<Option<Value>>,
+    /// What the scope held before each change.
+    undo: Vec<(usize, Option<Value>)>,
+    zeros: FxHashMap<Type, Inst>,
+    /// The new code of the block where the walk is.
+    code: Vec<Inst>,
+}
+
+enum Step {
+    Enter(Block),
+    Leave(usize),
+}
+
+impl Renamer<'_> {
+    fn walk(&mut self, cfg: &Cfg, dominators: &Dominators) {
+        let mut children: SecondaryMap<Block, Vec<Block>> = SecondaryMap::default();
+        for &block in cfg.rpo() {
+            if let Some(parent) = dominators.idom(cfg, block) {
+                children[parent].push(block);
+            }
+        }
+        let mut stack = vec![Step::Enter(cfg.rpo()[0])];
+        while let Some(step) = stack.pop() {
+            match step {
+                Step::Leave(mark) => {
+                    for (piece, old) in self.undo.drain(mark..).rev() {
+                        self.scope[piece] = old;
+                    }
+                }
+                Step::Enter(block) => {
+                    stack.push(Step::Leave(self.undo.len()));
+                    self.block(block);
+                    stack.extend(children[block].iter().map(|&child| Step::Enter(child)));
+                }
+            }
+        }
+    }
+
+    fn block(&mut self, block: Block) {
+        for (piece, value) in self.params[block].clone() {
+            self.set(piece, value);
+        }
+        for inst in self.function.insts(block).to_vec() {
+            match self.accesses.get(&inst).copied() {
+                Some(access) => self.access(access),
+                None => self.code.push(inst),
+            }
+        }
+        self.function.layout.insts[block] = std::mem::take(&mut self.code);
+        self.pass_arguments(block);
+    }
+
+    fn set(&mut self, piece: usize, value: Value) {
+        let old = self.scope[piece].replace(value);
+        self.undo.push((piece, old));
+    }
+
+    fn get(&mut self, piece: usize) -> Value {
+        let ty = self.plan.pieces[piece].ty;
+        match self.scope[piece] {
+            Some(value) => value,
+            None => self.zero(ty),
+        }
+    }
+
+    /// A zero that is put at the start of the entry in the end.
+    fn zero(&mut self, ty: Type) -> Value {
+        let dfg = &mut self.function.dfg;
+        let inst = *self.zeros.entry(ty).or_insert_with(|| {
+            let desc = plain(Opcode::Const, held_name(ty), OpType::None);
+            dfg.make_inst(desc, &[], &[ty])
+        });
+        dfg.results(inst)[0]
+    }
+
+    fn access(&mut self, access: &Access) {
+        let inst = access.inst;
+        let ty = self.function.dfg.insts[inst].ty;
+        if self.function.dfg.insts[inst].opcode == Opcode::Ld {
+            let results: SmallVec<[Value; 8]> =
+                SmallVec::from_slice(self.function.dfg.results(inst));
+            for (&piece, result) in access.pieces.iter().zip(results) {
+                let value = self.get(piece);
+                let value = self.converted(value, ty, self.function.dfg.ty(result));
+                self.function.dfg.values[result].def = ValueDef::Alias(value);
+            }
+        } else {
+            let stored: SmallVec<[Value; 8]> =
+                SmallVec::from_slice(&self.function.dfg.args(inst)[1..]);
+            for (&piece, value) in access.pieces.iter().zip(stored) {
+                let value = self.function.dfg.resolve(value);
+                let value = self.converted(value, ty, self.plan.pieces[piece].ty);
+                self.set(piece, value);
+            }
+        }
+    }
+
+    /// A value as `to`: the same bits, the low ones, or extended by the sign of `memory`.
+    fn converted(&mut self, value: Value, memory: OpType, to: Type) -> Value {
+        let from = self.function.dfg.ty(value);
+        if from == to {
+            return value;
+        }
+        if from.lane_bits() == to.lane_bits() {
+            let desc = plain(Opcode::Bitcast, held_name(to), held_name(from));
+            return self.emit(desc, value, to);
+        }
+        // Only integers are wider or narrower than memory.
+        let bits = |ty: Type| Type::bits_of(ty.lane_bits()).unwrap_or(ty);
+        let plain_value = self.converted(value, memory, bits(from));
+        let signed = memory.is_signed() && to.lane_bits() > from.lane_bits();
+        let name = |ty: Type| integer(ty.lane_bits(), signed);
+        let desc = plain(Opcode::Cvt, name(to), name(from));
+        let wide = self.emit(desc, plain_value, bits(to));
+        self.converted(wide, memory, to)
+    }
+
+    fn emit(&mut self, desc: Desc, value: Value, to: Type) -> Value {
+        let inst = self.function.dfg.make_inst(desc, &[value], &[to]);
+        self.code.push(inst);
+        self.function.dfg.results(inst)[0]
+    }
+
+    fn pass_arguments(&mut self, block: Block) {
+        let Some(inst) = self.function.layout.terminator(block) else {
+            return;
+        };
+        let Some(mut calls) = self.function.dfg.targets.remove(&inst) else {
+            return;
+        };
+        for call in &mut calls {
+            for (piece, _) in self.params[call.block].clone() {
+                let value = self.get(piece);
+                call.args.push(value);
+            }
+        }
+        self.function.dfg.targets.insert(inst, calls);
+    }
+
+    fn place_zeros(&mut self) {
+        let mut zeros: Vec<Inst> = self.zeros.values().copied().collect();
+        zeros.sort_unstable();
+        let entry = self.function.entry();
+        self.function.layout.insts[entry].splice(0..0, zeros);
+    }
+}
+
+fn plain(opcode: Opcode, ty: OpType, src: OpType) -> Desc {
+    Desc {
+        opcode,
+        ty,
+        src,
+        mods: Mods::NONE,
+    }
+}
+
+fn held_name(ty: Type) -> OpType {
+    match ty.kind() {
+        Kind::Pred => OpType::Pred,
+        Kind::B8 => OpType::B8,
+        Kind::B16 => OpType::B16,
+        Kind::B32 => OpType::B32,
+        Kind::B64 => OpType::B64,
+        Kind::B128 => OpType::B128,
+        Kind::F32 => OpType::F32,
+        Kind::F64 => OpType::F64,
+    }
+}
+
+fn integer(bits: u32, signed: bool) -> OpType {
+    match (bits, signed) {
+        (8, false) => OpType::U8,
+        (8, true) => OpType::S8,
+        (16, false) => OpType::U16,
+        (16, true) => OpType::S16,
+        (32, false) => OpType::U32,
+        (32, true) => OpType::S32,
+        (_, false) => OpType::U64,
+        (_, true) => OpType::S64,
+    }
+}
