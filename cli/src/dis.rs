@@ -17,6 +17,7 @@ Examples:
   margay dis saxpy.ptx                          the module as it was lowered
   margay dis saxpy.ptx --after points           each function behind the last pass
   margay dis program -k _Z5saxpyifPKfPf --asm   machine code of one kernel of a program
+  margay dis saxpy.ptx --uniformity --block 256  which values lanes share
   margay dis --passes                           the passes, in order
   margay dis saxpy.ptx --time --json | jq '.[0].passes'
   margay dis saxpy.ptx > a.ir; margay dis a.ir --after simplify
@@ -36,6 +37,13 @@ pub(crate) struct Arguments {
     /// Show the IR behind the pass of this name.
     #[arg(long, value_name = "PASS", conflicts_with_all = ["clif", "asm", "time"])]
     after: Option<String>,
+    /// Say behind each instruction whether its results are the same for a launch, a CTA or a warp,
+    /// affine in the lane, or varying (behind the last pass, or that of --after).
+    #[arg(long, conflicts_with_all = ["clif", "asm", "time"])]
+    uniformity: bool,
+    /// The shape of the blocks that --uniformity may rely on.
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = shape, requires = "uniformity")]
+    block: Option<[u32; 3]>,
     /// Show the code generator's input.
     #[arg(long, conflicts_with_all = ["asm", "time"])]
     clif: bool,
@@ -51,6 +59,19 @@ pub(crate) struct Arguments {
     /// Print one JSON document.
     #[arg(long)]
     json: bool,
+}
+
+fn shape(text: &str) -> Result<[u32; 3], String> {
+    let mut all = [1; 3];
+    let parts: Vec<&str> = text.split([',', 'x']).collect();
+    if parts.len() > all.len() {
+        return Err("at most three extents".to_owned());
+    }
+    for (extent, part) in all.iter_mut().zip(parts) {
+        let number = part.trim().parse();
+        *extent = number.map_err(|_| format!("`{part}` is no extent"))?;
+    }
+    Ok(all)
 }
 
 /// What there is to say about one function.
@@ -85,7 +106,11 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 
 /// Whether something else than the module as it was lowered is asked for.
 fn specific(arguments: &Arguments) -> bool {
-    arguments.after.is_some() || arguments.clif || arguments.asm || arguments.time
+    arguments.after.is_some()
+        || arguments.uniformity
+        || arguments.clif
+        || arguments.asm
+        || arguments.time
 }
 
 fn list_passes(json: bool) -> String {
@@ -124,6 +149,11 @@ fn section(inspection: &Inspection, arguments: &Arguments, name: &str) -> Result
         inspection.generated(name, Language::Clif)?
     } else if arguments.asm {
         inspection.generated(name, Language::Assembly)?
+    } else if arguments.uniformity {
+        let last = passes().last().map_or("", |pass| pass.name);
+        let pass = arguments.after.as_deref().unwrap_or(last);
+        let text = inspection.uniformity(name, pass, arguments.block)?;
+        one(format!("{name}, behind {pass}"), text)
     } else if let Some(pass) = &arguments.after {
         one(
             format!("{name}, behind {pass}"),

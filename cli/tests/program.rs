@@ -414,6 +414,26 @@ const BARRIER: &str = ".version 7.0\n.target sm_70\n.address_size 64\n\
     .visible .entry k() { bar.sync 0; ret; }\n";
 
 #[test]
+fn dis_tells_what_lanes_share() {
+    let folder = Folder::new("dis-uniformity");
+    // The index is a thread's own; with blocks of whole warps the addresses are a float apart.
+    let class = |text: &str, code: &str| {
+        let line = text.lines().find(|line| line.contains(code)).unwrap();
+        line.rsplit("// ").next().unwrap().to_owned()
+    };
+    let unknown = out(&folder.margay("dis k.ptx -k saxpy --uniformity"));
+    assert_eq!(class(&unknown, "sreg.u32 %ctaid.x"), "cta");
+    assert_eq!(class(&unknown, "mul.u32{half:wide}"), "varying");
+    assert_eq!(class(&unknown, "brif"), "varying");
+    let known = out(&folder.margay("dis k.ptx -k saxpy --uniformity --block 256"));
+    assert_eq!(class(&known, "sreg.u32 %tid.x"), "affine 1");
+    assert_eq!(class(&known, "mul.u32{half:wide}"), "affine 4");
+    assert_eq!(class(&known, "ld.f32{space:global"), "varying");
+    let bad = folder.margay("dis k.ptx --uniformity --block 1,2,3,4");
+    assert!(err(&bad).contains("at most three extents"), "{}", err(&bad));
+}
+
+#[test]
 fn dis_says_what_it_cannot_find() {
     let folder = Folder::new("dis-errors");
     let pass = folder.margay("dis k.ptx --after nothing");

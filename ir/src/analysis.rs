@@ -5,7 +5,9 @@ pub mod dominators;
 pub mod liveness;
 pub mod regions;
 pub mod slots;
+pub mod uniformity;
 
 pub use cfg::Cfg;
 pub use dominators::Dominators;
 pub use regions::Regions;
+pub use uniformity::Uniformity;

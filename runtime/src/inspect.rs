@@ -6,10 +6,12 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use margay_ir::analysis::uniformity::{Assumptions, Uniformity, UniformityNotes};
 use margay_ir::entity::FuncId;
 use margay_ir::exec::Stop;
 use margay_ir::function::Function;
 use margay_ir::module::Module;
+use margay_ir::print::with_notes;
 use margay_ir::{parse, pass, verify};
 use margay_jit::{CompileError, CompiledKernel};
 
@@ -121,6 +123,32 @@ impl Inspection {
         known_pass(pass)?;
         let id = self.find(function)?;
         Ok(pass::prepare(&self.module, id, Some(pass)).to_string())
+    }
+
+    /// A function behind a pass, with comments that say which values are the same for a launch, a CTA
+    /// or a warp, and which are affine in the lane. `block` is the shape of the blocks, where it is
+    /// known beyond what the kernel itself says.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFound`] if there is no such function or pass.
+    pub fn uniformity(
+        &self,
+        function: &str,
+        pass: &str,
+        block: Option<[u32; 3]>,
+    ) -> Result<String> {
+        known_pass(pass)?;
+        let prepared = pass::prepare(&self.module, self.find(function)?, Some(pass));
+        let assumptions = match block {
+            Some(shape) => Assumptions::of_block(shape),
+            None => Assumptions::of(&prepared),
+        };
+        let notes = UniformityNotes {
+            function: &prepared,
+            uniformity: &Uniformity::new(&prepared, assumptions),
+        };
+        Ok(with_notes(&prepared, &notes))
     }
 
     /// How long each pass takes for a function.

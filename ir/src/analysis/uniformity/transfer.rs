@@ -1,0 +1,333 @@
+//! The class of an instruction's results from those of its operands.
+
+use super::{Assumptions, Class, Fact};
+use crate::entity::Inst;
+use crate::function::{Function, payload_sreg};
+use crate::meaning::Desc;
+use crate::mods::{Half, MemOrder, Mode, StateSpace};
+use crate::ops::Opcode;
+use crate::sreg::{self, SpecialReg};
+use crate::types::Class as TypeClass;
+
+/// Lanes of a warp above lane 0.
+const LAST_LANE: i64 = 31;
+/// Zero bits of the number zero.
+const ALL_ZEROS: u32 = 64;
+
+/// One instruction and what is known of its operands.
+pub(super) struct Transfer<'a> {
+    pub(super) function: &'a Function,
+    pub(super) inst: Inst,
+    pub(super) args: &'a [Fact],
+    /// Whether a lane may be suspended in the loop around it.
+    pub(super) gives_way: bool,
+    pub(super) assumptions: Assumptions,
+}
+
+impl Transfer<'_> {
+    /// The fact of a result.
+    pub(super) fn result(&self, number: usize) -> Fact {
+        let desc = self.function.dfg.insts[self.inst].desc();
+        match desc.opcode {
+            Opcode::Const => Fact {
+                class: Class::Launch,
+                zeros: zeros_of(desc.mods.0),
+            },
+            Opcode::ParamAddr | Opcode::SymbolAddr | Opcode::FuncAddr => uniform(Class::Launch),
+            // The frames of device functions lie where their callers' end.
+            Opcode::LocalAddr if self.function.kernel.is_none() => Fact::VARYING,
+            Opcode::LocalAddr => uniform(Class::Launch),
+            Opcode::SReg => self.register(desc),
+            Opcode::Ld => uniform(self.load(desc)),
+            Opcode::Cvta => self.cvta(desc),
+            Opcode::Isspacep => uniform(match desc.mods.space() {
+                StateSpace::Global | StateSpace::Const => self.worst(),
+                StateSpace::Shared => self.worst().at_most(Class::Cta),
+                _ => Class::Varying,
+            }),
+            Opcode::Vote | Opcode::Redux | Opcode::Match => uniform(self.collective(desc, number)),
+            Opcode::Bar => uniform(self.barrier()),
+            opcode if opcode.effects().is_pure() && number == 0 => self.pure(desc),
+            opcode if opcode.effects().is_pure() => uniform(self.worst()),
+            _ => Fact::VARYING,
+        }
+    }
+
+    fn arg(&self, index: usize) -> Fact {
+        self.args.get(index).copied().unwrap_or(Fact::VARYING)
+    }
+
+    /// The class of a result of which nothing more is known than its operands.
+    fn worst(&self) -> Class {
+        let all = self.args.iter().map(|fact| fact.class);
+        match all.fold(Class::Launch, Class::max) {
+            Class::Affine(_) => Class::Varying,
+            class => class,
+        }
+    }
+
+    fn register(&self, desc: Desc) -> Fact {
+        let Some(register) = payload_sreg(desc.mods.0) else {
+            return Fact::VARYING;
+        };
+        let rows = self.assumptions.whole_rows;
+        let affine = |zeros| Fact {
+            class: Class::Affine(1),
+            zeros,
+        };
+        match register {
+            SpecialReg::Laneid => affine(ALL_ZEROS),
+            // A warp begins at a multiple of 32 of its row.
+            SpecialReg::TidX if rows => affine(5),
+            SpecialReg::TidY | SpecialReg::TidZ if rows => uniform(Class::Warp),
+            SpecialReg::NtidX => Fact {
+                class: Class::Launch,
+                zeros: self.assumptions.ntid_x_zeros,
+            },
+            _ => uniform(match register.uniformity() {
+                sreg::Uniformity::Launch => Class::Launch,
+                sreg::Uniformity::Cta => Class::Cta,
+                sreg::Uniformity::Warp => Class::Warp,
+                sreg::Uniformity::Varying => Class::Varying,
+            }),
+        }
+    }
+
+    fn load(&self, desc: Desc) -> Class {
+        let address = self.arg(0).class;
+        let weak = matches!(desc.mods.order(), MemOrder::None | MemOrder::Weak);
+        if !weak || !address.is_uniform() {
+            return Class::Varying;
+        }
+        match desc.mods.space() {
+            StateSpace::Const | StateSpace::Param => address,
+            _ if desc.mods.nc() => address,
+            StateSpace::Local | StateSpace::ParamFunc => Class::Varying,
+            _ if self.gives_way => Class::Varying,
+            // A generic address that is the same for the lanes is not one of local memory, which lies
+            // elsewhere for each of them.
+            _ => Class::Warp,
+        }
+    }
+
+    fn cvta(&self, desc: Desc) -> Fact {
+        let fact = self.arg(0);
+        match desc.mods.space() {
+            StateSpace::Global | StateSpace::Const | StateSpace::Param => fact,
+            StateSpace::Shared | StateSpace::SharedCluster => match fact.class {
+                // The low 32 bits are added to the window's start.
+                Class::Affine(_) if !within(fact, 32) => Fact::VARYING,
+                class => Fact {
+                    class: class.at_most(Class::Cta),
+                    zeros: 0,
+                },
+            },
+            _ => Fact::VARYING,
+        }
+    }
+
+    /// Lanes with one member mask meet and get one result.
+    fn collective(&self, desc: Desc, number: usize) -> Class {
+        let each = desc.opcode == Opcode::Match && desc.mods.mode() != Mode::All;
+        if !each && number == 0 && !desc.mods.flag() && self.arg(1).class.is_uniform() {
+            Class::Warp
+        } else {
+            Class::Varying
+        }
+    }
+
+    /// The result of a reduction over a barrier of all threads.
+    fn barrier(&self) -> Class {
+        let args = self.function.dfg.args(self.inst);
+        let all = args
+            .get(1)
+            .and_then(|&count| self.function.dfg.constant(count))
+            == Some(0);
+        if all && self.arg(0).class <= Class::Cta {
+            Class::Cta
+        } else {
+            Class::Varying
+        }
+    }
+
+    /// An operation that computes: uniform of uniform operands, affine where it keeps strides.
+    fn pure(&self, desc: Desc) -> Fact {
+        let worst = uniform(self.worst());
+        if !desc.ty.is_integer() || desc.ty.elements() != 1 || desc.mods.sat() {
+            return worst;
+        }
+        let (a, b, c) = (self.arg(0), self.arg(1), self.arg(2));
+        match (desc.opcode, self.args.len()) {
+            (Opcode::Add, 2) => sum(a, b, 1),
+            (Opcode::Sub, 2) => sum(a, b, -1),
+            (Opcode::Mul, 2) => self.product(desc),
+            (Opcode::Mad, 3) => sum(self.product(desc), c, 1),
+            (Opcode::Shl, 2) => match self.constant(1) {
+                Some(count) if count < 63 => scaled(a, 1 << count),
+                _ => worst,
+            },
+            (Opcode::Neg, 1) => scaled(a, -1),
+            (Opcode::Bitcast, 1) if desc.src.is_integer() => a,
+            (Opcode::Cvt, 1) if desc.src.is_integer() => self.converted(desc),
+            // One of two for all lanes.
+            (Opcode::Selp, 3) if c.class.is_uniform() => {
+                let fact = super::either(a, b);
+                let class = fact.class.at_most(c.class);
+                Fact { class, ..fact }
+            }
+            _ => worst,
+        }
+    }
+
+    fn constant(&self, index: usize) -> Option<i64> {
+        let arg = *self.function.dfg.args(self.inst).get(index)?;
+        Some(self.function.dfg.constant(arg)? as i64)
+    }
+
+    /// A product; the stride stays known when one factor is a constant.
+    fn product(&self, desc: Desc) -> Fact {
+        let (a, b) = (self.arg(0), self.arg(1));
+        let bits = desc.ty.bits();
+        let signed = |value: i64| match desc.ty.class() {
+            TypeClass::Signed => sign_extended(value, bits),
+            _ => value,
+        };
+        let (factor, scale) = match (self.constant(0), self.constant(1)) {
+            (_, Some(scale)) => (a, signed(scale)),
+            (Some(scale), _) => (b, signed(scale)),
+            _ => (a, 0),
+        };
+        let both = Fact {
+            class: uniform_or_varying(a.class.max(b.class)),
+            zeros: (a.zeros + b.zeros).min(ALL_ZEROS),
+        };
+        match (factor.class, desc.mods.half()) {
+            (_, Half::Hi) => uniform(self.worst_of(2)),
+            (Class::Affine(_), Half::Wide) if !within(factor, bits) => Fact::VARYING,
+            (Class::Affine(_), _) if self.constant(0).is_some() || self.constant(1).is_some() => {
+                scaled(factor, scale)
+            }
+            _ => both,
+        }
+    }
+
+    fn worst_of(&self, count: usize) -> Class {
+        let all = self.args.iter().take(count).map(|fact| fact.class);
+        uniform_or_varying(all.fold(Class::Launch, Class::max))
+    }
+
+    /// An integer of another width.
+    fn converted(&self, desc: Desc) -> Fact {
+        let fact = self.arg(0);
+        // A register may be wider than the type that is converted from.
+        let actual = self.function.dfg.args(self.inst).first();
+        let plain = actual.is_some_and(|&v| self.function.dfg.ty(v) == desc.src.held());
+        let widens = desc.ty.bits() > desc.src.bits();
+        match fact.class {
+            Class::Affine(_) if widens && !within(fact, desc.src.bits()) || !plain => Fact::VARYING,
+            Class::Affine(_) => fact,
+            _ if plain => fact,
+            _ => uniform(self.worst()),
+        }
+    }
+}
+
+fn uniform(class: Class) -> Fact {
+    Fact { class, zeros: 0 }
+}
+
+fn uniform_or_varying(class: Class) -> Class {
+    match class {
+        Class::Affine(_) => Class::Varying,
+        class => class,
+    }
+}
+
+fn zeros_of(bits: u64) -> u32 {
+    bits.trailing_zeros().min(ALL_ZEROS)
+}
+
+fn sign_extended(value: i64, bits: u32) -> i64 {
+    match bits {
+        0 | 64.. => value,
+        bits => value << (64 - bits) >> (64 - bits),
+    }
+}
+
+/// Whether the lanes of an affine value do not carry out of the base's zero bits, so that neither a
+/// wrap nor a change of sign can lie between them in a type of that width.
+fn within(fact: Fact, bits: u32) -> bool {
+    match fact.class {
+        Class::Affine(stride) => {
+            let room = 1i64 << fact.zeros.min(bits.saturating_sub(1)).min(62);
+            let reach = stride.checked_mul(LAST_LANE);
+            stride >= 0 && reach.is_some_and(|reach| reach < room)
+        }
+        _ => false,
+    }
+}
+
+/// `a + sign * b`.
+fn sum(a: Fact, b: Fact, sign: i64) -> Fact {
+    let stride = |fact: Fact| match fact.class {
+        Class::Affine(stride) => Some(stride),
+        class if class.is_uniform() => Some(0),
+        _ => None,
+    };
+    let class = match (stride(a), stride(b)) {
+        (Some(0), Some(0)) => a.class.max(b.class),
+        (Some(x), Some(y)) => match x.wrapping_add(y.wrapping_mul(sign)) {
+            0 => Class::Warp,
+            stride => Class::Affine(stride),
+        },
+        _ => Class::Varying,
+    };
+    let zeros = a.zeros.min(b.zeros);
+    Fact { class, zeros }
+}
+
+/// `a * scale`.
+fn scaled(a: Fact, scale: i64) -> Fact {
+    let class = match a.class {
+        Class::Affine(stride) => match stride.wrapping_mul(scale) {
+            0 => Class::Warp,
+            stride => Class::Affine(stride),
+        },
+        class => class,
+    };
+    let zeros = (a.zeros + zeros_of(scale as u64)).min(ALL_ZEROS);
+    Fact { class, zeros }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_stay_within_the_zero_bits_of_their_base() {
+        let affine = |stride, zeros| Fact {
+            class: Class::Affine(stride),
+            zeros,
+        };
+        // 31 * 1 needs five bits, 31 * 4 seven, 31 * 5 eight.
+        assert!(within(affine(1, 5), 32) && !within(affine(1, 4), 32));
+        assert!(within(affine(4, 7), 32) && !within(affine(4, 6), 32));
+        assert!(within(affine(5, 20), 32) && !within(affine(5, 7), 32));
+        assert!(!within(affine(-1, 20), 32));
+        // Bit 7 is the sign of eight bits.
+        assert!(within(affine(4, 64), 8) && !within(affine(5, 64), 8));
+    }
+
+    #[test]
+    fn strides_add_and_scale() {
+        let tid = Fact {
+            class: Class::Affine(1),
+            zeros: 5,
+        };
+        assert_eq!(sum(tid, scaled(tid, 3), 1).class, Class::Affine(4));
+        assert_eq!(sum(tid, tid, -1).class, Class::Warp);
+        assert_eq!(scaled(tid, 4).zeros, 7);
+        assert_eq!(sum(tid, uniform(Class::Cta), 1).class, Class::Affine(1));
+        assert_eq!(sum(tid, Fact::VARYING, 1).class, Class::Varying);
+    }
+}
