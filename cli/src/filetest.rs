@@ -36,6 +36,8 @@
 //! tolerance (`absolute 2^-20`, `relative 2^-22`, `ulps 2`) decimal numbers are expected to be near, bits
 //! still exactly.
 //!
+//! With `margay test --driver PATH` the same launches run through any other driver library ([`driver`]).
+//!
 //! # Modules that are refused
 //!
 //! ```text
@@ -50,6 +52,7 @@
 //! code generator, compile these files too.
 
 pub mod directive;
+pub mod driver;
 mod run;
 pub mod value;
 

@@ -4,9 +4,10 @@
 //! run and did what it says.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use margay_cli::filetest::{Bench, Failure as Wrong, bless_from_env, files};
+use margay_cli::filetest::driver::{Driver, Verdict};
+use margay_cli::filetest::{Bench, bless_from_env, files};
 use serde_json::{Value, json};
 
 use crate::output::{Outcome, Paint, Report, paint, with_progress};
@@ -24,6 +25,7 @@ order with three. BLESS=1 writes the text of expected diagnostics, and nothing e
 Examples:
   margay test kernel.ptx
   margay test tests/ptx
+  margay test --driver /usr/lib/x86_64-linux-gnu/libcuda.so.1 tests/ptx
   margay test --json tests/ptx | jq '.[] | select(.failures != [])'
 
 The exit status is 1 when a file does not do what it says.";
@@ -35,6 +37,9 @@ pub(crate) struct Arguments {
     /// PTX files, or folders of them.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
+    /// Run the launches once each through another driver library, such as a GPU's `libcuda.so.1`.
+    #[arg(long, value_name = "PATH")]
+    driver: Option<PathBuf>,
     /// Print one JSON document.
     #[arg(long)]
     json: bool,
@@ -46,17 +51,19 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     for path in &arguments.paths {
         all.extend(files(path)?);
     }
-    let bench = Bench::new(bless_from_env())?;
     let message = format!("running {} files", all.len());
-    let results: Vec<(PathBuf, Vec<Wrong>)> = with_progress(&message, || {
+    let run = runner(arguments.driver.as_deref())?;
+    let results: Vec<(PathBuf, Verdict)> = with_progress(&message, || {
         all.into_iter()
             .map(|path| {
-                let failures = bench.run(&path);
-                (path, failures)
+                let verdict = run(&path);
+                (path, verdict)
             })
             .collect()
     });
-    let good = results.iter().all(|(_, failures)| failures.is_empty());
+    let good = results
+        .iter()
+        .all(|(_, verdict)| verdict.failures.is_empty());
     let text = if arguments.json {
         let rows: Vec<Value> = results.iter().map(to_json).collect();
         format!("{}\n", Value::Array(rows))
@@ -69,8 +76,22 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     })
 }
 
-fn to_json((path, failures): &(PathBuf, Vec<Wrong>)) -> Value {
-    let failures: Vec<Value> = failures
+/// What runs a file: the runtime in every way, or another driver.
+fn runner(driver: Option<&Path>) -> Result<Box<dyn Fn(&Path) -> Verdict>, String> {
+    if let Some(path) = driver {
+        let driver = Driver::open(path)?;
+        return Ok(Box::new(move |file| driver.run(file)));
+    }
+    let bench = Bench::new(bless_from_env()).map_err(|error| error.to_string())?;
+    Ok(Box::new(move |file| Verdict {
+        failures: bench.run(file),
+        ..Verdict::default()
+    }))
+}
+
+fn to_json((path, verdict): &(PathBuf, Verdict)) -> Value {
+    let failures: Vec<Value> = verdict
+        .failures
         .iter()
         .map(|failure| {
             json!({
@@ -81,19 +102,24 @@ fn to_json((path, failures): &(PathBuf, Vec<Wrong>)) -> Value {
             })
         })
         .collect();
-    json!({"file": path.display().to_string(), "failures": failures})
+    let mut row = json!({"file": path.display().to_string(), "failures": failures});
+    if verdict.judged + verdict.not_judged > 0 {
+        row["judged"] = verdict.judged.into();
+        row["not_judged"] = verdict.not_judged.into();
+    }
+    row
 }
 
-fn summary(results: &[(PathBuf, Vec<Wrong>)]) -> String {
+fn summary(results: &[(PathBuf, Verdict)]) -> String {
     let mut text = String::new();
-    let mut bad = 0;
-    for (path, failures) in results.iter().filter(|(_, failures)| !failures.is_empty()) {
-        bad += 1;
+    let wrong = |(_, verdict): &&(PathBuf, Verdict)| !verdict.failures.is_empty();
+    for (path, verdict) in results.iter().filter(wrong) {
         let _ = writeln!(text, "{}", paint(&path.display().to_string(), Paint::Bad));
-        for failure in failures {
+        for failure in &verdict.failures {
             let _ = writeln!(text, "  {failure}");
         }
     }
+    let bad = results.iter().filter(wrong).count();
     let line = format!(
         "{} of {} files are right",
         results.len() - bad,
@@ -101,5 +127,12 @@ fn summary(results: &[(PathBuf, Vec<Wrong>)]) -> String {
     );
     let colour = if bad == 0 { Paint::Good } else { Paint::Bad };
     let _ = writeln!(text, "{}", paint(&line, colour));
+    let not_judged: usize = results.iter().map(|(_, verdict)| verdict.not_judged).sum();
+    if not_judged > 0 {
+        let _ = writeln!(
+            text,
+            "{not_judged} launches not judged: what only Margay says, or what would never end"
+        );
+    }
     text
 }

@@ -365,7 +365,7 @@ fn judge(
 }
 
 /// The first elements that are not as expected.
-fn difference(buffer: &Buffer, bytes: &[u8], launch: &Launch) -> Option<String> {
+pub(super) fn difference(buffer: &Buffer, bytes: &[u8], launch: &Launch) -> Option<String> {
     const SHOWN: usize = 4;
     let (ty, expected) = buffer.expected.as_ref()?;
     let pairs = ty.values(bytes).zip(expected).enumerate();

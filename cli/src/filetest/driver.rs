@@ -1,0 +1,428 @@
+//! File tests through another driver library: a real GPU's `libcuda`, or any that takes its place.
+//!
+//! The same files, arguments and expected values as in [`super::Bench`]; what differs is said by a driver
+//! with less detail. A module that has to be refused is refused whatever the diagnostic; a fault is
+//! compared by its error code. Invariant: a launch that cannot be judged here (an operation that only
+//! Margay leaves out, a wait that would never end on a GPU) is counted as such, never as right.
+
+#![expect(
+    unsafe_code,
+    reason = "calls a C library that is found at run time; every call is in `Api`'s users below"
+)]
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::path::Path;
+
+use super::directive::{self, Argument, Buffer, FileTest, Launch, Outcome};
+use super::run::{Failure, difference};
+
+/// Status of a call that did what it should.
+const SUCCESS: c_int = 0;
+/// Codes of a module that is refused: `INVALID_IMAGE`, `INVALID_PTX`, `UNSUPPORTED_PTX_VERSION`.
+const REFUSED: [c_int; 3] = [200, 218, 222];
+
+/// Error codes of a fault, by its name; `None` for waits that never end.
+fn codes_of(fault: &str) -> Option<&'static [c_int]> {
+    Some(match fault {
+        "IllegalAddress" => &[700],
+        "MisalignedAddress" => &[716],
+        "IllegalInstruction" => &[715],
+        "InvalidPc" => &[718],
+        "Assert" => &[710],
+        "InvalidAddressSpace" => &[717],
+        "Stack" => &[714, 719],
+        "Timeout" | "Deadlock" => return None,
+        _ => &[719],
+    })
+}
+
+macro_rules! api {
+    ($($field:ident = $name:literal($($arg:ty),*);)*) => {
+        /// The functions that are used.
+        struct Api { $($field: unsafe extern "C" fn($($arg),*) -> c_int,)* }
+
+        impl Api {
+            /// Finds the functions in a library.
+            fn load(library: *mut c_void) -> Result<Api, String> {
+                Ok(Api { $($field: {
+                    let found = symbol(library, $name)?;
+                    // SAFETY: the driver API gives the function of that name this type.
+                    unsafe {
+                        std::mem::transmute::<
+                            *mut c_void,
+                            unsafe extern "C" fn($($arg),*) -> c_int,
+                        >(found)
+                    }
+                },)* })
+            }
+        }
+    };
+}
+
+api! {
+    init = c"cuInit"(c_uint);
+    error_name = c"cuGetErrorName"(c_int, *mut *const c_char);
+    device = c"cuDeviceGet"(*mut c_int, c_int);
+    retain = c"cuDevicePrimaryCtxRetain"(*mut *mut c_void, c_int);
+    reset = c"cuDevicePrimaryCtxReset_v2"(c_int);
+    set_current = c"cuCtxSetCurrent"(*mut c_void);
+    synchronize = c"cuCtxSynchronize"();
+    load = c"cuModuleLoadData"(*mut *mut c_void, *const c_void);
+    unload = c"cuModuleUnload"(*mut c_void);
+    function = c"cuModuleGetFunction"(*mut *mut c_void, *mut c_void, *const c_char);
+    parameter = c"cuFuncGetParamInfo"(*mut c_void, usize, *mut usize, *mut usize);
+    set_attribute = c"cuFuncSetAttribute"(*mut c_void, c_int, c_int);
+    alloc = c"cuMemAlloc_v2"(*mut u64, usize);
+    free = c"cuMemFree_v2"(u64);
+    write = c"cuMemcpyHtoD_v2"(u64, *const c_void, usize);
+    read = c"cuMemcpyDtoH_v2"(*mut c_void, u64, usize);
+    launch = c"cuLaunchKernelEx"(
+        *const Config, *mut c_void, *const *const c_void, *const *const c_void
+    );
+}
+
+/// `CUlaunchConfig`.
+#[repr(C)]
+struct Config {
+    grid: [c_uint; 3],
+    block: [c_uint; 3],
+    shared: c_uint,
+    stream: *mut c_void,
+    attributes: *const Attribute,
+    count: c_uint,
+}
+
+/// `CUlaunchAttribute`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Attribute {
+    id: c_uint,
+    padding: [u8; 4],
+    value: [u32; 16],
+}
+
+/// `CU_LAUNCH_ATTRIBUTE_COOPERATIVE` and `..._CLUSTER_DIMENSION`.
+const COOPERATIVE: c_uint = 2;
+const CLUSTER: c_uint = 4;
+/// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`, and what needs no leave.
+const MAX_DYNAMIC_SHARED: c_int = 8;
+const SHARED_WITHOUT_LEAVE: u32 = 48 << 10;
+
+fn symbol(library: *mut c_void, name: &CStr) -> Result<*mut c_void, String> {
+    // SAFETY: the handle is a library's, the name a C string.
+    let found = unsafe { libc::dlsym(library, name.as_ptr()) };
+    if found.is_null() {
+        return Err(format!("the driver has no {}", name.to_string_lossy()));
+    }
+    Ok(found)
+}
+
+/// What came of the launches of a file.
+#[derive(Debug, Default)]
+pub struct Verdict {
+    /// What is wrong.
+    pub failures: Vec<Failure>,
+    /// Launches that were judged.
+    pub judged: usize,
+    /// Those that a driver cannot tell about.
+    pub not_judged: usize,
+}
+
+/// Another driver and its first device.
+pub struct Driver {
+    api: Api,
+    device: c_int,
+}
+
+impl Driver {
+    /// Opens a driver library.
+    ///
+    /// # Errors
+    ///
+    /// What the loader or the driver says.
+    pub fn open(path: &Path) -> Result<Driver, String> {
+        let name = CString::new(path.as_os_str().as_encoded_bytes())
+            .map_err(|_| "the path holds a zero byte".to_owned())?;
+        // SAFETY: the path is a C string; the library's initialisers run, as the user asked for.
+        let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        if library.is_null() {
+            return Err(loader_error());
+        }
+        let mut driver = Driver {
+            api: Api::load(library)?,
+            device: 0,
+        };
+        // SAFETY: nothing but a flag word that has to be zero.
+        driver.check("cuInit", unsafe { (driver.api.init)(0) })?;
+        let mut device = 0;
+        // SAFETY: the result has its place.
+        let status = unsafe { (driver.api.device)(&raw mut device, 0) };
+        driver.check("cuDeviceGet", status)?;
+        driver.device = device;
+        driver.enter()?;
+        Ok(driver)
+    }
+
+    /// Makes the primary context current.
+    fn enter(&self) -> Result<(), String> {
+        let mut context = std::ptr::null_mut();
+        // SAFETY: the result has its place.
+        let status = unsafe { (self.api.retain)(&raw mut context, self.device) };
+        self.check("cuDevicePrimaryCtxRetain", status)?;
+        // SAFETY: the context has just been given out.
+        self.check("cuCtxSetCurrent", unsafe {
+            (self.api.set_current)(context)
+        })
+    }
+
+    fn name_of(&self, status: c_int) -> String {
+        let mut name = std::ptr::null();
+        // SAFETY: the result has its place.
+        let known = unsafe { (self.api.error_name)(status, &raw mut name) };
+        if known != SUCCESS || name.is_null() {
+            return format!("error {status}");
+        }
+        // SAFETY: a static C string.
+        unsafe { CStr::from_ptr(name) }
+            .to_string_lossy()
+            .into_owned()
+    }
+
+    fn check(&self, call: &str, status: c_int) -> Result<(), String> {
+        match status {
+            SUCCESS => Ok(()),
+            _ => Err(format!("{call}: {}", self.name_of(status))),
+        }
+    }
+
+    /// Runs a file.
+    pub fn run(&self, path: &Path) -> Verdict {
+        let mut verdict = Verdict::default();
+        let mut fail = |line, kernel: Option<&str>, what| {
+            verdict.failures.push(Failure {
+                line,
+                kernel: kernel.map(str::to_owned),
+                setting: None,
+                what,
+            });
+        };
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) => {
+                fail(0, None, error.to_string());
+                return verdict;
+            }
+        };
+        match directive::read(&text) {
+            Err((line, what)) => fail(line, None, what),
+            Ok(FileTest::Rejected(_)) => {
+                match self.load(&text) {
+                    Err(status) if REFUSED.contains(&status) => {}
+                    Err(status) => fail(1, None, self.name_of(status)),
+                    Ok(module) => {
+                        self.unload(module);
+                        fail(1, None, "the module is accepted".to_owned());
+                    }
+                }
+                verdict.judged += 1;
+            }
+            Ok(FileTest::Launches(launches)) => {
+                for launch in &launches {
+                    match self.judge(&text, launch) {
+                        Ok(true) => verdict.judged += 1,
+                        Ok(false) => verdict.not_judged += 1,
+                        Err(what) => {
+                            verdict.judged += 1;
+                            verdict.failures.push(Failure {
+                                line: launch.at,
+                                kernel: Some(launch.kernel.clone()),
+                                setting: None,
+                                what,
+                            });
+                        }
+                    }
+                }
+            }
+        }
+        verdict
+    }
+
+    fn load(&self, text: &str) -> Result<*mut c_void, c_int> {
+        let Ok(text) = CString::new(text) else {
+            return Err(REFUSED[0]);
+        };
+        let mut module = std::ptr::null_mut();
+        // SAFETY: the image is text that ends with a zero byte; the result has its place.
+        match unsafe { (self.api.load)(&raw mut module, text.as_ptr().cast()) } {
+            SUCCESS => Ok(module),
+            status => Err(status),
+        }
+    }
+
+    fn unload(&self, module: *mut c_void) {
+        // SAFETY: the module was loaded here and is not used again. A failure means that the context
+        // is gone, and the module with it.
+        let _ = unsafe { (self.api.unload)(module) };
+    }
+
+    /// Runs a launch in a module of its own; false when it cannot be judged.
+    fn judge(&self, text: &str, launch: &Launch) -> Result<bool, String> {
+        let codes: &[c_int] = match &launch.outcome {
+            Outcome::Values => &[SUCCESS],
+            Outcome::Unsupported(_) => return Ok(false),
+            Outcome::Fault(kind, _) => match codes_of(kind) {
+                Some(codes) => codes,
+                None => return Ok(false),
+            },
+        };
+        let module = self
+            .load(text)
+            .map_err(|status| format!("loading: {}", self.name_of(status)))?;
+        let mut memory = Vec::new();
+        let ended = self.launch(module, launch, &mut memory);
+        let completed = ended == Ok(SUCCESS);
+        let outcome = match ended {
+            Ok(status) if !codes.contains(&status) => {
+                Err(format!("ends with {}", self.name_of(status)))
+            }
+            Ok(SUCCESS) => self.compare(launch, &memory),
+            Ok(_) => Ok(()),
+            Err(what) => Err(what),
+        };
+        if completed {
+            for (address, _) in memory {
+                // SAFETY: allocated here, not used again.
+                let _ = unsafe { (self.api.free)(address) };
+            }
+            self.unload(module);
+        } else {
+            // A fault sticks to its context; what follows gets the device as new.
+            // SAFETY: nothing of the context is used again.
+            let status = unsafe { (self.api.reset)(self.device) };
+            self.check("cuDevicePrimaryCtxReset", status)?;
+            self.enter()?;
+        }
+        outcome.map(|()| true)
+    }
+
+    /// Launches and waits; the status that the launch ended with.
+    fn launch<'a>(
+        &self,
+        module: *mut c_void,
+        launch: &'a Launch,
+        memory: &mut Vec<(u64, &'a Buffer)>,
+    ) -> Result<c_int, String> {
+        let mut arguments = Vec::new();
+        for argument in &launch.arguments {
+            arguments.push(match argument {
+                Argument::Scalar(bytes) => bytes.clone(),
+                Argument::Buffer(buffer) => {
+                    let address = self.upload(&buffer.bytes)?;
+                    memory.push((address, buffer));
+                    address.to_le_bytes().to_vec()
+                }
+            });
+        }
+        let pointers: Vec<*const c_void> = arguments.iter().map(|a| a.as_ptr().cast()).collect();
+        let name = CString::new(launch.kernel.as_str()).map_err(|e| e.to_string())?;
+        let mut function = std::ptr::null_mut();
+        // SAFETY: the module is loaded, the name a C string, and the result has its place.
+        let status = unsafe { (self.api.function)(&raw mut function, module, name.as_ptr()) };
+        self.check("cuModuleGetFunction", status)?;
+        self.check_parameters(function, &arguments)?;
+        if launch.shared > SHARED_WITHOUT_LEAVE {
+            let bytes = launch.shared as c_int;
+            // SAFETY: the function is the module's.
+            let status = unsafe { (self.api.set_attribute)(function, MAX_DYNAMIC_SHARED, bytes) };
+            self.check("cuFuncSetAttribute", status)?;
+        }
+        let attributes = attributes(launch);
+        let config = Config {
+            grid: launch.grid,
+            block: launch.block,
+            shared: launch.shared,
+            stream: std::ptr::null_mut(),
+            attributes: attributes.as_ptr(),
+            count: attributes.len() as c_uint,
+        };
+        let none = std::ptr::null();
+        // SAFETY: the configuration and as many arguments as the kernel has parameters live until the
+        // call returns, which copies them.
+        let status =
+            unsafe { (self.api.launch)(&raw const config, function, pointers.as_ptr(), none) };
+        self.check("cuLaunchKernelEx", status)?;
+        // SAFETY: no operands.
+        Ok(unsafe { (self.api.synchronize)() })
+    }
+
+    /// A driver reads as many bytes as the kernel's parameters have: the arguments must have them.
+    fn check_parameters(&self, function: *mut c_void, arguments: &[Vec<u8>]) -> Result<(), String> {
+        let size_of = |index: usize| {
+            let (mut offset, mut size) = (0, 0);
+            // SAFETY: the function is a loaded module's, and the results have their places.
+            let status =
+                unsafe { (self.api.parameter)(function, index, &raw mut offset, &raw mut size) };
+            (status == SUCCESS).then_some(size)
+        };
+        let fits = (0..)
+            .zip(arguments)
+            .all(|(index, argument)| size_of(index) == Some(argument.len()));
+        if fits && size_of(arguments.len()).is_none() {
+            Ok(())
+        } else {
+            Err("the arguments are not those of the kernel's parameters".to_owned())
+        }
+    }
+
+    fn upload(&self, bytes: &[u8]) -> Result<u64, String> {
+        let mut address = 0;
+        // SAFETY: the result has its place.
+        let status = unsafe { (self.api.alloc)(&raw mut address, bytes.len().max(1)) };
+        self.check("cuMemAlloc", status)?;
+        // SAFETY: both sides have so many bytes.
+        let status = unsafe { (self.api.write)(address, bytes.as_ptr().cast(), bytes.len()) };
+        self.check("cuMemcpyHtoD", status)?;
+        Ok(address)
+    }
+
+    fn compare(&self, launch: &Launch, memory: &[(u64, &Buffer)]) -> Result<(), String> {
+        for (index, (address, buffer)) in memory.iter().enumerate() {
+            let mut bytes = vec![0u8; buffer.bytes.len()];
+            // SAFETY: both sides have so many bytes.
+            let status =
+                unsafe { (self.api.read)(bytes.as_mut_ptr().cast(), *address, bytes.len()) };
+            self.check("cuMemcpyDtoH", status)?;
+            if let Some(what) = difference(buffer, &bytes, launch) {
+                return Err(format!("buffer {index}: {what}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn attributes(launch: &Launch) -> Vec<Attribute> {
+    let attribute = |id, words: &[u32]| {
+        let mut value = [0; 16];
+        value[..words.len()].copy_from_slice(words);
+        Attribute {
+            id,
+            padding: [0; 4],
+            value,
+        }
+    };
+    let cooperative = launch.cooperative.then(|| attribute(COOPERATIVE, &[1]));
+    let cluster = launch.cluster.map(|extent| attribute(CLUSTER, &extent));
+    cooperative.into_iter().chain(cluster).collect()
+}
+
+fn loader_error() -> String {
+    // SAFETY: called right after the failure on the same thread.
+    let text = unsafe { libc::dlerror() };
+    if text.is_null() {
+        return "the library cannot be opened".to_owned();
+    }
+    // SAFETY: a C string that stays until the next call of the loader on this thread.
+    unsafe { CStr::from_ptr(text) }
+        .to_string_lossy()
+        .into_owned()
+}
