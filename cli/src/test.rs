@@ -76,8 +76,11 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     })
 }
 
+/// Runs one file.
+type Runner = Box<dyn Fn(&Path) -> Verdict>;
+
 /// What runs a file: the runtime in every way, or another driver.
-fn runner(driver: Option<&Path>) -> Result<Box<dyn Fn(&Path) -> Verdict>, String> {
+fn runner(driver: Option<&Path>) -> Result<Runner, String> {
     if let Some(path) = driver {
         let driver = Driver::open(path)?;
         return Ok(Box::new(move |file| driver.run(file)));
