@@ -18,6 +18,8 @@ pub(super) enum Verdict {
     Tables,
     /// A file test fails in the interpreter.
     Files,
+    /// Another test of `ir` fails: exhaustive ones, bounds of approximations.
+    Others,
     /// It is no program.
     DoesNotBuild,
     /// No test fails.
@@ -29,6 +31,7 @@ impl Verdict {
         match self {
             Verdict::Tables => "caught by a table",
             Verdict::Files => "caught by a file test",
+            Verdict::Others => "caught by another test",
             Verdict::DoesNotBuild => "does not build",
             Verdict::Survived => "SURVIVED",
         }
@@ -38,7 +41,19 @@ impl Verdict {
 /// Tests of `ir` with literal values, and their longest time: more means that a change made one endless.
 const TABLES: &[&str] = &["-p", "margay-ir", "--test", "meanings"];
 const FILES: &[&str] = &["-p", "margay-frontend", "--test", "file_tests"];
+/// Slower, and only asked when the others noticed nothing.
+const OTHERS: &[&str] = &[
+    "-p",
+    "margay-ir",
+    "--test",
+    "halves",
+    "--test",
+    "approximations",
+    "--test",
+    "small_formats",
+];
 const LONGEST: Duration = Duration::from_secs(120);
+const LONGEST_OF_OTHERS: Duration = Duration::from_secs(600);
 
 /// What the copy holds: folders and files of the repository.
 const PARTS: &[&str] = &[
@@ -46,6 +61,9 @@ const PARTS: &[&str] = &[
     "ir/tests/meanings.rs",
     "ir/tests/meanings",
     "ir/tests/support",
+    "ir/tests/halves.rs",
+    "ir/tests/approximations.rs",
+    "ir/tests/small_formats.rs",
     "frontend/src",
     "frontend/tests/file_tests.rs",
     "cli/src/filetest",
@@ -82,7 +100,7 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// The manifests: the two crates without what only other tests need.
+    /// The manifests: the two crates, the front end without what only its other tests need.
     fn manifests(&self) -> Outcome {
         let read = |name: &str| {
             let path = exec::root().join(name);
@@ -104,11 +122,10 @@ impl Workspace {
             dependencies.join("\n"),
         );
         write(&self.root.join("Cargo.toml"), &manifest)?;
-        for name in ["ir/Cargo.toml", "frontend/Cargo.toml"] {
-            let own = read(name)?;
-            let end = own.find("[dev-dependencies]").unwrap_or(own.len());
-            write(&self.root.join(name), &own[..end])?;
-        }
+        write(&self.root.join("ir/Cargo.toml"), &read("ir/Cargo.toml")?)?;
+        let own = read("frontend/Cargo.toml")?;
+        let end = own.find("[dev-dependencies]").unwrap_or(own.len());
+        write(&self.root.join("frontend/Cargo.toml"), &own[..end])?;
         write(&self.root.join("Cargo.lock"), &read("Cargo.lock")?)
     }
 
@@ -117,20 +134,26 @@ impl Workspace {
         let path = self.root.join(&mutation.file);
         let original = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         fs::write(&path, mutation.apply(&original)).map_err(|e| e.to_string())?;
-        let verdict = self.judge();
+        let verdict = self.judge(mutation);
         fs::write(&path, original).map_err(|e| e.to_string())?;
         verdict
     }
 
-    fn judge(&self) -> Result<Verdict, String> {
-        Ok(match self.test(TABLES)? {
-            Run::DoesNotBuild => Verdict::DoesNotBuild,
-            Run::Failed => Verdict::Tables,
-            Run::Passed => match self.test(FILES)? {
-                Run::Passed => Verdict::Survived,
-                _ => Verdict::Files,
-            },
-        })
+    fn judge(&self, mutation: &Mutation) -> Result<Verdict, String> {
+        // Those of approximations are what the slower tests are about.
+        let later = if mutation.file.contains("approx") {
+            [(OTHERS, Verdict::Others), (FILES, Verdict::Files)]
+        } else {
+            [(FILES, Verdict::Files), (OTHERS, Verdict::Others)]
+        };
+        for (tests, verdict) in [(TABLES, Verdict::Tables)].into_iter().chain(later) {
+            match self.test(tests)? {
+                Run::DoesNotBuild => return Ok(Verdict::DoesNotBuild),
+                Run::Failed => return Ok(verdict),
+                Run::Passed => {}
+            }
+        }
+        Ok(Verdict::Survived)
     }
 
     /// Builds one test and runs it. One that takes too long has failed.
@@ -154,7 +177,12 @@ impl Workspace {
         if !built.success() {
             return Ok(Run::DoesNotBuild);
         }
-        Ok(if passes(&mut cargo())? {
+        let longest = if which == OTHERS {
+            LONGEST_OF_OTHERS
+        } else {
+            LONGEST
+        };
+        Ok(if passes(&mut cargo(), longest)? {
             Run::Passed
         } else {
             Run::Failed
@@ -169,7 +197,7 @@ enum Run {
 }
 
 /// Runs a command to its end, or ends it with its children when it takes too long.
-fn passes(command: &mut Command) -> Result<bool, String> {
+fn passes(command: &mut Command, longest: Duration) -> Result<bool, String> {
     use std::os::unix::process::CommandExt;
     let mut child = command
         .process_group(0)
@@ -180,7 +208,7 @@ fn passes(command: &mut Command) -> Result<bool, String> {
         if let Some(status) = child.try_wait().map_err(|e| e.to_string())? {
             return Ok(status.success());
         }
-        if started.elapsed() > LONGEST {
+        if started.elapsed() > longest {
             // The test is a child of cargo: the whole group is ended.
             let group = format!("-{}", child.id());
             let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
