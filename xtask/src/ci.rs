@@ -35,6 +35,7 @@ const STEPS: &[Step] = &[
         "documentation tests",
         &["test", "--release", "--workspace", "--doc"],
     ),
+    Step::new("benches", BENCHES),
     Step::new(
         "lints",
         &[
@@ -70,6 +71,19 @@ const STEPS: &[Step] = &[
 /// Both builds of every program, most in one setting; `cargo xtask e2e` alone tries all settings, as
 /// `--full` does here.
 const CUDA_PROGRAMS: &[&str] = &["xtask", "e2e", "--sample"];
+
+/// Every bench once, with its checks and without a clock.
+const BENCHES: &[&str] = &[
+    "test",
+    "--release",
+    "--workspace",
+    "--bench",
+    "stages",
+    "--bench",
+    "launch",
+    "--bench",
+    "kernels",
+];
 
 /// Everything but documentation tests, which nextest does not run.
 const TESTS: &[&str] = &[

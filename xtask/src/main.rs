@@ -7,6 +7,7 @@
     reason = "a command line program talks on its standard output"
 )]
 
+mod bench;
 mod ci;
 mod conformance;
 mod demo;
@@ -40,6 +41,11 @@ const COMMANDS: &[Command] = &[
         "e2e",
         "build CUDA programs with NVIDIA's compiler and run them on libcuda.so.1",
         e2e::run,
+    ),
+    (
+        "bench",
+        "measure everything and write the tables of BENCHMARKING.md; --check, --print",
+        bench::run,
     ),
     (
         "toolchain",

@@ -1,0 +1,24 @@
+// Mandelbrot set of any part of the plane: a loop whose length differs from thread to thread. Products and sums
+// are rounded one by one, so that the CPU counts the same turns.
+
+extern "C" __global__ void mandelbrot(unsigned short *turns, int width, int height, float left, float top,
+                                      float step, int limit) {
+    int px = blockIdx.x * blockDim.x + threadIdx.x;
+    int py = blockIdx.y * blockDim.y + threadIdx.y;
+    if (px >= width || py >= height)
+        return;
+    float cx = __fadd_rn(__fmul_rn(float(px), step), left);
+    float cy = __fadd_rn(__fmul_rn(float(py), step), top);
+    float x = 0, y = 0;
+    int turn = 0;
+    while (turn < limit) {
+        float xx = __fmul_rn(x, x), yy = __fmul_rn(y, y);
+        if (__fadd_rn(xx, yy) > 4.0f)
+            break;
+        float xy = __fmul_rn(x, y);
+        y = __fadd_rn(__fadd_rn(xy, xy), cy);
+        x = __fadd_rn(__fsub_rn(xx, yy), cx);
+        ++turn;
+    }
+    turns[py * width + px] = (unsigned short)turn;
+}

@@ -1,0 +1,87 @@
+//! Kernels that do nothing: what is left is the cost of a launch.
+
+use margay::{DeviceBuffer, Kernel, LaunchConfig, Runtime, Stream};
+
+const PTX: &str = include_str!("../cuda/empty.ptx");
+
+/// Launches of a stream of them.
+pub const MANY: u32 = 1000;
+
+/// Kernels that do nothing, launched before.
+pub struct Launches {
+    stream: Stream,
+    plain: Kernel,
+    with_arguments: Kernel,
+    buffer: DeviceBuffer<f32>,
+}
+
+impl Launches {
+    /// Loads the kernels and launches each once.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn new(runtime: &Runtime) -> margay::Result<Launches> {
+        let module = runtime.load_ptx(PTX)?;
+        let launches = Launches {
+            stream: runtime.context()?.legacy_stream(),
+            plain: module.kernel("empty")?,
+            with_arguments: module.kernel("empty_with_arguments")?,
+            buffer: runtime.alloc(1)?,
+        };
+        launches.try_empty()?;
+        launches.try_arguments()?;
+        launches.stream.synchronize()?;
+        Ok(launches)
+    }
+
+    fn try_empty(&self) -> margay::Result<()> {
+        self.stream
+            .launch(&self.plain, LaunchConfig::new(1, 32), ())
+    }
+
+    fn try_arguments(&self) -> margay::Result<()> {
+        let arguments = (&self.buffer, &self.buffer, 7i32, [1u64; 14]);
+        let config = LaunchConfig::new(1, 32);
+        self.stream.launch(&self.with_arguments, config, arguments)
+    }
+
+    /// One launch without arguments, to its end.
+    ///
+    /// # Panics
+    /// When the kernel fails, as all of these.
+    pub fn empty(&self) {
+        self.done(self.try_empty());
+    }
+
+    /// One launch with four arguments of 136 bytes, to its end.
+    pub fn with_arguments(&self) {
+        self.done(self.try_arguments());
+    }
+
+    /// [`MANY`] launches into one stream, to the end of the last.
+    pub fn many(&self) {
+        for _ in 0..MANY {
+            self.try_empty().expect("the kernel ran before");
+        }
+        self.done(Ok(()));
+    }
+
+    fn done(&self, launched: margay::Result<()>) {
+        let done = launched.and_then(|()| self.stream.synchronize());
+        done.expect("the kernel ran before");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launches_run() {
+        let runtime = Runtime::builder().workers(2).build().expect("starts");
+        let launches = Launches::new(&runtime).expect("loads");
+        launches.empty();
+        launches.with_arguments();
+        launches.many();
+    }
+}

@@ -1,0 +1,105 @@
+//! What has to stand beside a number: the machine, its load, the compiler, the commit and the day.
+
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// One paragraph.
+pub(crate) fn facts() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let load = load();
+    let busy = load
+        .parse()
+        .is_ok_and(|load: f64| load > 1.25 * cores as f64);
+    format!(
+        "{}{}, commit {}: {}, {cores} cores, load {} when it began; {}; loops in Rust compiled for {}.",
+        if busy {
+            "**Preliminary: the machine had other work.** "
+        } else {
+            ""
+        },
+        today(),
+        output("git", &["describe", "--always", "--dirty"]),
+        processor(),
+        load,
+        output("rustc", &["--version"]),
+        margay_benches::instruction_set(),
+    )
+}
+
+/// What a program says, on one line.
+fn output(program: &str, args: &[&str]) -> String {
+    let output = Command::new(program)
+        .args(args)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output();
+    let said = output.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned());
+    said.ok()
+        .filter(|s| !s.is_empty())
+        .unwrap_or_else(|| format!("unknown {program}"))
+}
+
+fn processor() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = info.lines().find_map(|l| l.strip_prefix("model name"));
+    name.map_or(std::env::consts::ARCH, |n| {
+        n.trim_start_matches([' ', '\t', ':'])
+    })
+    .to_owned()
+}
+
+/// How many threads wanted to run in the last minute.
+fn load() -> String {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    load.split(' ').next().unwrap_or("unknown").to_owned()
+}
+
+fn today() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let (year, month, day) = date(since.map_or(0, |d| d.as_secs() / 86_400));
+    format!("{year}-{month:02}-{day:02}")
+}
+
+/// The date so many days after 1970-01-01.
+fn date(mut days: u64) -> (u64, u64, u64) {
+    let leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
+    let mut year = 1970;
+    while days >= 365 + u64::from(leap(year)) {
+        days -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let mut month = 1;
+    for length in [
+        31,
+        28 + u64::from(leap(year)),
+        31,
+        30,
+        31,
+        30,
+        31,
+        31,
+        30,
+        31,
+        30,
+        31,
+    ] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    (year, month, days + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn dates() {
+        assert_eq!(super::date(0), (1970, 1, 1));
+        // `date -d @951782400`, `date -d @1735603200`
+        assert_eq!(super::date(951_782_400 / 86_400), (2000, 2, 29));
+        assert_eq!(super::date(1_735_603_200 / 86_400), (2024, 12, 31));
+    }
+}

@@ -1,0 +1,92 @@
+//! Times: medians of samples that are taken in turns.
+
+use std::time::{Duration, Instant};
+
+/// Samples a measurement.
+pub const SAMPLES: usize = 5;
+/// A sample repeats its work at least for this long.
+const SAMPLE_TIME: Duration = Duration::from_millis(40);
+
+/// What a measurement gave, in seconds for one run.
+#[derive(Clone, Copy, Debug)]
+pub struct Time {
+    /// The sample in the middle.
+    pub median: f64,
+    /// The slowest sample over the fastest.
+    pub spread: f64,
+}
+
+/// One thing to time.
+pub type Action<'a> = Box<dyn FnMut() + 'a>;
+
+/// Times several actions, warm. Their samples take turns, so that what disturbs the machine meets all of them.
+pub fn in_turns(actions: &mut [Action<'_>]) -> Vec<Time> {
+    let repeats: Vec<u32> = actions.iter_mut().map(|a| repeats(a)).collect();
+    let mut samples = vec![Vec::with_capacity(SAMPLES); actions.len()];
+    for _ in 0..SAMPLES {
+        for ((action, &repeats), samples) in actions.iter_mut().zip(&repeats).zip(&mut samples) {
+            let started = Instant::now();
+            for _ in 0..repeats {
+                action();
+            }
+            samples.push(started.elapsed().as_secs_f64() / f64::from(repeats));
+        }
+    }
+    samples.into_iter().map(summary).collect()
+}
+
+/// Times one action.
+pub fn alone(action: impl FnMut()) -> Time {
+    in_turns(&mut [Box::new(action)])[0]
+}
+
+/// Times an action that uses up what `setup` makes, without the time of making it.
+pub fn with_setup<T>(mut setup: impl FnMut() -> T, mut action: impl FnMut(T)) -> Time {
+    let mut sample = || {
+        let input = setup();
+        let started = Instant::now();
+        action(input);
+        started.elapsed().as_secs_f64()
+    };
+    sample();
+    summary((0..SAMPLES).map(|_| sample()).collect())
+}
+
+/// Runs that a sample needs; running them warms the action up.
+fn repeats(action: &mut Action<'_>) -> u32 {
+    action();
+    let started = Instant::now();
+    action();
+    let once = started.elapsed().as_secs_f64().max(1e-9);
+    ((SAMPLE_TIME.as_secs_f64() / once) as u32).clamp(1, 100_000)
+}
+
+fn summary(mut samples: Vec<f64>) -> Time {
+    samples.sort_by(f64::total_cmp);
+    Time {
+        median: samples[samples.len() / 2],
+        spread: samples[samples.len() - 1] / samples[0],
+    }
+}
+
+/// The geometric mean.
+pub fn mean(ratios: &[f64]) -> f64 {
+    let sum: f64 = ratios.iter().map(|r| r.ln()).sum();
+    (sum / ratios.len() as f64).exp()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sample_in_the_middle() {
+        let time = summary(vec![5.0, 1.0, 2.0, 4.0, 3.0]);
+        assert_eq!((time.median, time.spread), (3.0, 5.0));
+    }
+
+    #[test]
+    fn geometric_mean() {
+        assert!((mean(&[0.5, 8.0]) - 2.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,226 @@
+//! The stages from a text to code that runs: cutting into tokens, parsing and resolving, lowering, and the first
+//! launch, which compiles.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use margay::{DeviceBuffer, Kernel, LaunchConfig, Module, Runtime};
+use margay_frontend::lexer::{Lexer, Token};
+use margay_frontend::resolve::{Resolution, resolve};
+use margay_frontend::{Parsed, SourceFile};
+
+/// A text to load.
+pub struct Text {
+    /// Its name and how it came about.
+    pub name: &'static str,
+    /// The text.
+    pub source: Arc<SourceFile>,
+}
+
+macro_rules! ptx {
+    ($name:literal) => {
+        include_str!(concat!("../../tests/cuda/ptx/", $name, ".ptx"))
+    };
+}
+
+/// What the large text repeats.
+const PARTS: &[&str] = &[
+    ptx!("saxpy"),
+    ptx!("reduction"),
+    ptx!("matmul_tiled"),
+    ptx!("transpose"),
+    ptx!("histogram"),
+    ptx!("nbody"),
+    ptx!("mandelbrot"),
+    ptx!("black_scholes"),
+    ptx!("scan"),
+    ptx!("sha256"),
+];
+const TURNS: usize = 10;
+
+/// A small, a middle and a large text.
+pub fn texts() -> [Text; 3] {
+    let text = |name, text: &str| Text {
+        name,
+        source: Arc::new(SourceFile::new("bench.ptx", text)),
+    };
+    [
+        text("small (saxpy)", PARTS[0]),
+        text("middle (SHA-256)", ptx!("sha256")),
+        text("large (22 kernels, 10 times)", &repeated(PARTS, TURNS)),
+    ]
+}
+
+/// All parts after one header, several times, with names of their own each time.
+fn repeated(parts: &[&str], turns: usize) -> String {
+    let mut text = ".version 9.5\n.target sm_75\n.address_size 64\n".to_owned();
+    for turn in 0..turns {
+        for (part, all) in parts.iter().enumerate() {
+            let header = ".address_size 64";
+            let start = all.find(header).expect("nvcc writes it") + header.len();
+            rename(&all[start..], &format!("_{turn}_{part}"), &mut text);
+        }
+    }
+    text
+}
+
+/// Copies a text, with `suffix` after each name that is declared outside functions.
+fn rename(text: &str, suffix: &str, out: &mut String) {
+    let names = module_names(text);
+    let mut copied = 0;
+    let mut lexer = Lexer::new(text);
+    loop {
+        let (token, span) = lexer.next_token();
+        let range = span.range();
+        out.push_str(&text[copied..range.end]);
+        copied = range.end;
+        match token {
+            Token::End => return out.push_str(&text[copied..]),
+            Token::Ident if names.contains(&text[range]) => out.push_str(suffix),
+            _ => {}
+        }
+    }
+}
+
+/// The first name of each declaration at the outer level: no braces or parentheses around it.
+fn module_names(text: &str) -> HashSet<&str> {
+    let mut names = HashSet::new();
+    let mut lexer = Lexer::new(text);
+    let (mut depth, mut declares) = (0i32, true);
+    loop {
+        let (token, span) = lexer.next_token();
+        match token {
+            Token::End => return names,
+            Token::LeftBrace | Token::LeftParen => depth += 1,
+            Token::RightBrace | Token::RightParen => depth -= 1,
+            Token::Ident if depth == 0 && declares => {
+                names.insert(&text[span.range()]);
+                declares = false;
+                continue;
+            }
+            _ => {}
+        }
+        declares |= depth == 0 && matches!(token, Token::Semicolon | Token::RightBrace);
+    }
+}
+
+/// Cuts a text into tokens; their number.
+pub fn lex(text: &str) -> usize {
+    let mut lexer = Lexer::new(text);
+    let mut tokens = 0;
+    while lexer.next_token().0 != Token::End {
+        tokens += 1;
+    }
+    tokens
+}
+
+/// Parses a text.
+///
+/// # Panics
+/// When the text is wrong, as all of these.
+pub fn parse(source: &Arc<SourceFile>) -> Parsed {
+    let parsed = margay_frontend::parse(Arc::clone(source));
+    assert!(!parsed.has_errors(), "{:?}", parsed.diagnostics.first());
+    parsed
+}
+
+/// Resolves what was parsed.
+pub fn resolved(parsed: &Parsed) -> Resolution {
+    resolve(parsed)
+}
+
+/// Lowers what was parsed and resolved.
+pub fn lower(parsed: &Parsed, resolution: &Resolution) -> margay_ir::module::Module {
+    margay_frontend::lower(parsed, resolution).expect("the text is right")
+}
+
+/// A loaded text none of whose kernels was launched.
+pub struct Loaded {
+    runtime: Runtime,
+    _module: Module,
+    kernels: Vec<Kernel>,
+    /// What every pointer points into the middle of.
+    scratch: DeviceBuffer<u8>,
+}
+
+impl Loaded {
+    /// Loads a text, with a comment at its end that no load before had: the runtime knows images that it has
+    /// loaded, and keeps their code.
+    ///
+    /// # Errors
+    /// What the runtime reports.
+    pub fn new(runtime: &Runtime, text: &str) -> margay::Result<Loaded> {
+        static LOADS: AtomicU32 = AtomicU32::new(0);
+        let load = LOADS.fetch_add(1, Ordering::Relaxed);
+        let module = runtime.load_ptx(&format!("{text}\n// load {load}\n"))?;
+        Ok(Loaded {
+            runtime: runtime.clone(),
+            kernels: module.kernels(),
+            _module: module,
+            scratch: runtime.alloc(1 << 20)?,
+        })
+    }
+
+    /// Launches each kernel once with one block and no data: what it costs is compiling.
+    ///
+    /// # Panics
+    /// When a kernel fails.
+    pub fn launch_all(&self) {
+        let stream = self.runtime.context().expect("there").legacy_stream();
+        let middle = self.scratch.ptr().address() + self.scratch.len() as u64 / 2;
+        for kernel in &self.kernels {
+            let mut bytes = vec![0; kernel.info().param_bytes as usize];
+            for param in kernel.params().iter().filter(|p| p.size == 8) {
+                bytes[param.offset as usize..][..8].copy_from_slice(&middle.to_le_bytes());
+            }
+            let launched = stream.launch(kernel, LaunchConfig::new(1, 64), &bytes[..]);
+            launched.expect("the launch is right");
+        }
+        self.runtime.synchronize().expect("no kernel fails");
+    }
+}
+
+/// A number of bytes in the unit that suits it.
+pub fn size_of(bytes: usize) -> String {
+    let mut text = String::new();
+    let kilobytes = bytes as f64 / 1e3;
+    let done = if kilobytes < 1e3 {
+        write!(text, "{kilobytes:.1} kB")
+    } else {
+        write!(text, "{:.2} MB", kilobytes / 1e3)
+    };
+    done.expect("writing to a string");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_outer_level() {
+        let text = ".const .b8 t[4]; .visible .entry k(.param .u32 p)\n{ .reg .b32 r; mov.u32 r, t; ret; }\n\
+                    .func (.reg .u32 o) f(.reg .u32 i) { ret; }";
+        let names = module_names(text);
+        assert_eq!(names, HashSet::from(["t", "k", "f"]));
+        let mut out = String::new();
+        rename(text, "_1", &mut out);
+        assert!(out.contains(".b8 t_1[4]; .visible .entry k_1(.param .u32 p)"));
+        assert!(out.contains("mov.u32 r, t_1;"), "{out}");
+    }
+
+    #[test]
+    fn every_text_loads_and_every_kernel_launches() {
+        let runtime = Runtime::builder().workers(2).build().expect("starts");
+        let large = repeated(PARTS, 2);
+        for text in [PARTS[0], ptx!("sha256"), &large] {
+            assert!(lex(text) > 100);
+            let loaded = Loaded::new(&runtime, text).expect("loads");
+            loaded.launch_all();
+        }
+        let kernels = runtime.load_ptx(&large).expect("loads").kernels().len();
+        assert_eq!(kernels, 2 * 22);
+    }
+}
