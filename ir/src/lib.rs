@@ -2,7 +2,8 @@
 //!
 //! Types ([`types`]), modifiers ([`mods`]), the op table ([`ops`]) with its reference meanings
 //! ([`meaning`]), the syntax table of PTX ([`forms`]), functions ([`function`]) in modules ([`module`]), built by [`builder`], printed by
-//! [`mod@print`]. Analyses are in [`analysis`]. This crate knows no code generator, does no I/O and holds
+//! [`mod@print`], read by [`parse`] and checked by [`verify`]. Analyses are in [`analysis`], passes in
+//! [`pass`]. This crate knows no code generator, does no I/O and holds
 //! no `unsafe`.
 #![forbid(unsafe_code)]
 

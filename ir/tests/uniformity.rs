@@ -331,6 +331,31 @@ block4(v8: b32):                           // varying
 }
 
 #[test]
+fn an_exit_before_the_divergent_one_meets_it_too() {
+    // Some lanes leave at block2 in their turn, the others at the header in the next.
+    check(
+        ROWS,
+        "block0:
+  v0: b32 = sreg.u32 %tid.x
+  v1: b32 = const.b32 0x0
+  v2: b32 = const.b32 0x1
+  v3: b32 = sreg.u32 %ntid.x
+  jump block1(v1)
+block1(v4: b32):                           // launch
+  v5: pred = setp.u32{cmp:lt} v4, v3       // launch
+  brif v5, block2, block4(v1)              // launch
+block2:
+  v6: b32 = add.u32 v4, v2                 // launch
+  v7: pred = setp.u32{cmp:lt} v0, v6       // varying
+  brif v7, block3, block1(v6)              // varying
+block3:
+  jump block4(v2)
+block4(v8: b32):                           // varying
+  exit",
+    );
+}
+
+#[test]
 fn ways_back_to_a_header_meet_there() {
     // `continue` in one arm: the header's parameter is what the arm passed.
     check(

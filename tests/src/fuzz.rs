@@ -10,6 +10,7 @@ use margay_frontend::container::{
 use margay_frontend::diagnostic::Style;
 use margay_frontend::lexer::{Lexer, Token};
 use margay_frontend::{Diagnostic, SourceFile, Span, parse};
+use margay_ir::analysis::uniformity::{Assumptions, Uniformity};
 
 /// A fuzz target.
 #[derive(Debug)]
@@ -163,6 +164,7 @@ pub fn ir_text(bytes: &[u8]) {
             margay_ir::pass::prepare_watched(&module, id, None, |pass, _, function| {
                 let problems = margay_ir::verify::function(&module, function, pass.stage);
                 assert!(problems.is_empty(), "behind {}: {problems:?}", pass.name);
+                Uniformity::new(function, Assumptions::default());
             });
         }
     }
