@@ -321,6 +321,16 @@ other:
     bar.sync 2, 64;
     ret;
 }
+.visible .entry lacks_a_lane() {
+    .reg .pred %p; .reg .b32 %r;
+    mov.u32 %r, %tid.x;
+    setp.eq.u32 %p, %r, 3;
+    @%p bra barrier;
+    bar.warp.sync 0xffffffff;
+barrier:
+    bar.sync 0;
+    ret;
+}
 .visible .entry traps() {
     trap;
 }
@@ -397,6 +407,23 @@ fn an_impossible_barrier_tells_who_waits() {
     assert_eq!(fault.kind, FaultKind::Deadlock, "{fault}");
     assert!(fault.detail.contains("barrier 1"), "{fault}");
     assert!(fault.detail.contains("barrier 2"), "{fault}");
+    reset(&runtime);
+}
+
+/// Lane 3 has not left, and waits where the others cannot come.
+#[test]
+fn a_warp_barrier_without_one_of_its_members() {
+    let runtime = one_worker();
+    let module = load(&runtime, FAULTY);
+    let kernel = module.kernel("lacks_a_lane").expect("known");
+    let launch = runtime.launch(&kernel, LaunchConfig::new(1, 64), ());
+    launch.expect("launched");
+    let fault = fault(runtime.synchronize());
+    assert_eq!(fault.kind, FaultKind::Deadlock, "{fault}");
+    let lanes = "warp 0, lanes 0xfffffff7: bar.warp.sync with mask 0xffffffff";
+    assert!(fault.detail.contains(lanes), "{fault}");
+    let lane = "warp 0, lanes 0x00000008: barrier 0";
+    assert!(fault.detail.contains(lane), "{fault}");
     reset(&runtime);
 }
 

@@ -263,8 +263,10 @@ pub(super) unsafe extern "C" fn sort_out(
             return sorted::GENERAL;
         };
         let goes_on = match point.completion {
-            Completion::Nothing => true,
-            Completion::Collective => is_complete(frame, point, standing, alive),
+            // `bar.warp.sync` needs nothing but its members.
+            Completion::Nothing | Completion::Collective => {
+                is_complete(frame, point, standing, alive)
+            }
             Completion::Barrier | Completion::Reduction => {
                 barriers |= standing;
                 context.stop = stop;
