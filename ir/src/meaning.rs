@@ -8,7 +8,8 @@
 //!
 //! Who computes what: [`arith`] dispatches rows that integers ([`int`], [`carry`]) and floating
 //! point ([`float`], [`minmax`], [`approx`]) share; [`bits`], [`compare`], [`cvt`], [`data`] and
-//! [`video`] serve their own rows; [`atomic`] and [`warp`] are read-modify-writes and collectives. All exact
+//! [`video`] serve their own rows; [`atomic`] and [`warp`] are read-modify-writes and collectives,
+//! [`matrix`] the products of a warp's matrices. All exact
 //! floating point stands on [`soft`]. A description that no PTX instruction has (a sine of
 //! integers, say) gives zeros; the verifier keeps such out.
 
@@ -22,6 +23,7 @@ pub mod cvt;
 pub mod data;
 pub mod float;
 pub mod int;
+pub mod matrix;
 pub mod minmax;
 pub mod soft;
 pub mod video;

@@ -104,6 +104,12 @@ field_enum! {
         To = "to",
         // video: how the intermediate result is merged
         Shr7 = "shr7", Shr15 = "shr15", PlusOne = "po",
+        // mma: rows, columns and inner length
+        M8n8k4 = "m8n8k4", M8n8k16 = "m8n8k16", M8n8k32 = "m8n8k32", M8n8k128 = "m8n8k128",
+        M16n8k4 = "m16n8k4", M16n8k8 = "m16n8k8", M16n8k16 = "m16n8k16", M16n8k32 = "m16n8k32",
+        M16n8k64 = "m16n8k64", M16n8k128 = "m16n8k128", M16n8k256 = "m16n8k256",
+        M16n16k16 = "m16n16k16", M8n32k16 = "m8n32k16", M32n8k16 = "m32n8k16",
+        M16n16k8 = "m16n16k8",
     }
 }
 

@@ -23,6 +23,7 @@
 //! | `bar.warp.sync`, `elect` | member mask | | |
 //! | `shfl` | `a`, `b`, `c`, member mask | `d`, `p` | `flag`: PTX before `.sync`, among the lanes that execute it together |
 //! | `vote`, `match`, `redux` | `a`, member mask | `d` (`match.all`: and `p`) | `flag` as for `shfl` |
+//! | `mma` | member mask, registers of `a`, `b`, `c` | registers of `d` | see [`crate::meaning::matrix`] |
 //! | `call` | arguments | as the function's signature | payload: the function |
 //! | `call.indirect` | handle, arguments | as the signature | payload: the signature |
 //! | `syscall` | as [`crate::syscall`] says | | payload: which one |
@@ -223,6 +224,7 @@ macro_rules! for_each_op {
             Match "match" (SYNC_WARP | CONVERGENT) (warp warp::match_sync);
             Redux "redux" (SYNC_WARP | CONVERGENT) (warp warp::redux);
             Elect "elect" (SYNC_WARP | CONVERGENT) (warp warp::elect);
+            Mma "mma" (SYNC_WARP | CONVERGENT) (warp matrix::mma);
             ActiveMask "activemask" (SYNC_WARP | CONVERGENT | TIME) (warp warp::activemask);
             // All active lanes reach it before any goes on; waits for nobody (execution-model
             // section 1: volatile accesses and shared hand-overs inside a warp).

@@ -11,6 +11,7 @@ use margay_ir::meaning::Desc;
 use margay_ir::mods::{Mode, Mods};
 use margay_ir::ops::Opcode;
 use margay_ir::types::OpType;
+use smallvec::{SmallVec, smallvec};
 
 /// Where an operand's or a result's lanes are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -56,6 +57,7 @@ impl Completion {
             | Opcode::Match
             | Opcode::Redux
             | Opcode::Elect
+            | Opcode::Mma
             | Opcode::ActiveMask => Completion::Collective,
             Opcode::Bar if constant(0).is_some() && constant(1) == Some(0) => {
                 match desc.mods.mode() {
@@ -81,10 +83,10 @@ pub struct PointPlaces {
     pub completion: Completion,
     /// The operation.
     pub desc: Desc,
-    /// Operands, in the op's order.
-    pub args: [Place; 4],
-    /// Results, in the op's order.
-    pub results: [Place; 2],
+    /// Operands, in the op's order; four at least.
+    pub args: SmallVec<[Place; 4]>,
+    /// Results, in the op's order; two at least.
+    pub results: SmallVec<[Place; 2]>,
 }
 
 /// The points of a kernel, by stop number.
@@ -113,18 +115,27 @@ impl PointTable {
                         src: OpType::None,
                         mods: Mods::NONE,
                     },
-                    args: [Place::Absent; 4],
-                    results: [Place::Absent; 2],
+                    args: smallvec![Place::Absent; 4],
+                    results: smallvec![Place::Absent; 2],
                 };
             };
             let (args, results) = (function.dfg.args(point), function.dfg.results(point));
+            let absent = |least: usize, given: &[Value]| {
+                std::iter::repeat_n(Place::Absent, least.saturating_sub(given.len()))
+            };
             PointPlaces {
                 completion: Completion::of(function, point),
                 desc: function.dfg.insts[point].desc(),
-                args: std::array::from_fn(|i| args.get(i).map_or(Place::Absent, |&v| place(v))),
-                results: std::array::from_fn(|i| {
-                    results.get(i).map_or(Place::Absent, |&v| place(v))
-                }),
+                args: args
+                    .iter()
+                    .map(|&v| place(v))
+                    .chain(absent(4, args))
+                    .collect(),
+                results: results
+                    .iter()
+                    .map(|&v| place(v))
+                    .chain(absent(2, results))
+                    .collect(),
             }
         });
         PointTable(points.collect())

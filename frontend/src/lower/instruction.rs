@@ -99,7 +99,11 @@ impl FunctionLowering<'_, '_> {
                 self.b.function.unsupported.push((line, what));
                 Ok(())
             }
+            Action::Structural if self.is_matrix(instruction) => {
+                self.matrix(instruction, resolved, operands)
+            }
             Action::Structural => self.structural(instruction, operands),
+            Action::Becomes(Opcode::Mma) => self.product(instruction, resolved, operands),
             Action::Becomes(opcode) => self.operation(opcode, resolved, operands),
         }
     }

@@ -14,6 +14,7 @@ mod data;
 mod env;
 mod function;
 mod instruction;
+mod matrix;
 mod memory;
 mod module;
 mod operand;

@@ -4,9 +4,10 @@
 //! complete when every lane of the mask has arrived or exited; a lane outside its own mask counts
 //! as in it.
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::{Runner, Stop, lanes};
+use crate::meaning::matrix::Product;
 use crate::meaning::{Bits, Desc, Meaning, WarpLanes};
 use crate::ops::Opcode;
 
@@ -27,7 +28,7 @@ pub fn mask_operand(desc: &Desc) -> Option<usize> {
         return None;
     }
     match desc.opcode {
-        Opcode::BarWarp | Opcode::Elect => Some(0),
+        Opcode::BarWarp | Opcode::Elect | Opcode::Mma => Some(0),
         Opcode::Vote | Opcode::Match | Opcode::Redux => Some(1),
         Opcode::Shfl => Some(3),
         _ => None,
@@ -75,12 +76,13 @@ pub fn groups(
 }
 
 /// Number of operands that a collective's meaning takes, and of its results.
-fn shape(desc: &Desc) -> (usize, usize) {
+pub fn shape(desc: &Desc) -> (usize, usize) {
     match desc.opcode {
         Opcode::Shfl => (4, 2),
         Opcode::Vote | Opcode::Redux => (2, 1),
         Opcode::Match => (2, 2),
         Opcode::Elect => (1, 2),
+        Opcode::Mma => Product::of(desc).map_or((0, 0), |product| product.arity()),
         _ => (0, 0),
     }
 }
@@ -96,8 +98,8 @@ pub fn perform(runner: &mut impl Runner, warp: u32, desc: &Desc, active: u32, st
         return;
     }
     let (operands, results) = shape(desc);
-    let mut args = [[0 as Bits; 32]; 4];
-    for (index, values) in args.iter_mut().enumerate().take(operands) {
+    let mut args: SmallVec<[[Bits; 32]; 4]> = smallvec![[0; 32]; operands];
+    for (index, values) in args.iter_mut().enumerate() {
         if desc.mods.flag() && index + 1 == operands {
             // The old forms have no mask operand: all that execute it together take part.
             values.fill(Bits::from(active));
@@ -107,16 +109,16 @@ pub fn perform(runner: &mut impl Runner, warp: u32, desc: &Desc, active: u32, st
             values[lane as usize] = runner.operand(warp, lane, stops[lane as usize], index);
         }
     }
-    let mut out = [[0 as Bits; 32]; 2];
+    let mut out: SmallVec<[[Bits; 32]; 2]> = smallvec![[0; 32]; results];
     meaning(
         desc,
         &mut WarpLanes {
             active,
-            args: &args[..operands],
-            results: &mut out[..results],
+            args: &args,
+            results: &mut out,
         },
     );
-    for (index, values) in out.iter().enumerate().take(results) {
+    for (index, values) in out.iter().enumerate() {
         for lane in lanes(active) {
             runner.set_result(
                 warp,

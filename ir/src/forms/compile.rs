@@ -34,7 +34,7 @@
 //! the size), `u32`, `int` (any integer), `any`.
 //! Conditions: `?` (may be missing), `if mod` (exactly with that modifier), `<lo..hi/step>` (range).
 //!
-//! *Actions*: `-> Opcode`, `-> control`, `-> nothing`, `-| family` (left out).
+//! *Actions*: `-> Opcode`, `-> control`, `-> several` (operations), `-> nothing`, `-| family` (left out).
 //!
 //! Invariant: the table is part of the program, so a mistake in it panics, in every test.
 
@@ -356,7 +356,7 @@ fn action(line: &'static str, text: &'static str, form: &mut Form) {
     }
     let mut words = words(text.trim_start_matches("-> "));
     form.action = match words.next() {
-        Some("control") => Action::Structural,
+        Some("control" | "several") => Action::Structural,
         Some("nothing") => Action::Nothing,
         // The head names the opcode.
         Some("*") => Action::Becomes(Opcode::Const),

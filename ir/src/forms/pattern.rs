@@ -42,7 +42,7 @@ pub struct Form {
 pub enum Action {
     /// A row of the op table.
     Becomes(Opcode),
-    /// Control flow or a call, lowered by the instruction's head.
+    /// Control flow, a call, or several operations: lowered by the instruction's head.
     Structural,
     /// Nothing to do: a hint without an effect on results.
     Nothing,

@@ -121,6 +121,10 @@ fn shape(desc: &Desc) -> (usize, usize) {
 
 /// Computes a collective for a group of lanes and stores its results.
 pub(super) fn perform(frame: Frame, point: &PointPlaces, active: u32) {
+    if point.desc.opcode == Opcode::Mma {
+        let shape = margay_ir::exec::collective::shape(&point.desc);
+        return perform_wide(frame, point, active, shape);
+    }
     let (operands, results) = shape(&point.desc);
     let args: [Lanes; 3] = std::array::from_fn(|i| {
         if i < operands {
@@ -145,7 +149,8 @@ pub(super) fn perform(frame: Frame, point: &PointPlaces, active: u32) {
     }
 }
 
-/// The same by the op's meaning, for operands wider than 32 bits and floating-point reductions.
+/// The same by the op's meaning, for operands wider than 32 bits, floating-point reductions and
+/// products of matrices.
 fn perform_wide(
     frame: Frame,
     point: &PointPlaces,
@@ -155,20 +160,20 @@ fn perform_wide(
     let Meaning::Warp(meaning) = point.desc.opcode.meaning() else {
         return;
     };
-    let mut args = [[0 as Bits; 32]; 3];
-    for (values, &place) in args[..operands].iter_mut().zip(&point.args) {
+    let mut args = vec![[0 as Bits; 32]; operands];
+    for (values, &place) in args.iter_mut().zip(&point.args) {
         for lane in lanes(active) {
             values[lane as usize] = frame.wide(place, lane as usize);
         }
     }
-    let mut out = [[0 as Bits; 32]; 2];
+    let mut out = vec![[0 as Bits; 32]; results];
     let mut warp = WarpLanes {
         active,
-        args: &args[..operands],
-        results: &mut out[..results],
+        args: &args,
+        results: &mut out,
     };
     meaning(&point.desc, &mut warp);
-    for (&place, values) in point.results[..results].iter().zip(&out) {
+    for (&place, values) in point.results.iter().zip(&out) {
         for lane in lanes(active) {
             frame.put_wide(place, lane as usize, values[lane as usize]);
         }
