@@ -65,14 +65,16 @@ pub enum Pattern {
     Parts,
     /// Values to convert, and what the rounding needs.
     Converted,
+    /// Member mask and registers of matrices: see [`crate::meaning::matrix`].
+    Product,
     /// As the signature says that the instruction names or, for `ret`, that of its function.
     Signature,
 }
 
 use OpType::{
-    B8, B16, B32, B64, B128, BF16, BF16x2, E2M1x2, E2M1x4, E2M3x2, E2M3x4, E3M2x2, E3M2x4, E4M3x2,
-    E4M3x4, E5M2x2, E5M2x4, F16, F16x2, F32, F32x2, F64, Pred, S2, S4, S8, S8x4, S16, S16x2, S32,
-    S64, TF32, U2, U4, U8, U8x4, U16, U16x2, U32, U64, UE8M0x2,
+    B8, B16, B32, B64, B128, BF16, BF16x2, E2M1x2, E2M1x4, E2M3x2, E2M3x4, E3M2x2, E3M2x4, E4M3,
+    E4M3x2, E4M3x4, E5M2, E5M2x2, E5M2x4, F16, F16x2, F32, F32x2, F64, Pred, S2, S4, S8, S8x4, S16,
+    S16x2, S32, S64, TF32, U2, U4, U8, U8x4, U16, U16x2, U32, U64, UE8M0x2,
 };
 
 const NONE: &[OpType] = &[];
@@ -85,6 +87,7 @@ const I32_64: &[OpType] = &[U32, S32, U64, S64];
 const B32_64: &[OpType] = &[B32, B64];
 const HALVES: &[OpType] = &[F16, BF16];
 const SINGLE: &[OpType] = &[F32, F64];
+const FACTORS: &[OpType] = &[F16, BF16, TF32, F64, E4M3, E5M2, S8, U8, S4, U4, OpType::B1];
 const APPROXIMATE: &[OpType] = &[F16, F16x2, BF16, BF16x2, F32, F64];
 const FUSED: &[OpType] = &[F16, F16x2, BF16, BF16x2, F32, F32x2, F64];
 const ARITHMETIC: &[OpType] = &[
@@ -396,6 +399,28 @@ fn memory_and_synchronisation() -> Vec<(&'static [Opcode], Shape)> {
             shape(&[U32, S32, B32, F32], "tb", "t", &["atom_op", "abs", "nan"]),
         ),
         (&[Elect], shape(NONE, "b", "bp", &[])),
+        (
+            &[Mma],
+            shape(
+                &[F16, F32, F64, S32],
+                "",
+                "",
+                &[
+                    "mode",
+                    "atom_op",
+                    "rounding",
+                    "satfinite",
+                    "noftz",
+                    "asel",
+                    "bsel",
+                    "bsigned",
+                    "dsel",
+                ],
+            )
+            .from(FACTORS)
+            .operands(Pattern::Product)
+            .results(Pattern::Product),
+        ),
         (&[ActiveMask], shape(&[B32], "", "b", &[])),
         (&[Converge, Brkpt], shape(NONE, "", "", &[])),
         (&[Yield], shape(NONE, "", "", &["flag"])),

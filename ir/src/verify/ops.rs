@@ -6,6 +6,7 @@ use crate::function::{
     Function, Signature, payload_func, payload_sig, payload_slot, payload_sreg,
     split_symbol_payload,
 };
+use crate::meaning::matrix::{Part, Product};
 use crate::meaning::{Desc, mask};
 use crate::mods::{Half, Mods, Rounding};
 use crate::module::Module;
@@ -95,6 +96,12 @@ impl Checker<'_> {
                 self.exactly(&parts, args, Rule::Operand, "operand", report);
             }
             Pattern::Converted => self.converted(args, report),
+            Pattern::Product => {
+                let parts = [Part::A, Part::B, Part::C];
+                let mut types = vec![Type::B32];
+                types.extend(parts.iter().flat_map(|&part| self.registers(part)));
+                self.exactly(&types, args, Rule::Operand, "operand", report);
+            }
             Pattern::Signature => self.signature(report),
         }
     }
@@ -108,6 +115,10 @@ impl Checker<'_> {
             Pattern::Parts => {
                 let parts = self.parts(self.desc.src, self.desc.ty);
                 self.exactly(&parts, results, Rule::Result, "result", report);
+            }
+            Pattern::Product => {
+                let types = self.registers(Part::D);
+                self.exactly(&types, results, Rule::Result, "result", report);
             }
             // Checked with the operands.
             Pattern::Converted | Pattern::Signature => {}
@@ -206,6 +217,15 @@ impl Checker<'_> {
                 report.inst(self.inst, rule, message);
             }
         }
+    }
+
+    /// The registers of a matrix; none if the product is none.
+    fn registers(&self, part: Part) -> Vec<Type> {
+        let product = Product::of(&self.desc);
+        product.map_or(Vec::new(), |product| {
+            let ty = Type::bits_of(product.register_bits(part)).unwrap_or(Type::B32);
+            vec![ty; product.registers(part) as usize]
+        })
     }
 
     /// The parts that make up `whole`; none if they do not.
