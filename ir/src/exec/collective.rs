@@ -75,6 +75,20 @@ pub fn groups(
     groups
 }
 
+/// All lanes that stand at a group's operation, whatever mask they named.
+pub fn standing(groups: &[Group], group: &Group) -> u32 {
+    let alike = groups.iter().filter(|other| other.desc == group.desc);
+    alike.fold(0, |lanes, other| lanes | other.arrived)
+}
+
+/// Whether lanes stand at a group's operation that named different masks, and some a mask without
+/// themselves: undefined in PTX, and used to look at the other lanes.
+pub fn has_outsiders(groups: &[Group], group: &Group) -> bool {
+    let mut alike = groups.iter().filter(|other| other.desc == group.desc);
+    let outsiders = |other: &Group| other.arrived & !other.members != 0;
+    alike.clone().count() > 1 && alike.any(outsiders)
+}
+
 /// Number of operands that a collective's meaning takes, and of its results.
 pub fn shape(desc: &Desc) -> (usize, usize) {
     match desc.opcode {
@@ -89,23 +103,58 @@ pub fn shape(desc: &Desc) -> (usize, usize) {
 
 /// Computes a collective for the lanes that met and stores its results.
 pub fn perform(runner: &mut impl Runner, warp: u32, desc: &Desc, active: u32, stops: &[Stop; 32]) {
-    let Meaning::Warp(meaning) = desc.opcode.meaning() else {
+    if !matches!(desc.opcode.meaning(), Meaning::Warp(_)) {
         return;
-    };
+    }
     let first = stops[active.trailing_zeros() as usize % 32];
     let together = lanes(active).all(|lane| stops[lane as usize] == first);
     if together && runner.perform(warp, first, active) {
         return;
     }
+    compute(runner, warp, desc, (active, active), stops);
+}
+
+/// Computes a collective for lanes that named a mask which other lanes of it, `standing` at the same
+/// operation, did not name. Undefined in PTX; each lane gets what the standing lanes of its mask make.
+pub fn perform_apart(
+    runner: &mut impl Runner,
+    warp: u32,
+    group: &Group,
+    standing: u32,
+    stops: &[Stop; 32],
+) {
+    let members = group.members & standing;
+    let own = matches!(group.desc.opcode, Opcode::Vote | Opcode::Redux) && members != 0;
+    let sources = if own {
+        members
+    } else {
+        members | group.arrived
+    };
+    if matches!(group.desc.opcode.meaning(), Meaning::Warp(_)) {
+        compute(runner, warp, &group.desc, (sources, group.arrived), stops);
+    }
+}
+
+/// Computes a collective from the operands of the lanes `sources`; the lanes `readers` get results.
+fn compute(
+    runner: &mut impl Runner,
+    warp: u32,
+    desc: &Desc,
+    (sources, readers): (u32, u32),
+    stops: &[Stop; 32],
+) {
+    let Meaning::Warp(meaning) = desc.opcode.meaning() else {
+        return;
+    };
     let (operands, results) = shape(desc);
     let mut args: SmallVec<[[Bits; 32]; 4]> = smallvec![[0; 32]; operands];
     for (index, values) in args.iter_mut().enumerate() {
         if desc.mods.flag() && index + 1 == operands {
             // The old forms have no mask operand: all that execute it together take part.
-            values.fill(Bits::from(active));
+            values.fill(Bits::from(sources));
             continue;
         }
-        for lane in lanes(active) {
+        for lane in lanes(sources) {
             values[lane as usize] = runner.operand(warp, lane, stops[lane as usize], index);
         }
     }
@@ -113,20 +162,21 @@ pub fn perform(runner: &mut impl Runner, warp: u32, desc: &Desc, active: u32, st
     meaning(
         desc,
         &mut WarpLanes {
-            active,
+            active: sources,
             args: &args,
             results: &mut out,
         },
     );
+    // Whoever reads without being a source reads what all sources have got.
+    let any = sources.trailing_zeros() as usize % 32;
     for (index, values) in out.iter().enumerate() {
-        for lane in lanes(active) {
-            runner.set_result(
-                warp,
-                lane,
-                stops[lane as usize],
-                index,
-                values[lane as usize],
-            );
+        for lane in lanes(readers) {
+            let from = if sources >> lane & 1 != 0 {
+                lane as usize
+            } else {
+                any
+            };
+            runner.set_result(warp, lane, stops[lane as usize], index, values[from]);
         }
     }
 }

@@ -188,7 +188,7 @@ impl CtaState {
             if yielded && (!progress || round >= ROUNDS) {
                 return Ok(CtaOutcome::Parked { progressed });
             }
-            if !progress {
+            if !progress && !self.complete_undefined(runner) {
                 return Err(self.deadlock(runner));
             }
             // Others have moved: those that gave way may look again.
@@ -284,8 +284,15 @@ impl CtaState {
             return false;
         }
         let mut released = 0;
-        for group in collective::groups(runner, warp as u32, candidates, &state.stops) {
-            if group.members & !state.exited & !group.arrived == 0 {
+        let groups = collective::groups(runner, warp as u32, candidates, &state.stops);
+        for group in &groups {
+            let standing = collective::standing(&groups, group);
+            if collective::has_outsiders(&groups, group) {
+                if group.members & !state.exited & !standing == 0 {
+                    collective::perform_apart(runner, warp as u32, group, standing, &state.stops);
+                    released |= group.arrived;
+                }
+            } else if group.members & !state.exited & !group.arrived == 0 {
                 collective::perform(
                     runner,
                     warp as u32,
@@ -306,6 +313,26 @@ impl CtaState {
         state.waiting &= !released;
         state.ready |= released;
         released != 0
+    }
+
+    /// Lanes that stand at a collective with all the lanes of their masks, which named other masks, go on
+    /// when nobody else can: a program that relies on it runs as it does on GPUs.
+    fn complete_undefined(&mut self, runner: &mut impl Runner) -> bool {
+        let mut any = false;
+        for (warp, state) in self.warps.iter_mut().enumerate() {
+            let candidates = state.waiting & !state.yielded & !state.at_barrier;
+            let groups = collective::groups(runner, warp as u32, candidates, &state.stops);
+            for group in &groups {
+                let standing = collective::standing(&groups, group);
+                if group.members & !state.exited & !standing == 0 {
+                    collective::perform_apart(runner, warp as u32, group, standing, &state.stops);
+                    state.waiting &= !group.arrived;
+                    state.ready |= group.arrived;
+                    any = true;
+                }
+            }
+        }
+        any
     }
 
     fn resolve_barriers(&mut self, runner: &mut impl Runner) -> bool {

@@ -210,7 +210,11 @@ fn is_complete(frame: Frame, point: &PointPlaces, standing: u32, alive: u32) -> 
         Place::Absent => true,
         Place::Constant(mask) => mask as u32 & alive & !standing == 0,
         place => {
-            groups(&frame.words(place), standing).all(|(mask, group)| mask & alive & !group == 0)
+            let masks = frame.words(place);
+            groups(&masks, standing).all(|(mask, group)| {
+                // Lanes outside the mask that they name are the scheduler's, when masks differ.
+                mask & alive & !group == 0 && (group & !mask == 0 || group == standing)
+            })
         }
     }
 }
