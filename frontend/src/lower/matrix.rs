@@ -44,7 +44,11 @@ impl FunctionLowering<'_, '_> {
     }
 
     fn binary(&mut self, opcode: Opcode, left: Value, right: Value) -> Value {
-        self.b.simple(opcode, OpType::U32, &[left, right])
+        let ty = match opcode {
+            Opcode::And | Opcode::Or | Opcode::Xor | Opcode::Shl => OpType::B32,
+            _ => OpType::U32,
+        };
+        self.b.simple(opcode, ty, &[left, right])
     }
 
     fn lane(&mut self) -> Value {
