@@ -1,6 +1,6 @@
 //! What each op takes and yields: types, operands, results, modifiers, branch targets.
 //!
-//! The rows stand beside the op table ([`super::for_each_op`]) because they say how an instruction
+//! The rows stand beside the op table ([`crate::for_each_op`]) because they say how an instruction
 //! must be built, not what it does; the verifier reads them. Operands and results are written as a
 //! string, a letter each:
 //!
