@@ -1,6 +1,7 @@
 //! `margay test --driver` through a driver library: our own `libcuda`, opened as any other would be.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use margay_cli::filetest::driver::Driver;
 use margay_cli::filetest::files;
@@ -15,8 +16,15 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("ptx").join(name)
 }
 
+/// The device of this process: a fault resets it for everybody.
+fn device() -> MutexGuard<'static, ()> {
+    static DEVICE: Mutex<()> = Mutex::new(());
+    DEVICE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[test]
 fn launches_end_as_their_files_say() {
+    let _device = device();
     let driver = Driver::open(&library()).expect("a driver");
     let mut judged = 0;
     for name in ["control", "warp", "memory", "rejected"] {
@@ -36,6 +44,7 @@ fn launches_end_as_their_files_say() {
 
 #[test]
 fn what_is_wrong_is_said() {
+    let _device = device();
     let driver = Driver::open(&library()).expect("a driver");
     let file = std::env::temp_dir().join(format!("margay-driver-{}.ptx", std::process::id()));
     let text = "\
