@@ -14,11 +14,11 @@ use smallvec::SmallVec;
 use crate::analysis::{Cfg, Dominators, cfg::remove_unreachable};
 use crate::entity::{Block, Entity, Inst, PrimaryMap, SecondaryMap, SigId, Slot, Value};
 use crate::function::{BlockCall, Function, SlotData, SourceLoc, ValueData, ValueDef};
-use crate::meaning::Desc;
+use crate::meaning::{self, Desc};
 use crate::mods::Mods;
 use crate::ops::{Effects, Opcode};
 use crate::sreg::SpecialReg;
-use crate::types::{Kind, OpType, Type};
+use crate::types::{OpType, Type};
 
 /// A mutable variable of the function being built.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -190,17 +190,9 @@ impl FunctionBuilder {
 
     /// A constant with the given bits (the low 64).
     pub fn constant(&mut self, ty: Type, bits: u64) -> Value {
-        let (op_ty, bits) = match ty.kind() {
-            Kind::Pred => (OpType::Pred, bits & 1),
-            Kind::B8 => (OpType::B8, bits & 0xff),
-            Kind::B16 => (OpType::B16, bits & 0xffff),
-            Kind::B32 => (OpType::B32, bits & 0xffff_ffff),
-            Kind::F32 => (OpType::F32, bits & 0xffff_ffff),
-            Kind::B64 => (OpType::B64, bits),
-            Kind::F64 => (OpType::F64, bits),
-            Kind::B128 => (OpType::B128, bits),
-        };
-        self.payload(Opcode::Const, op_ty, bits, ty)
+        let kind = ty.kind();
+        let bits = bits & meaning::mask(kind.bits()) as u64;
+        self.payload(Opcode::Const, kind.op_type(), bits, ty)
     }
 
     /// Reads a special register.
@@ -221,20 +213,10 @@ impl FunctionBuilder {
             return value;
         }
         debug_assert_eq!(from.lane_bits(), to.lane_bits());
-        let name = |ty: Type| match ty.kind() {
-            Kind::F32 => OpType::F32,
-            Kind::F64 => OpType::F64,
-            Kind::Pred => OpType::Pred,
-            Kind::B8 => OpType::B8,
-            Kind::B16 => OpType::B16,
-            Kind::B32 => OpType::B32,
-            Kind::B64 => OpType::B64,
-            Kind::B128 => OpType::B128,
-        };
         let desc = Desc {
             opcode: Opcode::Bitcast,
-            ty: name(to),
-            src: name(from),
+            ty: to.kind().op_type(),
+            src: from.kind().op_type(),
             mods: Mods::NONE,
         };
         self.op(desc, &[value], to)
@@ -548,19 +530,9 @@ impl<'a> Joins<'a> {
 }
 
 fn entry_zero(function: &mut Function, entry: Block, ty: Type) -> Value {
-    let op_ty = match ty.kind() {
-        Kind::Pred => OpType::Pred,
-        Kind::B8 => OpType::B8,
-        Kind::B16 => OpType::B16,
-        Kind::B32 => OpType::B32,
-        Kind::B64 => OpType::B64,
-        Kind::B128 => OpType::B128,
-        Kind::F32 => OpType::F32,
-        Kind::F64 => OpType::F64,
-    };
     let desc = Desc {
         opcode: Opcode::Const,
-        ty: op_ty,
+        ty: ty.kind().op_type(),
         src: OpType::None,
         mods: Mods(0),
     };

@@ -63,6 +63,20 @@ impl Kind {
         }
     }
 
+    /// The untyped (or floating-point) type that names the whole of such a lane.
+    pub const fn op_type(self) -> OpType {
+        match self {
+            Kind::Pred => OpType::Pred,
+            Kind::B8 => OpType::B8,
+            Kind::B16 => OpType::B16,
+            Kind::B32 => OpType::B32,
+            Kind::B64 => OpType::B64,
+            Kind::B128 => OpType::B128,
+            Kind::F32 => OpType::F32,
+            Kind::F64 => OpType::F64,
+        }
+    }
+
     const fn name(self) -> &'static str {
         match self {
             Kind::Pred => "pred",

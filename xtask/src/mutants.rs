@@ -7,7 +7,7 @@
 //! command, unless [`EQUIVALENT`] names it with the reason why nobody could notice. Without `--all`, `--count`
 //! mutations (20) are chosen by `--seed` (CI: the commit). With `--known`, as in CI, they are of those that have
 //! been seen to be noticed ([`CAUGHT`]), so that CI fails when a test gets weaker and never by the luck of the
-//! draw. About one in eight of the others is not noticed yet; those found are worked off and added to the list.
+//! draw. About one in six of the others is not noticed yet; those found are worked off and added to the list.
 
 mod find;
 mod trial;

@@ -229,7 +229,6 @@ impl PreparedLaunch for PtxLaunch {
             }
             _ => None,
         };
-        let mut frames = native_cta::frames(self);
         let mut unit = first;
         while unit < first + count {
             if worker.stop_requested() {
@@ -240,7 +239,7 @@ impl PreparedLaunch for PtxLaunch {
             let resident = match in_phases {
                 Some(kernel) => {
                     let range = (unit, first + count - unit);
-                    match native_cta::run_phases(self, kernel, range, &window, &mut frames) {
+                    match native_cta::run_phases(self, kernel, range, &window) {
                         Ok(None) => break,
                         Ok(Some(cta)) => Resident {
                             unit: cta.number(),
@@ -265,9 +264,6 @@ impl PreparedLaunch for PtxLaunch {
                 Ok(window) => window,
                 Err(fault) => return RunOutcome::Fault(fault),
             };
-            if in_phases.is_some() {
-                frames = native_cta::frames(self);
-            }
         }
         worker.return_window(window);
         RunOutcome::Done

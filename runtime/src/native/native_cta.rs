@@ -22,8 +22,7 @@ use crate::fault::{GeneratedFn, enter};
 use crate::memory::CtaWindow;
 
 /// Frames of all warps of a CTA, aligned to cache lines.
-#[derive(Default)]
-pub(super) struct Frames {
+struct Frames {
     cells: Vec<[u64; 8]>,
     stride: usize,
 }
@@ -174,27 +173,27 @@ fn order(launch: &PtxLaunch) -> Order {
 }
 
 /// Frames for the warps of one CTA.
-pub(super) fn frames(launch: &PtxLaunch) -> Frames {
+fn frames(launch: &PtxLaunch) -> Frames {
     let kernel = launch.code.native.as_ref();
     let bytes = kernel.map_or(64, |kernel| kernel.compiled.regions.frame_bytes);
     Frames::new(launch.info.warps(), bytes)
 }
 
 /// Runs CTAs `first .. first + count` in phases; the CTA that the scheduler has to go on with, if the
-/// threads of one part. It takes the frames along.
+/// threads of one part.
 pub(super) fn run_phases(
     launch: &PtxLaunch,
     kernel: &NativeKernel,
     (first, count): (u64, u64),
     window: &CtaWindow,
-    frames: &mut Frames,
 ) -> Result<Option<NativeCta>, Fault> {
+    let mut frames = frames(launch);
     let cta = launch.cta_info(first, 0, window);
     let mut host = launch::host_data(launch, cta);
     let context = context(launch, kernel, &cta, &mut host);
     let mut runner = NativeRunner {
         kernel,
-        frames,
+        frames: &mut frames,
         host: &mut host,
         context,
         steps: true,
@@ -206,7 +205,7 @@ pub(super) fn run_phases(
         Ok(None) => Ok(None),
         Ok(Some(state)) => Ok(Some(NativeCta {
             state,
-            frames: std::mem::take(frames),
+            frames,
             info,
         })),
         Err(fault) => Err(faults::report(launch, &info, fault)),

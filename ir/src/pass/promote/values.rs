@@ -10,7 +10,7 @@ use crate::function::{Function, ValueDef};
 use crate::meaning::Desc;
 use crate::mods::Mods;
 use crate::ops::Opcode;
-use crate::types::{Kind, OpType, Type};
+use crate::types::{OpType, Type};
 
 /// Replaces the accesses of a plan; replaced results are aliases until they are resolved.
 pub(super) fn replace(function: &mut Function, plan: &Plan) {
@@ -161,7 +161,7 @@ impl Renamer<'_> {
     fn zero(&mut self, ty: Type) -> Value {
         let dfg = &mut self.function.dfg;
         let inst = *self.zeros.entry(ty).or_insert_with(|| {
-            let desc = plain(Opcode::Const, held_name(ty), OpType::None);
+            let desc = plain(Opcode::Const, ty.kind().op_type(), OpType::None);
             dfg.make_inst(desc, &[], &[ty])
         });
         dfg.results(inst)[0]
@@ -196,7 +196,7 @@ impl Renamer<'_> {
             return value;
         }
         if from.lane_bits() == to.lane_bits() {
-            let desc = plain(Opcode::Bitcast, held_name(to), held_name(from));
+            let desc = plain(Opcode::Bitcast, to.kind().op_type(), from.kind().op_type());
             return self.emit(desc, value, to);
         }
         // Only integers are wider or narrower than memory.
@@ -245,19 +245,6 @@ fn plain(opcode: Opcode, ty: OpType, src: OpType) -> Desc {
         ty,
         src,
         mods: Mods::NONE,
-    }
-}
-
-fn held_name(ty: Type) -> OpType {
-    match ty.kind() {
-        Kind::Pred => OpType::Pred,
-        Kind::B8 => OpType::B8,
-        Kind::B16 => OpType::B16,
-        Kind::B32 => OpType::B32,
-        Kind::B64 => OpType::B64,
-        Kind::B128 => OpType::B128,
-        Kind::F32 => OpType::F32,
-        Kind::F64 => OpType::F64,
     }
 }
 
