@@ -205,7 +205,7 @@ fn run(module: &Module, code: &Code, launch: &Launch) -> Result<Vec<Vec<u8>>, St
         grid_id: 1,
         sm_count: 4,
         workspace: 0,
-        symbols,
+        symbols: symbols.into(),
         function_base: 0,
     };
     let id = module.kernel(&launch.kernel).expect("the kernel is there");

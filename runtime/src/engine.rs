@@ -35,6 +35,7 @@ use std::sync::Arc;
 use crate::error::{Fault, Result};
 use crate::launch::Dim3;
 use crate::memory::{CtaWindow, WindowGeometry};
+use crate::params::Params;
 use crate::scheduler::WorkerState;
 use crate::syscalls::Services;
 
@@ -176,7 +177,7 @@ pub struct LaunchShape {
     /// Dynamic shared memory of a CTA.
     pub dynamic_shared: u32,
     /// The parameter space.
-    pub params: Arc<[u8]>,
+    pub params: Params,
     /// All CTAs may wait for each other; `%envreg1/2` point to a grid workspace.
     pub cooperative: bool,
     /// Unique in the process, never 0; `%gridid`.

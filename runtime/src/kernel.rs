@@ -3,7 +3,7 @@
 //! Invariant: what [`Kernel::start`] accepts can run; every limit is checked there.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use crate::context::Limit;
 use crate::device::DeviceConfig;
@@ -13,6 +13,7 @@ use crate::launch::{Dim3, LaunchConfig};
 use crate::machine::next_id;
 use crate::module::Module;
 use crate::occupancy::{self, Footprint};
+use crate::params::Params;
 use crate::scheduler::{Run, RunSpec};
 use crate::syscalls::Services;
 
@@ -91,6 +92,10 @@ const LARGEST_CLUSTER: u64 = 16;
 /// A bound kernel and what the program has set.
 pub(crate) struct Entry {
     id: u64,
+    /// The kernel's name once more, for what outlives a call.
+    name: Arc<str>,
+    /// Nanoseconds that a unit of a recent launch took; 0: none has run.
+    pace: AtomicU64,
     engine: Arc<dyn Engine>,
     max_dynamic_shared: AtomicI32,
     carveout: AtomicI32,
@@ -107,6 +112,8 @@ impl Entry {
         let cluster = cluster.map_or([0; 3], |c| c.to_array().map(|n| n as i32));
         Arc::new(Entry {
             id: next_id(),
+            name: engine.info().name.as_str().into(),
+            pace: AtomicU64::new(0),
             engine,
             max_dynamic_shared: AtomicI32::new(dynamic as i32),
             carveout: AtomicI32::new(-1),
@@ -174,6 +181,16 @@ impl Kernel {
     /// Its parameters.
     pub fn params(&self) -> &[ParamInfo] {
         &self.info().params
+    }
+
+    /// A parameter space of its size, all zero.
+    pub fn empty_params(&self) -> Params {
+        Params::zeroed(self.info().param_bytes as usize)
+    }
+
+    /// Nanoseconds that a unit of a recent launch took; 0: none has run.
+    pub(crate) fn pace(&self) -> &AtomicU64 {
+        &self.entry.pace
     }
 
     fn config(&self) -> &DeviceConfig {
@@ -378,17 +395,19 @@ impl Kernel {
     }
 
     /// Checks a launch and makes it ready to run.
-    pub(crate) fn start(&self, config: LaunchConfig, mut params: Vec<u8>) -> Result<Arc<Run>> {
+    pub(crate) fn start(&self, config: LaunchConfig, params: Params) -> Result<Arc<Run>> {
         self.module.check()?;
         self.check_shape(&config)?;
         self.check_shared(&config)?;
         let cluster = self.cluster_of(&config)?;
         let resident = self.resident_units(&config, cluster)?;
-        params.resize(self.info().param_bytes as usize, 0);
+        if params.bytes().len() != self.info().param_bytes as usize {
+            return Err(Error::invalid("a parameter space of another kernel"));
+        }
         let context = self.module.context();
         let machine = context.machine();
         let services = Arc::new(Services::new(
-            self.name(),
+            &self.entry.name,
             context.limit_value(Limit::PrintfFifoSize),
             context.limit_value(Limit::MallocHeapSize),
             context.heap(),
@@ -398,7 +417,7 @@ impl Kernel {
             block: config.block,
             cluster,
             dynamic_shared: config.shared,
-            params: params.into(),
+            params,
             cooperative: config.cooperative,
             grid_id: next_id(),
             sms: machine.config.sms,
@@ -409,7 +428,7 @@ impl Kernel {
         };
         let (id, units) = (shape.grid_id, shape.units());
         Ok(Run::new(RunSpec {
-            kernel: self.name().to_owned(),
+            kernel: self.clone(),
             id,
             prepared: self.entry.engine.prepare(shape)?,
             units,
@@ -417,7 +436,6 @@ impl Kernel {
             gang: config.cooperative,
             time_limit: context.time_limit(),
             services,
-            _module: Some(self.module.clone()),
         }))
     }
 

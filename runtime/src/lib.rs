@@ -60,6 +60,7 @@ mod occupancy;
 #[cfg(test)]
 mod ordering_tests;
 mod service;
+mod spin;
 mod task;
 #[cfg(test)]
 mod testing;
@@ -79,6 +80,7 @@ pub mod launch;
 pub mod memory;
 pub mod module;
 mod native;
+mod params;
 pub mod runtime;
 pub mod scheduler;
 pub mod stream;
@@ -97,6 +99,7 @@ pub use event::{Event, EventFlags};
 pub use kernel::{FunctionAttribute, Kernel};
 pub use launch::{Dim3, LaunchConfig};
 pub use module::{Library, Module, Symbol};
+pub use params::Params;
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use service::in_host_function;
 pub use stream::{Stream, StreamKind};

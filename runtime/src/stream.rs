@@ -26,6 +26,7 @@ use crate::event::Event;
 use crate::kernel::Kernel;
 use crate::launch::LaunchConfig;
 use crate::machine::next_id;
+use crate::params::Params;
 use crate::task::{HostWork, Task, Work};
 
 /// What kind of stream.
@@ -288,22 +289,22 @@ impl Stream {
         config: LaunchConfig,
         args: A,
     ) -> Result<()> {
-        let mut params = vec![0; kernel.info().param_bytes as usize];
-        args.pack(&kernel.info().params, &mut params)?;
+        let mut params = kernel.empty_params();
+        args.pack(&kernel.info().params, params.bytes_mut())?;
         self.launch_packed(kernel, config, params)
     }
 
-    /// Launches a kernel with its parameter space already filled.
+    /// Launches a kernel with its parameter space ([`Kernel::empty_params`]) already filled.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for a shape that no device takes, [`Error::LaunchOutOfResources`]
+    /// [`Error::InvalidValue`] for a space of another size and for a shape that no device takes, [`Error::LaunchOutOfResources`]
     /// for one that this kernel cannot have, [`Error::CooperativeLaunchTooLarge`], the errors of
     /// compilation, [`Error::InvalidHandle`] when the kernel is of another context.
     pub fn launch_packed(
         &self,
         kernel: &Kernel,
         config: LaunchConfig,
-        params: Vec<u8>,
+        params: Params,
     ) -> Result<()> {
         self.check()?;
         if kernel.module().context() != &self.context {

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 use crate::context::Context;
 use crate::error::Result;
 use crate::scheduler::Run;
+use crate::spin;
 
 /// What a task does once it may start.
 pub(crate) enum Work {
@@ -54,6 +55,8 @@ pub(crate) struct Task {
     /// Predecessors that are not complete, plus one while the task is being submitted.
     waiting_for: AtomicUsize,
     done: AtomicBool,
+    /// A marker: events ask when those completed.
+    timed: bool,
     /// Nanoseconds on the process's clock at which it completed.
     time: AtomicU64,
     state: Mutex<State>,
@@ -70,8 +73,8 @@ struct State {
     done: bool,
 }
 
-/// How often a waiting thread looks before it sleeps; a few microseconds.
-const SPINS: u32 = 200;
+/// How long a waiting thread looks before it sleeps: longer than it takes to wake a worker.
+const LOOK: Duration = Duration::from_micros(50);
 
 impl Task {
     /// A task with `work` after `predecessors`, and makes it the successor of each. It does not
@@ -84,6 +87,7 @@ impl Task {
         let task = Arc::new(Task {
             waiting_for: AtomicUsize::new(1),
             done: AtomicBool::new(false),
+            timed: matches!(work, Work::Marker),
             time: AtomicU64::new(0),
             state: Mutex::new(State {
                 context: Some(context.clone()),
@@ -118,18 +122,16 @@ impl Task {
         self.done.load(Ordering::Acquire)
     }
 
-    /// When it completed, in nanoseconds on the process's clock.
+    /// When a marker completed, in nanoseconds on the process's clock.
     pub(crate) fn completed_at(&self) -> Option<u64> {
+        debug_assert!(self.timed, "only markers are asked");
         self.is_done().then(|| self.time.load(Ordering::Relaxed))
     }
 
     /// Blocks until the task is complete.
     pub(crate) fn wait(&self) {
-        for _ in 0..SPINS {
-            if self.is_done() {
-                return;
-            }
-            std::hint::spin_loop();
+        if spin::until(LOOK, || self.is_done()) {
+            return;
         }
         let mut state = self.state.lock();
         while !state.done {
@@ -139,6 +141,8 @@ impl Task {
 
     /// For [`Work::Caller`]: blocks until it is the caller's turn.
     pub(crate) fn wait_turn(&self) {
+        // Most often the turn comes soon; `ready` is set right after.
+        spin::until(LOOK, || self.waiting_for.load(Ordering::Acquire) == 0);
         let mut state = self.state.lock();
         while !state.ready {
             self.changed.wait(&mut state);
@@ -156,7 +160,9 @@ impl Task {
     }
 
     fn finish(self: &Arc<Task>, todo: &mut SmallVec<[Arc<Task>; 4]>) {
-        self.time.store(now(), Ordering::Relaxed);
+        if self.timed {
+            self.time.store(now(), Ordering::Relaxed);
+        }
         let (successors, context) = {
             let mut state = self.state.lock();
             debug_assert!(!state.done, "a task completes once");

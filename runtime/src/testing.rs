@@ -33,7 +33,7 @@ pub(crate) struct Call<'a> {
 impl Call<'_> {
     /// The parameter that holds 8 bytes at this index.
     pub(crate) fn param(&self, index: usize) -> u64 {
-        let bytes = &self.shape.params[8 * index..8 * index + 8];
+        let bytes = &self.shape.params.bytes()[8 * index..8 * index + 8];
         u64::from_le_bytes(bytes.try_into().expect("eight bytes"))
     }
 }

@@ -4,6 +4,7 @@
 //! is meant: a function belongs to a module, a kernel to a library and finds its function in
 //! the context at hand when it is used.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::sync::{Arc, Weak};
@@ -86,8 +87,7 @@ impl LibraryObject {
 }
 
 /// What a `CUfunction` or `CUkernel` stands for.
-#[derive(Clone)]
-pub(crate) enum Function {
+pub(crate) enum FunctionObject {
     /// A kernel in a context.
     Loaded {
         kernel: Kernel,
@@ -101,19 +101,23 @@ pub(crate) enum Function {
     },
 }
 
+/// A function or kernel, as entry points get it.
+pub(crate) type Function = Arc<FunctionObject>;
+
 /// All functions and kernels.
 pub(crate) fn functions() -> &'static HandleTable<Function> {
     static TABLE: HandleTable<Function> = HandleTable::new(5);
     &TABLE
 }
 
-impl Function {
+impl FunctionObject {
     /// The kernel in `context`.
-    pub(crate) fn in_context(&self, context: &Context) -> Result<Kernel, CuResult> {
+    pub(crate) fn in_context(&self, context: &Context) -> Result<Cow<'_, Kernel>, CuResult> {
         match self {
-            Function::Loaded { kernel, .. } => Ok(kernel.clone()),
-            Function::OfLibrary { library, .. } => {
-                Ok(library.library.module(context)?.kernel(self.text()?)?)
+            FunctionObject::Loaded { kernel, .. } => Ok(Cow::Borrowed(kernel)),
+            FunctionObject::OfLibrary { library, .. } => {
+                let module = library.library.module(context)?;
+                Ok(Cow::Owned(module.kernel(self.text()?)?))
             }
         }
     }
@@ -121,13 +125,13 @@ impl Function {
     /// The kernel in the current context, or, without one, in the device's primary context.
     pub(crate) fn here(&self) -> Result<Kernel, CuResult> {
         match self {
-            Function::Loaded { kernel, .. } => Ok(kernel.clone()),
-            Function::OfLibrary { library, .. } => {
+            FunctionObject::Loaded { kernel, .. } => Ok(kernel.clone()),
+            FunctionObject::OfLibrary { library, .. } => {
                 let context = match current() {
                     Ok(context) => context,
                     Err(_) => library.library.runtime().device(0)?.primary_context()?,
                 };
-                self.in_context(&context)
+                Ok(self.in_context(&context)?.into_owned())
             }
         }
     }
@@ -135,17 +139,17 @@ impl Function {
     /// Whether NVIDIA's runtime loaded it.
     pub(crate) fn is_of_runtime(&self) -> bool {
         match self {
-            Function::Loaded { module, .. } => {
+            FunctionObject::Loaded { module, .. } => {
                 module.upgrade().is_some_and(|module| module.of_runtime)
             }
-            Function::OfLibrary { library, .. } => library.of_runtime,
+            FunctionObject::OfLibrary { library, .. } => library.of_runtime,
         }
     }
 
     /// The (mangled) name. It lives as long as the handle.
     pub(crate) fn name(&self) -> &CStr {
         match self {
-            Function::Loaded { name, .. } | Function::OfLibrary { name, .. } => name,
+            FunctionObject::Loaded { name, .. } | FunctionObject::OfLibrary { name, .. } => name,
         }
     }
 
@@ -156,8 +160,8 @@ impl Function {
     /// The parameters, which need no context.
     pub(crate) fn params(&self) -> Result<Vec<ParamInfo>, CuResult> {
         match self {
-            Function::Loaded { kernel, .. } => Ok(kernel.params().to_vec()),
-            Function::OfLibrary { library, .. } => {
+            FunctionObject::Loaded { kernel, .. } => Ok(kernel.params().to_vec()),
+            FunctionObject::OfLibrary { library, .. } => {
                 let name = self.text()?;
                 let mut kernels = library.library.kernels().iter();
                 let info = kernels.find(|info| info.name == name);
@@ -193,13 +197,13 @@ pub(crate) fn module_function_handle(
     if let Some(handle) = known.get(name) {
         return Ok(CUfunction(*handle));
     }
-    let function = Function::Loaded {
+    let function = FunctionObject::Loaded {
         kernel: object.module.kernel(name)?,
         module: Arc::downgrade(object),
         name: c_name(name)?,
     };
     let handle = functions()
-        .insert(function)
+        .insert(Arc::new(function))
         .ok_or(CuResult::OUT_OF_MEMORY)?;
     known.insert(name.to_owned(), handle);
     Ok(CUfunction(handle))
@@ -219,12 +223,12 @@ pub(crate) fn kernel_handle(object: &Arc<LibraryObject>, name: &str) -> Result<C
     {
         return Err(CuResult::NOT_FOUND);
     }
-    let function = Function::OfLibrary {
+    let function = FunctionObject::OfLibrary {
         library: object.clone(),
         name: c_name(name)?,
     };
     let handle = functions()
-        .insert(function)
+        .insert(Arc::new(function))
         .ok_or(CuResult::OUT_OF_MEMORY)?;
     known.insert(name.to_owned(), handle);
     Ok(CUkernel(handle))

@@ -16,7 +16,7 @@ pub(crate) use context::{
     push_current, set_current,
 };
 pub(crate) use function::{
-    Function, LibraryObject, ModuleObject, functions, kernel_handle, library_handle,
+    Function, FunctionObject, LibraryObject, ModuleObject, functions, kernel_handle, library_handle,
     library_module_handle, module_function_handle,
 };
 pub(crate) use table::HandleTable;

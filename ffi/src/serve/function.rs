@@ -8,7 +8,7 @@ use margay::FunctionAttribute;
 use super::context::preference;
 use crate::convert::{OptOut, Out};
 use crate::guard::Call;
-use crate::handles::{Function, current, library_module_handle, modules};
+use crate::handles::{Function, FunctionObject, current, library_module_handle, modules};
 use crate::result::{CuResult, Served};
 use crate::types::CUmodule;
 
@@ -58,9 +58,9 @@ pub(crate) fn func_set_shared_mem_config(_: &Call, _function: Function, config: 
 }
 
 pub(crate) fn func_get_module(_: &Call, out: Out<CUmodule>, function: Function) -> Served {
-    let handle = match &function {
-        Function::OfLibrary { library, .. } => library_module_handle(library, &current()?)?,
-        Function::Loaded { module, .. } => {
+    let handle = match &*function {
+        FunctionObject::OfLibrary { library, .. } => library_module_handle(library, &current()?)?,
+        FunctionObject::Loaded { module, .. } => {
             let module = module.upgrade().ok_or(CuResult::INVALID_HANDLE)?;
             let handle = modules().find(|held| Arc::ptr_eq(held, &module));
             CUmodule(handle.ok_or(CuResult::INVALID_HANDLE)?)

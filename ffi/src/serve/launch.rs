@@ -5,7 +5,7 @@
 
 use std::ffi::{c_uint, c_void};
 
-use margay::{Device, Dim3, Event, Kernel, LaunchConfig, Stream};
+use margay::{Device, Dim3, Event, Kernel, LaunchConfig, Params, Stream};
 
 use crate::convert::{In, read_array};
 use crate::guard::Call;
@@ -190,30 +190,31 @@ fn launch(
     extra: *mut *mut c_void,
 ) -> Served {
     check_extents(function, &stream.context().device(), &config)?;
-    let kernel = function.in_context(stream.context())?;
+    let kernel = &*function.in_context(stream.context())?;
     let packed = match (params.is_null(), extra.is_null()) {
         (false, false) => return Err(CuResult::INVALID_VALUE),
         // SAFETY: the caller vouches for one valid pointer for each parameter.
-        (false, true) => unsafe { gather(&kernel, params) }?,
+        (false, true) => unsafe { gather(kernel, params) }?,
         // SAFETY: the caller vouches for the list.
-        (true, false) => unsafe { from_extra(&kernel, extra) }?,
-        (true, true) if kernel.params().is_empty() => Vec::new(),
+        (true, false) => unsafe { from_extra(kernel, extra) }?,
+        (true, true) if kernel.params().is_empty() => kernel.empty_params(),
         (true, true) => return Err(CuResult::INVALID_VALUE),
     };
-    Ok(stream.launch_packed(&kernel, config, packed)?)
+    Ok(stream.launch_packed(kernel, config, packed)?)
 }
 
 /// Copies each parameter from where its pointer points.
 ///
 /// # Safety
 /// `params` holds a pointer for each parameter, valid for its size.
-unsafe fn gather(kernel: &Kernel, params: *mut *mut c_void) -> Result<Vec<u8>, CuResult> {
-    let mut packed = vec![0u8; kernel.info().param_bytes as usize];
+unsafe fn gather(kernel: &Kernel, params: *mut *mut c_void) -> Result<Params, CuResult> {
+    let mut packed = kernel.empty_params();
     for (index, param) in kernel.params().iter().enumerate() {
         // SAFETY: there are as many pointers as parameters.
         let source = unsafe { params.add(index).read_unaligned() }.cast::<u8>();
         let (offset, size) = (param.offset as usize, param.size as usize);
         let place = packed
+            .bytes_mut()
             .get_mut(offset..offset + size)
             .ok_or(CuResult::UNKNOWN)?;
         if source.is_null() {
@@ -229,7 +230,7 @@ unsafe fn gather(kernel: &Kernel, params: *mut *mut c_void) -> Result<Vec<u8>, C
 ///
 /// # Safety
 /// `extra` is a list of keys and values with an end, and the buffer is as long as it says.
-unsafe fn from_extra(kernel: &Kernel, extra: *mut *mut c_void) -> Result<Vec<u8>, CuResult> {
+unsafe fn from_extra(kernel: &Kernel, extra: *mut *mut c_void) -> Result<Params, CuResult> {
     let (mut start, mut len) = (std::ptr::null::<u8>(), None);
     for pair in 0..MAX_EXTRA {
         // SAFETY: the list has not ended.
@@ -255,10 +256,11 @@ unsafe fn from_extra(kernel: &Kernel, extra: *mut *mut c_void) -> Result<Vec<u8>
     if len < needed || (start.is_null() && len > 0) {
         return Err(CuResult::INVALID_VALUE);
     }
-    let mut packed = vec![0u8; kernel.info().param_bytes as usize];
-    let used = len.min(packed.len());
+    let mut packed = kernel.empty_params();
+    let place = packed.bytes_mut();
+    let used = len.min(place.len());
     // SAFETY: the buffer has `len` bytes, the destination at least `used`.
-    unsafe { std::ptr::copy_nonoverlapping(start, packed.as_mut_ptr(), used) };
+    unsafe { std::ptr::copy_nonoverlapping(start, place.as_mut_ptr(), used) };
     Ok(packed)
 }
 
@@ -274,9 +276,10 @@ pub(crate) fn launch_with_bytes(
     let config = config(grid, block, shared);
     check_extents(function, &stream.context().device(), &config)?;
     let kernel = function.in_context(stream.context())?;
-    let mut packed = vec![0u8; kernel.info().param_bytes as usize];
-    let used = bytes.len().min(packed.len());
-    packed[..used].copy_from_slice(&bytes[..used]);
+    let mut packed = kernel.empty_params();
+    let place = packed.bytes_mut();
+    let used = bytes.len().min(place.len());
+    place[..used].copy_from_slice(&bytes[..used]);
     Ok(stream.launch_packed(&kernel, config, packed)?)
 }
 

@@ -12,7 +12,7 @@ use super::module::{give_symbol, load_failed, read_file};
 use crate::convert::{OptOut, Out, Text};
 use crate::guard::Call;
 use crate::handles::{
-    Function, LibraryObject, current, functions, kernel_handle, libraries, library_handle,
+    Function, FunctionObject, LibraryObject, current, functions, kernel_handle, libraries, library_handle,
     library_module_handle, module_function_handle, modules,
 };
 use crate::images::Images;
@@ -160,12 +160,12 @@ pub(crate) fn library_get_managed(
 
 pub(crate) fn kernel_get_function(_: &Call, out: Out<CUfunction>, kernel: CUkernel) -> Served {
     let function = functions().get(kernel.0).ok_or(CuResult::INVALID_HANDLE)?;
-    let Function::OfLibrary { library, name } = function else {
+    let FunctionObject::OfLibrary { library, name } = &*function else {
         // A function where a kernel is asked for stands for itself.
         out.set(CUfunction(kernel.0));
         return Ok(());
     };
-    let module = library_module_handle(&library, &current()?)?;
+    let module = library_module_handle(library, &current()?)?;
     let module = modules().get(module.0).ok_or(CuResult::INVALID_HANDLE)?;
     let name = name.to_str().map_err(|_| CuResult::UNKNOWN)?;
     out.set(module_function_handle(&module, name)?);
@@ -173,9 +173,9 @@ pub(crate) fn kernel_get_function(_: &Call, out: Out<CUfunction>, kernel: CUkern
 }
 
 pub(crate) fn kernel_get_library(_: &Call, out: Out<CUlibrary>, kernel: Function) -> Served {
-    let library = match &kernel {
-        Function::OfLibrary { library, .. } => Some(library.clone()),
-        Function::Loaded { module, .. } => module
+    let library = match &*kernel {
+        FunctionObject::OfLibrary { library, .. } => Some(library.clone()),
+        FunctionObject::Loaded { module, .. } => module
             .upgrade()
             .and_then(|module| module.library.clone()?.upgrade()),
     };

@@ -1,5 +1,7 @@
 //! What a launch tells its threads: shapes, special registers, thread coordinates.
 
+use std::sync::Arc;
+
 use crate::sreg::SpecialReg;
 
 /// One launch, as the engines see it.
@@ -24,7 +26,7 @@ pub struct LaunchInfo {
     /// `%envreg1`, `%envreg2`: high and low word of the cooperative workspace's address.
     pub workspace: u64,
     /// Value of each symbol's address: host address, or offset in the shared window.
-    pub symbols: Vec<u64>,
+    pub symbols: Arc<[u64]>,
     /// Handle of function 0; that of function `i` is `function_base + 16 * i`.
     pub function_base: u64,
 }

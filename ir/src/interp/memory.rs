@@ -169,7 +169,7 @@ impl<M: Machine> Interpreter<'_, M> {
         self.module
             .symbols
             .values()
-            .zip(&self.launch.symbols)
+            .zip(self.launch.symbols.iter())
             .any(|(symbol, &base)| {
                 symbol.space == StateSpace::Const && host.wrapping_sub(base) < symbol.size
             })

@@ -22,22 +22,31 @@ use crate::fault::access;
 use crate::syscalls::{Coordinates, Services};
 
 /// Coordinates of every thread of a CTA.
-#[derive(Debug)]
-pub(super) struct TidTable(Box<[[u32; 4]]>);
+#[derive(Debug, Default)]
+pub(super) struct TidTable {
+    block: [u32; 3],
+    threads: Box<[[u32; 4]]>,
+}
 
 impl TidTable {
     pub(super) fn new(info: &LaunchInfo) -> TidTable {
         let threads = 0..info.threads();
-        TidTable(
-            threads
+        TidTable {
+            block: info.block,
+            threads: threads
                 .map(|t| info.thread_index(t))
                 .map(|[x, y, z]| [x, y, z, 0])
                 .collect(),
-        )
+        }
+    }
+
+    /// The shape of the CTAs.
+    pub(super) fn block(&self) -> [u32; 3] {
+        self.block
     }
 
     pub(super) fn as_ptr(&self) -> *const [u32; 4] {
-        self.0.as_ptr()
+        self.threads.as_ptr()
     }
 }
 

@@ -3,14 +3,16 @@
 use std::sync::{Arc, OnceLock};
 
 use margay_ir::entity::{Entity, FuncId};
-use margay_ir::exec::Stop;
+use margay_ir::exec::{LaunchInfo, Stop};
 use margay_ir::interp::Code;
 use margay_ir::mods::StateSpace;
 use margay_ir::module::Module;
 use margay_ir::ops::{Effects, Opcode};
 use margay_ir::pass;
 use margay_jit::{CompileError, CompiledFunction, CompiledKernel};
+use parking_lot::Mutex;
 
+use super::helpers::TidTable;
 use super::image::compiler;
 use super::launch::PtxLaunch;
 use super::shared::{self, SharedLayout};
@@ -213,7 +215,7 @@ pub(super) struct KernelCode {
     pub(super) id: FuncId,
     pub(super) name: String,
     /// Addresses of all symbols as this kernel sees them.
-    pub(super) symbols: Vec<u64>,
+    pub(super) symbols: Arc<[u64]>,
     pub(super) shared: SharedLayout,
     /// Native code, or why the interpreter runs the kernel.
     pub(super) native: Result<Arc<NativeKernel>, CompileError>,
@@ -222,6 +224,19 @@ pub(super) struct KernelCode {
     /// Whether functions are called, so that threads need a stack.
     pub(super) calls: bool,
     pub(super) local_bytes: u32,
+    /// Of the last launch: the next one mostly has the same block.
+    tids: Mutex<Arc<TidTable>>,
+}
+
+impl KernelCode {
+    /// The coordinates of the threads of a launch.
+    pub(super) fn tids(&self, info: &LaunchInfo) -> Arc<TidTable> {
+        let mut last = self.tids.lock();
+        if last.block() != info.block {
+            *last = Arc::new(TidTable::new(info));
+        }
+        Arc::clone(&last)
+    }
 }
 
 /// A module as the interpreter runs it: with the points that PTX leaves implicit and those of
@@ -333,10 +348,11 @@ impl PtxKernel {
             code,
             id: self.id,
             name: self.info.name.clone(),
-            symbols,
+            symbols: symbols.into(),
             shared,
             native,
             may_park,
+            tids: Mutex::default(),
         }))
     }
 
@@ -390,6 +406,6 @@ impl Engine for PtxKernel {
     fn prepare(&self, shape: LaunchShape) -> Result<Arc<dyn PreparedLaunch>> {
         let ready = self.ready.get_or_init(|| self.make_ready());
         let code = Arc::clone(ready.as_ref().map_err(Clone::clone)?);
-        Ok(Arc::new(PtxLaunch::new(code, shape)?))
+        Ok(PtxLaunch::new(code, shape)?)
     }
 }

@@ -22,35 +22,28 @@ pub(super) struct PtxLaunch {
     pub(super) code: Arc<KernelCode>,
     pub(super) shape: LaunchShape,
     pub(super) info: LaunchInfo,
-    pub(super) tids: TidTable,
+    pub(super) tids: Arc<TidTable>,
     pub(super) local_stride: u32,
-    /// The parameter buffer, 16 bytes aligned; `info.params` points to it.
-    _params: Box<[u128]>,
     /// The workspace of grid barriers; `info.workspace` points to it.
     _workspace: Option<Box<[u64; 32]>>,
 }
 
 impl PtxLaunch {
-    pub(super) fn new(code: Arc<KernelCode>, shape: LaunchShape) -> Result<PtxLaunch> {
-        let mut params = vec![0u128; shape.params.len().div_ceil(16).max(1)].into_boxed_slice();
-        for (cell, chunk) in params.iter_mut().zip(shape.params.chunks(16)) {
-            let mut bytes = [0; 16];
-            bytes[..chunk.len()].copy_from_slice(chunk);
-            *cell = u128::from_ne_bytes(bytes);
-        }
+    pub(super) fn new(code: Arc<KernelCode>, shape: LaunchShape) -> Result<Arc<PtxLaunch>> {
         let workspace = shape.cooperative.then(|| Box::new([0u64; 32]));
         let array = |d: crate::launch::Dim3| [d.x, d.y, d.z];
         let info = LaunchInfo {
             grid: array(shape.grid),
             block: array(shape.block),
             cluster: array(shape.cluster),
-            params: params.as_ptr() as u64,
+            // Known when the launch lies where it stays.
+            params: 0,
             static_shared: code.shared.bytes,
             dynamic_shared: shape.dynamic_shared,
             grid_id: shape.grid_id,
             sm_count: shape.sms,
             workspace: workspace.as_ref().map_or(0, |space| space.as_ptr() as u64),
-            symbols: code.symbols.clone(),
+            symbols: Arc::clone(&code.symbols),
             function_base: super::image::FUNCTION_BASE,
         };
         let stack = if code.calls {
@@ -64,16 +57,19 @@ impl PtxLaunch {
                 "local memory of the threads".into(),
             ));
         }
-        let tids = TidTable::new(&info);
-        Ok(PtxLaunch {
+        let tids = code.tids(&info);
+        let mut launch = Arc::new(PtxLaunch {
             code,
             shape,
             info,
             tids,
             local_stride,
-            _params: params,
             _workspace: workspace,
-        })
+        });
+        if let Some(launch) = Arc::get_mut(&mut launch) {
+            launch.info.params = launch.shape.params.address();
+        }
+        Ok(launch)
     }
 
     fn internal(&self, why: &str) -> Fault {

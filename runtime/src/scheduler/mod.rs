@@ -162,15 +162,26 @@ impl Shared {
         Some(run)
     }
 
+    /// Tells another worker when there is work beside `run`.
+    fn tell_of_others(&self, run: &Arc<Run>) {
+        if self.active_count.load(Ordering::SeqCst) <= 1 {
+            return;
+        }
+        let others = |other: &Arc<Run>| !Arc::ptr_eq(other, run) && self.has_work(other);
+        if self.active.lock().iter().any(others) {
+            self.sleep.wake_if_resting();
+        }
+    }
+
     /// The windows, reserved when they are first needed: one for each resident unit, and one
     /// that each worker keeps.
-    fn windows(&self) -> Result<Arc<Windows>> {
+    fn windows(&self) -> Result<&Arc<Windows>> {
         if let Some(windows) = self.windows.get() {
-            return Ok(Arc::clone(windows));
+            return Ok(windows);
         }
         let slots = self.config.resident + 2 * self.config.workers as u64;
         let windows = Windows::new(usize::try_from(slots).unwrap_or(usize::MAX))?;
-        Ok(Arc::clone(self.windows.get_or_init(|| windows)))
+        Ok(self.windows.get_or_init(|| windows))
     }
 
     fn is_idle(&self) -> bool {

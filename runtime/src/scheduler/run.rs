@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use super::Shared;
 use crate::engine::{ParkedUnit, PreparedLaunch};
 use crate::error::{Fault, FaultKind};
-use crate::module::Module;
+use crate::kernel::Kernel;
 use crate::syscalls::Services;
 use crate::task::Task;
 
@@ -23,8 +23,8 @@ const SHOWN: usize = 16;
 
 /// What to run.
 pub(crate) struct RunSpec {
-    /// The kernel's name, for reports.
-    pub(crate) kernel: String,
+    /// The kernel; it keeps code and variables while it runs.
+    pub(crate) kernel: Kernel,
     /// Unique in the process, never 0.
     pub(crate) id: u64,
     /// The launch, ready to run.
@@ -39,8 +39,6 @@ pub(crate) struct RunSpec {
     pub(crate) time_limit: Option<Duration>,
     /// printf and the like.
     pub(crate) services: Arc<Services>,
-    /// Keeps code and variables while it runs.
-    pub(crate) _module: Option<Module>,
 }
 
 /// A launch that runs or waits to.
@@ -101,7 +99,7 @@ impl Run {
     }
 
     pub(crate) fn kernel(&self) -> &str {
-        &self.spec.kernel
+        self.spec.kernel.name()
     }
 
     pub(crate) fn services(&self) -> &Arc<Services> {
@@ -111,6 +109,43 @@ impl Run {
     /// The task that completes with this run.
     pub(crate) fn task(&self) -> Option<&Arc<Task>> {
         self.task.get()
+    }
+
+    /// Notes that `units` units took `time`.
+    pub(super) fn note_time(&self, time: Duration, units: u64) {
+        if units == 0 {
+            return;
+        }
+        let nanos = (time.as_nanos() as u64 / units).max(1);
+        let old = self.unit_nanos.load(Ordering::Relaxed);
+        let mean = if old == 0 {
+            nanos
+        } else {
+            (3 * old + nanos) / 4
+        };
+        self.unit_nanos.store(mean.max(1), Ordering::Relaxed);
+        self.spec.kernel.pace().store(mean.max(1), Ordering::Relaxed);
+    }
+
+    /// Nanoseconds that the units which nobody has started should take, after what this run
+    /// and, before its first unit is complete, earlier launches of the kernel took.
+    pub(super) fn time_left(&self) -> u64 {
+        let pace = match self.unit_nanos.load(Ordering::Relaxed) {
+            0 => self.spec.kernel.pace().load(Ordering::Relaxed),
+            nanos => nanos,
+        };
+        if pace == 0 {
+            return u64::MAX;
+        }
+        let next = self.next.load(Ordering::SeqCst);
+        let waiting = self.parked_count.load(Ordering::SeqCst) as u64
+            + self.leftover_count.load(Ordering::SeqCst) as u64;
+        let units = self.spec.units.saturating_sub(next);
+        match waiting {
+            // How long these take is not known.
+            1.. => u64::MAX,
+            0 => units.saturating_mul(pace),
+        }
     }
 
     /// The unit that is claimed as number `claimed` when the order is reversed.
@@ -172,6 +207,11 @@ impl Run {
             shared.unreserve(self, units);
         }
         self.completed.fetch_add(units, Ordering::SeqCst);
+    }
+
+    /// Whether the run is complete once `units` more units are.
+    pub(super) fn will_be_complete(&self, units: u64) -> bool {
+        self.completed.load(Ordering::SeqCst) + units == self.spec.units
     }
 
     /// Finishes the run when it is over; whoever comes first does it.
@@ -286,7 +326,7 @@ impl Run {
 
     /// A timeout's fault; who waits where is added when all workers have left.
     pub(super) fn timeout(&self, limit: Duration) -> Fault {
-        Fault::new(FaultKind::Timeout, &self.spec.kernel)
+        Fault::new(FaultKind::Timeout, self.kernel())
             .with_detail(format!("not complete after {:.3} s", limit.as_secs_f64()))
     }
 }

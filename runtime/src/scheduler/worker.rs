@@ -23,6 +23,8 @@ pub struct WorkerState {
     shared: Arc<Shared>,
     /// The last unit's, kept because its pages are warm.
     window: Option<CtaWindow>,
+    /// Whether this is the watcher (see [`super::sleep`]).
+    watches: bool,
     /// Anything that an engine wants to keep per worker.
     pub scratch: Option<Box<dyn Any + Send>>,
 }
@@ -34,8 +36,30 @@ impl WorkerState {
             shared: Arc::clone(shared),
             run: None,
             window: None,
+            watches: false,
             scratch: None,
         }
+    }
+
+    /// Becomes the watcher, if there is none: this worker looks for work next.
+    fn begin_watch(&mut self) {
+        self.watches = self.watches || self.shared.sleep.begin_watch();
+    }
+
+    fn end_watch(&mut self) {
+        if std::mem::take(&mut self.watches) {
+            self.shared.sleep.end_watch();
+        }
+    }
+
+    /// Watches, if nobody else does, and sleeps, until something has happened since `epoch`.
+    fn rest(&mut self, epoch: u64) {
+        self.begin_watch();
+        if self.watches && self.shared.sleep.watch(epoch) {
+            return;
+        }
+        self.end_watch();
+        self.shared.sleep.sleep(epoch, None);
     }
 
     /// The worker's number, from 0.
@@ -78,12 +102,12 @@ impl WorkerState {
     }
 }
 
-/// Before sleeping, an idle worker looks for work this often.
-const SPINS: u32 = 2000;
 /// Longest sleep while units wait for memory.
 const LONGEST_NAP: Duration = Duration::from_micros(100);
 /// A run's turn when other runs are active.
 const SLICE: Duration = Duration::from_millis(1);
+/// What is left of a run takes less time than another worker's waking costs.
+const WORTH_WAKING: u64 = 20_000;
 
 /// Starts the workers: one rayon pool, in which nothing else ever runs.
 pub(super) fn start(shared: &Arc<Shared>) {
@@ -121,27 +145,18 @@ fn work(shared: &Arc<Shared>, index: usize) {
         let epoch = shared.sleep.epoch();
         match shared.next_run() {
             Some(run) => {
+                state.end_watch();
+                shared.tell_of_others(&run);
                 let progress = serve(shared, &mut state, &run);
                 waits.after_turn(shared, epoch, progress);
             }
             None if shared.closed.load(Ordering::SeqCst) && shared.is_idle() => break,
             None => {
                 waits = Waits::default();
-                doze(shared, epoch);
+                state.rest(epoch);
             }
         }
     }
-}
-
-/// Looks for a while, then sleeps.
-fn doze(shared: &Shared, epoch: u64) {
-    for _ in 0..SPINS {
-        if shared.sleep.epoch() != epoch {
-            return;
-        }
-        std::hint::spin_loop();
-    }
-    shared.sleep.sleep(epoch, None);
 }
 
 /// How often in a row a resumed unit only waited on.
@@ -184,6 +199,7 @@ fn serve(shared: &Arc<Shared>, state: &mut WorkerState, run: &Arc<Run>) -> Progr
     let mut turn = Turn {
         waits: 0,
         progress: false,
+        now: Instant::now(),
     };
     if run.enter() {
         state.run = Some(Arc::clone(run));
@@ -203,14 +219,16 @@ fn serve(shared: &Arc<Shared>, state: &mut WorkerState, run: &Arc<Run>) -> Progr
 struct Turn {
     waits: usize,
     progress: bool,
+    /// When the last piece ended, or the turn began.
+    now: Instant,
 }
 
 impl Turn {
     fn take_pieces(&mut self, shared: &Arc<Shared>, state: &mut WorkerState, run: &Arc<Run>) {
-        let begin = Instant::now();
+        let begin = self.now;
         while let Some(piece) = shared.take(run) {
-            if shared.has_work(run) {
-                shared.sleep.wake_if_sleeping();
+            if shared.has_work(run) && run.time_left() > WORTH_WAKING {
+                shared.sleep.wake_if_resting();
             }
             self.execute(shared, state, run, piece);
             if run.stopping.load(Ordering::SeqCst) || run.is_finished() {
@@ -218,7 +236,7 @@ impl Turn {
             }
             let others = shared.active_count.load(Ordering::SeqCst) > 1;
             let waiting = self.waits > 0;
-            if others && (waiting || begin.elapsed() > SLICE) {
+            if others && (waiting || self.now.duration_since(begin) > SLICE) {
                 return;
             }
             if self.waits > run.parked_count.load(Ordering::SeqCst) {
@@ -234,19 +252,25 @@ impl Turn {
         run: &Arc<Run>,
         piece: Piece,
     ) {
+        let begin = self.now;
         match piece {
             Piece::New(first, end) if shared.config.reverse => {
                 self.execute_reversed(shared, state, run, first, end);
+                self.now = Instant::now();
             }
             Piece::New(first, end) => {
-                let begin = Instant::now();
                 let outcome = guarded(run, || run.spec.prepared.run(state, first, end - first));
-                let done = self.settle(shared, run, outcome, first, end);
-                note_time(run, begin, done);
+                self.now = Instant::now();
+                run.note_time(self.now - begin, units_done(&outcome, first, end));
+                if run.will_be_complete(units_done(&outcome, first, end)) {
+                    state.begin_watch();
+                }
+                self.settle(shared, run, outcome, first, end);
             }
             Piece::Parked(unit) => {
                 let number = unit.unit;
                 let outcome = guarded(run, || run.spec.prepared.resume(state, unit));
+                self.now = Instant::now();
                 self.settle(shared, run, outcome, number, number + 1);
             }
         }
@@ -271,7 +295,7 @@ impl Turn {
         }
     }
 
-    /// Books the outcome of units `first..end`; how many are complete.
+    /// Books the outcome of units `first..end`.
     fn settle(
         &mut self,
         shared: &Arc<Shared>,
@@ -279,16 +303,15 @@ impl Turn {
         outcome: RunOutcome,
         first: u64,
         end: u64,
-    ) -> u64 {
+    ) {
+        let done = units_done(&outcome, first, end);
         match outcome {
             RunOutcome::Done => {
                 self.moved();
-                run.completed(shared, end - first);
+                run.completed(shared, done);
                 run.finish_if_over(shared);
-                end - first
             }
             RunOutcome::Parked(unit) if (first..end).contains(&unit.unit) => {
-                let done = unit.unit - first;
                 if unit.progressed || done > 0 {
                     self.moved();
                 } else {
@@ -297,23 +320,17 @@ impl Turn {
                 run.leave_over(unit.unit + 1, end);
                 run.completed(shared, done);
                 run.park(shared, unit);
-                done
             }
             RunOutcome::Parked(unit) => {
                 let text = format!("unit {} parked in {first}..{end}", unit.unit);
                 shared.stop(run, Some(internal(run, &text)));
-                0
             }
-            RunOutcome::Fault(fault) => {
-                shared.stop(run, Some(fault));
-                0
-            }
+            RunOutcome::Fault(fault) => shared.stop(run, Some(fault)),
             RunOutcome::Stopped { place } => {
                 run.stopped_at(place);
                 if !run.stopping.load(Ordering::SeqCst) {
                     shared.stop(run, Some(internal(run, "stopped by nobody")));
                 }
-                0
             }
         }
     }
@@ -337,22 +354,17 @@ fn guarded(run: &Run, call: impl FnOnce() -> RunOutcome) -> RunOutcome {
 }
 
 fn internal(run: &Run, text: &str) -> Fault {
-    Fault::new(FaultKind::LaunchFailed, &run.spec.kernel)
+    Fault::new(FaultKind::LaunchFailed, run.kernel())
         .with_detail(format!("internal error: {text}"))
 }
 
-fn note_time(run: &Run, begin: Instant, units: u64) {
-    if units == 0 {
-        return;
+/// How many of the units `first..end` are complete.
+fn units_done(outcome: &RunOutcome, first: u64, end: u64) -> u64 {
+    match outcome {
+        RunOutcome::Done => end - first,
+        RunOutcome::Parked(unit) if (first..end).contains(&unit.unit) => unit.unit - first,
+        _ => 0,
     }
-    let nanos = (begin.elapsed().as_nanos() as u64 / units).max(1);
-    let old = run.unit_nanos.load(Ordering::Relaxed);
-    let mean = if old == 0 {
-        nanos
-    } else {
-        (3 * old + nanos) / 4
-    };
-    run.unit_nanos.store(mean.max(1), Ordering::Relaxed);
 }
 
 thread_local! {

@@ -10,6 +10,8 @@ mod heap;
 mod printf;
 
 use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
@@ -17,7 +19,6 @@ pub use heap::DeviceHeap;
 
 use crate::error::{Fault, FaultKind};
 use crate::fault::{AccessFault, AccessKind, access};
-use std::sync::Arc;
 
 /// The thread that calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,8 +33,10 @@ pub struct Coordinates {
 
 /// The system calls' state for one launch.
 pub struct Services {
-    kernel: String,
+    kernel: Arc<str>,
     printed: Mutex<Printed>,
+    /// Whether anything was printed.
+    has_printed: AtomicBool,
     fifo: u64,
     heap_limit: u64,
     heap: Arc<DeviceHeap>,
@@ -51,10 +54,11 @@ const LONGEST_STRING: usize = 1 << 20;
 
 impl Services {
     /// For a launch of `kernel` in a context with these limits.
-    pub fn new(kernel: &str, fifo: u64, heap_limit: u64, heap: Arc<DeviceHeap>) -> Services {
+    pub fn new(kernel: &Arc<str>, fifo: u64, heap_limit: u64, heap: Arc<DeviceHeap>) -> Services {
         Services {
-            kernel: kernel.to_owned(),
+            kernel: Arc::clone(kernel),
             printed: Mutex::default(),
+            has_printed: AtomicBool::new(false),
             fifo,
             heap_limit,
             heap,
@@ -62,7 +66,7 @@ impl Services {
     }
 
     fn fault(&self, at: &Coordinates, kind: FaultKind) -> Fault {
-        let mut fault = Fault::new(kind, &self.kernel).at_cta(at.cta);
+        let mut fault = Fault::new(kind, &*self.kernel).at_cta(at.cta);
         fault.thread = Some(at.thread);
         fault
     }
@@ -90,6 +94,7 @@ impl Services {
         let mut printed = self.printed.lock();
         printed.bytes += text.len() as u64;
         printed.records.push_back((at.cta_number, text));
+        self.has_printed.store(true, Ordering::Release);
         while printed.bytes > self.fifo && printed.records.len() > 1 {
             if let Some((_, oldest)) = printed.records.pop_front() {
                 printed.bytes -= oldest.len() as u64;
@@ -146,6 +151,9 @@ impl Services {
 
     /// Takes what was printed, in CTA order.
     fn take_printed(&self) -> Vec<(u64, Vec<u8>)> {
+        if !self.has_printed.load(Ordering::Acquire) {
+            return Vec::new();
+        }
         let printed = std::mem::take(&mut *self.printed.lock());
         let mut records = Vec::from(printed.records);
         records.sort_by_key(|(cta, _)| *cta);
@@ -174,6 +182,8 @@ fn string(address: u64, char_size: u64) -> Result<Vec<u8>, AccessFault> {
 #[derive(Default)]
 pub(crate) struct Output {
     pending: Mutex<Vec<u8>>,
+    /// Whether there is any.
+    some: AtomicBool,
 }
 
 impl Output {
@@ -187,15 +197,20 @@ impl Output {
         for (_, text) in records {
             pending.extend_from_slice(&text);
         }
+        self.some.store(true, Ordering::Release);
     }
 
     /// Writes it to the process's standard output, through the C library's buffer.
     pub(crate) fn flush(&self) {
+        if !self.some.load(Ordering::Acquire) {
+            return;
+        }
         let mut pending = self.pending.lock();
         if !pending.is_empty() {
             cformat::write_stdout(&pending);
             pending.clear();
         }
+        self.some.store(false, Ordering::Release);
     }
 }
 
@@ -204,7 +219,7 @@ mod tests {
     use super::*;
 
     fn services(fifo: u64) -> Services {
-        Services::new("k", fifo, 1 << 20, DeviceHeap::detached())
+        Services::new(&"k".into(), fifo, 1 << 20, DeviceHeap::detached())
     }
 
     fn at(cta_number: u64) -> Coordinates {

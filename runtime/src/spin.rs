@@ -1,0 +1,46 @@
+//! Looking for a while before sleeping: waking a thread costs more than most waits last.
+//!
+//! Invariant: whoever looks for more than an instant offers its processor to others between looks,
+//! because the awaited thread may be waiting for just that processor.
+
+use std::time::{Duration, Instant};
+
+/// Looks between two offers: about a microsecond, in which what is hot is done.
+const LOOKS: u32 = 32;
+
+/// Asks `ready` again and again for about `limit`; whether it came true.
+pub(crate) fn until(limit: Duration, mut ready: impl FnMut() -> bool) -> bool {
+    if ready() {
+        return true;
+    }
+    let begin = Instant::now();
+    loop {
+        for _ in 0..LOOKS {
+            std::hint::spin_loop();
+            if ready() {
+                return true;
+            }
+        }
+        std::thread::yield_now();
+        if begin.elapsed() >= limit {
+            return false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn asks_until_it_is_true_or_time_is_up() {
+        let mut asked = 0;
+        let third = until(Duration::from_secs(3600), || {
+            asked += 1;
+            asked == 3
+        });
+        assert!(third);
+        assert!(!until(Duration::from_micros(1), || false));
+        assert!(until(Duration::ZERO, || true));
+    }
+}
