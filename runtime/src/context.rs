@@ -44,7 +44,8 @@ pub(crate) struct Inner {
     failed: AtomicBool,
     fault: Mutex<Option<Arc<Fault>>>,
     limits: Limits,
-    time_limit: Mutex<Option<Duration>>,
+    /// In nanoseconds; [`NO_LIMIT`] is none.
+    time_limit: AtomicU64,
     /// Tasks that are not complete.
     pending: AtomicUsize,
     idle: Mutex<()>,
@@ -85,6 +86,9 @@ impl Drop for Inner {
         self.machine.memory.release_context(self.id);
     }
 }
+
+/// The time limit of launches that have none.
+const NO_LIMIT: u64 = u64::MAX;
 
 /// Values of the limits, by number.
 struct Limits([AtomicU64; 7]);
@@ -196,7 +200,7 @@ impl Context {
             failed: AtomicBool::new(false),
             fault: Mutex::new(None),
             limits: Limits::default(),
-            time_limit: Mutex::new(None),
+            time_limit: AtomicU64::new(NO_LIMIT),
             pending: AtomicUsize::new(0),
             idle: Mutex::new(()),
             became_idle: Condvar::new(),
@@ -525,11 +529,14 @@ impl Context {
 
     /// Sets the time limit of later launches; `None`: the runtime's.
     pub fn set_time_limit(&self, limit: Option<Duration>) {
-        *self.inner.time_limit.lock() = limit;
+        let nanos = limit.map(|limit| u64::try_from(limit.as_nanos()).unwrap_or(NO_LIMIT));
+        let nanos = nanos.unwrap_or(NO_LIMIT);
+        self.inner.time_limit.store(nanos, Ordering::Relaxed);
     }
 
     pub(crate) fn time_limit(&self) -> Option<Duration> {
-        *self.inner.time_limit.lock()
+        let nanos = self.inner.time_limit.load(Ordering::Relaxed);
+        (nanos != NO_LIMIT).then(|| Duration::from_nanos(nanos))
     }
 }
 

@@ -81,7 +81,11 @@ mod tests {
             assert_eq!(params.address() % 16, 0, "{len}");
             params.bytes_mut().fill(7);
             let copy = params.clone();
-            assert_eq!(copy.bytes(), vec![7; len], "a copy may lie at another offset");
+            assert_eq!(
+                copy.bytes(),
+                vec![7; len],
+                "a copy may lie at another offset"
+            );
             assert_eq!(copy.address() % 16, 0);
         }
     }

@@ -16,8 +16,8 @@ pub(crate) use context::{
     push_current, set_current,
 };
 pub(crate) use function::{
-    Function, FunctionObject, LibraryObject, ModuleObject, functions, kernel_handle, library_handle,
-    library_module_handle, module_function_handle,
+    Function, FunctionObject, LibraryObject, ModuleObject, functions, kernel_handle,
+    library_handle, library_module_handle, module_function_handle,
 };
 pub(crate) use table::HandleTable;
 

@@ -12,8 +12,8 @@ use super::module::{give_symbol, load_failed, read_file};
 use crate::convert::{OptOut, Out, Text};
 use crate::guard::Call;
 use crate::handles::{
-    Function, FunctionObject, LibraryObject, current, functions, kernel_handle, libraries, library_handle,
-    library_module_handle, module_function_handle, modules,
+    Function, FunctionObject, LibraryObject, current, functions, kernel_handle, libraries,
+    library_handle, library_module_handle, module_function_handle, modules,
 };
 use crate::images::Images;
 use crate::jit_options::JitOptions;

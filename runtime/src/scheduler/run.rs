@@ -124,7 +124,10 @@ impl Run {
             (3 * old + nanos) / 4
         };
         self.unit_nanos.store(mean.max(1), Ordering::Relaxed);
-        self.spec.kernel.pace().store(mean.max(1), Ordering::Relaxed);
+        self.spec
+            .kernel
+            .pace()
+            .store(mean.max(1), Ordering::Relaxed);
     }
 
     /// Nanoseconds that the units which nobody has started should take, after what this run

@@ -354,8 +354,7 @@ fn guarded(run: &Run, call: impl FnOnce() -> RunOutcome) -> RunOutcome {
 }
 
 fn internal(run: &Run, text: &str) -> Fault {
-    Fault::new(FaultKind::LaunchFailed, run.kernel())
-        .with_detail(format!("internal error: {text}"))
+    Fault::new(FaultKind::LaunchFailed, run.kernel()).with_detail(format!("internal error: {text}"))
 }
 
 /// How many of the units `first..end` are complete.
