@@ -115,7 +115,7 @@ impl RuntimeBuilder {
         let choice = self.engine.unwrap_or_else(EngineChoice::from_env);
         let loader = self
             .loader
-            .unwrap_or_else(|| crate::engine::default_loader(choice));
+            .unwrap_or_else(|| crate::engine::built_in_loader(choice));
         let machine = Machine::new(config, scheduler, loader)?;
         let primary = Context::new(&machine, true, 0);
         machine.set_primary(&primary);

@@ -4,3 +4,4 @@ pub mod conformance;
 pub mod fuzz;
 mod fuzz_driver;
 pub mod ptx_files;
+pub mod random;

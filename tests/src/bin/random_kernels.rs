@@ -1,0 +1,104 @@
+//! Runs many random kernels: `random_kernels [--count N] [--seed S] [--one KERNEL] [--print KERNEL]`.
+//!
+//! `cargo xtask generate` builds and starts it. `--one` runs the kernel whose seed a report names, `--print`
+//! shows its text.
+#![allow(
+    clippy::print_stdout,
+    reason = "a command line program talks on its standard output"
+)]
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use margay_tests::random::machines::{Bench, Failure};
+use margay_tests::random::{self, generate, write};
+
+/// Kernels between two lines of progress.
+const STEP: usize = 1024;
+/// Failures that are reduced and shown.
+const SHOWN: usize = 5;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("random_kernels: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn number(text: &str) -> Result<u64, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| format!("`{text}` is no number"))
+}
+
+fn run() -> Result<usize, String> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (mut count, mut seed) = (1000, 0);
+    for pair in args.chunks(2) {
+        let [name, value] = pair else {
+            return Err(format!("{} needs a number", pair[0]));
+        };
+        let value = number(value)?;
+        match name.as_str() {
+            "--count" => count = value as usize,
+            "--seed" => seed = value,
+            "--one" => return one(value),
+            "--print" => {
+                let kernel = generate::kernel(value);
+                println!("{}{}", write::header(), write::kernel(&kernel));
+                return Ok(0);
+            }
+            other => return Err(format!("no option {other}")),
+        }
+    }
+    many(count, seed)
+}
+
+fn bench() -> Result<Bench, String> {
+    Bench::new().map_err(|error| error.to_string())
+}
+
+fn one(seed: u64) -> Result<usize, String> {
+    let mut bench = bench()?;
+    let kernel = generate::kernel(seed);
+    let failures = bench.run(&[kernel]).map_err(|error| error.to_string())?;
+    for failure in &failures {
+        println!("{}", random::report(&mut bench, failure));
+    }
+    Ok(failures.len())
+}
+
+fn many(count: usize, seed: u64) -> Result<usize, String> {
+    let mut bench = bench()?;
+    let started = Instant::now();
+    let mut failures: Vec<Failure> = Vec::new();
+    let mut done = 0;
+    while done < count {
+        let step = STEP.min(count - done);
+        let found = random::run(&mut bench, seed, done as u64, step);
+        let found = found.map_err(|error| error.to_string())?;
+        for failure in found {
+            println!(
+                "{:#018x} {}: {}",
+                failure.kernel.seed, failure.setting, failure.what
+            );
+            if failures.len() < SHOWN {
+                println!("{}", random::report(&mut bench, &failure));
+            }
+            failures.push(failure);
+        }
+        done += step;
+        println!(
+            "{done} kernels, {} failures, {:.0} s",
+            failures.len(),
+            started.elapsed().as_secs_f64()
+        );
+    }
+    Ok(failures.len())
+}

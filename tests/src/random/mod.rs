@@ -1,0 +1,73 @@
+//! Random kernels: what one engine makes of them, every other has to make as well.
+//!
+//! [`generate::kernel`] makes a kernel from a seed: nested divergence, loops, barriers, collectives, shared
+//! memory, all types. [`machines::Bench`] runs it in both engines with several numbers of workers and in both
+//! orders, and compares all bytes. [`reduce::reduce`] makes a failing one small. `cargo xtask generate` runs
+//! many; the tests run some.
+
+pub mod generate;
+pub mod layout;
+pub mod machines;
+mod memory;
+pub mod numbers;
+pub mod program;
+pub mod reduce;
+pub mod templates;
+mod warps;
+pub mod write;
+
+use machines::{Bench, Failure};
+use program::Kernel;
+
+/// Kernels in a module.
+pub const BATCH: usize = 16;
+
+/// The seed of kernel number `index` of a run.
+pub fn seed_of(run: u64, index: u64) -> u64 {
+    numbers::Random::new(run ^ index.wrapping_mul(0xd134_2543_de82_ef95)).bits()
+}
+
+/// Runs kernels `first .. first + count` of a run.
+///
+/// # Errors
+///
+/// Those of building a runtime.
+pub fn run(
+    bench: &mut Bench,
+    run: u64,
+    first: u64,
+    count: usize,
+) -> Result<Vec<Failure>, margay::Error> {
+    let mut failures = Vec::new();
+    let seeds: Vec<u64> = (0..count as u64).map(|i| seed_of(run, first + i)).collect();
+    for batch in seeds.chunks(BATCH) {
+        let kernels: Vec<Kernel> = batch.iter().map(|&seed| generate::kernel(seed)).collect();
+        failures.extend(bench.run(&kernels)?);
+    }
+    Ok(failures)
+}
+
+/// A failure with its kernel made small, as text for people.
+pub fn report(bench: &mut Bench, failure: &Failure) -> String {
+    let mut last = failure.clone();
+    reduce::reduce(&failure.kernel, |kernel| {
+        match bench.fails(kernel, failure.setting) {
+            Ok(Some(found)) => {
+                last = found;
+                true
+            }
+            _ => false,
+        }
+    });
+    let kernel = &last.kernel;
+    format!(
+        "// seed {:#018x}; {}: {}\n// grid {:?}, block {:?}\n{}{}",
+        kernel.seed,
+        failure.setting,
+        last.what,
+        kernel.grid.to_array(),
+        kernel.block.to_array(),
+        write::header(),
+        write::kernel(kernel),
+    )
+}

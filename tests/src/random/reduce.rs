@@ -1,0 +1,78 @@
+//! Failing kernels made smaller.
+
+use margay::Dim3;
+
+use super::program::{Kernel, Statement};
+
+/// The smallest kernel found that still fails: statements are left out, compound ones replaced by what they
+/// hold, and CTAs taken away, until nothing more can go.
+pub fn reduce(kernel: &Kernel, mut fails: impl FnMut(&Kernel) -> bool) -> Kernel {
+    let mut best = kernel.clone();
+    for ctas in [1, 2] {
+        let fewer = Kernel {
+            grid: Dim3::new(ctas, 1, 1),
+            ..best.clone()
+        };
+        if u64::from(ctas) < best.grid.count() && fails(&fewer) {
+            best = fewer;
+            break;
+        }
+    }
+    let mut changed = true;
+    while changed {
+        changed = false;
+        // From the end: what is computed last is needed least.
+        let mut at = best.len();
+        while at > 0 {
+            at -= 1;
+            for step in [Step::Drop, Step::Open] {
+                let mut smaller = best.clone();
+                let mut counter = at;
+                if apply(&mut smaller.body, &mut counter, step) && fails(&smaller) {
+                    best = smaller;
+                    changed = true;
+                    break;
+                }
+            }
+        }
+    }
+    best
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Leave a statement out.
+    Drop,
+    /// Put what a compound statement holds in its place.
+    Open,
+}
+
+/// Does the step to statement number `at` in preorder; false when it does not apply.
+fn apply(list: &mut Vec<Statement>, at: &mut usize, step: Step) -> bool {
+    for index in 0..list.len() {
+        if *at == 0 {
+            let inner: Vec<Statement> = list[index]
+                .bodies()
+                .into_iter()
+                .flatten()
+                .cloned()
+                .collect();
+            if step == Step::Open && inner.is_empty() {
+                return false;
+            }
+            let inner = if step == Step::Open { inner } else { Vec::new() };
+            list.splice(index..=index, inner);
+            return true;
+        }
+        *at -= 1;
+        for body in list[index].bodies_mut() {
+            let before = *at;
+            let length: usize = body.iter().map(Statement::len).sum();
+            if before < length {
+                return apply(body, at, step);
+            }
+            *at -= length;
+        }
+    }
+    false
+}
