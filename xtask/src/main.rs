@@ -14,6 +14,7 @@ mod demo;
 mod e2e;
 mod exec;
 mod fuzz_seeds;
+mod generate;
 mod mutants;
 mod support;
 mod toolchain;
@@ -61,6 +62,11 @@ const COMMANDS: &[Command] = &[
         "mutants",
         "change meanings at single places and see a test fail; --count N, --seed S, --all, --only PATH, --list",
         mutants::run,
+    ),
+    (
+        "generate",
+        "run random kernels on every engine and compare; --count N, --seed S, --one KERNEL, --print KERNEL",
+        generate::run,
     ),
     (
         "fuzz-seeds",

@@ -174,8 +174,7 @@ impl Generator {
             "%w0", "%w1", "%n", "%ctaid.x", "%ctaid.y", "%nx", "3", "17", "0x10001",
         ];
         let (a, b) = (*random.pick(&from), *random.pick(&from));
-        let operation =
-            *random.pick(&["add.u32", "mul.lo.u32", "xor.b32", "sub.u32", "min.s32"]);
+        let operation = *random.pick(&["add.u32", "mul.lo.u32", "xor.b32", "sub.u32", "min.s32"]);
         // Special registers are no operands.
         leaf(format!(
             "mov.u32 %t0, {a}; mov.u32 %t1, {b}; {operation} {to}, %t0, %t1;"
@@ -216,9 +215,7 @@ impl Generator {
             !self.exits && place.level >= Level::Warp && self.frame.threads().is_multiple_of(32);
         let random = &mut self.random;
         match place.level {
-            Level::Cta if random.chance(50) => {
-                warps::exchange(random, &operands, &self.frame)
-            }
+            Level::Cta if random.chance(50) => warps::exchange(random, &operands, &self.frame),
             Level::Cta | Level::Warp if random.chance(20) => {
                 warps::warp_exchange(random, &operands)
             }
@@ -246,7 +243,10 @@ impl Generator {
         };
         let (text, level) = match kind {
             0 => (
-                format!("setp.{compare}.s32 <C>, {}, {constant};", register('w', random)),
+                format!(
+                    "setp.{compare}.s32 <C>, {}, {constant};",
+                    register('w', random)
+                ),
                 Level::Cta,
             ),
             1 => (
@@ -266,10 +266,7 @@ impl Generator {
             3 if self.meets => {
                 let mode = *random.pick(&["any", "all"]);
                 let leaf = Leaf {
-                    text: format!(
-                        "vote.sync.{mode}.pred <C>, {}, <M>;",
-                        register('p', random)
-                    ),
+                    text: format!("vote.sync.{mode}.pred <C>, {}, <M>;", register('p', random)),
                     meets: Some(Level::Warp),
                 };
                 // The lanes that are here agree, as far as they have not parted before.
@@ -344,10 +341,7 @@ impl Generator {
         };
         let random = &mut self.random;
         let (text, level) = match random.below(8) {
-            0 | 1 => (
-                format!("mov.u32 <N>, {};", random.below(most)),
-                Level::Cta,
-            ),
+            0 | 1 => (format!("mov.u32 <N>, {};", random.below(most)), Level::Cta),
             2 => (
                 format!("rem.u32 <N>, {}, {most};", register('w', random)),
                 Level::Cta,

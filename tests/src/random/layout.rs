@@ -241,9 +241,7 @@ const EDGES_F32: [u32; 12] = [
     0x7fc0_0000,
     0x4f00_0000,
 ];
-const EDGES_F16: [u16; 8] = [
-    0, 0x8000, 0x0001, 0x03ff, 0x3c00, 0x7bff, 0xfc00, 0x7e00,
-];
+const EDGES_F16: [u16; 8] = [0, 0x8000, 0x0001, 0x03ff, 0x3c00, 0x7bff, 0xfc00, 0x7e00];
 
 /// The inputs of all kernels.
 pub fn inputs() -> Vec<u8> {

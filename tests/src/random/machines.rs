@@ -209,7 +209,7 @@ impl Bench {
 
     fn compare(&mut self, kernels: &[Kernel], others: &[usize]) -> Result<Vec<Failure>, Error> {
         let texts: String = kernels.iter().map(write::kernel).collect();
-        let text = write::header() + &texts;
+        let text = write::header(&texts) + &texts;
         let expected = self.outcomes(0, kernels, &text)?;
         let mut failures: Vec<Failure> = Vec::new();
         for &other in others {

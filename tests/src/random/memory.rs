@@ -3,9 +3,7 @@
 //! Loads from the inputs take any index; stores go to cells of the thread's own; atomics are such that their
 //! order cannot be seen. Addresses are computed in as many ways as programs compute them, with detours that wrap.
 
-use super::layout::{
-    ACCUMULATORS, INPUT_SECTION, Layout, REDUCTIONS, Section, WIDE_REDUCTIONS,
-};
+use super::layout::{ACCUMULATORS, INPUT_SECTION, Layout, REDUCTIONS, Section, WIDE_REDUCTIONS};
 use super::numbers::Random;
 use super::templates::{Operands, register, source};
 
@@ -33,11 +31,7 @@ const INTEGERS: [Access; 11] = [
     ("b16", 2, 'h', 0),
     ("u8", 1, 'h', 0),
 ];
-const FLOATS: [Access; 3] = [
-    ("f32", 4, 'f', 1),
-    ("f64", 8, 'e', 2),
-    ("b16", 2, 'g', 3),
-];
+const FLOATS: [Access; 3] = [("f32", 4, 'f', 1), ("f64", 8, 'e', 2), ("b16", 2, 'g', 3)];
 
 fn access(random: &mut Random) -> Access {
     if random.chance(60) {
@@ -50,7 +44,11 @@ fn access(random: &mut Random) -> Access {
 /// A load from the inputs.
 pub(super) fn load(random: &mut Random, operands: &Operands<'_>) -> String {
     let (ty, bytes, letter, section) = access(random);
-    let vector = if random.chance(15) && bytes >= 4 { 2 } else { 1 };
+    let vector = if random.chance(15) && bytes >= 4 {
+        2
+    } else {
+        1
+    };
     let step = bytes * vector;
     let (index, bound) = index(random, operands);
     let elements = INPUT_SECTION / step;
@@ -82,10 +80,7 @@ fn index(random: &mut Random, operands: &Operands<'_>) -> (String, u32) {
         2 => (format!("add.u32 %t0, %lin, {c}; "), 1024 + 200),
         3 => {
             let stride = 2 + random.below(6);
-            (
-                format!("mad.lo.u32 %t0, %lin, {stride}, {c}; "),
-                u32::MAX,
-            )
+            (format!("mad.lo.u32 %t0, %lin, {stride}, {c}; "), u32::MAX)
         }
         4 => (format!("sub.u32 %t0, {}, %lin; ", 1023 + c), 1024 + 200),
         5 => (format!("shr.u32 %t0, %gid, {}; ", random.below(6)), 1536),
@@ -103,13 +98,7 @@ fn index(random: &mut Random, operands: &Operands<'_>) -> (String, u32) {
 
 /// Leaves `base + index * step + from` in `%u0`, but for the immediate offset that is returned. `bound` is
 /// one of the index, before it was made small enough.
-fn address(
-    random: &mut Random,
-    base: &str,
-    from: u32,
-    step: u32,
-    bound: u32,
-) -> (String, i64) {
+fn address(random: &mut Random, base: &str, from: u32, step: u32, bound: u32) -> (String, i64) {
     let shift = step.trailing_zeros();
     let from = i64::from(from);
     let detour = 4 * i64::from(random.below(4096));
@@ -193,8 +182,7 @@ impl Memory<'_> {
                 let slot = self.slot(random, operands, slots);
                 let literal = self.all_threads.to_string();
                 let threads = *random.pick(&[literal.as_str(), "%n"]);
-                let (address, offset) =
-                    address(random, "%out", section.offset, bytes, u32::MAX);
+                let (address, offset) = address(random, "%out", section.offset, bytes, u32::MAX);
                 let text = format!("{slot}mad.lo.u32 %t0, %t0, {threads}, %gid; {address}");
                 (text, ty, letter, offset)
             }
@@ -303,7 +291,9 @@ pub(super) fn window(random: &mut Random, operands: &Operands<'_>) -> String {
         1 => format!("{wrapped}st.shared.b32 [%t0+4096], {r};"),
         2 => format!("{shared}ld.shared.u32 {target}, [%t0];"),
         3 => format!("{wrapped}ld.shared.b32 {target}, [%t0+4096];"),
-        4 => format!("{shared}cvt.u64.u32 %u0, %t0; cvta.shared.u64 %u0, %u0; ld.u32 {target}, [%u0];"),
+        4 => format!(
+            "{shared}cvt.u64.u32 %u0, %t0; cvta.shared.u64 %u0, %u0; ld.u32 {target}, [%u0];"
+        ),
         5 => format!("{local}st.local.b32 [%u0], {r};"),
         6 => format!("{local}ld.local.b32 {target}, [%u0];"),
         _ => format!(

@@ -60,6 +60,7 @@ pub fn report(bench: &mut Bench, failure: &Failure) -> String {
         }
     });
     let kernel = &last.kernel;
+    let text = write::kernel(kernel);
     format!(
         "// seed {:#018x}; {}: {}\n// grid {:?}, block {:?}\n{}{}",
         kernel.seed,
@@ -67,7 +68,7 @@ pub fn report(bench: &mut Bench, failure: &Failure) -> String {
         last.what,
         kernel.grid.to_array(),
         kernel.block.to_array(),
-        write::header(),
-        write::kernel(kernel),
+        write::header(&text),
+        text,
     )
 }

@@ -60,7 +60,11 @@ fn apply(list: &mut Vec<Statement>, at: &mut usize, step: Step) -> bool {
             if step == Step::Open && inner.is_empty() {
                 return false;
             }
-            let inner = if step == Step::Open { inner } else { Vec::new() };
+            let inner = if step == Step::Open {
+                inner
+            } else {
+                Vec::new()
+            };
             list.splice(index..=index, inner);
             return true;
         }

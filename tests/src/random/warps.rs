@@ -28,9 +28,7 @@ fn mask(random: &mut Random, operands: &Operands<'_>) -> (String, &'static str) 
             // Lanes with the same key.
             let r = source('r', random, operands);
             let bits = 1 + random.below(3);
-            let text = format!(
-                "and.b32 %t6, {r}, {bits}; match.any.sync.b32 %t7, %t6, <M>; "
-            );
+            let text = format!("and.b32 %t6, {r}, {bits}; match.any.sync.b32 %t7, %t6, <M>; ");
             (text, "%t7")
         }
         _ => (String::new(), "<M>"),
@@ -159,7 +157,10 @@ pub(super) fn exchange(random: &mut Random, operands: &Operands<'_>, kernel: &Ke
             if popc {
                 format!("bar.red.popc.u32 {to}, 0, {p};")
             } else {
-                format!("bar.red.{operation}.pred {}, 0, {p};", register('p', random))
+                format!(
+                    "bar.red.{operation}.pred {}, 0, {p};",
+                    register('p', random)
+                )
             }
         }
         1 => tree(random, threads, &r, &to, &first),
@@ -198,7 +199,10 @@ pub(super) fn warp_exchange(random: &mut Random, operands: &Operands<'_>) -> Lea
     let to = register('r', random);
     let lane = match random.below(3) {
         0 => format!("xor.b32 %t1, %lane, {};", 1 + random.below(31)),
-        1 => format!("add.u32 %t1, %lane, {}; and.b32 %t1, %t1, 31;", 1 + random.below(31)),
+        1 => format!(
+            "add.u32 %t1, %lane, {}; and.b32 %t1, %t1, 31;",
+            1 + random.below(31)
+        ),
         _ => format!("and.b32 %t1, {}, 31;", source('r', random, operands)),
     };
     let text = format!(

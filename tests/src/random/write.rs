@@ -8,27 +8,42 @@ use std::fmt::Write as _;
 use super::layout::{INPUT_SECTION, Layout, REGISTERS};
 use super::program::{Condition, Counting, Kernel, Leaf, Level, Statement, meets};
 
-/// What stands before the kernels of a module.
-pub fn header() -> String {
-    let table: Vec<String> = (0..64u32)
-        .map(|i| i.wrapping_mul(i).wrapping_mul(0x0101_6b55).to_string())
-        .collect();
-    format!(
-        ".version 7.8\n.target sm_80\n.address_size 64\n\n.const .align 8 .u32 table[64] = {{{}}};\n{}",
-        table.join(", "),
-        FUNCTIONS
-    )
+/// What stands before kernels with the text `kernels`: what they name.
+pub fn header(kernels: &str) -> String {
+    let mut out = ".version 7.8\n.target sm_80\n.address_size 64\n".to_owned();
+    if names(kernels, "table") {
+        let element = |i: u32| i.wrapping_mul(i).wrapping_mul(0x0101_6b55).to_string();
+        let elements: Vec<String> = (0..64).map(element).collect();
+        let _ = writeln!(
+            out,
+            ".const .align 8 .u32 table[64] = {{{}}};",
+            elements.join(", ")
+        );
+    }
+    for (name, text) in FUNCTIONS {
+        if names(kernels, name) {
+            out += text;
+        }
+    }
+    out
 }
 
-const FUNCTIONS: &str = "
-.func (.reg .b32 o) mix(.reg .b32 a, .reg .b32 b)
+/// Functions that kernels call.
+const FUNCTIONS: [(&str, &str); 4] = [
+    (
+        "mix",
+        ".func (.reg .b32 o) mix(.reg .b32 a, .reg .b32 b)
 {
     mul.lo.u32 o, a, 0x9e3779b1;
     xor.b32 o, o, b;
     shf.l.wrap.b32 o, o, o, 7;
     ret;
 }
-.func (.reg .b32 o) steps(.reg .b32 a)
+",
+    ),
+    (
+        "steps",
+        ".func (.reg .b32 o) steps(.reg .b32 a)
 {
     .reg .pred %p; .reg .b32 n;
     mov.u32 o, 0;
@@ -50,7 +65,11 @@ odd:
 end:
     ret;
 }
-.func (.reg .f32 o) blend(.reg .f32 a, .reg .f32 b, .reg .b32 c)
+",
+    ),
+    (
+        "blend",
+        ".func (.reg .f32 o) blend(.reg .f32 a, .reg .f32 b, .reg .b32 c)
 {
     .reg .pred %p;
     setp.gt.s32 %p, c, 7;
@@ -59,7 +78,11 @@ end:
     fma.rn.f32 o, a, 0f3E800000, b;
     ret;
 }
-.func (.reg .b32 o) choose(.reg .b32 a, .reg .b32 b)
+",
+    ),
+    (
+        "choose",
+        ".func (.reg .b32 o) choose(.reg .b32 a, .reg .b32 b)
 {
     .reg .b32 t;
     targets: .branchtargets zero, one, two, three;
@@ -77,14 +100,15 @@ three:
     min.u32 o, a, b;
     ret;
 }
-";
+",
+    ),
+];
 
 /// A kernel's text; its module begins with [`header`].
 pub fn kernel(kernel: &Kernel) -> String {
     let mut writer = Writer {
         kernel,
-        counts: !kernel.body.iter().any(Statement::exits)
-            && kernel.threads().is_multiple_of(32),
+        counts: !kernel.body.iter().any(Statement::exits) && kernel.threads().is_multiple_of(32),
         out: String::new(),
         labels: 0,
     };
@@ -378,20 +402,17 @@ impl Writer<'_> {
         self.line(depth, &format!("bra end{number};"));
         self.line(depth, &format!("else{number}:"));
         if parts {
-            let rest = format!("not.b32 %m{depth}, %m{depth}; and.b32 %m{depth}, %m{depth}, {};", scope.mask);
+            let rest = format!(
+                "not.b32 %m{depth}, %m{depth}; and.b32 %m{depth}, %m{depth}, {};",
+                scope.mask
+            );
             self.line(depth, &rest);
         }
         self.list(other, &inside);
         self.line(depth, &format!("end{number}:"));
     }
 
-    fn turns(
-        &mut self,
-        counting: Counting,
-        limit: &Condition,
-        body: &[Statement],
-        scope: &Scope,
-    ) {
+    fn turns(&mut self, counting: Counting, limit: &Condition, body: &[Statement], scope: &Scope) {
         let number = self.label();
         let d = scope.depth;
         let text = self.leaf(&limit.leaf, scope);
@@ -460,7 +481,9 @@ impl Writer<'_> {
             self.line(d, &text);
             inside.mask = format!("%m{d}");
         }
-        let labels: Vec<String> = (0..arms.len()).map(|i| format!("arm{number}_{i}")).collect();
+        let labels: Vec<String> = (0..arms.len())
+            .map(|i| format!("arm{number}_{i}"))
+            .collect();
         let text = format!(
             "arms{number}: .branchtargets {}; brx.idx %n{d}, arms{number};",
             labels.join(", ")
@@ -480,7 +503,9 @@ impl Writer<'_> {
             return;
         };
         let level = scope.level.min(condition.level);
-        if level < looped.level || looped.meets && level == Level::Lane && (!ends || scope.depth != looped.depth) {
+        if level < looped.level
+            || looped.meets && level == Level::Lane && (!ends || scope.depth != looped.depth)
+        {
             return;
         }
         let d = scope.depth;
