@@ -52,8 +52,8 @@ fn every_template_is_valid_and_runs_alike() {
         .collect();
     for kernel in &kernels {
         let failures = bench.run(std::slice::from_ref(kernel)).unwrap();
-        for failure in failures {
-            panic!("{}", random::report(&mut bench, &failure));
+        if let Some(failure) = failures.first() {
+            panic!("{}", random::report(&mut bench, failure));
         }
     }
 }

@@ -125,9 +125,9 @@ impl Statement {
             || self.bodies().into_iter().flatten().any(Statement::exits)
     }
 
-    /// Number of statements.
-    pub fn len(&self) -> usize {
-        let inner = self.bodies().into_iter().flatten().map(Statement::len);
+    /// Number of statements, with those within.
+    pub fn count(&self) -> usize {
+        let inner = self.bodies().into_iter().flatten().map(Statement::count);
         1 + inner.sum::<usize>()
     }
 }
@@ -173,7 +173,7 @@ impl Kernel {
 
     /// Number of statements.
     pub fn len(&self) -> usize {
-        self.body.iter().map(Statement::len).sum()
+        self.body.iter().map(Statement::count).sum()
     }
 
     /// Whether nothing is left of it.

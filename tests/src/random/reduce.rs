@@ -71,7 +71,7 @@ fn apply(list: &mut Vec<Statement>, at: &mut usize, step: Step) -> bool {
         *at -= 1;
         for body in list[index].bodies_mut() {
             let before = *at;
-            let length: usize = body.iter().map(Statement::len).sum();
+            let length: usize = body.iter().map(Statement::count).sum();
             if before < length {
                 return apply(body, at, step);
             }
