@@ -4,6 +4,7 @@
 //! neither linear nor constant, printing the worst errors found (minutes). `rcp` and `rsqrt` are one
 //! and two correctly rounded operations (`float_oracle.rs`), so the exhaustive run leaves them out.
 
+use margay_ir::meaning::approx::{Host, functions};
 use margay_ir::meaning::{Bits, Desc, Meaning};
 use margay_ir::mods::{Mods, Precision, Rounding};
 use margay_ir::ops::Opcode;
@@ -38,7 +39,7 @@ fn ulp(x: f64) -> f64 {
     2f64.powi(exponent - 23)
 }
 
-/// How an error is measured: the value must stay below 1.
+/// How an error is measured, in units of the ISA's bound.
 type Measure = fn(x: f64, got: f64, want: f64) -> f64;
 
 struct Function {
@@ -48,6 +49,9 @@ struct Function {
     dense: (f32, f32),
     reference: fn(f64) -> f64,
     measure: Measure,
+    /// The most that Margay's own result errs, in the same units: every value that a function needs
+    /// matters for that, and not for the ISA's bound.
+    most: f64,
 }
 
 const LOG_ABSOLUTE: f64 = 1.0 / (1 << 22) as f64;
@@ -58,6 +62,7 @@ const FUNCTIONS: [Function; 7] = [
         dense: (1e-8, 151.0),
         reference: f64::exp2,
         measure: |_, got, want| (got - want).abs() / (2.0 * ulp(want)),
+        most: 0.46,
     },
     Function {
         opcode: Opcode::Lg2,
@@ -71,36 +76,42 @@ const FUNCTIONS: [Function; 7] = [
                 error / want.abs()
             }
         },
+        most: 0.33,
     },
     Function {
         opcode: Opcode::Sin,
         dense: (2e-4, 315.0),
         reference: f64::sin,
         measure: angle_error,
+        most: 0.17,
     },
     Function {
         opcode: Opcode::Cos,
         dense: (2e-4, 315.0),
         reference: f64::cos,
         measure: angle_error,
+        most: 0.21,
     },
     Function {
         opcode: Opcode::Tanh,
         dense: (2e-4, 10.0),
         reference: f64::tanh,
         measure: |_, got, want| relative(got, want) * 2f64.powi(11),
+        most: 1.0 / 1024.0,
     },
     Function {
         opcode: Opcode::Rsqrt,
         dense: (1.0, 1.0),
         reference: |x| 1.0 / x.sqrt(),
         measure: |_, got, want| relative(got, want) * 2f64.powf(22.9),
+        most: 1.0,
     },
     Function {
         opcode: Opcode::Rcp,
         dense: (1.0, 1.0),
         reference: |x| 1.0 / x,
         measure: |_, got, want| (got - want).abs() / ulp(want),
+        most: 0.5,
     },
 ];
 
@@ -155,7 +166,10 @@ fn worst(function: &Function, encodings: impl Iterator<Item = u32>) -> (f64, f32
 
 fn check(function: &Function, (error, at): (f64, f32)) {
     let opcode = function.opcode;
-    assert!(error < 1.0, "{opcode:?}: {error} of the bound, at {at:e}");
+    assert!(
+        error <= function.most,
+        "{opcode:?}: {error} of the bound, at {at:e}"
+    );
 }
 
 #[test]
@@ -301,4 +315,41 @@ fn double_precision_starts_are_good_to_twenty_bits() {
     }
     // `rounding` has no part in these.
     assert_eq!(mods.rounding(), Rounding::None);
+}
+
+/// Arguments next to whole turns (and one half and one quarter), and the values there, computed with 60 digits
+/// and rounded: nothing is rounded on the way, so whatever the angle's reduction loses shows at once.
+const NEAR_TURNS: [(Opcode, u32, u32); 9] = [
+    (Opcode::Sin, 0x40490fdb, 0xb3bbbd2e), // pi
+    (Opcode::Sin, 0x40c90fdb, 0x343bbd2e),
+    (Opcode::Sin, 0x41490fdb, 0x34bbbd2e),
+    (Opcode::Sin, 0x439d1463, 0x36c55799), // 100 pi
+    (Opcode::Cos, 0x3fc90fdb, 0xb33bbd2e), // pi / 2
+    (Opcode::Sin, 0x4b2562ae, 0x33a411de), // 3450066 pi
+    (Opcode::Sin, 0x4b6695dd, 0xb4fe092a), // 4810186 pi
+    (Opcode::Sin, 0x4ac85efe, 0x3528090d), // 2089946 pi
+    (Opcode::Sin, 0xcb2562ae, 0xb3a411de),
+];
+
+#[test]
+fn angles_next_to_whole_turns_keep_all_digits() {
+    for (opcode, x, want) in NEAR_TURNS {
+        let got = single(opcode, f32::from_bits(x)).to_bits();
+        assert!(
+            got.abs_diff(want) <= 1,
+            "{opcode:?} {x:#x}: {got:#x}, want {want:#x}"
+        );
+    }
+}
+
+/// A code generator uses the functions alone, so `.ftz` is theirs to obey.
+#[test]
+fn functions_flush_by_themselves() {
+    let subnormal = f32::from_bits(0x807f_ffff);
+    let host = &mut Host;
+    assert_eq!(functions::ex2(host, -126.0, true), f32::MIN_POSITIVE);
+    assert_eq!(functions::ex2(host, -126.5, true).to_bits(), 0);
+    assert_eq!(functions::sin(host, subnormal, true).to_bits(), 1 << 31);
+    assert_eq!(functions::lg2(host, -subnormal, true), f32::NEG_INFINITY);
+    assert_eq!(functions::lg2(host, subnormal, true), f32::NEG_INFINITY);
 }

@@ -18,7 +18,7 @@ mod lanes;
 pub use lanes::{Arithmetic, Host};
 
 use super::soft::{self, Format, Number, Real, Round};
-use super::{Bits, Desc, float, map_elements, mask};
+use super::{Bits, Desc, float, map_elements};
 use crate::mods::Precision;
 use crate::types::OpType;
 
@@ -81,12 +81,12 @@ fn reciprocal(format: &Format, bits: Bits) -> Bits {
 /// result, rounded to it; any NaN is `0x7fffffff00000000`.
 fn upper_word(bits: Bits, op: impl Fn(&Format, Bits) -> Bits) -> Bits {
     let format = Format::F64;
-    let upper = !mask(32) & mask(64);
-    let result = op(&format, format.flush(bits & upper));
+    let upper = |bits: Bits| bits >> 32 << 32;
+    let result = op(&format, format.flush(upper(bits)));
     if format.is_nan(result) {
         return 0x7fff_ffff_0000_0000;
     }
-    format.flush((result + (1 << 31)) & upper)
+    format.flush(upper(result + (1 << 31)))
 }
 
 /// A function of one `f32` on the host.

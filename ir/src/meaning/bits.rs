@@ -4,7 +4,7 @@ use super::{Bits, Desc, arg, mask, sign_extend};
 use crate::mods::{BoolOp, Mode};
 
 fn width(desc: &Desc) -> u32 {
-    desc.ty.bits().clamp(1, 128)
+    desc.ty.bits().max(1)
 }
 
 fn truncated(desc: &Desc, args: &[Bits], index: usize) -> Bits {
@@ -71,23 +71,16 @@ pub fn lop3(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
 
 /// Left shift; amounts from the width on give zero.
 pub fn shl(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    let amount = word(args, 1);
-    let shifted = if amount < width(desc) {
-        truncated(desc, args, 0) << amount
-    } else {
-        0
-    };
-    out[0] = shifted & mask(width(desc));
+    out[0] = truncated(desc, args, 0).unbounded_shl(word(args, 1)) & mask(width(desc));
 }
 
 /// Right shift; amounts from the width on give zero, or the sign in every bit.
 pub fn shr(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    let amount = word(args, 1).min(width(desc));
-    let bits = truncated(desc, args, 0);
+    let (bits, amount) = (truncated(desc, args, 0), word(args, 1));
     out[0] = if desc.ty.is_signed() {
-        (sign_extend(bits, width(desc)) >> amount.min(127)) as Bits & mask(width(desc))
+        sign_extend(bits, width(desc)).unbounded_shr(amount) as Bits & mask(width(desc))
     } else {
-        bits.checked_shr(amount).unwrap_or(0)
+        bits.unbounded_shr(amount)
     };
 }
 
@@ -160,7 +153,7 @@ pub fn bfe(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let sign_at = (position + length).saturating_sub(1).min(top);
     let negative = desc.ty.is_signed() && length != 0 && bits >> sign_at & 1 != 0;
     let present = length.min((top + 1).saturating_sub(position));
-    let field = bits.checked_shr(position).unwrap_or(0) & mask(present);
+    let field = bits.unbounded_shr(position) & mask(present);
     let fill = if negative {
         mask(top + 1) & !mask(present)
     } else {
@@ -172,8 +165,8 @@ pub fn bfe(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
 /// `b` with the low `d` bits of `a` in place of those from bit `c` on.
 pub fn bfi(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (position, length) = (word(args, 2) & 255, word(args, 3) & 255);
-    let field = mask(length.min(128)).checked_shl(position).unwrap_or(0) & mask(width(desc));
-    let inserted = truncated(desc, args, 0).checked_shl(position).unwrap_or(0);
+    let field = mask(length).unbounded_shl(position) & mask(width(desc));
+    let inserted = truncated(desc, args, 0).unbounded_shl(position);
     out[0] = truncated(desc, args, 1) & !field | inserted & field;
 }
 
@@ -183,10 +176,10 @@ pub fn szext(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let bits = if desc.mods.mode() == Mode::Wrap {
         b & 31
     } else {
-        b.min(32)
+        b
     };
     let low = Bits::from(a) & mask(bits);
-    let extended = if desc.ty.is_signed() && bits > 0 {
+    let extended = if desc.ty.is_signed() {
         sign_extend(low, bits) as Bits
     } else {
         low
@@ -201,10 +194,10 @@ pub fn bmsk(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
         if wrap {
             word(args, i) & 31
         } else {
-            word(args, i).min(32)
+            word(args, i)
         }
     };
-    out[0] = mask(read(1)) << read(0) & mask(32);
+    out[0] = mask(read(1)).unbounded_shl(read(0)) & mask(32);
 }
 
 /// Picks four bytes of `b:a`.

@@ -8,7 +8,7 @@ use super::bits::combine;
 use super::soft::Format;
 use super::{Bits, Desc, arg, element, float, int, mask, minmax};
 use crate::mods::{CmpOp, Mode};
-use crate::types::{Class, OpType};
+use crate::types::OpType;
 use std::cmp::Ordering;
 
 /// Whether the comparison holds for operands in that order; `None` when one is NaN.
@@ -105,7 +105,7 @@ pub fn set(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
         desc.src
     };
     let lanes = source.elements().max(1);
-    let lane_bits = (desc.ty.bits() / lanes).min(64);
+    let lane_bits = desc.ty.bits() / lanes;
     let truth = Format::of(desc.ty).map_or(mask(lane_bits), |format| format.one());
     out[0] = (0..lanes).fold(0, |whole, i| {
         let bits = if outcomes(desc, source, args, i).0 {
@@ -127,7 +127,7 @@ pub fn selp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = chosen & mask(desc.ty.bits());
 }
 
-/// `a` if `c` is not negative, else `b`; -0 is not negative and NaN chooses `b`.
+/// `a` if `c` (an `s32` or `f32`) is not negative, else `b`; -0 is not negative and NaN chooses `b`.
 pub fn slct(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let c = arg(args, 2);
     let not_negative = match Format::of(desc.src) {
@@ -135,23 +135,13 @@ pub fn slct(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
             let c = float::input(desc, &format, c);
             float_order(&format, c, 0).is_some_and(Ordering::is_ge)
         }
-        None => is_not_negative(desc.src, c),
+        None => int::value(OpType::S32, c) >= 0,
     };
     out[0] = (if not_negative {
         arg(args, 0)
     } else {
         arg(args, 1)
     }) & mask(desc.ty.bits());
-}
-
-/// Whether an integer selector is not negative.
-fn is_not_negative(ty: OpType, bits: Bits) -> bool {
-    let ty = if ty.class() == Class::Signed {
-        ty
-    } else {
-        OpType::S32
-    };
-    int::value(ty, bits) >= 0
 }
 
 /// Whether a floating-point value has a property; zeros count as normal.

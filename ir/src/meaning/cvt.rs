@@ -14,7 +14,7 @@ pub use pack::cvt_pack;
 
 use self::number::{Value, encode_float, encode_integer};
 use super::soft::Round;
-use super::{Bits, Desc, arg, element, int, mask};
+use super::{Bits, Desc, arg, element, int, mask, stride};
 use crate::mods::Rounding;
 use crate::types::OpType;
 
@@ -44,11 +44,6 @@ pub fn cvt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     });
 }
 
-/// Bits from one element of a packed register to the next.
-fn stride(ty: OpType) -> u32 {
-    ty.bits() / ty.elements().max(1)
-}
-
 /// Operands beside the value.
 #[derive(Clone, Copy)]
 struct Extra {
@@ -71,7 +66,7 @@ impl Extra {
             (2, _) => (16, 16),
             _ => (8, 8),
         };
-        let random = self.random.checked_shr(self.index * share).unwrap_or(0);
+        let random = self.random.unbounded_shr(self.index * share);
         Round::Stochastic {
             bits,
             random: random & mask(bits) as u32,

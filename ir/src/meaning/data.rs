@@ -11,7 +11,7 @@ pub fn bitcast(_: &Desc, args: &[Bits], out: &mut [Bits]) {
 pub fn pack(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let part = desc.src.bits();
     let whole = args.iter().zip(0u32..).fold(0, |whole: Bits, (bits, i)| {
-        whole | (bits & mask(part)).checked_shl(i * part).unwrap_or(0)
+        whole | (bits & mask(part)).unbounded_shl(i * part)
     });
     out[0] = whole & mask(desc.ty.bits());
 }
@@ -20,6 +20,6 @@ pub fn pack(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
 pub fn unpack(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let part = desc.ty.bits();
     for (i, slot) in (0u32..).zip(out) {
-        *slot = arg(args, 0).checked_shr(i * part).unwrap_or(0) & mask(part);
+        *slot = arg(args, 0).unbounded_shr(i * part) & mask(part);
     }
 }

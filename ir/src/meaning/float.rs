@@ -124,9 +124,9 @@ fn on_host(operation: &Operation, format: &Format, operands: &[Bits; 4]) -> Opti
     is_ordinary(format, bits).then_some(bits)
 }
 
-/// Applies an operation to each element; the first `narrow` operands are in `src`'s format if one
-/// is given.
-fn compute(desc: &Desc, args: &[Bits], narrow: usize, operation: &Operation) -> Bits {
+/// Applies an operation to each element; in the mixed form all operands but the last are in `src`'s
+/// format.
+fn compute(desc: &Desc, args: &[Bits], operation: &Operation) -> Bits {
     let Some(frame) = Frame::of(desc) else {
         return 0;
     };
@@ -142,7 +142,7 @@ fn compute(desc: &Desc, args: &[Bits], narrow: usize, operation: &Operation) -> 
         }
         let mut numbers = [Number::Nan; 4];
         for (i, (number, &bits)) in numbers.iter_mut().zip(operands).enumerate() {
-            let format = mixed.filter(|_| i < narrow).unwrap_or(format);
+            let format = mixed.filter(|_| i + 1 < args.len()).unwrap_or(format);
             *number = format.decode(input(desc, &format, bits));
         }
         frame.finish(desc, (operation.exact)(&numbers, frame.round))
@@ -185,25 +185,24 @@ const SQRT: Operation = Operation {
     double: |x| x[0].sqrt(),
 };
 
-/// `a + b`; in the mixed form `a` is narrow.
+/// `a + b`.
 pub fn add(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    out[0] = compute(desc, args, 1, &ADD);
+    out[0] = compute(desc, args, &ADD);
 }
 
-/// `a - b`; in the mixed form `a` is narrow.
+/// `a - b`.
 pub fn sub(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    out[0] = compute(desc, args, 1, &SUB);
+    out[0] = compute(desc, args, &SUB);
 }
 
 /// `a * b`.
 pub fn mul(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    out[0] = compute(desc, args, 0, &MUL);
+    out[0] = compute(desc, args, &MUL);
 }
 
-/// `a * b + c`, rounded once; in the mixed form `a` and `b` are narrow. With `.oob` a factor that is
-/// an out-of-bounds NaN makes the result zero.
+/// `a * b + c`, rounded once. With `.oob` a factor that is an out-of-bounds NaN makes the result zero.
 pub fn fma(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    let whole = compute(desc, args, 2, &FMA);
+    let whole = compute(desc, args, &FMA);
     out[0] = if desc.mods.oob() {
         without_out_of_bounds(desc, args, whole)
     } else {
@@ -225,17 +224,17 @@ fn without_out_of_bounds(desc: &Desc, args: &[Bits], whole: Bits) -> Bits {
 
 /// `a / b`.
 pub fn div(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    out[0] = compute(desc, args, 0, &DIV);
+    out[0] = compute(desc, args, &DIV);
 }
 
 /// `1 / a`.
 pub fn rcp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    out[0] = compute(desc, args, 0, &RCP);
+    out[0] = compute(desc, args, &RCP);
 }
 
 /// The square root of `a`.
 pub fn sqrt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    out[0] = compute(desc, args, 0, &SQRT);
+    out[0] = compute(desc, args, &SQRT);
 }
 
 /// The sign bit cleared, after `.ftz`.

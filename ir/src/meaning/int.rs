@@ -22,12 +22,9 @@ pub(super) fn value(ty: OpType, bits: Bits) -> i128 {
 
 /// The least and the greatest value of a type's element.
 pub(super) fn range(ty: OpType) -> (i128, i128) {
-    let bits = ty.element_bits().clamp(1, 127);
-    if ty.is_signed() {
-        (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
-    } else {
-        (0, mask(bits) as i128)
-    }
+    let greatest = mask(ty.element_bits()) >> u32::from(ty.is_signed());
+    let greatest = i128::try_from(greatest).unwrap_or(i128::MAX);
+    (if ty.is_signed() { !greatest } else { 0 }, greatest)
 }
 
 /// Clamps into a type's range.
@@ -39,11 +36,7 @@ pub(super) fn saturate(ty: OpType, value: i128) -> i128 {
 fn per_element(desc: &Desc, args: &[Bits], op: impl Fn(&[i128; 4]) -> i128) -> Bits {
     let ty = desc.ty;
     map_elements(ty, args, |x| {
-        let mut values = [0; 4];
-        for (slot, &bits) in values.iter_mut().zip(x) {
-            *slot = value(ty, bits);
-        }
-        let result = op(&values);
+        let result = op(&x.map(|bits| value(ty, bits)));
         (if desc.mods.sat() {
             saturate(ty, result)
         } else {
@@ -66,8 +59,8 @@ pub fn sub(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
 pub(super) fn product(ty: OpType, half: Half, a: Bits, b: Bits) -> i128 {
     let whole = value(ty, a).wrapping_mul(value(ty, b));
     match half {
-        Half::Hi if ty.is_signed() => whole >> ty.element_bits().min(127),
-        Half::Hi => ((whole as u128) >> ty.element_bits().min(127)) as i128,
+        Half::Hi if ty.is_signed() => whole.unbounded_shr(ty.element_bits()),
+        Half::Hi => (whole as u128).unbounded_shr(ty.element_bits()) as i128,
         _ => whole,
     }
 }
@@ -115,7 +108,7 @@ fn product24(desc: &Desc, args: &[Bits]) -> i128 {
     } else {
         product
     };
-    value(desc.ty, kept as Bits & mask(32))
+    value(desc.ty, kept as Bits)
 }
 
 /// 24-bit multiplication.
@@ -197,7 +190,7 @@ pub fn dp4a(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let dot: i128 = (0..4)
         .map(|i| part(desc.ty, args, 0, i, 8) * part(b_type(desc), args, 1, i, 8))
         .sum();
-    out[0] = dot.wrapping_add((arg(args, 2) & mask(32)) as i128) as Bits & mask(32);
+    out[0] = dot.wrapping_add(arg(args, 2) as i128) as Bits & mask(32);
 }
 
 /// The sum of `c` and the products of two halves of `a` with two bytes of `b`: the low two, or the
@@ -207,7 +200,7 @@ pub fn dp2a(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let dot: i128 = (0..2)
         .map(|i| part(desc.ty, args, 0, i, 16) * part(b_type(desc), args, 1, first + i, 8))
         .sum();
-    out[0] = dot.wrapping_add((arg(args, 2) & mask(32)) as i128) as Bits & mask(32);
+    out[0] = dot.wrapping_add(arg(args, 2) as i128) as Bits & mask(32);
 }
 
 fn b_type(desc: &Desc) -> OpType {

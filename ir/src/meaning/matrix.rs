@@ -93,7 +93,7 @@ impl Product {
             2 => OpType::F32,
             _ => desc.ty,
         };
-        let known = |ty: OpType| ty.element_bits() > 0 && ty.elements() == 1 && ty != OpType::Pred;
+        let known = |ty: OpType| ty.elements() == 1 && ty != OpType::Pred;
         let product = Product {
             shape,
             fragments: mods.noftz(),
@@ -105,10 +105,9 @@ impl Product {
 
     /// Each lane has a whole number of registers of each matrix, and their layout is known.
     fn registers_fit(&self) -> bool {
-        let whole = |part| self.shape.k.is_multiple_of(4 * self.packed(part));
-        let drawn = self.shape.n == 8
-            && self.shape.m <= 16
-            && (self.is_volta() || whole(Part::A) && whole(Part::B));
+        // Both factors have elements of one size.
+        let whole = self.shape.k.is_multiple_of(4 * self.packed(Part::A));
+        let drawn = self.shape.n == 8 && self.shape.m < 32 && (self.is_volta() || whole);
         let drawn = self.fragments || drawn;
         drawn
             && [Part::A, Part::B, Part::C, Part::D]
@@ -243,7 +242,7 @@ impl Product {
     fn gather(&self, part: Part, args: &[[Bits; 32]]) -> Vec<Bits> {
         let (rows, columns) = self.size(part);
         let size = (rows * columns) as usize;
-        let mut matrix = vec![0; size * self.problems()];
+        let mut matrix = vec![Bits::default(); size * self.problems()];
         let (packed, bits) = (self.packed(part), self.ty(part).element_bits());
         let first = self.first_operand(part);
         for index in 0..self.registers(part) * packed {
@@ -260,13 +259,13 @@ impl Product {
     }
 
     /// Writes the result to the lanes' registers.
-    fn scatter(&self, matrix: &[Bits], active: u32, results: &mut [[Bits; 32]]) {
+    fn scatter(&self, matrix: &[Bits], results: &mut [[Bits; 32]]) {
         let (rows, columns) = self.size(Part::D);
         let size = (rows * columns) as usize;
         let (packed, bits) = (self.packed(Part::D), self.ty(Part::D).element_bits());
         let registers = self.registers(Part::D) as usize;
         for (register, lanes) in results.iter_mut().take(registers).enumerate() {
-            for lane in (0..32u32).filter(|lane| active >> lane & 1 != 0) {
+            for lane in 0..32u32 {
                 lanes[lane as usize] = (0..packed).fold(0, |whole, within| {
                     let index = register as u32 * packed + within;
                     let (row, column) = self.place(Part::D, lane, index);
@@ -318,10 +317,12 @@ impl Product {
         let times = |(i, j): (usize, usize)| match op {
             AtomOp::Xor => left[i] ^ right[j],
             AtomOp::And => left[i] & right[j],
-            _ => left[i] * right[j],
+            _ => left[i].wrapping_mul(right[j]),
         };
         self.each(|at, pairs| {
-            let sum = value(Part::C, c[at]) + pairs.map(times).sum::<i64>();
+            let sum = pairs
+                .map(times)
+                .fold(value(Part::C, c[at]), i64::wrapping_add);
             let kept = match self.mods.satfinite() {
                 true => sum.clamp(i32::MIN.into(), i32::MAX.into()) as i32,
                 false => sum as i32,
@@ -373,11 +374,7 @@ impl Product {
             return if self.mods.satfinite() { 0 } else { format.nan };
         }
         let number = Format::F64.decode(sum.to_bits().into());
-        let kept = format.encode(number, Round::NearestEven, self.mods.satfinite());
-        match self.mods.satfinite() && format.magnitude(kept) == format.infinity() {
-            true => kept - 1,
-            false => kept,
-        }
+        format.encode(number, Round::NearestEven, self.mods.satfinite())
     }
 }
 
@@ -411,7 +408,7 @@ pub fn mma(desc: &Desc, warp: &mut WarpLanes<'_>) {
     let result: Vec<Bits> = (0..count)
         .flat_map(|i| product.multiply(&part(&a, i), &part(&b, i), &part(&c, i)))
         .collect();
-    product.scatter(&result, warp.active, warp.results);
+    product.scatter(&result, warp.results);
 }
 
 #[cfg(test)]

@@ -9,19 +9,18 @@ use super::{Bits, Desc, float, map_elements};
 
 /// The least operand.
 pub fn min(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    out[0] = reduce(desc, args, |a, b| a < b);
+    out[0] = reduce(desc, args, i128::lt);
 }
 
 /// The greatest operand.
 pub fn max(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    out[0] = reduce(desc, args, |a, b| a > b);
+    out[0] = reduce(desc, args, i128::gt);
 }
 
-fn reduce(desc: &Desc, args: &[Bits], first_wins: fn(i128, i128) -> bool) -> Bits {
+fn reduce(desc: &Desc, args: &[Bits], first_wins: fn(&i128, &i128) -> bool) -> Bits {
     let Some(format) = Format::of(desc.ty) else {
         return 0;
     };
-    let count = args.len().clamp(1, 3);
     map_elements(desc.ty, args, |x| {
         let operand = |bits: Bits| {
             let bits = float::input(desc, &format, bits);
@@ -31,9 +30,10 @@ fn reduce(desc: &Desc, args: &[Bits], first_wins: fn(i128, i128) -> bool) -> Bit
                 bits
             }
         };
-        let mut operands = x[..count].iter().map(|&bits| operand(bits));
-        let first = operands.next().unwrap_or(0);
-        operands.fold(first, |a, b| choose(desc, &format, a, b, first_wins))
+        let operands = x.iter().take(args.len()).map(|&bits| operand(bits));
+        operands
+            .reduce(|a, b| choose(desc, &format, a, b, first_wins))
+            .unwrap_or_default()
     })
 }
 
@@ -41,7 +41,7 @@ fn reduce(desc: &Desc, args: &[Bits], first_wins: fn(i128, i128) -> bool) -> Bit
 pub(super) fn order_key(format: &Format, bits: Bits) -> i128 {
     let magnitude = format.magnitude(bits) as i128;
     if format.is_negative(bits) {
-        -1 - magnitude
+        !magnitude
     } else {
         magnitude
     }
@@ -52,7 +52,7 @@ fn choose(
     format: &Format,
     a: Bits,
     b: Bits,
-    first_wins: fn(i128, i128) -> bool,
+    first_wins: fn(&i128, &i128) -> bool,
 ) -> Bits {
     let sign = if desc.mods.xorsign_abs() {
         (a ^ b) & format.sign_bit()
@@ -73,7 +73,7 @@ fn choose(
         (false, true) => strip(a) | sign,
         (false, false) => {
             let (a, b) = (strip(a), strip(b));
-            let a_wins = first_wins(order_key(format, a), order_key(format, b));
+            let a_wins = first_wins(&order_key(format, a), &order_key(format, b));
             (if a_wins { a } else { b }) | sign
         }
     }

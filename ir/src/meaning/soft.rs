@@ -12,6 +12,7 @@
 use super::{Bits, mask};
 use crate::mods::Rounding;
 use crate::types::OpType;
+use std::cmp::Ordering;
 
 /// Which encodings of a format are not numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,10 +76,10 @@ impl Round {
     /// `significand / 2^shift` as an integer.
     fn divide(self, negative: bool, significand: u128, shift: i32) -> u128 {
         if shift <= 0 {
-            return significand << shift.unsigned_abs().min(127);
+            return significand.unbounded_shl(shift.unsigned_abs());
         }
         let shift = shift as u32;
-        let whole = significand.checked_shr(shift).unwrap_or(0);
+        let whole = significand.unbounded_shr(shift);
         let rest = significand & mask(shift);
         // Half of the last place, or more than any rest when it does not fit.
         let half = 1u128.checked_shl(shift - 1).unwrap_or(u128::MAX);
@@ -89,7 +90,7 @@ impl Round {
             Round::Down => negative && rest != 0,
             Round::Up => !negative && rest != 0,
             Round::Stochastic { bits, random } => {
-                stochastic_carry(significand, shift, bits.min(32), random)
+                stochastic_carry(significand, shift, bits, random)
             }
         };
         whole + u128::from(up)
@@ -98,11 +99,7 @@ impl Round {
 
 /// Whether the top `bits` discarded bits plus `random` carry into the last place.
 fn stochastic_carry(significand: u128, shift: u32, bits: u32, random: u32) -> bool {
-    let discarded = if shift >= bits {
-        significand.checked_shr(shift - bits).unwrap_or(0)
-    } else {
-        significand << (bits - shift)
-    };
+    let discarded = (significand << bits).unbounded_shr(shift);
     let sum = (discarded & mask(bits)) + (u128::from(random) & mask(bits));
     sum >> bits != 0
 }
@@ -331,11 +328,7 @@ impl Format {
 impl Real {
     /// Zero of a sign.
     pub const fn zero(negative: bool) -> Real {
-        Real {
-            negative,
-            significand: 0,
-            exponent: 0,
-        }
+        Real::integer(negative, 0)
     }
 
     /// An integer.
@@ -357,10 +350,9 @@ impl Real {
             return self;
         }
         let left = top as i32 - self.significand.ilog2() as i32;
-        let significand = if left >= 0 {
-            self.significand << left
-        } else {
-            shift_right_sticky(self.significand, left.unsigned_abs())
+        let significand = match u32::try_from(left) {
+            Ok(left) => self.significand << left,
+            Err(_) => shift_right_sticky(self.significand, left.unsigned_abs()),
         };
         Real {
             significand,
@@ -387,7 +379,7 @@ impl Real {
 
 /// Shifts right; what falls off is OR-ed into the lowest bit.
 fn shift_right_sticky(value: u128, count: u32) -> u128 {
-    let kept = value.checked_shr(count).unwrap_or(0);
+    let kept = value.unbounded_shr(count);
     kept | u128::from(value & mask(count) != 0)
 }
 
@@ -426,19 +418,15 @@ fn add_real(a: Real, b: Real, round: Round) -> Real {
             ..large
         };
     }
-    let difference = large.significand.abs_diff(small_digits);
-    if difference == 0 {
-        return Real::zero(round == Round::Down);
-    }
-    let negative = if large.significand > small_digits {
-        large.negative
-    } else {
-        small.negative
+    let negative = match large.significand.cmp(&small_digits) {
+        Ordering::Equal => return Real::zero(round == Round::Down),
+        Ordering::Greater => large.negative,
+        Ordering::Less => small.negative,
     };
     Real {
         negative,
-        significand: difference,
-        exponent: large.exponent,
+        significand: large.significand.abs_diff(small_digits),
+        ..large
     }
 }
 
@@ -487,11 +475,11 @@ pub fn divide(a: Number, b: Number) -> Number {
 
 fn divide_real(a: Real, b: Real) -> Number {
     let negative = a.negative != b.negative;
-    match (a.is_zero(), b.is_zero()) {
-        (true, true) => return Number::Nan,
-        (true, false) => return Number::Finite(Real::zero(negative)),
-        (false, true) => return Number::Infinity(negative),
-        _ => {}
+    if b.is_zero() {
+        return match a.is_zero() {
+            true => Number::Nan,
+            false => Number::Infinity(negative),
+        };
     }
     let a = a.with_top(127);
     let quotient = a.significand / b.significand;

@@ -89,7 +89,7 @@ fn finish(desc: &Desc, args: &[Bits], value: i128) -> Bits {
     } else {
         value
     };
-    let c = arg(args, 2) & mask(32);
+    let c = arg(args, 2);
     if width < 32 {
         let field = mask(width) << position;
         return (value as Bits) << position & field | c & !field;
@@ -168,16 +168,12 @@ pub fn vmad(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let negate = desc.mods.negate();
     let plus_one = desc.mods.flag() || desc.mods.mode() == Mode::PlusOne;
     let signed = desc.src.is_signed() || desc.mods.bsigned() || negate != 0;
-    let c = arg(args, 2) & mask(32);
-    let c = if signed {
-        sign_extend(c, 32)
-    } else {
-        c as i128
-    };
-    let sum = match (plus_one, negate & 1 != 0, negate & 2 != 0) {
-        (true, ..) => a * b + c + 1,
-        (false, true, _) => c - a * b,
-        (false, false, true) => a * b - c,
+    let word = part_type(signed, 32);
+    let c = int::value(word, arg(args, 2));
+    let sum = match (plus_one, negate) {
+        (true, _) => a * b + c + 1,
+        (false, 1) => c - a * b,
+        (false, 2) => a * b - c,
         _ => a * b + c,
     };
     let scaled = match desc.mods.mode() {
@@ -186,7 +182,7 @@ pub fn vmad(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
         _ => sum,
     };
     let result = if desc.mods.sat() {
-        int::saturate(part_type(signed, 32), scaled)
+        int::saturate(word, scaled)
     } else {
         scaled
     };
@@ -217,7 +213,7 @@ fn simd(desc: &Desc, args: &[Bits], lanes: u32, op: impl Fn(i128, i128) -> i128)
             bits as i128
         }
     };
-    let c = arg(args, 2) & mask(32);
+    let c = arg(args, 2);
     (0..lanes)
         .filter(|lane| chosen >> lane & 1 != 0)
         .fold(c, |whole, lane| {

@@ -113,7 +113,7 @@ pub fn redux(desc: &Desc, warp: &mut WarpLanes<'_>) {
 fn reduce_integers(desc: &Desc, warp: &WarpLanes<'_>) -> Bits {
     let values = lanes(warp.active).map(|lane| operand(warp, 0, lane));
     let whole = values.reduce(|a, b| atomic::integer(desc.ty, desc.mods.atom_op(), a, &[b]));
-    whole.unwrap_or(0) & mask(desc.ty.bits())
+    whole.unwrap_or_default() & mask(desc.ty.bits())
 }
 
 fn reduce_floats(desc: &Desc, warp: &WarpLanes<'_>, format: &Format) -> Bits {
@@ -135,7 +135,7 @@ fn reduce_floats(desc: &Desc, warp: &WarpLanes<'_>, format: &Format) -> Bits {
 
 /// The lowest lane is elected: its number, and whether this is it.
 pub fn elect(_: &Desc, warp: &mut WarpLanes<'_>) {
-    let leader = warp.active.trailing_zeros().min(31);
+    let leader = warp.active.trailing_zeros();
     for lane in lanes(warp.active) {
         store(warp, 0, lane, leader.into());
         store(warp, 1, lane, (lane as u32 == leader).into());

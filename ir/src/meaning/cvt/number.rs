@@ -22,15 +22,13 @@ impl Value {
     pub(super) fn decode(desc: &Desc, bits: Bits, scale: Option<u8>) -> Value {
         let number = decode_number(desc, bits);
         let scaled_up = Format::of(desc.src) != Some(Format::F32) && desc.ty == OpType::BF16x2;
-        match scale {
-            Some(scale) if scaled_up => Value {
-                number: scaled(number, scale, 1),
-                payload: 0,
-            },
-            _ => Value {
-                number,
-                payload: bits,
-            },
+        let number = match scale {
+            Some(scale) if scaled_up => scaled(number, scale, 1),
+            _ => number,
+        };
+        Value {
+            number,
+            payload: bits,
         }
     }
 }
@@ -101,7 +99,7 @@ pub(super) fn encode_integer(desc: &Desc, value: Value) -> Bits {
     };
     let integer = match value.number {
         Number::Nan if desc.src != OpType::F64 && ty.element_bits() < 64 => 0,
-        Number::Nan => 1 << (ty.element_bits().max(1) - 1),
+        Number::Nan => 1 << ty.element_bits().saturating_sub(1),
         Number::Infinity(negative) => {
             if negative {
                 low
