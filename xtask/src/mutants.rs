@@ -1,13 +1,12 @@
-//! `cargo xtask mutants [--count N] [--seed S] [--all] [--known] [--list]`: changes a meaning at one place and sees that
+//! `cargo xtask mutants [--count N] [--seed S] [--all] [--only PATH] [--list]`: changes a meaning at one place and sees that
 //! a test fails.
 //!
 //! Mutations are small changes of the source text of `ir/src/meaning` ([`find`]). Each is built in a workspace of
 //! its own with `ir` and `frontend` alone, so that no code generator is compiled, and tried against the literal
 //! tables of `ir` and then the file tests in the interpreter ([`trial`]). One that no test notices fails the
 //! command, unless [`EQUIVALENT`] names it with the reason why nobody could notice. Without `--all`, `--count`
-//! mutations (20) are chosen by `--seed` (CI: the commit). With `--known`, as in CI, they are of those that have
-//! been seen to be noticed ([`CAUGHT`]), so that CI fails when a test gets weaker and never by the luck of the
-//! draw. About one in six of the others is not noticed yet; those found are worked off and added to the list.
+//! mutations (20) are chosen by `--seed` (CI: the commit). All of them have been tried: CI fails when a test gets
+//! weaker or a meaning comes without one, never by the luck of the draw.
 
 mod find;
 mod trial;
@@ -23,9 +22,6 @@ use trial::{Verdict, Workspace};
 /// What is mutated, below the repository's root.
 const SOURCES: &str = "ir/src/meaning";
 
-/// Mutations that tests have been seen to notice: file, part of the line, the change.
-const CAUGHT: &str = include_str!("mutants/caught.txt");
-
 /// Mutations that change nothing that a test could see: file, part of the line, the change, why.
 const EQUIVALENT: &str = include_str!("mutants/equivalent.txt");
 
@@ -33,8 +29,6 @@ struct Options {
     count: Option<usize>,
     seed: u64,
     list: bool,
-    /// Only those in [`CAUGHT`].
-    known: bool,
     /// Only files whose path holds this.
     only: String,
 }
@@ -44,7 +38,6 @@ fn options(args: &[String]) -> Result<Options, String> {
         count: Some(20),
         seed: 0,
         list: false,
-        known: false,
         only: String::new(),
     };
     let mut args = args.iter();
@@ -53,7 +46,6 @@ fn options(args: &[String]) -> Result<Options, String> {
         match arg.as_str() {
             "--all" => options.count = None,
             "--list" => options.list = true,
-            "--known" => options.known = true,
             "--count" => {
                 let text = value()?;
                 options.count = Some(text.parse().map_err(|_| format!("no number: {text}"))?);
@@ -76,20 +68,39 @@ fn seed_of(text: &str) -> u64 {
     })
 }
 
-/// Whether a list names a mutation: its file, the line's text, and the change; then a reason, if the list has them.
-fn is_named(list: &str, mutation: &Mutation) -> bool {
-    let named = |line: &str| {
-        let fields: Vec<&str> = line.split(" | ").collect();
-        let [file, source, from, to, ..] = fields[..] else {
-            return false;
-        };
-        mutation.file.ends_with(file)
-            && mutation.line_text.trim() == source
-            && (mutation.from.trim(), mutation.to.trim()) == (from, to)
-    };
-    list.lines()
+/// The entries of [`EQUIVALENT`]: file, the line's text, the change, the reason.
+fn equivalents() -> Result<Vec<[&'static str; 5]>, String> {
+    EQUIVALENT
+        .lines()
         .filter(|line| !line.starts_with('#') && !line.trim().is_empty())
-        .any(named)
+        .map(|line| {
+            let fields: Vec<&str> = line.split(" | ").collect();
+            fields
+                .try_into()
+                .map_err(|_| format!("equivalent.txt: {line}"))
+        })
+        .collect()
+}
+
+/// Whether an entry of [`EQUIVALENT`] is about a mutation.
+fn names([file, source, from, to, _]: &[&str; 5], mutation: &Mutation) -> bool {
+    mutation.file.ends_with(file)
+        && mutation.line_text.trim() == *source
+        && (mutation.from.trim(), mutation.to.trim()) == (*from, *to)
+}
+
+/// All mutations but those that nobody could notice.
+fn noticeable() -> Result<Vec<Mutation>, String> {
+    let mut all = find::all(&exec::root().join(SOURCES), Path::new(SOURCES))?;
+    let equivalents = equivalents()?;
+    if let Some(stale) = equivalents
+        .iter()
+        .find(|entry| !all.iter().any(|mutation| names(entry, mutation)))
+    {
+        return Err(format!("equivalent.txt: stale: {}", stale.join(" | ")));
+    }
+    all.retain(|mutation| !equivalents.iter().any(|entry| names(entry, mutation)));
+    Ok(all)
 }
 
 /// Some of all, by a seed: a shuffle of which the first are taken.
@@ -110,20 +121,8 @@ fn choose(mut all: Vec<Mutation>, seed: u64) -> Vec<Mutation> {
 
 pub(crate) fn run(args: &[String]) -> Outcome {
     let options = options(args)?;
-    let mut all = find::all(&exec::root().join(SOURCES), Path::new(SOURCES))?;
-    all.retain(|mutation| mutation.file.contains(&options.only) && !is_named(EQUIVALENT, mutation));
-    if options.known {
-        let alike = |a: &Mutation, b: &Mutation| {
-            (&a.file, &a.line_text, &a.from, &a.to) == (&b.file, &b.line_text, &b.from, &b.to)
-        };
-        // A list names no columns: a change that its line has twice may be the other one.
-        all = all
-            .iter()
-            .filter(|one| is_named(CAUGHT, one))
-            .filter(|one| all.iter().filter(|other| alike(one, other)).count() == 1)
-            .cloned()
-            .collect();
-    }
+    let mut all = noticeable()?;
+    all.retain(|mutation| mutation.file.contains(&options.only));
     if options.list {
         for mutation in &all {
             println!("{mutation}");

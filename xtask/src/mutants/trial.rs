@@ -18,7 +18,7 @@ pub(super) enum Verdict {
     Tables,
     /// A file test fails in the interpreter.
     Files,
-    /// Another test of `ir` fails: exhaustive ones, bounds of approximations.
+    /// Another test of `ir` fails: exhaustive ones, bounds of approximations, the units' own, no panic.
     Others,
     /// It is no program.
     DoesNotBuild,
@@ -45,12 +45,15 @@ const FILES: &[&str] = &["-p", "margay-frontend", "--test", "file_tests"];
 const OTHERS: &[&str] = &[
     "-p",
     "margay-ir",
+    "--lib",
     "--test",
     "halves",
     "--test",
     "approximations",
     "--test",
     "small_formats",
+    "--test",
+    "hostile",
 ];
 const LONGEST: Duration = Duration::from_secs(120);
 const LONGEST_OF_OTHERS: Duration = Duration::from_secs(600);
@@ -62,6 +65,7 @@ const PARTS: &[&str] = &[
     "ir/tests/meanings",
     "ir/tests/support",
     "ir/tests/halves.rs",
+    "ir/tests/hostile.rs",
     "ir/tests/approximations.rs",
     "ir/tests/small_formats.rs",
     "frontend/src",
@@ -92,7 +96,7 @@ impl Workspace {
         }
         workspace.manifests()?;
         println!("building the tests");
-        for tests in [TABLES, FILES] {
+        for tests in [TABLES, FILES, OTHERS] {
             if !matches!(workspace.test(tests)?, Run::Passed) {
                 return Err("the tests fail without a change".to_owned());
             }
