@@ -2,6 +2,7 @@
 
 pub mod cfg;
 pub mod dominators;
+pub mod linear;
 pub mod liveness;
 pub mod regions;
 pub mod slots;
@@ -9,5 +10,6 @@ pub mod uniformity;
 
 pub use cfg::Cfg;
 pub use dominators::Dominators;
+pub use linear::Linear;
 pub use regions::Regions;
 pub use uniformity::Uniformity;

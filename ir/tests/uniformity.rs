@@ -39,6 +39,7 @@ fn compare(line: &str, found: Option<String>) {
 }
 
 const ROWS: Assumptions = Assumptions {
+    width: 32,
     whole_rows: true,
     ntid_x_zeros: 5,
 };
@@ -89,10 +90,14 @@ fn shapes_of_blocks_decide_on_tid() {
     let text = "kernel @k {\n  parameters 0\n  reqntid 128 1 1\nblock0:\n  exit\n}";
     let function = parse::function(text).unwrap();
     let expected = Assumptions {
+        width: 32,
         whole_rows: true,
-        ntid_x_zeros: 7,
+        ntid_x_zeros: 5,
     };
     assert_eq!(Assumptions::of(&function), expected);
+    // Slices of sixteen lanes lie in one row of sixteen.
+    assert!(Assumptions::of_slices([16, 2, 1], 16).whole_rows);
+    assert!(!Assumptions::of_slices([24, 2, 1], 16).whole_rows);
 }
 
 #[test]

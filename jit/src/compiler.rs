@@ -9,7 +9,8 @@ use cranelift_codegen::isa::OwnedTargetIsa;
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use margay_ir::analysis::regions::Entry;
-use margay_ir::analysis::{Cfg, Regions, slots};
+use margay_ir::analysis::uniformity::Assumptions;
+use margay_ir::analysis::{Cfg, Linear, Regions, Uniformity, slots};
 use margay_ir::entity::{Block, FuncId, Inst, SecondaryMap, Slot};
 use margay_ir::exec::{Point, Stop};
 use margay_ir::function::{Function, SourceLoc, payload_func};
@@ -20,8 +21,10 @@ use margay_ir::pass;
 
 use crate::code_memory::CodeMemory;
 use crate::emit::lane::LaneParts;
+use crate::emit::slice::View;
 use crate::emit::{Unsupported, cta_form, device, phases, warp_form};
 use crate::points::PointTable;
+use crate::slices;
 
 /// Why there is no native code for a function.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -64,28 +67,72 @@ impl DescTable {
     }
 }
 
+/// Bits of a place that are the instruction's number; above them is the lane's.
+const PLACE_LANE: u32 = 26;
+const PLACE_INST: u32 = (1 << PLACE_LANE) - 1;
+
+/// What code generation remembers of an instruction's code for one lane of a slice.
+pub(crate) fn place_word(inst: Inst, lane: u32) -> u32 {
+    inst.0 & PLACE_INST | lane << PLACE_LANE
+}
+
+/// What is known of the blocks of a launch; code is made for each case.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Version(u8);
+
+impl Version {
+    /// Number of versions.
+    pub const COUNT: usize = 4;
+
+    /// The version for blocks of a shape and slices of `width` lanes.
+    pub fn of([x, y, z]: [u32; 3], width: u32) -> Version {
+        let aligned = x > 0 && x % width == 0;
+        let rows = aligned || y == 1 && z == 1;
+        Version(u8::from(rows) | u8::from(aligned) << 1)
+    }
+
+    /// Its number.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
+    fn assumptions(self, width: u32) -> Assumptions {
+        Assumptions {
+            width,
+            whole_rows: self.0 & 1 != 0,
+            ntid_x_zeros: if self.0 & 2 != 0 {
+                width.trailing_zeros()
+            } else {
+                0
+            },
+        }
+    }
+}
+
 /// One native function.
 #[derive(Debug)]
 pub struct CompiledFunction {
     /// The code.
     pub code: CodeMemory,
-    /// Source position of the code from each offset on, ascending.
-    pub locs: Vec<(u32, SourceLoc)>,
+    /// Source position of the code from each offset on, ascending; and for which lane of a slice it is.
+    pub locs: Vec<(u32, SourceLoc, u32)>,
     /// Operations that the code computes by their meanings; it holds their addresses.
     pub descs: DescTable,
 }
 
 impl CompiledFunction {
-    /// Source position of the instruction at an address, if it lies in this function.
-    pub fn loc_at(&self, pc: u64) -> Option<SourceLoc> {
+    /// Source position of the instruction at an address, if it lies in this function, and the number of
+    /// the lane behind the context's thread that it is for.
+    pub fn loc_at(&self, pc: u64) -> Option<(SourceLoc, u32)> {
         let offset = pc.checked_sub(self.code.start() as u64)?;
         if offset >= self.code.bytes().len() as u64 {
             return None;
         }
         let index = self
             .locs
-            .partition_point(|&(start, _)| u64::from(start) <= offset);
-        Some(self.locs.get(index.checked_sub(1)?)?.1)
+            .partition_point(|&(start, ..)| u64::from(start) <= offset);
+        let &(_, loc, lane) = self.locs.get(index.checked_sub(1)?)?;
+        Some((loc, lane))
     }
 }
 
@@ -101,8 +148,25 @@ pub struct CompiledKernel {
     slots: SecondaryMap<Slot, u32>,
     points: PointTable,
     warp: Vec<OnceLock<Result<CompiledFunction, CompileError>>>,
-    phases: OnceLock<Result<CompiledFunction, CompileError>>,
-    cta: OnceLock<Result<CompiledFunction, CompileError>>,
+    phases: [OnceLock<Result<CompiledFunction, CompileError>>; Version::COUNT],
+    cta: [OnceLock<Result<CompiledFunction, CompileError>>; Version::COUNT],
+}
+
+/// What slices need to know of a function.
+struct Sides {
+    uniformity: Uniformity,
+    linear: Linear,
+    width: u32,
+}
+
+impl Sides {
+    fn view(&self) -> View<'_> {
+        View {
+            uniformity: &self.uniformity,
+            linear: &self.linear,
+            width: self.width,
+        }
+    }
 }
 
 impl CompiledKernel {
@@ -120,8 +184,8 @@ impl CompiledKernel {
             local_bytes,
             slots,
             warp,
-            phases: OnceLock::new(),
-            cta: OnceLock::new(),
+            phases: Default::default(),
+            cta: Default::default(),
         }
     }
 
@@ -157,28 +221,69 @@ impl CompiledKernel {
     }
 
     /// The CTA form of a kernel without points, compiled on first need.
-    pub fn cta(&self, compiler: &Compiler) -> Result<&CompiledFunction, CompileError> {
-        let made = self.cta.get_or_init(|| {
+    pub fn cta(
+        &self,
+        compiler: &Compiler,
+        version: Version,
+    ) -> Result<&CompiledFunction, CompileError> {
+        let make = |sides: Option<&Sides>| {
             compiler.function(cta_form::signature(), &self.function, |b, descs| {
-                cta_form::emit(self.parts(compiler, b, descs, None))
+                let parts = self.parts(compiler, b, descs, None);
+                cta_form::emit(parts, sides.map(Sides::view))
             })
-        });
+        };
+        let made = self.cta[version.index()]
+            .get_or_init(|| self.in_slices(compiler, version, make));
         made.as_ref().map_err(Clone::clone)
     }
 
     /// The CTA form of a kernel with points, compiled on first need. Refused for kernels so large that
     /// one function of all regions would take too long to compile.
-    pub fn phases(&self, compiler: &Compiler) -> Result<&CompiledFunction, CompileError> {
-        let made = self.phases.get_or_init(|| {
-            if self.size_in_regions() > MAX_PHASES {
+    pub fn phases(
+        &self,
+        compiler: &Compiler,
+        version: Version,
+    ) -> Result<&CompiledFunction, CompileError> {
+        let make = |sides: Option<&Sides>| {
+            if sides.is_none() && self.size_in_regions() > MAX_PHASES {
                 return Err(CompileError::Unsupported("a kernel of this size".into()));
             }
             compiler.function(cta_form::signature(), &self.function, |b, descs| {
                 let parts = self.parts(compiler, b, descs, Some(&self.regions));
-                phases::emit(parts, &self.points)
+                phases::emit(parts, &self.points, sides.map(Sides::view))
             })
-        });
+        };
+        let made = self.phases[version.index()]
+            .get_or_init(|| self.in_slices(compiler, version, make));
         made.as_ref().map_err(Clone::clone)
+    }
+
+    /// Makes code for slices; for single lanes where there is none.
+    fn in_slices(
+        &self,
+        compiler: &Compiler,
+        version: Version,
+        make: impl Fn(Option<&Sides>) -> Result<CompiledFunction, CompileError>,
+    ) -> Result<CompiledFunction, CompileError> {
+        let width = self.width(compiler);
+        if width == 1 {
+            return make(None);
+        }
+        let cfg = Cfg::new(&self.function);
+        let sides = Sides {
+            uniformity: Uniformity::new(&self.function, version.assumptions(width)),
+            linear: Linear::new(&self.function, &cfg),
+            width,
+        };
+        match make(Some(&sides)) {
+            Err(CompileError::Unsupported(_) | CompileError::Backend(_)) => make(None),
+            made => made,
+        }
+    }
+
+    /// Lanes of a slice; 1 where lanes run one by one.
+    pub fn width(&self, compiler: &Compiler) -> u32 {
+        compiler.width.unwrap_or_else(|| slices::width(&self.function))
     }
 
     /// Where the operands of the points lie in the frames.
@@ -196,7 +301,7 @@ impl CompiledKernel {
 
     /// A device function: no lane may wait in it.
     pub fn device(&self, compiler: &Compiler) -> Result<&CompiledFunction, CompileError> {
-        let made = self.cta.get_or_init(|| {
+        let made = self.cta[0].get_or_init(|| {
             compiler.function(device::signature(), &self.function, |b, descs| {
                 device::emit(self.parts(compiler, b, descs, None))
             })
@@ -226,8 +331,8 @@ impl CompiledKernel {
     /// Native functions compiled so far.
     pub fn compiled(&self) -> impl Iterator<Item = &CompiledFunction> {
         let warp = self.warp.iter().filter_map(|cell| cell.get());
-        warp.chain(self.cta.get())
-            .chain(self.phases.get())
+        let whole = self.cta.iter().chain(&self.phases);
+        warp.chain(whole.filter_map(|cell| cell.get()))
             .filter_map(|made| made.as_ref().ok())
     }
 
@@ -256,6 +361,8 @@ const MAX_PHASES: usize = 30_000;
 pub struct Compiler {
     isa: OwnedTargetIsa,
     has_fma: bool,
+    /// Lanes of all kernels' slices; `None`: as suits each.
+    width: Option<u32>,
 }
 
 impl std::fmt::Debug for Compiler {
@@ -297,7 +404,17 @@ impl Compiler {
                 .any(|flag| flag.name == name && flag.as_bool() == Some(true))
         };
         let has_fma = cfg!(target_arch = "aarch64") || has("has_fma");
-        Ok(Compiler { isa, has_fma })
+        Ok(Compiler {
+            isa,
+            has_fma,
+            width: None,
+        })
+    }
+
+    /// The same with slices of `width` lanes for every kernel: 1, 4, 8, 16 or 32.
+    pub fn with_width(self, width: Option<u32>) -> Compiler {
+        let width = width.filter(|width| [1, 4, 8, 16, 32].contains(width));
+        Compiler { width, ..self }
     }
 
     /// Compiles one native function whose body `emit` writes.
@@ -322,16 +439,14 @@ impl Compiler {
             .get_srclocs_sorted()
             .iter()
             .map(|place| {
-                let inst = Inst(place.loc.bits());
+                let inst = Inst(place.loc.bits() & PLACE_INST);
                 let known = (inst.0 as usize) < source.dfg.insts.len();
-                (
-                    place.start,
-                    if known {
-                        source.dfg.locs[inst]
-                    } else {
-                        SourceLoc::default()
-                    },
-                )
+                if known {
+                    let lane = place.loc.bits() >> PLACE_LANE & 31;
+                    (place.start, source.dfg.locs[inst], lane)
+                } else {
+                    (place.start, SourceLoc::default(), 0)
+                }
             })
             .collect();
         let code = CodeMemory::new(compiled.code_buffer())
@@ -387,12 +502,22 @@ impl Compiler {
         descs: &mut DescTable,
     ) -> Result<Context, CompileError> {
         let Some(stop) = stop else {
+            let width = kernel.width(self);
+            let cfg = Cfg::new(&kernel.function);
+            let shape = kernel.function.kernel.as_ref().and_then(|k| k.reqntid);
+            let version = Version::of(shape.unwrap_or([width, 1, 1]), width);
+            let sides = (width > 1).then(|| Sides {
+                uniformity: Uniformity::new(&kernel.function, version.assumptions(width)),
+                linear: Linear::new(&kernel.function, &cfg),
+                width,
+            });
+            let view = sides.as_ref().map(Sides::view);
             return self.built(cta_form::signature(), descs, |b, descs| {
                 if kernel.is_pointless() {
-                    cta_form::emit(kernel.parts(self, b, descs, None))
+                    cta_form::emit(kernel.parts(self, b, descs, None), view)
                 } else {
                     let parts = kernel.parts(self, b, descs, Some(&kernel.regions));
-                    phases::emit(parts, &kernel.points)
+                    phases::emit(parts, &kernel.points, view)
                 }
             });
         };

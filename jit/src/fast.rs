@@ -15,6 +15,7 @@ mod halves;
 mod integer;
 mod logic;
 
+pub(crate) use compare::{float_condition, integer_condition};
 pub(crate) use float::flush;
 
 use margay_ir::entity::Inst;

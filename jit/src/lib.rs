@@ -15,5 +15,8 @@ mod compiler;
 mod emit;
 mod fast;
 pub mod points;
+mod slices;
 
-pub use compiler::{CompileError, CompiledFunction, CompiledKernel, Compiler, DescTable};
+pub use compiler::{
+    CompileError, CompiledFunction, CompiledKernel, Compiler, DescTable, Version,
+};

@@ -39,6 +39,8 @@ mod transfer;
 
 use std::fmt;
 
+use rustc_hash::FxHashSet;
+
 use crate::analysis::Cfg;
 use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::function::Function;
@@ -99,14 +101,30 @@ impl fmt::Display for Class {
     }
 }
 
-/// What is known of the launch's shape.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// What is known of the launch's shape, and how many lanes are looked at together.
+///
+/// Classes speak of slices: `width` neighbouring lanes of a warp, the first of which has a number that is
+/// a multiple of `width`. Where the rest of this module says warp, it is a slice if `width` is less than 32.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Assumptions {
-    /// The block's x extent is a multiple of 32, or the block has one row: lane 0 of each warp has an
-    /// x index that is a multiple of 32, and a warp lies in one row.
+    /// Lanes of a slice: a power of two up to 32.
+    pub width: u32,
+    /// The block's x extent is a multiple of `width`, or the block has one row: lane 0 of each slice has an
+    /// x index that is a multiple of `width`, and a slice lies in one row.
     pub whole_rows: bool,
-    /// Zero bits at the end of `%ntid.x`.
+    /// Zero bits at the end of `%ntid.x`; more than 5 make no difference.
     pub ntid_x_zeros: u32,
+}
+
+impl Default for Assumptions {
+    /// Nothing but that warps have 32 lanes.
+    fn default() -> Assumptions {
+        Assumptions {
+            width: 32,
+            whole_rows: false,
+            ntid_x_zeros: 0,
+        }
+    }
 }
 
 impl Assumptions {
@@ -116,11 +134,17 @@ impl Assumptions {
         shape.map_or_else(Assumptions::default, Assumptions::of_block)
     }
 
-    /// What is known of blocks of this shape.
-    pub fn of_block([x, y, z]: [u32; 3]) -> Assumptions {
+    /// What is known of warps in blocks of this shape.
+    pub fn of_block(shape: [u32; 3]) -> Assumptions {
+        Assumptions::of_slices(shape, 32)
+    }
+
+    /// What is known of slices of `width` lanes in blocks of this shape.
+    pub fn of_slices([x, y, z]: [u32; 3], width: u32) -> Assumptions {
         Assumptions {
-            whole_rows: x > 0 && x % 32 == 0 || y == 1 && z == 1,
-            ntid_x_zeros: x.trailing_zeros().min(31),
+            width,
+            whole_rows: x > 0 && x % width == 0 || y == 1 && z == 1,
+            ntid_x_zeros: x.trailing_zeros().min(5),
         }
     }
 }
@@ -189,6 +213,17 @@ impl Uniformity {
             ([_, _, ..], [condition, ..]) => self.class_in(function, *condition, block),
             _ => Class::Launch,
         }
+    }
+
+    /// Whether threads may have left the loops between a value's definition and `block` in different
+    /// turns, so that each must keep the value as it was when it left.
+    pub fn leaves_apart(&self, function: &Function, value: Value, block: Block) -> bool {
+        !self.control.leaving(function, value, block).is_uniform()
+    }
+
+    /// The blocks of the innermost loop around a value's definition.
+    pub fn loop_of(&self, value: Value) -> Option<&FxHashSet<Block>> {
+        self.control.innermost(value)
     }
 
     fn seen_from(&self, function: &Function, value: Value, block: Block) -> Option<Fact> {

@@ -31,7 +31,7 @@ fn broadcast(warp: &mut WarpLanes<'_>, index: usize, value: Bits) {
 
 /// The lane that `shfl` reads, and whether it lies within the segment.
 #[inline]
-pub(crate) fn shuffle_source(mode: Mode, lane: u32, b: u32, c: u32) -> (u32, bool) {
+pub fn shuffle_source(mode: Mode, lane: u32, b: u32, c: u32) -> (u32, bool) {
     let (offset, clamp, segment) = (b & 31, c & 31, c >> 8 & 31);
     let last = lane & segment | clamp & !segment;
     let first = lane & segment;

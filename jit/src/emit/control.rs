@@ -4,7 +4,7 @@ use std::mem::offset_of;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder, types};
-use margay_ir::entity::{Block, Inst};
+use margay_ir::entity::{Block, Inst, Value};
 use margay_ir::exec::Stop;
 use margay_ir::function::{BlockCall, InstData, payload_func, payload_slot, split_symbol_payload};
 use margay_ir::ops::Opcode;
@@ -62,8 +62,17 @@ impl Lane<'_, '_> {
     }
 
     fn branch_table(&mut self, inst: Inst, targets: &[BlockCall]) {
-        let index = self.arg(inst, 0);
         let edges: Vec<ir::Block> = targets.iter().map(|call| self.edge(call)).collect();
+        let index = self.function.dfg.args(inst)[0];
+        self.table_jump(index, &edges);
+        for (&edge, call) in edges.iter().zip(targets) {
+            self.fill_edge(edge, call);
+        }
+    }
+
+    /// Jumps to the edge behind the first that has an index, or to the first.
+    pub(crate) fn table_jump(&mut self, index: Value, edges: &[ir::Block]) {
+        let index = self.get(index);
         let calls: Vec<ir::BlockCall> = edges
             .iter()
             .map(|&edge| {
@@ -80,9 +89,6 @@ impl Lane<'_, '_> {
             self.b.ins().ireduce(types::I32, index)
         };
         self.b.ins().br_table(index, table);
-        for (&edge, call) in edges.iter().zip(targets) {
-            self.fill_edge(edge, call);
-        }
     }
 
     /// The lane is done here: where it stands goes to the form's loop.
@@ -189,6 +195,15 @@ impl Lane<'_, '_> {
 
     /// Counts a turn of a waiting loop; stops the lane when it has taken too many.
     fn yield_when_due(&mut self, inst: Inst, stop: Stop) {
+        let go_on = self.count_turn(inst);
+        self.save_behind(inst);
+        self.stop(stop);
+        self.b.switch_to_block(go_on);
+    }
+
+    /// Counts a turn of a waiting loop. What follows is run when it is time to give way; else the code
+    /// goes on at the block returned.
+    pub(crate) fn count_turn(&mut self, inst: Inst) -> ir::Block {
         let offset = offset_of!(NativeContext, turns) as i32;
         let turns = self
             .b
@@ -213,9 +228,7 @@ impl Lane<'_, '_> {
         self.b.set_cold_block(due);
         let rest = self.b.ins().iconst(types::I32, i64::from(rest));
         self.b.ins().store(host(), rest, self.fixed.ctx, offset);
-        self.save_behind(inst);
-        self.stop(stop);
-        self.b.switch_to_block(go_on);
+        go_on
     }
 
     /// Operations whose payload is not a set of modifiers.

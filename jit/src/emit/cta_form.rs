@@ -1,5 +1,5 @@
-//! The CTA form of kernels without points: loops over a range of CTAs and over their threads, with
-//! every value in registers.
+//! The CTA form of kernels without points: loops over a range of CTAs and over their threads, one by one
+//! or in slices, with every value in registers.
 
 use std::mem::offset_of;
 
@@ -9,6 +9,7 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
 
 use super::lane::{Fixed, Here, Lane, LaneParts, Leave, Unsupported, host};
+use super::slice::{Ends, Slice, View};
 use crate::abi::{NativeContext, status};
 
 /// Signature of [`crate::abi::CtaFn`].
@@ -24,8 +25,8 @@ pub(crate) fn field(b: &mut FunctionBuilder<'_>, ctx: ir::Value, offset: usize) 
     b.ins().load(types::I32, host(), ctx, offset as i32)
 }
 
-/// Emits the whole kernel.
-pub(crate) fn emit(parts: LaneParts<'_, '_>) -> Result<(), Unsupported> {
+/// Emits the whole kernel, in slices if there is a view of them.
+pub(crate) fn emit(parts: LaneParts<'_, '_>, view: Option<View<'_>>) -> Result<(), Unsupported> {
     let entry = parts.function.entry();
     let b = &mut *parts.b;
     let start = b.create_block();
@@ -109,12 +110,18 @@ pub(crate) fn emit(parts: LaneParts<'_, '_>) -> Result<(), Unsupported> {
         local,
     };
     let mut emitter = Lane::new(parts, fixed, lane_here, Leave { next, abort });
-    emitter.emit_from(entry, &[])?;
-    let b = emitter.b;
+    let b = match view {
+        None => {
+            emitter.emit_from(entry, &[])?;
+            emitter.b
+        }
+        Some(view) => slices(emitter, view, (thread, threads), next)?,
+    };
 
     b.switch_to_block(next);
     let thread = b.use_var(thread_var);
-    let following = b.ins().iadd_imm_s(thread, 1);
+    let step = view.map_or(1, |view| view.width);
+    let following = b.ins().iadd_imm_s(thread, i64::from(step));
     b.def_var(thread_var, following);
     b.ins().jump(thread_head, &[]);
 
@@ -134,6 +141,39 @@ pub(crate) fn emit(parts: LaneParts<'_, '_>) -> Result<(), Unsupported> {
     b.ins().return_(&[code]);
     b.seal_all_blocks();
     Ok(())
+}
+
+/// The body of the loop over slices, from its first thread on; ends at `next`.
+fn slices<'a, 'b>(
+    lane: Lane<'a, 'b>,
+    view: View<'a>,
+    (thread, threads): (ir::Value, ir::Value),
+    next: ir::Block,
+) -> Result<&'a mut FunctionBuilder<'b>, Unsupported> {
+    let entry = lane.function.entry();
+    let done = lane.b.create_block();
+    let ends = Ends {
+        done,
+        common: None,
+        parted: None,
+    };
+    let mut slice = Slice::new(lane, view, ends);
+    slice.prepare();
+    let b = &mut *slice.lane.b;
+    let left = b.ins().isub(threads, thread);
+    let most = b.ins().iconst(types::I32, i64::from(view.width));
+    let count = b.ins().umin(left, most);
+    let missing = b.ins().isub(most, count);
+    let all = u32::MAX >> (32 - view.width);
+    let all = b.ins().iconst(types::I32, i64::from(all as i32));
+    let bits = b.ins().ushr(all, missing);
+    slice.start(entry, bits);
+    slice.translate()?;
+    let b = slice.lane.b;
+    b.switch_to_block(done);
+    let nobody = b.ins().iconst(types::I32, 0);
+    b.ins().jump(next, &[BlockArg::Value(nobody)]);
+    Ok(b)
 }
 
 /// Moves CTA coordinates on by one, x fastest.

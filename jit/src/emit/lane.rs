@@ -215,6 +215,37 @@ impl<'a, 'b> Lane<'a, 'b> {
         used
     }
 
+    /// Values that must be computed again where code begins at `entry`; with `through`, for all that may
+    /// follow, else up to the next points.
+    pub(crate) fn again_from(&self, entry: Block, through: bool) -> Vec<Value> {
+        let Some(regions) = self.regions else {
+            return Vec::new();
+        };
+        if entry == self.function.entry() {
+            return Vec::new();
+        }
+        let mut starts = vec![entry];
+        let mut seen: FxHashMap<Block, ()> = FxHashMap::default();
+        let mut used = Vec::new();
+        while let Some(start) = starts.pop() {
+            if seen.insert(start, ()).is_some() {
+                continue;
+            }
+            used.extend(self.used_from(regions, start));
+            if !through {
+                continue;
+            }
+            for block in regions.blocks_of(self.function, start) {
+                let next = margay_ir::analysis::regions::point_of(self.function, block);
+                starts.extend(next.map(|(_, next)| next));
+            }
+        }
+        used.sort_unstable();
+        used.dedup();
+        used.retain(|&value| regions.is_rematerialised(value));
+        used
+    }
+
     fn is_yield(&self, inst: Inst) -> bool {
         self.function.dfg.insts[inst].opcode == Opcode::Yield
     }

@@ -3,7 +3,7 @@
 use std::mem::offset_of;
 
 use cranelift_codegen::ir::{self, InstBuilder, types};
-use margay_ir::entity::Inst;
+use margay_ir::entity::{Inst, Value};
 use margay_ir::function::InstData;
 use margay_ir::mods::{MemOrder, Mode, StateSpace};
 use margay_ir::ops::Opcode;
@@ -100,7 +100,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    fn is_weak(data: &InstData) -> bool {
+    pub(crate) fn is_weak(data: &InstData) -> bool {
         matches!(data.mods.order(), MemOrder::None | MemOrder::Weak)
             || is_private(data.mods.space())
     }
@@ -118,21 +118,32 @@ impl Lane<'_, '_> {
         let results = self.function.dfg.results(inst).to_vec();
         for (i, value) in results.into_iter().enumerate() {
             let offset = i as i32 * element.bytes() as i32;
-            let to = clif_type(self.function.dfg.ty(value));
-            let same_float = to.is_float() && to.bits() == element.bits();
-            let bits = if !Self::is_weak(data) && element.bits() <= 64 {
-                let at = self.b.ins().iadd_imm_s(address, i64::from(offset));
-                let bits = self.b.ins().atomic_load(element, device(), at);
-                self.convert_loaded(bits, to, data.ty)
-            } else if same_float {
-                self.b.ins().load(to, flags, address, offset)
-            } else {
-                let bits = self.b.ins().load(element, flags, address, offset);
-                self.convert_loaded(bits, to, data.ty)
-            };
+            let how = (!Self::is_weak(data), flags);
+            let bits = self.load_element(element, (address, offset), how, (value, data));
             self.set(value, bits);
         }
         Ok(())
+    }
+
+    /// Loads an element for a value, `strong` in one access.
+    pub(crate) fn load_element(
+        &mut self,
+        element: ir::Type,
+        (address, offset): (ir::Value, i32),
+        (strong, flags): (bool, ir::MemFlagsData),
+        (value, data): (Value, &InstData),
+    ) -> ir::Value {
+        let to = clif_type(self.function.dfg.ty(value));
+        if strong && element.bits() <= 64 {
+            let at = self.b.ins().iadd_imm_s(address, i64::from(offset));
+            let bits = self.b.ins().atomic_load(element, device(), at);
+            self.convert_loaded(bits, to, data.ty)
+        } else if to.is_float() && to.bits() == element.bits() {
+            self.b.ins().load(to, flags, address, offset)
+        } else {
+            let bits = self.b.ins().load(element, flags, address, offset);
+            self.convert_loaded(bits, to, data.ty)
+        }
     }
 
     fn convert_loaded(&mut self, bits: ir::Value, to: ir::Type, ty: OpType) -> ir::Value {
@@ -183,19 +194,30 @@ impl Lane<'_, '_> {
         for i in 0..self.function.dfg.args(inst).len() - 1 {
             let bits = self.arg(inst, i + 1);
             let offset = i as i32 * element.bytes() as i32;
-            let from = self.b.func.dfg.value_type(bits);
-            if !Self::is_weak(data) && element.bits() <= 64 {
-                let bits = self.narrowed(bits, element);
-                let at = self.b.ins().iadd_imm_s(address, i64::from(offset));
-                self.b.ins().atomic_store(device(), bits, at);
-            } else if from.is_float() && from.bits() == element.bits() {
-                self.b.ins().store(device(), bits, address, offset);
-            } else {
-                let bits = self.narrowed(bits, element);
-                self.b.ins().store(device(), bits, address, offset);
-            }
+            self.store_element(element, (address, offset), !Self::is_weak(data), bits);
         }
         Ok(())
+    }
+
+    /// Stores the low bits of a value as an element, `strong` in one access.
+    pub(crate) fn store_element(
+        &mut self,
+        element: ir::Type,
+        (address, offset): (ir::Value, i32),
+        strong: bool,
+        bits: ir::Value,
+    ) {
+        let from = self.b.func.dfg.value_type(bits);
+        if strong && element.bits() <= 64 {
+            let bits = self.narrowed(bits, element);
+            let at = self.b.ins().iadd_imm_s(address, i64::from(offset));
+            self.b.ins().atomic_store(device(), bits, at);
+        } else if from.is_float() && from.bits() == element.bits() {
+            self.b.ins().store(device(), bits, address, offset);
+        } else {
+            let bits = self.narrowed(bits, element);
+            self.b.ins().store(device(), bits, address, offset);
+        }
     }
 
     fn cvta(&mut self, inst: Inst, data: &InstData) {

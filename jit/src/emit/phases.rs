@@ -23,6 +23,7 @@ use margay_ir::exec::Stop;
 
 use super::cta_form::{field, next_index};
 use super::lane::{Fixed, Here, Lane, LaneParts, Leave, Unsupported, fixed, host};
+use super::slice::{Ends, NOBODY, Slice, View};
 use crate::abi::{Helpers, NativeContext, TURNS, sorted, status};
 use crate::points::{Completion, PointTable};
 
@@ -61,8 +62,13 @@ struct Driver<'a> {
     abort: ir::Block,
 }
 
-/// Emits the kernel. The arguments are those of [`crate::abi::PhasesFn`].
-pub(crate) fn emit(parts: LaneParts<'_, '_>, points: &PointTable) -> Result<(), Unsupported> {
+/// Emits the kernel, in slices if there is a view of them. The arguments are those of
+/// [`crate::abi::PhasesFn`].
+pub(crate) fn emit(
+    parts: LaneParts<'_, '_>,
+    points: &PointTable,
+    view: Option<View<'_>>,
+) -> Result<(), Unsupported> {
     let LaneParts {
         b,
         function,
@@ -75,6 +81,20 @@ pub(crate) fn emit(parts: LaneParts<'_, '_>, points: &PointTable) -> Result<(), 
         return Err(Unsupported("phases without regions".into()));
     };
     let mut driver = Driver::new(b, regions, points);
+    if let Some(view) = view {
+        let parts = LaneParts {
+            b: &mut *b,
+            function,
+            regions: Some(regions),
+            descs,
+            slots,
+            has_fma,
+        };
+        driver.slices(parts, view)?;
+        driver.completions(b);
+        b.seal_all_blocks();
+        return Ok(());
+    }
     for (index, entry) in regions.entries.iter().enumerate() {
         let parts = LaneParts {
             b: &mut *b,
@@ -483,6 +503,94 @@ impl<'a> Driver<'a> {
         b.def_var(rest, left);
         b.ins().jump(head, &[]);
 
+        b.switch_to_block(done);
+        self.after_region(b, &stops, common, parted);
+        Ok(())
+    }
+
+    /// The lanes of a warp, slice by slice: all regions in one piece of code.
+    fn slices<'b>(&mut self, parts: LaneParts<'_, 'b>, view: View<'_>) -> Result<(), Unsupported> {
+        let b = &mut *parts.b;
+        let [rest, common, parted, from] = std::array::from_fn(|_| b.declare_var(types::I32));
+        let [head, body, done] = std::array::from_fn(|_| b.create_block());
+        for (index, &entry) in self.entries.iter().enumerate() {
+            b.switch_to_block(entry);
+            let index = b.ins().iconst(types::I32, index as i64);
+            b.def_var(from, index);
+            let running = b.use_var(self.running);
+            b.def_var(rest, running);
+            let nobody = b.ins().iconst(types::I32, i64::from(NOBODY));
+            b.def_var(common, nobody);
+            let zero = b.ins().iconst(types::I32, 0);
+            b.def_var(parted, zero);
+            b.ins().jump(head, &[]);
+        }
+
+        b.switch_to_block(head);
+        let left = b.use_var(rest);
+        b.ins().brif(left, body, &[], done, &[]);
+
+        b.switch_to_block(body);
+        let ctaid = self.ctaid.map(|var| b.use_var(var));
+        let frame = b.use_var(self.frame);
+        let warp = b.use_var(self.warp);
+        let left = b.use_var(rest);
+        let lowest = b.ins().ctz(left);
+        let base = b.ins().band_imm_s(lowest, -i64::from(view.width));
+        let all = u32::MAX >> (32 - view.width);
+        let all = b.ins().iconst(types::I32, i64::from(all as i32));
+        let bits = b.ins().ushr(left, base);
+        let bits = b.ins().band(bits, all);
+        let slice_lanes = b.ins().ishl(all, base);
+        let left = b.ins().band_not(left, slice_lanes);
+        b.def_var(rest, left);
+        let first_thread = b.ins().ishl_imm_u(warp, 5);
+        let thread = b.ins().iadd(first_thread, base);
+        set_field(b, self.ctx, offset_of!(NativeContext, thread), thread);
+        let here = Here {
+            thread,
+            frame: Some(frame),
+            lane: b.ins().uextend(types::I64, base),
+            local: b.ins().iconst(types::I32, 0),
+        };
+        let whole = Fixed {
+            ctx: self.ctx,
+            ctaid: Some(ctaid),
+        };
+        let leave = Leave {
+            next: done,
+            abort: self.abort,
+        };
+        let ends = Ends {
+            done: head,
+            common: Some(common),
+            parted: Some(parted),
+        };
+        let function = parts.function;
+        let mut slice = Slice::new(Lane::new(parts, whole, here, leave), view, ends);
+        slice.prepare();
+        let stubs: Vec<ir::Block> = self
+            .entries
+            .iter()
+            .map(|_| slice.lane.b.create_block())
+            .collect();
+        let index = slice.lane.b.use_var(from);
+        let mut cases = Switch::new();
+        for (index, &stub) in stubs.iter().enumerate().skip(1) {
+            cases.set_entry(index as u128, stub);
+        }
+        cases.emit(slice.lane.b, index, stubs[0]);
+        for (index, (entry, &stub)) in self.regions.entries.iter().zip(&stubs).enumerate() {
+            slice.lane.b.switch_to_block(stub);
+            if index == 0 {
+                slice.start(function.entry(), bits);
+            } else {
+                slice.behind_point(entry, bits, rest)?;
+            }
+        }
+        slice.translate()?;
+        let stops = std::mem::take(&mut slice.stops);
+        let b = slice.lane.b;
         b.switch_to_block(done);
         self.after_region(b, &stops, common, parted);
         Ok(())

@@ -10,7 +10,7 @@ use margay_ir::types::{Class, OpType};
 use super::float;
 use crate::emit::{Lane, clif_type, memory};
 
-fn integer_condition(cmp: CmpOp, signed: bool) -> Option<IntCC> {
+pub(crate) fn integer_condition(cmp: CmpOp, signed: bool) -> Option<IntCC> {
     Some(match (cmp, signed) {
         (CmpOp::Eq, _) => IntCC::Equal,
         (CmpOp::Ne, _) => IntCC::NotEqual,
@@ -26,7 +26,7 @@ fn integer_condition(cmp: CmpOp, signed: bool) -> Option<IntCC> {
     })
 }
 
-fn float_condition(cmp: CmpOp) -> Option<FloatCC> {
+pub(crate) fn float_condition(cmp: CmpOp) -> Option<FloatCC> {
     Some(match cmp {
         CmpOp::Eq => FloatCC::Equal,
         CmpOp::Ne => FloatCC::OrderedNotEqual,

@@ -42,10 +42,16 @@ impl PtxLoader {
     }
 }
 
-/// The compiler that all kernels share.
+/// The compiler that all kernels share. `MARGAY_LANES` sets how many lanes of a warp run side by side (1,
+/// 4, 8, 16 or 32) where the kernel's own best is not wanted.
 pub(crate) fn compiler() -> Result<&'static Compiler> {
     static COMPILER: OnceLock<Result<Compiler, String>> = OnceLock::new();
-    let made = COMPILER.get_or_init(|| Compiler::new().map_err(|error| error.to_string()));
+    let made = COMPILER.get_or_init(|| {
+        let lanes = std::env::var("MARGAY_LANES");
+        let lanes = lanes.ok().and_then(|text| text.parse().ok());
+        let compiler = Compiler::new().map_err(|error| error.to_string())?;
+        Ok(compiler.with_width(lanes))
+    });
     made.as_ref()
         .map_err(|error| Error::Internal(error.clone()))
 }

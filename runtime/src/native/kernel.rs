@@ -9,7 +9,7 @@ use margay_ir::mods::StateSpace;
 use margay_ir::module::Module;
 use margay_ir::ops::{Effects, Opcode};
 use margay_ir::pass;
-use margay_jit::{CompileError, CompiledFunction, CompiledKernel};
+use margay_jit::{CompileError, CompiledFunction, CompiledKernel, Version};
 use parking_lot::Mutex;
 
 use super::helpers::TidTable;
@@ -90,13 +90,22 @@ pub(super) struct NativeKernel {
     /// Device functions that `functions` points into.
     devices: Vec<CompiledKernel>,
     regions: Vec<OnceLock<Result<Entry, CompileError>>>,
-    cta: OnceLock<Result<Entry, CompileError>>,
-    phases: OnceLock<Result<Entry, CompileError>>,
+    /// By version.
+    cta: [OnceLock<Result<Entry, CompileError>>; Version::COUNT],
+    phases: [OnceLock<Result<Entry, CompileError>>; Version::COUNT],
+    /// Lanes of a slice.
+    width: u32,
     owner: u64,
 }
 
 impl NativeKernel {
-    fn new(module: &Module, id: FuncId, owner: u64) -> Result<NativeKernel, CompileError> {
+    /// The native code of a kernel that is about to run with blocks of a shape.
+    fn new(
+        module: &Module,
+        id: FuncId,
+        owner: u64,
+        block: [u32; 3],
+    ) -> Result<NativeKernel, CompileError> {
         let compiler = compiler().map_err(|error| CompileError::Machine(error.to_string()))?;
         let compiled = CompiledKernel::new(module, id);
         let mut kernel = NativeKernel {
@@ -108,8 +117,9 @@ impl NativeKernel {
                 .iter()
                 .map(|_| OnceLock::new())
                 .collect(),
-            cta: OnceLock::new(),
-            phases: OnceLock::new(),
+            cta: Default::default(),
+            phases: Default::default(),
+            width: compiled.width(compiler),
             compiled,
             owner,
         };
@@ -129,9 +139,10 @@ impl NativeKernel {
             }
         }
         // A kernel that native code refuses must be known before the first thread runs.
+        let version = kernel.version(block);
         if kernel.compiled.is_pointless() {
-            kernel.cta_entry()?;
-        } else if kernel.phases_entry().is_err() {
+            kernel.cta_entry(version)?;
+        } else if kernel.phases_entry(version).is_err() {
             for index in 0..kernel.regions.len() {
                 kernel.region_entry(Stop(index as u32))?;
             }
@@ -139,31 +150,36 @@ impl NativeKernel {
         Ok(kernel)
     }
 
+    /// The version of the code for blocks of a shape.
+    pub(super) fn version(&self, block: [u32; 3]) -> Version {
+        Version::of(block, self.width)
+    }
+
     /// The function that runs whole CTAs.
-    pub(super) fn cta_entry(&self) -> Result<Entry, CompileError> {
-        let made = self.cta.get_or_init(|| {
+    pub(super) fn cta_entry(&self, version: Version) -> Result<Entry, CompileError> {
+        let made = self.cta[version.index()].get_or_init(|| {
             let compiler = compiler().map_err(|error| CompileError::Machine(error.to_string()))?;
             self.compiled
-                .cta(compiler)
+                .cta(compiler, version)
                 .map(|made| register(made, self.owner))
         });
         made.clone()
     }
 
     /// The function that runs whole CTAs in phases.
-    pub(super) fn phases_entry(&self) -> Result<Entry, CompileError> {
-        let made = self.phases.get_or_init(|| {
+    pub(super) fn phases_entry(&self, version: Version) -> Result<Entry, CompileError> {
+        let made = self.phases[version.index()].get_or_init(|| {
             let compiler = compiler().map_err(|error| CompileError::Machine(error.to_string()))?;
             self.compiled
-                .phases(compiler)
+                .phases(compiler, version)
                 .map(|made| register(made, self.owner))
         });
         made.clone()
     }
 
     /// Whether CTAs can run in phases.
-    pub(super) fn has_phases(&self) -> bool {
-        self.phases_entry().is_ok()
+    pub(super) fn has_phases(&self, version: Version) -> bool {
+        self.phases_entry(version).is_ok()
     }
 
     /// The function that runs lanes from behind a stop.
@@ -182,8 +198,8 @@ impl NativeKernel {
         made.clone()
     }
 
-    /// Source position of a program counter.
-    pub(super) fn loc_at(&self, pc: u64) -> Option<margay_ir::function::SourceLoc> {
+    /// Source position of a program counter, and the lane behind the context's thread that it is for.
+    pub(super) fn loc_at(&self, pc: u64) -> Option<(margay_ir::function::SourceLoc, u32)> {
         let devices = self.devices.iter().flat_map(CompiledKernel::compiled);
         self.compiled
             .compiled()
@@ -273,8 +289,13 @@ impl NativeCode {
         NativeCode((0..functions).map(|_| OnceLock::new()).collect())
     }
 
-    fn get(&self, module: &Module, id: FuncId) -> Result<Arc<NativeKernel>, CompileError> {
-        let make = || NativeKernel::new(module, id, crate::machine::next_id()).map(Arc::new);
+    fn get(
+        &self,
+        module: &Module,
+        id: FuncId,
+        block: [u32; 3],
+    ) -> Result<Arc<NativeKernel>, CompileError> {
+        let make = || NativeKernel::new(module, id, crate::machine::next_id(), block).map(Arc::new);
         self.0[id.index()].get_or_init(make).clone()
     }
 }
@@ -294,7 +315,8 @@ pub(super) struct PtxKernel {
 }
 
 impl PtxKernel {
-    fn make_ready(&self) -> Result<Arc<KernelCode>> {
+    /// `block` is the shape of the first launch's blocks.
+    fn make_ready(&self, block: Dim3) -> Result<Arc<KernelCode>> {
         let reached = shared::reachable(&self.module, self.id);
         self.refuse_unsupported(&reached)?;
         let shared = shared::layout(&self.module, &reached);
@@ -302,7 +324,7 @@ impl PtxKernel {
         for &(index, offset) in &shared.offsets {
             symbols[index] = u64::from(offset);
         }
-        let native = self.native()?;
+        let native = self.native([block.x, block.y, block.z])?;
         if let Err(why) = &native {
             tracing::info!(kernel = %self.info.name, %why, "interpreted");
         }
@@ -357,12 +379,12 @@ impl PtxKernel {
     }
 
     /// The kernel's native code, or why the interpreter runs it.
-    fn native(&self) -> Result<Result<Arc<NativeKernel>, CompileError>> {
+    fn native(&self, block: [u32; 3]) -> Result<Result<Arc<NativeKernel>, CompileError>> {
         if self.choice == EngineChoice::Interpreter {
             let why = "the interpreter was asked for".into();
             return Ok(Err(CompileError::Unsupported(why)));
         }
-        let made = self.native.get(&self.module, self.id);
+        let made = self.native.get(&self.module, self.id, block);
         match (made, self.choice) {
             (Err(why), EngineChoice::Native) => {
                 Err(Error::unsupported(format!("native code: {why}")))
@@ -404,7 +426,7 @@ impl Engine for PtxKernel {
     }
 
     fn prepare(&self, shape: LaunchShape) -> Result<Arc<dyn PreparedLaunch>> {
-        let ready = self.ready.get_or_init(|| self.make_ready());
+        let ready = self.ready.get_or_init(|| self.make_ready(shape.block));
         let code = Arc::clone(ready.as_ref().map_err(Clone::clone)?);
         Ok(PtxLaunch::new(code, shape)?)
     }

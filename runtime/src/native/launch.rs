@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use margay_ir::exec::{CtaInfo, LaunchInfo};
+use margay_jit::Version;
 
 use super::faults;
 use super::helpers::{HostData, TidTable};
@@ -23,6 +24,8 @@ pub(super) struct PtxLaunch {
     pub(super) shape: LaunchShape,
     pub(super) info: LaunchInfo,
     pub(super) tids: Arc<TidTable>,
+    /// Of the native code.
+    pub(super) version: Version,
     pub(super) local_stride: u32,
     /// The workspace of grid barriers; `info.workspace` points to it.
     _workspace: Option<Box<[u64; 32]>>,
@@ -58,11 +61,17 @@ impl PtxLaunch {
             ));
         }
         let tids = code.tids(&info);
+        let native = code.native.as_ref();
+        let version = native.map_or_else(
+            |_| Version::of(info.block, 1),
+            |kernel| kernel.version(info.block),
+        );
         let mut launch = Arc::new(PtxLaunch {
             code,
             shape,
             info,
             tids,
+            version,
             local_stride,
             _workspace: workspace,
         });
@@ -220,7 +229,9 @@ impl PreparedLaunch for PtxLaunch {
             };
         }
         let in_phases = match &self.code.native {
-            Ok(kernel) if kernel.has_phases() && self.ranks() == 1 && !self.shape.reverse => {
+            Ok(kernel)
+                if kernel.has_phases(self.version)
+                    && self.ranks() == 1 && !self.shape.reverse => {
                 Some(kernel)
             }
             _ => None,

@@ -10,6 +10,7 @@ use margay_ir::exec::{
 use margay_ir::function::SourceLoc;
 use margay_ir::meaning::Bits;
 use margay_ir::ops::Opcode;
+use margay_jit::Version;
 use margay_jit::abi::{NativeContext, TURNS, status};
 
 use super::faults;
@@ -132,6 +133,7 @@ impl NativeCta {
         let context = context(launch, kernel, &self.info, &mut host);
         let mut runner = NativeRunner {
             kernel,
+            version: launch.version,
             frames: &mut self.frames,
             host: &mut host,
             context,
@@ -193,6 +195,7 @@ pub(super) fn run_phases(
     let context = context(launch, kernel, &cta, &mut host);
     let mut runner = NativeRunner {
         kernel,
+        version: launch.version,
         frames: &mut frames,
         host: &mut host,
         context,
@@ -279,7 +282,7 @@ pub(super) fn run_range(
     let mut host = launch::host_data(launch, cta);
     let mut context = context(launch, kernel, &cta, &mut host);
     let entry = kernel
-        .cta_entry()
+        .cta_entry(launch.version)
         .map_err(|error| faults::report(launch, &cta, unsupported(error)))?;
     match call(entry, &mut context, first, count) {
         Ok(status::OK) => Ok(()),
@@ -303,23 +306,31 @@ fn fault_of(
         ptx_line: context.ended_line,
         loc: context.ended_loc,
     };
+    let mut lane = 0;
     let (kind, loc) = match ended {
         Ok(status::HELPER) => (
             host.fault.take().unwrap_or(IrKind::IllegalInstruction),
             Some(ended_at),
         ),
         Ok(code) => (faults::of_status(code), Some(ended_at)),
-        Err(trap) => (faults::of_trap(&trap), kernel.loc_at(trap.pc)),
+        Err(trap) => match kernel.loc_at(trap.pc) {
+            Some((loc, behind)) => {
+                lane = behind;
+                (faults::of_trap(&trap), Some(loc))
+            }
+            None => (faults::of_trap(&trap), None),
+        },
     };
     IrFault {
         kind,
-        thread: Some(context.thread),
+        thread: Some(context.thread + lane),
         loc: loc.unwrap_or_default(),
     }
 }
 
 struct NativeRunner<'a, 'b> {
     kernel: &'a NativeKernel,
+    version: Version,
     frames: &'a mut Frames,
     host: &'a mut HostData<'b>,
     context: NativeContext,
@@ -339,7 +350,7 @@ impl NativeRunner<'_, '_> {
     /// Runs `count` CTAs in phases, the first from behind `stop`. When the threads of one part, where
     /// they stand; its number is in the context.
     fn phases(&mut self, stop: Stop, count: u64) -> Result<Option<CtaState>, IrFault> {
-        let entry = self.kernel.phases_entry().map_err(unsupported)?;
+        let entry = self.kernel.phases_entry(self.version).map_err(unsupported)?;
         if stop == Stop::START {
             self.context.turns = TURNS;
         }
@@ -458,7 +469,7 @@ impl Runner for NativeRunner<'_, '_> {
     }
 
     fn steps_from(&self, stop: Stop) -> bool {
-        self.steps && self.kernel.has_phases() && self.kernel.compiled.points().begins_at(stop)
+        self.steps && self.kernel.has_phases(self.version) && self.kernel.compiled.points().begins_at(stop)
     }
 
     fn constant_operand(&self, stop: Stop, index: usize) -> Option<Bits> {

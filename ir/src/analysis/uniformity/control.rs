@@ -115,6 +115,13 @@ impl Control {
         left.map(|one| one.level).fold(Class::Launch, Class::max)
     }
 
+    /// The blocks of the smallest loop around a value's definition.
+    pub(super) fn innermost(&self, value: Value) -> Option<&FxHashSet<Block>> {
+        let around = &self.around[self.homes[value]?];
+        let bodies = around.iter().map(|&number| &self.loops[number].body);
+        bodies.min_by_key(|body| body.len())
+    }
+
     /// Notes that the branch at the end of `block` is as uniform as `level`; whether that changed
     /// anything.
     pub(super) fn branch(

@@ -9,8 +9,6 @@ use crate::ops::Opcode;
 use crate::sreg::{self, SpecialReg};
 use crate::types::Class as TypeClass;
 
-/// Lanes of a warp above lane 0.
-const LAST_LANE: i64 = 31;
 /// Zero bits of the number zero.
 const ALL_ZEROS: u32 = 64;
 
@@ -53,6 +51,10 @@ impl Transfer<'_> {
         }
     }
 
+    fn within(&self, fact: Fact, bits: u32) -> bool {
+        within(fact, bits, self.assumptions.width)
+    }
+
     fn arg(&self, index: usize) -> Fact {
         self.args.get(index).copied().unwrap_or(Fact::VARYING)
     }
@@ -76,9 +78,10 @@ impl Transfer<'_> {
             zeros,
         };
         match register {
-            SpecialReg::Laneid => affine(ALL_ZEROS),
-            // A warp begins at a multiple of 32 of its row.
-            SpecialReg::TidX if rows => affine(5),
+            SpecialReg::Laneid if self.assumptions.width == 32 => affine(ALL_ZEROS),
+            SpecialReg::Laneid => affine(self.assumptions.width.trailing_zeros()),
+            // A slice begins at a multiple of its width in its row.
+            SpecialReg::TidX if rows => affine(self.assumptions.width.trailing_zeros()),
             SpecialReg::TidY | SpecialReg::TidZ if rows => uniform(Class::Warp),
             SpecialReg::NtidX => Fact {
                 class: Class::Launch,
@@ -116,7 +119,7 @@ impl Transfer<'_> {
             StateSpace::Global | StateSpace::Const | StateSpace::Param => fact,
             StateSpace::Shared | StateSpace::SharedCluster => match fact.class {
                 // The low 32 bits are added to the window's start.
-                Class::Affine(_) if !within(fact, 32) => Fact::VARYING,
+                Class::Affine(_) if !self.within(fact, 32) => Fact::VARYING,
                 class => Fact {
                     class: class.at_most(Class::Cta),
                     zeros: 0,
@@ -203,7 +206,7 @@ impl Transfer<'_> {
         };
         match (factor.class, desc.mods.half()) {
             (_, Half::Hi) => uniform(self.worst_of(2)),
-            (Class::Affine(_), Half::Wide) if !within(factor, bits) => Fact::VARYING,
+            (Class::Affine(_), Half::Wide) if !self.within(factor, bits) => Fact::VARYING,
             (Class::Affine(_), _) if self.constant(0).is_some() || self.constant(1).is_some() => {
                 scaled(factor, scale)
             }
@@ -224,7 +227,7 @@ impl Transfer<'_> {
         let plain = actual.is_some_and(|&v| self.function.dfg.ty(v) == desc.src.held());
         let widens = desc.ty.bits() > desc.src.bits();
         match fact.class {
-            Class::Affine(_) if widens && !within(fact, desc.src.bits()) || !plain => Fact::VARYING,
+            Class::Affine(_) if widens && !self.within(fact, desc.src.bits()) || !plain => Fact::VARYING,
             Class::Affine(_) => fact,
             _ if plain => fact,
             _ => uniform(self.worst()),
@@ -256,11 +259,11 @@ fn sign_extended(value: i64, bits: u32) -> i64 {
 
 /// Whether the lanes of an affine value do not carry out of the base's zero bits, so that neither a
 /// wrap nor a change of sign can lie between them in a type of that width.
-fn within(fact: Fact, bits: u32) -> bool {
+fn within(fact: Fact, bits: u32, width: u32) -> bool {
     match fact.class {
         Class::Affine(stride) => {
             let room = 1i64 << fact.zeros.min(bits.saturating_sub(1)).min(62);
-            let reach = stride.checked_mul(LAST_LANE);
+            let reach = stride.checked_mul(i64::from(width) - 1);
             stride >= 0 && reach.is_some_and(|reach| reach < room)
         }
         _ => false,
@@ -310,12 +313,14 @@ mod tests {
             zeros,
         };
         // 31 * 1 needs five bits, 31 * 4 seven, 31 * 5 eight.
-        assert!(within(affine(1, 5), 32) && !within(affine(1, 4), 32));
-        assert!(within(affine(4, 7), 32) && !within(affine(4, 6), 32));
-        assert!(within(affine(5, 20), 32) && !within(affine(5, 7), 32));
-        assert!(!within(affine(-1, 20), 32));
+        assert!(within(affine(1, 5), 32, 32) && !within(affine(1, 4), 32, 32));
+        assert!(within(affine(4, 7), 32, 32) && !within(affine(4, 6), 32, 32));
+        assert!(within(affine(5, 20), 32, 32) && !within(affine(5, 7), 32, 32));
+        assert!(!within(affine(-1, 20), 32, 32));
+        // Lanes of narrower slices reach less far.
+        assert!(within(affine(1, 4), 32, 16) && !within(affine(2, 4), 32, 16));
         // Bit 7 is the sign of eight bits.
-        assert!(within(affine(4, 64), 8) && !within(affine(5, 64), 8));
+        assert!(within(affine(4, 64), 8, 32) && !within(affine(5, 64), 8, 32));
     }
 
     #[test]

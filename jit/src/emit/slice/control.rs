@@ -1,0 +1,932 @@
+//! Control flow of a slice: the code that all lanes run, and the same blocks under masks.
+//!
+//! In the second, blocks stand in the order of [`Linear`]. Each has a mask of the lanes that are about to
+//! run it; a block without any is skipped. Where an edge comes first to a block it writes the block's mask
+//! and parameters, later ones add their lanes. Lanes that go back to a loop's header wait at the loop's end.
+//!
+//! Invariant: when a block's turn comes, no lane waits at an earlier position.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{self, InstBuilder, types};
+use margay_ir::analysis::Linear;
+use margay_ir::analysis::linear::{Span, onward};
+use margay_ir::analysis::regions::Entry;
+use margay_ir::analysis::uniformity::Class;
+use margay_ir::entity::{Block, Inst, Value};
+use margay_ir::exec::Stop;
+use margay_ir::function::{BlockCall, Function};
+use margay_ir::ops::Opcode;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{Lanes, NOBODY, Slice, Vars};
+use crate::emit::lane::{Unsupported, host};
+use crate::emit::clif_type;
+
+/// The code under masks.
+#[derive(Default)]
+pub(super) struct Masked {
+    /// Where each position's turn begins.
+    at: Vec<ir::Block>,
+    /// The ends of loops, by number.
+    ends: Vec<ir::Block>,
+    /// The lanes about to run each position.
+    masks: Vec<Vars>,
+    /// The lanes that wait at a loop's end to go round.
+    back: Vec<Vars>,
+    /// What the header's parameters will be for them.
+    back_params: FxHashMap<Value, Vars>,
+    back_scalars: FxHashMap<Value, cranelift_frontend::Variable>,
+    /// Which code writes each position's mask first.
+    toucher: Vec<Toucher>,
+    /// Positions that the block being translated has touched.
+    touched: FxHashSet<u32>,
+    /// Position of the block being translated.
+    here: u32,
+    /// Whether any code enters.
+    entered: bool,
+}
+
+/// The code that writes a mask first; all other code adds to it.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Toucher {
+    /// No edge leads there.
+    #[default]
+    Nobody,
+    /// The block at a position.
+    Block(u32),
+    /// The way into the loop whose header stands at a position.
+    Loop(u32),
+}
+
+/// Who comes first to each position.
+fn touchers(function: &Function, linear: &Linear) -> Vec<Toucher> {
+    let mut touchers = vec![Toucher::Nobody; linear.order.len()];
+    let ahead = |from: Block, behind: u32| {
+        onward(function, from)
+            .filter_map(|to| linear.position(to))
+            .filter(move |&to| to >= behind)
+    };
+    for (position, &block) in linear.order.iter().enumerate() {
+        let position = position as u32;
+        if let Some(number) = linear.loop_at(position) {
+            let span = linear.loops[number];
+            for &from in &linear.order[span.start as usize..span.end as usize] {
+                for to in ahead(from, span.end) {
+                    if touchers[to as usize] == Toucher::Nobody {
+                        touchers[to as usize] = Toucher::Loop(position);
+                    }
+                }
+            }
+        }
+        for to in ahead(block, position + 1) {
+            if touchers[to as usize] == Toucher::Nobody {
+                touchers[to as usize] = Toucher::Block(position);
+            }
+        }
+    }
+    touchers
+}
+
+impl Slice<'_, '_> {
+    /// The blocks of the masked code, which everything may enter from now on.
+    pub(crate) fn prepare(&mut self) {
+        let positions = self.view.linear.order.len();
+        let loops = self.view.linear.loops.len();
+        self.masked.at = (0..=positions)
+            .map(|_| self.lane.b.create_block())
+            .collect();
+        self.masked.ends = (0..loops).map(|_| self.lane.b.create_block()).collect();
+        self.masked.masks = (0..positions).map(|_| self.mask_vars()).collect();
+        self.masked.back = (0..loops).map(|_| self.mask_vars()).collect();
+        self.masked.toucher = touchers(self.lane.function, self.view.linear);
+    }
+
+    /// No lane waits for the positions that a toucher is the first to write.
+    fn none_touched(&mut self, toucher: Toucher) {
+        let all = self.masked.toucher.iter().zip(&self.masked.masks);
+        let vars: Vec<Vars> = all
+            .filter(|(first, _)| **first == toucher)
+            .map(|(_, vars)| vars.clone())
+            .collect();
+        if vars.is_empty() {
+            return;
+        }
+        let none = self.no_lanes();
+        for vars in vars {
+            self.def_vars(&vars, &none);
+        }
+    }
+
+    /// Translates everything that has been entered.
+    pub(crate) fn translate(&mut self) -> Result<(), Unsupported> {
+        self.drain()?;
+        if self.masked.entered {
+            self.masked_code()?;
+            self.drain()?;
+        }
+        Ok(())
+    }
+
+    fn drain(&mut self) -> Result<(), Unsupported> {
+        while let Some(block) = self.work.pop() {
+            let target = self.full[&block];
+            self.lane.b.switch_to_block(target);
+            self.mask = None;
+            self.instructions(block)?;
+        }
+        Ok(())
+    }
+
+    /// The code of a block run by all lanes.
+    pub(crate) fn full_block(&mut self, block: Block) -> ir::Block {
+        if let Some(&known) = self.full.get(&block) {
+            return known;
+        }
+        let new = self.lane.b.create_block();
+        self.full.insert(block, new);
+        self.work.push(block);
+        new
+    }
+
+    /// Begins at a block with some lanes.
+    pub(crate) fn start_masked(&mut self, entry: Block, mask: &Lanes) {
+        self.clear_masks();
+        let Some(position) = self.view.linear.position(entry) else {
+            return;
+        };
+        let vars = self.masked.masks[position as usize].clone();
+        self.def_vars(&vars, mask);
+        let at = self.masked.at[position as usize];
+        self.lane.b.ins().jump(at, &[]);
+    }
+
+    fn clear_masks(&mut self) {
+        self.masked.entered = true;
+        let none = self.no_lanes();
+        let all: Vec<Vars> = self
+            .masked
+            .masks
+            .iter()
+            .chain(&self.masked.back)
+            .cloned()
+            .collect();
+        for vars in all {
+            self.def_vars(&vars, &none);
+        }
+    }
+
+    // Regions.
+
+    /// Code behind a point: takes what lives there from the frame and goes on with those of the lanes
+    /// `bits` for which all that should be the same is. The others stay in `rest`.
+    pub(crate) fn behind_point(
+        &mut self,
+        entry: &Entry,
+        bits: ir::Value,
+        rest: cranelift_frontend::Variable,
+    ) -> Result<(), Unsupported> {
+        self.block = entry.block;
+        self.mask = None;
+        self.made.clear();
+        let first = self.lane.b.ins().ctz(bits);
+        let mut same: Option<Lanes> = None;
+        for &value in &entry.live_in {
+            let class = self.class(value);
+            let Some(lanes) = self.take_stored(value, entry.block)? else {
+                continue;
+            };
+            if class == Class::Varying {
+                continue;
+            }
+            let base = self.first_stored(value, first, class);
+            if let Some(base) = base {
+                self.lane.set(value, base);
+            }
+            let wanted = self.get(value)?;
+            let ty = self.lane.b.func.dfg.value_type(lanes[0]);
+            let int = if ty.lane_bits() == 32 {
+                types::I32X4
+            } else {
+                types::I64X2
+            };
+            let (lanes, wanted) = (self.cast(&lanes, int), self.cast(&wanted, int));
+            let equal: Lanes = lanes
+                .iter()
+                .zip(&wanted)
+                .map(|(&a, &b)| self.lane.b.ins().icmp(IntCC::Equal, a, b))
+                .collect();
+            let equal = self.narrow_mask(equal);
+            same = Some(match same {
+                None => equal,
+                Some(so_far) => self.and(&so_far, &equal),
+            });
+        }
+        let mut done = FxHashSet::default();
+        for value in self.lane.again_from(entry.block, self.view.width == 32) {
+            self.compute_again(value, &mut done)?;
+        }
+        let group = match same {
+            None => bits,
+            Some(same) => {
+                let same = self.bits(&same);
+                let group = self.lane.b.ins().band(bits, same);
+                let left = self.lane.b.ins().band_not(bits, same);
+                let base = self.lane.b.ins().ireduce(types::I32, self.lane.here.lane);
+                let left = self.lane.b.ins().ishl(left, base);
+                let more = self.lane.b.use_var(rest);
+                let more = self.lane.b.ins().bor(more, left);
+                self.lane.b.def_var(rest, more);
+                group
+            }
+        };
+        self.start(entry.block, group);
+        Ok(())
+    }
+
+    /// Goes on from a block with the lanes whose bits are set.
+    pub(crate) fn start(&mut self, entry: Block, bits: ir::Value) {
+        let all = u64::from(u32::MAX >> (32 - self.view.width));
+        let all = self.lane.int(types::I32, all);
+        let whole = self.lane.b.ins().icmp(IntCC::Equal, bits, all);
+        let full = self.full_block(entry);
+        let some = self.lane.b.create_block();
+        self.lane.b.ins().brif(whole, full, &[], some, &[]);
+        self.lane.b.switch_to_block(some);
+        let mask = self.mask_of_bits(bits);
+        self.start_masked(entry, &mask);
+    }
+
+    /// What the slice's first lane would have of a stored value, by the lane number `first` of those
+    /// that run.
+    fn first_stored(&mut self, value: Value, first: ir::Value, class: Class) -> Option<ir::Value> {
+        let ty = self.lane.function.dfg.ty(value);
+        let offset = self.lane.regions?.offset(value)?;
+        let frame = self.lane.here.frame?;
+        let b = &mut *self.lane.b;
+        let wide = b.ins().uextend(types::I64, first);
+        let number = b.ins().iadd(wide, self.lane.here.lane);
+        let scaled = b.ins().imul_imm_s(number, i64::from(ty.lane_bytes()));
+        let address = b.ins().iadd(frame, scaled);
+        let to = clif_type(ty);
+        let bits = b
+            .ins()
+            .load(to, host(), address, i32::try_from(offset).ok()?);
+        let Class::Affine(stride) = class else {
+            return Some(bits);
+        };
+        let number = match to {
+            types::I64 => wide,
+            types::I32 => first,
+            _ => b.ins().ireduce(to, first),
+        };
+        let step = b.ins().imul_imm_s(number, stride);
+        Some(b.ins().isub(bits, step))
+    }
+
+    fn compute_again(
+        &mut self,
+        value: Value,
+        done: &mut FxHashSet<Value>,
+    ) -> Result<(), Unsupported> {
+        if !done.insert(value) {
+            return Ok(());
+        }
+        let function = self.lane.function;
+        let Some(inst) = function.dfg.def_inst(value) else {
+            return Ok(());
+        };
+        for &arg in function.dfg.args(inst) {
+            self.compute_again(arg, done)?;
+        }
+        self.operation(inst)
+    }
+
+    /// A mask of 32 bits a lane from one of 32 or 64.
+    pub(super) fn narrow_mask(&mut self, mask: Lanes) -> Lanes {
+        if self.lane.b.func.dfg.value_type(mask[0]).lane_bits() == 32 {
+            return mask;
+        }
+        mask.chunks(2)
+            .map(|pair| self.low_words(pair[0], pair[1]))
+            .collect()
+    }
+
+    // Edges.
+
+    pub(super) fn terminate(&mut self, inst: Inst) -> Result<(), Unsupported> {
+        let data = self.lane.function.dfg.insts[inst];
+        let targets = self.lane.function.dfg.targets(inst);
+        match data.opcode {
+            Opcode::Jump => self.go(&targets[0]),
+            Opcode::Brif => self.branch(inst, targets),
+            Opcode::BrTable => self.branch_table(inst, targets),
+            Opcode::Exit | Opcode::Ret => self.stop(Stop::EXIT),
+            Opcode::Trap => self.abort(crate::abi::status::TRAP),
+            _ => self.abort(crate::abi::status::UNREACHABLE),
+        }
+    }
+
+    /// Leaves the whole native function, for the first lane that runs.
+    fn abort(&mut self, code: i32) -> Result<(), Unsupported> {
+        if self.mask.is_some() {
+            let bits = self.active_bits();
+            let first = self.lane.b.ins().ctz(bits);
+            let thread = self.lane.b.ins().iadd(self.lane.here.thread, first);
+            let at = std::mem::offset_of!(crate::abi::NativeContext, thread) as i32;
+            let ctx = self.lane.fixed.ctx;
+            self.lane.b.ins().store(host(), thread, ctx, at);
+        }
+        self.lane.abort(code);
+        Ok(())
+    }
+
+    /// All lanes that run take one edge.
+    pub(super) fn go(&mut self, call: &BlockCall) -> Result<(), Unsupported> {
+        match self.mask.clone() {
+            None => self.full_edge(call),
+            Some(mask) => {
+                self.masked_edge(call, &mask, None)?;
+                self.next_position();
+                Ok(())
+            }
+        }
+    }
+
+    fn branch(&mut self, inst: Inst, targets: &[BlockCall]) -> Result<(), Unsupported> {
+        let condition = self.lane.function.dfg.args(inst)[0];
+        if targets[0].block == targets[1].block && targets[0].args == targets[1].args {
+            return self.go(&targets[0]);
+        }
+        let uniform = self.is_uniform(condition);
+        if let Some(mask) = self.mask.clone() {
+            let scalar = uniform.then(|| self.lane.get(condition));
+            let lanes = self.get(condition)?;
+            let taken = self.and(&mask, &lanes);
+            let not = self.and_not(&mask, &lanes);
+            self.masked_edge(&targets[0], &taken, scalar)?;
+            let scalar = scalar.map(|c| self.lane.b.ins().bxor_imm_u(c, 1));
+            self.masked_edge(&targets[1], &not, scalar)?;
+            self.next_position();
+            return Ok(());
+        }
+        let [then, other] = std::array::from_fn(|_| self.lane.b.create_block());
+        if uniform {
+            let scalar = self.lane.get(condition);
+            self.lane.b.ins().brif(scalar, then, &[], other, &[]);
+        } else {
+            let lanes = self.get(condition)?;
+            let all = self.all(&lanes);
+            let [some, parted] = std::array::from_fn(|_| self.lane.b.create_block());
+            self.lane.b.ins().brif(all, then, &[], some, &[]);
+            self.lane.b.switch_to_block(some);
+            let any = self.any(&lanes);
+            self.lane.b.ins().brif(any, parted, &[], other, &[]);
+            self.lane.b.switch_to_block(parted);
+            let every = self.all_lanes();
+            let not = self.and_not(&every, &lanes);
+            self.part(&[(&targets[0], lanes), (&targets[1], not)])?;
+        }
+        for (block, call) in [(then, &targets[0]), (other, &targets[1])] {
+            self.lane.b.switch_to_block(block);
+            self.made.clear();
+            self.full_edge(call)?;
+        }
+        Ok(())
+    }
+
+    fn branch_table(&mut self, inst: Inst, targets: &[BlockCall]) -> Result<(), Unsupported> {
+        let index = self.lane.function.dfg.args(inst)[0];
+        if self.mask.is_none() && self.is_uniform(index) {
+            let edges: Vec<ir::Block> = targets
+                .iter()
+                .map(|_| self.lane.b.create_block())
+                .collect();
+            self.lane.table_jump(index, &edges);
+            for (&edge, call) in edges.iter().zip(targets) {
+                self.lane.b.switch_to_block(edge);
+                self.made.clear();
+                self.full_edge(call)?;
+            }
+            return Ok(());
+        }
+        let lanes = self.get(index)?;
+        let lanes = if self.lane.b.func.dfg.value_type(lanes[0]) == types::I64X2 {
+            self.narrow_mask(lanes)
+        } else {
+            lanes
+        };
+        let mut rest = match &self.mask {
+            Some(mask) => mask.clone(),
+            None => self.all_lanes(),
+        };
+        let mut ways: Vec<(&BlockCall, Lanes)> = Vec::new();
+        for (number, call) in targets.iter().enumerate().skip(1) {
+            let wanted = self.constant(types::I32X4, number as u64 - 1);
+            let hit: Lanes = lanes
+                .iter()
+                .map(|&four| self.lane.b.ins().icmp(IntCC::Equal, four, wanted))
+                .collect();
+            let hit = self.and(&hit, &rest);
+            rest = self.and_not(&rest, &hit);
+            ways.push((call, hit));
+        }
+        ways.push((&targets[0], rest));
+        if self.mask.is_some() {
+            for (call, mask) in ways {
+                // Which way one is for all is not known here, so parameters go through the masks.
+                let any = self.any(&mask);
+                self.masked_edge(call, &mask, Some(any))?;
+            }
+            self.next_position();
+            return Ok(());
+        }
+        self.part(&ways)
+    }
+
+    /// An edge that all lanes of the slice take.
+    fn full_edge(&mut self, call: &BlockCall) -> Result<(), Unsupported> {
+        self.freeze(call.block, None)?;
+        self.pass(call, None, None, true)?;
+        let target = self.full_block(call.block);
+        self.lane.b.ins().jump(target, &[]);
+        Ok(())
+    }
+
+    /// Lanes that ran together take different edges.
+    fn part(&mut self, ways: &[(&BlockCall, Lanes)]) -> Result<(), Unsupported> {
+        self.clear_masks();
+        let here = self.view.linear.position(self.block);
+        let mut reached: FxHashSet<(bool, u32)> = FxHashSet::default();
+        let mut begin: Option<((u32, bool, u32), ir::Block)> = None;
+        for (call, mask) in ways {
+            let Some(to) = self.view.linear.position(call.block) else {
+                continue;
+            };
+            let back = here.is_some_and(|here| to <= here);
+            let number = self.view.linear.loop_at(to);
+            let (key, start) = match number {
+                Some(number) if back => {
+                    let Span { start, end } = self.view.linear.loops[number];
+                    // An inner loop's end comes before an outer one's.
+                    ((end, false, u32::MAX - start), self.masked.ends[number])
+                }
+                _ => ((to, true, 0), self.masked.at[to as usize]),
+            };
+            let first = reached.insert((back, to));
+            self.add_lanes(call, mask, None, first)?;
+            if begin.is_none_or(|(known, _)| key < known) {
+                begin = Some((key, start));
+            }
+        }
+        if let Some((_, start)) = begin {
+            self.lane.b.ins().jump(start, &[]);
+        }
+        Ok(())
+    }
+
+    /// An edge that the lanes of `mask` take. `taken` says, for a branch that all lanes take the same
+    /// way, whether it is this one.
+    fn masked_edge(
+        &mut self,
+        call: &BlockCall,
+        mask: &Lanes,
+        taken: Option<ir::Value>,
+    ) -> Result<(), Unsupported> {
+        let Some(to) = self.view.linear.position(call.block) else {
+            return Ok(());
+        };
+        let mine = self.masked.toucher[to as usize] == Toucher::Block(self.masked.here);
+        let first = mine && self.masked.touched.insert(to);
+        self.add_lanes(call, mask, taken, first)
+    }
+
+    /// Adds lanes to those that wait for a block; `first` if there are none yet.
+    fn add_lanes(
+        &mut self,
+        call: &BlockCall,
+        mask: &Lanes,
+        taken: Option<ir::Value>,
+        first: bool,
+    ) -> Result<(), Unsupported> {
+        let Some(to) = self.view.linear.position(call.block) else {
+            return Ok(());
+        };
+        self.freeze(call.block, Some(mask))?;
+        let here = self.view.linear.position(self.block);
+        let back = here.is_some_and(|here| to <= here);
+        let vars = match self.view.linear.loop_at(to) {
+            Some(number) if back => {
+                self.pass_back(call, mask, taken)?;
+                self.masked.back[number].clone()
+            }
+            _ => {
+                self.pass(call, Some(mask), taken, first)?;
+                self.masked.masks[to as usize].clone()
+            }
+        };
+        let all = if first && !back {
+            mask.clone()
+        } else {
+            let waiting = self.use_vars(&vars);
+            self.or(&waiting, mask)
+        };
+        self.def_vars(&vars, &all);
+        Ok(())
+    }
+
+    /// Keeps, for lanes that leave a loop, the values that they take along.
+    fn freeze(&mut self, to: Block, mask: Option<&Lanes>) -> Result<(), Unsupported> {
+        let from = self.block;
+        let leaving: Vec<Value> = self
+            .leaving
+            .iter()
+            .filter(|(_, body)| body.contains(&from) && !body.contains(&to))
+            .map(|&(value, _)| value)
+            .collect();
+        for value in leaving {
+            let lanes = self.get(value)?;
+            let vars = self.frozen(value)?;
+            let kept = match mask {
+                None => lanes,
+                Some(mask) => {
+                    let old = self.use_vars(&vars);
+                    self.blend(mask, &lanes, &old)
+                }
+            };
+            self.def_vars(&vars, &kept);
+        }
+        Ok(())
+    }
+
+    /// Sets the parameters of a block; without a mask, or as the first, for all lanes.
+    fn pass(
+        &mut self,
+        call: &BlockCall,
+        mask: Option<&Lanes>,
+        taken: Option<ir::Value>,
+        first: bool,
+    ) -> Result<(), Unsupported> {
+        let params = self.lane.function.dfg.blocks[call.block].params.clone();
+        let uniformity = self.view.uniformity;
+        let mut vectors: Vec<(Value, Lanes)> = Vec::new();
+        let mut scalars: Vec<(Value, ir::Value)> = Vec::new();
+        for (&param, &arg) in params.iter().zip(&call.args) {
+            if uniformity.class(param) == Class::Varying {
+                vectors.push((param, self.get(arg)?));
+            } else {
+                scalars.push((param, self.lane.get(arg)));
+            }
+        }
+        for (param, lanes) in vectors {
+            let vars = self.vars(param)?;
+            let lanes = match mask {
+                Some(mask) if !first => {
+                    let old = self.use_vars(&vars);
+                    self.blend(mask, &lanes, &old)
+                }
+                _ => lanes,
+            };
+            self.made.remove(&param);
+            self.def_vars(&vars, &lanes);
+        }
+        for (param, bits) in scalars {
+            let bits = match taken {
+                Some(taken) if !first => {
+                    let old = self.lane.get(param);
+                    self.lane.b.ins().select(taken, bits, old)
+                }
+                _ => bits,
+            };
+            self.made.remove(&param);
+            self.lane.set(param, bits);
+        }
+        Ok(())
+    }
+
+    /// Notes what a header's parameters will be for lanes that go round.
+    fn pass_back(
+        &mut self,
+        call: &BlockCall,
+        mask: &Lanes,
+        taken: Option<ir::Value>,
+    ) -> Result<(), Unsupported> {
+        let params = self.lane.function.dfg.blocks[call.block].params.clone();
+        for (&param, &arg) in params.iter().zip(&call.args) {
+            if self.view.uniformity.class(param) == Class::Varying {
+                let lanes = self.get(arg)?;
+                let vars = self.back_vars(param)?;
+                let old = self.use_vars(&vars);
+                let lanes = self.blend(mask, &lanes, &old);
+                self.def_vars(&vars, &lanes);
+            } else {
+                let bits = self.lane.get(arg);
+                let var = self.back_scalar(param);
+                let bits = match taken {
+                    Some(taken) => {
+                        let old = self.lane.b.use_var(var);
+                        self.lane.b.ins().select(taken, bits, old)
+                    }
+                    None => bits,
+                };
+                self.lane.b.def_var(var, bits);
+            }
+        }
+        Ok(())
+    }
+
+    fn back_vars(&mut self, param: Value) -> Result<Vars, Unsupported> {
+        if let Some(vars) = self.masked.back_params.get(&param) {
+            return Ok(vars.clone());
+        }
+        let ty = super::vector_type(self.lane.function.dfg.ty(param))?;
+        let count = self.count(ty);
+        let vars: Vars = (0..count).map(|_| self.lane.b.declare_var(ty)).collect();
+        self.masked.back_params.insert(param, vars.clone());
+        Ok(vars)
+    }
+
+    fn back_scalar(&mut self, param: Value) -> cranelift_frontend::Variable {
+        let ty = clif_type(self.lane.function.dfg.ty(param));
+        match self.masked.back_scalars.get(&param) {
+            Some(&var) => var,
+            None => {
+                let var = self.lane.b.declare_var(ty);
+                self.masked.back_scalars.insert(param, var);
+                var
+            }
+        }
+    }
+
+    // The masked code.
+
+    fn masked_code(&mut self) -> Result<(), Unsupported> {
+        let linear = self.view.linear;
+        for (position, &block) in linear.order.iter().enumerate() {
+            let position = position as u32;
+            self.turn(position, block)?;
+            // Loops that end here, inner ones first.
+            for number in (0..linear.loops.len()).rev() {
+                if linear.loops[number].end == position + 1 {
+                    self.end_of_loop(number);
+                }
+            }
+        }
+        let last = self.masked.at[linear.order.len()];
+        self.lane.b.switch_to_block(last);
+        self.lane.b.ins().jump(self.ends.done, &[]);
+        Ok(())
+    }
+
+    /// A block's turn.
+    fn turn(&mut self, position: u32, block: Block) -> Result<(), Unsupported> {
+        let at = self.masked.at[position as usize];
+        self.lane.b.switch_to_block(at);
+        if let Some(number) = self.view.linear.loop_at(position) {
+            let none = self.no_lanes();
+            let back = self.masked.back[number].clone();
+            self.def_vars(&back, &none);
+        }
+        self.masked.here = position;
+        self.block = block;
+        let vars = self.masked.masks[position as usize].clone();
+        let mask = self.use_vars(&vars);
+        let any = self.any(&mask);
+        let [body, skip] = std::array::from_fn(|_| self.lane.b.create_block());
+        self.lane.b.ins().brif(any, body, &[], skip, &[]);
+        self.lane.b.switch_to_block(body);
+        if self.may_have_met(position, block) {
+            let all = self.all(&mask);
+            let part = self.lane.b.create_block();
+            let full = self.full_block(block);
+            self.lane.b.ins().brif(all, full, &[], part, &[]);
+            self.lane.b.switch_to_block(part);
+        }
+        self.mask = Some(mask);
+        self.masked.touched.clear();
+        self.instructions(block)?;
+        self.mask = None;
+        self.lane.b.switch_to_block(skip);
+        self.none_touched(Toucher::Block(position));
+        self.next_position();
+        Ok(())
+    }
+
+    /// Whether lanes that went different ways may have met here.
+    fn may_have_met(&self, position: u32, block: Block) -> bool {
+        let linear = self.view.linear;
+        let function = self.lane.function;
+        let ahead = |from: Block| linear.position(from).is_some_and(|at| at < position);
+        let edges = |forwards: bool| {
+            linear
+                .order
+                .iter()
+                .filter(|&&from| ahead(from) == forwards)
+                .flat_map(|&from| onward(function, from))
+                .filter(|&to| to == block)
+                .count()
+        };
+        match linear.loop_at(position) {
+            Some(_) => edges(false) > 1 || edges(true) > 1,
+            None => edges(true) > 1,
+        }
+    }
+
+    /// Goes to what follows the block being translated.
+    fn next_position(&mut self) {
+        let linear = self.view.linear;
+        let next = self.masked.here + 1;
+        let inner = (0..linear.loops.len())
+            .rev()
+            .find(|&number| linear.loops[number].end == next);
+        match inner {
+            Some(number) => {
+                let end = self.masked.ends[number];
+                self.lane.b.ins().jump(end, &[]);
+            }
+            None => self.enter_position(next),
+        }
+    }
+
+    /// Goes to a position from before it; lanes may leave a loop that begins there in any turn.
+    fn enter_position(&mut self, next: u32) {
+        self.none_touched(Toucher::Loop(next));
+        let at = self.masked.at[next as usize];
+        self.lane.b.ins().jump(at, &[]);
+    }
+
+    fn end_of_loop(&mut self, number: usize) {
+        let linear = self.view.linear;
+        let span = linear.loops[number];
+        let end = self.masked.ends[number];
+        self.lane.b.switch_to_block(end);
+        let vars = self.masked.back[number].clone();
+        let back = self.use_vars(&vars);
+        let any = self.any(&back);
+        let [round, out] = std::array::from_fn(|_| self.lane.b.create_block());
+        self.lane.b.ins().brif(any, round, &[], out, &[]);
+
+        self.lane.b.switch_to_block(round);
+        let header = linear.order[span.start as usize];
+        let params = self.lane.function.dfg.blocks[header].params.clone();
+        for param in params {
+            if let Some(from) = self.masked.back_params.get(&param).cloned() {
+                let lanes = self.use_vars(&from);
+                if let Some(vars) = self.vars.get(&param).cloned() {
+                    self.def_vars(&vars, &lanes);
+                }
+            }
+            if let Some(&var) = self.masked.back_scalars.get(&param) {
+                let bits = self.lane.b.use_var(var);
+                self.lane.set(param, bits);
+            }
+        }
+        let none = self.no_lanes();
+        for position in span.start + 1..span.end {
+            let vars = self.masked.masks[position as usize].clone();
+            self.def_vars(&vars, &none);
+        }
+        let vars = self.masked.masks[span.start as usize].clone();
+        self.def_vars(&vars, &back);
+        let start = self.masked.at[span.start as usize];
+        self.lane.b.ins().jump(start, &[]);
+
+        self.lane.b.switch_to_block(out);
+        let outer = (0..number)
+            .rev()
+            .find(|&outer| linear.loops[outer].end == span.end);
+        match outer {
+            Some(outer) => {
+                let end = self.masked.ends[outer];
+                self.lane.b.ins().jump(end, &[]);
+            }
+            None => self.enter_position(span.end),
+        }
+    }
+
+    // Stops.
+
+    /// The lanes that run stop at a point or are done.
+    pub(super) fn stop(&mut self, stop: Stop) -> Result<(), Unsupported> {
+        if !self.stops.contains(&stop) {
+            self.stops.push(stop);
+        }
+        self.note_stop(stop);
+        match self.mask {
+            None => {
+                self.lane.b.ins().jump(self.ends.done, &[]);
+            }
+            Some(_) => {
+                self.none_touched(Toucher::Block(self.masked.here));
+                self.next_position();
+            }
+        }
+        Ok(())
+    }
+
+    fn note_stop(&mut self, stop: Stop) {
+        let (Some(frame), Some(common), Some(parted)) =
+            (self.lane.here.frame, self.ends.common, self.ends.parted)
+        else {
+            return;
+        };
+        let number = i64::from(stop.0 as i32);
+        let words = self.constant(types::I32X4, number as u64);
+        let b = &mut *self.lane.b;
+        let offset = b.ins().ishl_imm_u(self.lane.here.lane, 2);
+        let at = b.ins().iadd(frame, offset);
+        let mask = self.mask.clone();
+        for i in 0..self.count(types::I32X4) {
+            let b = &mut *self.lane.b;
+            let words = match &mask {
+                None => words,
+                Some(mask) => {
+                    let old = b.ins().load(types::I32X4, host(), at, 16 * i as i32);
+                    b.ins().bitselect(mask[i], words, old)
+                }
+            };
+            b.ins().store(host(), words, at, 16 * i as i32);
+        }
+        let b = &mut *self.lane.b;
+        let number = b.ins().iconst(types::I32, number);
+        let known = b.use_var(common);
+        let nobody = b
+            .ins()
+            .icmp_imm_s(IntCC::Equal, known, i64::from(NOBODY));
+        let agreed = b.ins().select(nobody, number, known);
+        b.def_var(common, agreed);
+        let differs = b.ins().bxor(agreed, number);
+        let so_far = b.use_var(parted);
+        let now = b.ins().bor(so_far, differs);
+        b.def_var(parted, now);
+    }
+
+    /// A synchronisation point; true when it ended the block.
+    pub(super) fn point(&mut self, inst: Inst) -> Result<bool, Unsupported> {
+        let data = self.lane.function.dfg.insts[inst];
+        let stop = self.lane.regions.and_then(|regions| regions.stop_of(inst));
+        let Some(stop) = stop else {
+            return match data.opcode {
+                // Without frames nobody can wait: only what needs no waiting may stand here.
+                Opcode::Nanosleep => Ok(false),
+                _ => self.lane.refuse(&data),
+            };
+        };
+        if data.opcode == Opcode::Yield {
+            self.yield_when_due(inst, stop)?;
+            return Ok(false);
+        }
+        if self.mask.is_none() && self.view.width == 32 && self.passes(inst, &data)? {
+            return Ok(false);
+        }
+        self.save_behind(inst)?;
+        self.stop(stop)?;
+        Ok(true)
+    }
+
+    /// Stores what the point and the region behind it need.
+    fn save_behind(&mut self, inst: Inst) -> Result<(), Unsupported> {
+        let function = self.lane.function;
+        let results = function.dfg.results(inst);
+        let behind = self.lane.behind(inst).unwrap_or_default();
+        for &value in behind.iter().filter(|value| !results.contains(value)) {
+            self.store_value(value)?;
+        }
+        for &value in function.dfg.args(inst) {
+            if !behind.contains(&value) && function.dfg.constant(value).is_none() {
+                self.store_value(value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts a turn of a waiting loop; the lanes stop when they have taken too many.
+    fn yield_when_due(&mut self, inst: Inst, stop: Stop) -> Result<(), Unsupported> {
+        let go_on = self.lane.count_turn(inst);
+        self.save_behind(inst)?;
+        self.stop(stop)?;
+        self.lane.b.switch_to_block(go_on);
+        self.made.clear();
+        Ok(())
+    }
+
+    pub(super) fn and(&mut self, a: &Lanes, b: &Lanes) -> Lanes {
+        a.iter()
+            .zip(b)
+            .map(|(&a, &b)| self.lane.b.ins().band(a, b))
+            .collect()
+    }
+
+    pub(super) fn or(&mut self, a: &Lanes, b: &Lanes) -> Lanes {
+        a.iter()
+            .zip(b)
+            .map(|(&a, &b)| self.lane.b.ins().bor(a, b))
+            .collect()
+    }
+
+    pub(super) fn and_not(&mut self, a: &Lanes, b: &Lanes) -> Lanes {
+        a.iter()
+            .zip(b)
+            .map(|(&a, &b)| self.lane.b.ins().band_not(a, b))
+            .collect()
+    }
+}

@@ -1,0 +1,510 @@
+//! Loads, stores and atomics of a slice.
+//!
+//! Where lanes lie side by side in memory a whole vector is moved; at other addresses each lane makes its
+//! own access, in the order of the lanes. Lanes that do not run access a scratch cell instead.
+
+use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
+use margay_ir::analysis::uniformity::Class;
+use margay_ir::entity::{Inst, Value};
+use margay_ir::function::InstData;
+use margay_ir::mods::StateSpace;
+use margay_ir::types::{Kind, OpType};
+
+use super::{Lanes, Slice, vector_type};
+use crate::emit::clif_type;
+use crate::emit::lane::{Lane, Unsupported, device, fixed, host};
+use crate::emit::memory::element_type;
+
+/// Where the lanes access memory.
+enum Places {
+    /// The first lane's host address, and the distance from lane to lane. `window` is the base of a
+    /// window of 32-bit offsets, and `offset` the first lane's.
+    Strided {
+        address: ir::Value,
+        stride: i64,
+        window: Option<(ir::Value, ir::Value)>,
+    },
+    /// A host address for each lane.
+    Each(Vec<ir::Value>),
+}
+
+impl Slice<'_, '_> {
+    fn places(&mut self, address: Value, space: StateSpace) -> Result<Places, Unsupported> {
+        let class = self.class(address);
+        if space == StateSpace::Local {
+            let first = self.lane.here;
+            let kind = self.lane.function.dfg.ty(address).kind();
+            let lanes = self.get(address)?;
+            let mut each = Vec::new();
+            for lane in 0..self.view.width {
+                let bits = self.extract(&lanes, kind, lane);
+                self.lane.here = self.here(lane);
+                each.push(self.lane.host_address(bits, space));
+                self.lane.here = first;
+            }
+            return Ok(Places::Each(each));
+        }
+        let stride = match class {
+            Class::Affine(stride) => stride,
+            Class::Varying => {
+                let kind = self.lane.function.dfg.ty(address).kind();
+                let lanes = self.get(address)?;
+                let each = (0..self.view.width)
+                    .map(|lane| {
+                        let bits = self.extract(&lanes, kind, lane);
+                        self.lane.host_address(bits, space)
+                    })
+                    .collect();
+                return Ok(Places::Each(each));
+            }
+            _ => 0,
+        };
+        let base = self.lane.get(address);
+        let window = self.lane.window(space).map(|window| {
+            let offset = if self.lane.b.func.dfg.value_type(base) == types::I32 {
+                base
+            } else {
+                self.lane.b.ins().ireduce(types::I32, base)
+            };
+            (window, offset)
+        });
+        Ok(Places::Strided {
+            address: self.lane.host_address(base, space),
+            stride,
+            window,
+        })
+    }
+
+    /// Address and offset of a lane's access, `beyond` bytes on.
+    fn place(&mut self, places: &Places, lane: u32, beyond: i32) -> (ir::Value, i32) {
+        match places {
+            Places::Each(each) => (each[lane as usize], beyond),
+            &Places::Strided {
+                address,
+                stride,
+                window,
+            } => {
+                let step = stride.wrapping_mul(i64::from(lane));
+                // The first lane's address may lie before its window; only if it runs is it one.
+                if let (Some((base, offset)), true) = (window, self.mask.is_some()) {
+                    let here = self.lane.b.ins().iadd_imm_s(offset, i64::from(step as i32));
+                    let wide = self.lane.b.ins().uextend(types::I64, here);
+                    return (self.lane.b.ins().iadd(base, wide), beyond);
+                }
+                match i32::try_from(step.wrapping_add(i64::from(beyond))) {
+                    Ok(offset) => (address, offset),
+                    Err(_) => (self.lane.b.ins().iadd_imm_s(address, step), beyond),
+                }
+            }
+        }
+    }
+
+    fn contiguous(places: &Places, bytes: i64) -> bool {
+        matches!(places, Places::Strided { stride, .. } if *stride == bytes)
+    }
+
+    /// The address if the lane runs, else a scratch cell.
+    fn guarded(&mut self, (address, offset): (ir::Value, i32), lane: u32) -> (ir::Value, i32) {
+        let Some(mask) = self.mask.clone() else {
+            return (address, offset);
+        };
+        let word = mask[lane as usize / 4];
+        let bit = self.lane.b.ins().extractlane(word, (lane % 4) as u8);
+        let scratch = self.scratch();
+        let address = if offset == 0 {
+            address
+        } else {
+            self.lane.b.ins().iadd_imm_s(address, i64::from(offset))
+        };
+        (self.lane.b.ins().select(bit, address, scratch), 0)
+    }
+
+    /// Notes for fault reports which lane the code that follows runs for.
+    fn mark(&mut self, inst: Inst, lane: u32) {
+        self.lane
+            .b
+            .set_srcloc(ir::SourceLoc::new(crate::compiler::place_word(inst, lane)));
+    }
+
+    pub(super) fn load(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+        let function = self.lane.function;
+        let results = function.dfg.results(inst);
+        let uniformity = self.view.uniformity;
+        if results
+            .iter()
+            .all(|&value| uniformity.class(value) != Class::Varying)
+        {
+            if let Some(mask) = self.mask.clone() {
+                // Faults are those of a lane that runs.
+                self.note_first(&mask);
+            }
+            return self.lane.operation(inst);
+        }
+        let Some(element) = element_type(data.ty) else {
+            return self.lane.refuse(data);
+        };
+        if element == types::I128 {
+            return self.each_lane(inst);
+        }
+        let places = self.places(function.dfg.args(inst)[0], data.mods.space())?;
+        let flags = match data.mods.space() {
+            StateSpace::Param => fixed(),
+            _ => device(),
+        };
+        let strong = !Lane::is_weak(data);
+        let bytes = i64::from(element.bytes());
+        if results.len() == 1 && !strong && Self::contiguous(&places, bytes) {
+            let lanes = self.load_run(inst, &places, results[0], data.ty, flags)?;
+            return self.set(results[0], &lanes);
+        }
+        let mut found: Vec<Vec<ir::Value>> = vec![Vec::new(); results.len()];
+        for lane in 0..self.view.width {
+            self.mark(inst, lane);
+            let at = self.place(&places, lane, 0);
+            let (address, offset) = self.guarded(at, lane);
+            for (i, (&value, found)) in results.iter().zip(&mut found).enumerate() {
+                let offset = offset + i as i32 * element.bytes() as i32;
+                let bits =
+                    self.lane
+                        .load_element(element, (address, offset), (strong, flags), (value, data));
+                found.push(self.widened(bits, function.dfg.ty(value).kind()));
+            }
+        }
+        for (&value, scalars) in results.iter().zip(&found) {
+            let ty = vector_type(function.dfg.ty(value))?;
+            let lanes = self.gathered(scalars, ty);
+            self.set(value, &lanes)?;
+        }
+        Ok(())
+    }
+
+    /// Tells the host the first lane that runs.
+    fn note_first(&mut self, mask: &Lanes) {
+        let bits = self.bits(mask);
+        let b = &mut *self.lane.b;
+        let first = b.ins().ctz(bits);
+        let thread = b.ins().iadd(self.lane.here.thread, first);
+        let at = std::mem::offset_of!(crate::abi::NativeContext, thread) as i32;
+        b.ins()
+            .store(host(), thread, self.lane.fixed.ctx, at);
+    }
+
+    /// Loads lanes that lie side by side, one element each.
+    fn load_run(
+        &mut self,
+        inst: Inst,
+        places: &Places,
+        value: Value,
+        ty: OpType,
+        flags: MemFlagsData,
+    ) -> Result<Lanes, Unsupported> {
+        let function = self.lane.function;
+        let kind = function.dfg.ty(value).kind();
+        let to = vector_type(function.dfg.ty(value))?;
+        let element = element_type(ty).unwrap_or(types::I32);
+        let same = element.bits() == to.lane_bits();
+        if self.mask.is_none() {
+            let (address, offset) = self.place(places, 0, 0);
+            if same {
+                return Ok((0..self.count(to))
+                    .map(|i| {
+                        self.mark(inst, i as u32 * to.lane_count());
+                        let at = offset + 16 * i as i32;
+                        self.lane.b.ins().load(to, flags, address, at)
+                    })
+                    .collect());
+            }
+            let narrow = matches!(kind, Kind::B8 | Kind::B16 | Kind::B32);
+            if narrow && element.bits() < 32 {
+                let lanes =
+                    self.load_narrow(address, offset, element.bytes(), ty.is_signed(), flags);
+                return Ok(lanes
+                    .iter()
+                    .map(|&four| self.narrowed(four, kind))
+                    .collect());
+            }
+        }
+        // Vectors all of whose lanes run, or lane by lane.
+        let per = to.lane_count();
+        let mut lanes = Lanes::new();
+        for i in 0..self.count(to) as u32 {
+            let first = i * per;
+            let whole = same.then(|| self.whole_vector(first, per)).flatten();
+            let Some(whole) = whole else {
+                lanes.push(self.load_some(inst, places, (value, ty), (first, per), flags)?);
+                continue;
+            };
+            let [vector, single, join] = std::array::from_fn(|_| self.lane.b.create_block());
+            let result = self.lane.b.append_block_param(join, to);
+            self.lane.b.ins().brif(whole, vector, &[], single, &[]);
+            self.lane.b.switch_to_block(vector);
+            self.mark(inst, first);
+            let (address, offset) = self.place(places, first, 0);
+            let loaded = self.lane.b.ins().load(to, flags, address, offset);
+            self.lane.b.ins().jump(join, &[loaded.into()]);
+            self.lane.b.switch_to_block(single);
+            let loaded = self.load_some(inst, places, (value, ty), (first, per), flags)?;
+            self.lane.b.ins().jump(join, &[loaded.into()]);
+            self.lane.b.switch_to_block(join);
+            lanes.push(result);
+        }
+        Ok(lanes)
+    }
+
+    /// Whether all lanes of a vector run, under a mask.
+    fn whole_vector(&mut self, first: u32, per: u32) -> Option<ir::Value> {
+        let mask = self.mask.clone()?;
+        let four = mask[first as usize / 4];
+        Some(match (per, first % 4) {
+            (4, _) => self.lane.b.ins().vall_true(four),
+            (_, 0) => {
+                let low = self.lane.b.ins().swiden_low(four);
+                self.lane.b.ins().vall_true(low)
+            }
+            _ => {
+                let high = self.lane.b.ins().swiden_high(four);
+                self.lane.b.ins().vall_true(high)
+            }
+        })
+    }
+
+    /// One vector, lane by lane.
+    fn load_some(
+        &mut self,
+        inst: Inst,
+        places: &Places,
+        (value, ty): (Value, OpType),
+        (first, per): (u32, u32),
+        flags: MemFlagsData,
+    ) -> Result<ir::Value, Unsupported> {
+        let function = self.lane.function;
+        let element = element_type(ty).unwrap_or(types::I32);
+        let data = function.dfg.insts[inst];
+        let mut scalars = Vec::new();
+        for lane in first..first + per {
+            self.mark(inst, lane);
+            let at = self.place(places, lane, 0);
+            let at = self.guarded(at, lane);
+            let bits = self
+                .lane
+                .load_element(element, at, (false, flags), (value, &data));
+            scalars.push(self.widened(bits, function.dfg.ty(value).kind()));
+        }
+        let to = vector_type(function.dfg.ty(value))?;
+        Ok(self.gathered(&scalars, to)[0])
+    }
+
+    /// Loads bytes or halves side by side, extended to 32 bits a lane.
+    pub(super) fn load_narrow(
+        &mut self,
+        address: ir::Value,
+        offset: i32,
+        bytes: u32,
+        signed: bool,
+        flags: MemFlagsData,
+    ) -> Lanes {
+        let width = self.view.width;
+        let total = width * bytes;
+        let mut vectors: Vec<ir::Value> = Vec::new();
+        if total >= 16 {
+            for i in 0..total / 16 {
+                let at = offset + 16 * i as i32;
+                vectors.push(self.lane.b.ins().load(types::I8X16, flags, address, at));
+            }
+        } else {
+            let b = &mut *self.lane.b;
+            let wide = match total {
+                8 => b.ins().load(types::I64, flags, address, offset),
+                _ => b.ins().uload32(flags, address, offset),
+            };
+            let vector = b.ins().scalar_to_vector(types::I64X2, wide);
+            vectors.push(self.cast_one(vector, types::I8X16));
+        }
+        let mut at = bytes;
+        while at < 4 {
+            let ty = if at == 1 { types::I8X16 } else { types::I16X8 };
+            vectors = vectors
+                .iter()
+                .flat_map(|&vector| {
+                    let vector = self.cast_one(vector, ty);
+                    let b = &mut *self.lane.b;
+                    if signed {
+                        let low = b.ins().swiden_low(vector);
+                        [low, b.ins().swiden_high(vector)]
+                    } else {
+                        let low = b.ins().uwiden_low(vector);
+                        [low, b.ins().uwiden_high(vector)]
+                    }
+                })
+                .collect();
+            at *= 2;
+        }
+        vectors.truncate(self.count(types::I32X4));
+        vectors.into_iter().collect()
+    }
+
+    /// Stores the low bytes or halves of 32-bit lanes side by side.
+    pub(super) fn store_narrow(
+        &mut self,
+        lanes: &Lanes,
+        address: ir::Value,
+        offset: i32,
+        bytes: u32,
+        flags: MemFlagsData,
+    ) {
+        let mut vectors: Vec<ir::Value> = lanes.to_vec();
+        let mut width = 4;
+        while width > bytes {
+            // The low half of each element of two vectors.
+            let step = width as u8;
+            let pick: Vec<u8> = (0..32 / step)
+                .flat_map(|i| (0..step / 2).map(move |byte| i * step + byte))
+                .collect();
+            let pick = self.lane.b.func.dfg.immediates.push(pick.as_slice().into());
+            vectors = vectors
+                .chunks(2)
+                .map(|pair| {
+                    let a = self.cast_one(pair[0], types::I8X16);
+                    let b = pair.get(1).map_or(a, |&b| self.cast_one(b, types::I8X16));
+                    self.lane.b.ins().shuffle(a, b, pick)
+                })
+                .collect();
+            width /= 2;
+        }
+        let total = self.view.width * bytes;
+        if total >= 16 {
+            for (i, &vector) in vectors.iter().enumerate() {
+                let at = offset + 16 * i as i32;
+                self.lane.b.ins().store(flags, vector, address, at);
+            }
+            return;
+        }
+        let ty = if total == 8 { types::I64X2 } else { types::I32X4 };
+        let vector = self.cast_one(vectors[0], ty);
+        let word = self.lane.b.ins().extractlane(vector, 0);
+        self.lane.b.ins().store(flags, word, address, offset);
+    }
+
+    pub(super) fn store(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+        let function = self.lane.function;
+        let Some(element) = element_type(data.ty) else {
+            return self.lane.refuse(data);
+        };
+        if element == types::I128 {
+            return self.each_lane(inst);
+        }
+        let args = function.dfg.args(inst);
+        let (address, values) = (args[0], &args[1..]);
+        let strong = !Lane::is_weak(data);
+        let space = data.mods.space();
+        let together = !strong && space != StateSpace::Local && self.is_uniform(address);
+        if together && values.iter().all(|&value| self.is_uniform(value)) {
+            if let Some(mask) = self.mask.clone() {
+                self.note_first(&mask);
+            }
+            return self.lane.operation(inst);
+        }
+        let places = self.places(address, space)?;
+        let bytes = element.bytes();
+        if let ([value], false) = (values, strong)
+            && Self::contiguous(&places, i64::from(bytes))
+        {
+            return self.store_run(inst, &places, *value, element);
+        }
+        let mut lanes = Vec::new();
+        for &value in values {
+            lanes.push((self.get(value)?, function.dfg.ty(value).kind()));
+        }
+        // All lanes write to one place: the highest has the last word.
+        let first = if together && self.mask.is_none() {
+            self.view.width - 1
+        } else {
+            0
+        };
+        for lane in first..self.view.width {
+            self.mark(inst, lane);
+            let at = self.place(&places, lane, 0);
+            let (at, offset) = self.guarded(at, lane);
+            for (i, (lanes, kind)) in lanes.iter().enumerate() {
+                let bits = self.extract(lanes, *kind, lane);
+                let offset = offset + i as i32 * bytes as i32;
+                self.lane.store_element(element, (at, offset), strong, bits);
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores lanes that lie side by side, one element each.
+    fn store_run(
+        &mut self,
+        inst: Inst,
+        places: &Places,
+        value: Value,
+        element: ir::Type,
+    ) -> Result<(), Unsupported> {
+        let function = self.lane.function;
+        let kind = function.dfg.ty(value).kind();
+        let lanes = self.get(value)?;
+        let ty = self.lane.b.func.dfg.value_type(lanes[0]);
+        let same = element.bits() == ty.lane_bits() && element.bits() == clif_type(function.dfg.ty(value)).bits();
+        if self.mask.is_none() {
+            let (address, offset) = self.place(places, 0, 0);
+            if same {
+                for (i, &vector) in lanes.iter().enumerate() {
+                    self.mark(inst, i as u32 * ty.lane_count());
+                    let at = offset + 16 * i as i32;
+                    self.lane.b.ins().store(device(), vector, address, at);
+                }
+                return Ok(());
+            }
+            if element.bits() < 32 && ty == types::I32X4 && kind != Kind::Pred {
+                self.store_narrow(&lanes, address, offset, element.bytes(), device());
+                return Ok(());
+            }
+        }
+        let per = ty.lane_count();
+        for (i, &vector) in lanes.iter().enumerate() {
+            let first = i as u32 * per;
+            let whole = same.then(|| self.whole_vector(first, per)).flatten();
+            let Some(whole) = whole else {
+                self.store_some(inst, places, (&lanes, kind), (first, per), element);
+                continue;
+            };
+            let [all, single, join] = std::array::from_fn(|_| self.lane.b.create_block());
+            self.lane.b.ins().brif(whole, all, &[], single, &[]);
+            self.lane.b.switch_to_block(all);
+            self.mark(inst, first);
+            let (address, offset) = self.place(places, first, 0);
+            self.lane.b.ins().store(device(), vector, address, offset);
+            self.lane.b.ins().jump(join, &[]);
+            self.lane.b.switch_to_block(single);
+            self.store_some(inst, places, (&lanes, kind), (first, per), element);
+            self.lane.b.ins().jump(join, &[]);
+            self.lane.b.switch_to_block(join);
+        }
+        Ok(())
+    }
+
+    /// The lanes of one vector, one after the other.
+    fn store_some(
+        &mut self,
+        inst: Inst,
+        places: &Places,
+        (lanes, kind): (&Lanes, Kind),
+        (first, per): (u32, u32),
+        element: ir::Type,
+    ) {
+        for lane in first..first + per {
+            self.mark(inst, lane);
+            let at = self.place(places, lane, 0);
+            let at = self.guarded(at, lane);
+            let bits = self.extract(lanes, kind, lane);
+            self.lane.store_element(element, at, false, bits);
+        }
+    }
+
+    /// Updates in the order of the lanes.
+    pub(super) fn atomic(&mut self, inst: Inst, _: &InstData) -> Result<(), Unsupported> {
+        self.each_lane(inst)
+    }
+}

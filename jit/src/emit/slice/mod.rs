@@ -1,0 +1,275 @@
+//! Translation for a *slice*: 4, 8, 16 or 32 neighbouring lanes of a warp, side by side in vectors.
+//!
+//! Values that [`Uniformity`] calls uniform are computed once, affine ones as the value of the slice's
+//! first lane; both by [`Lane`], as if it ran that lane. Varying values are [`Lanes`]: 128-bit vectors, four
+//! lanes each of 32 bits or two of 64. Predicates are masks of 32 bits a lane, narrower integers are
+//! zero-extended to 32 bits. Operations without a vector form run lane by lane ([`each`]).
+//!
+//! The code exists twice ([`control`]): once for slices all of whose lanes are active, with real
+//! branches, and once under masks, in the order of [`Linear`]. A branch that parts the lanes leads from the
+//! first to the second; where all lanes have met again, the first goes on. Points end a lane's run; the
+//! whole warp passes those that it can complete in registers ([`collective`]).
+//!
+//! Invariant: inactive lanes touch no memory but a scratch cell of the function's own.
+
+pub(crate) mod collective;
+pub(crate) mod control;
+pub(crate) mod each;
+pub(crate) mod memory;
+pub(crate) mod ops;
+pub(crate) mod values;
+
+use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind, types};
+use cranelift_frontend::Variable;
+use margay_ir::analysis::{Linear, Uniformity};
+use margay_ir::entity::{Block, Inst, Value};
+use margay_ir::exec::Stop;
+use margay_ir::function::InstData;
+use margay_ir::ops::{Effects, Opcode};
+use margay_ir::types::{Kind, Type};
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use super::lane::{Here, Lane, Unsupported};
+use control::Masked;
+
+/// The vectors of a value, lowest lanes first.
+pub(crate) type Lanes = SmallVec<[ir::Value; 8]>;
+/// Variables that hold the vectors of a value.
+pub(crate) type Vars = SmallVec<[Variable; 8]>;
+
+/// How the lanes are looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View<'a> {
+    pub(crate) uniformity: &'a Uniformity,
+    pub(crate) linear: &'a Linear,
+    /// Lanes of a slice.
+    pub(crate) width: u32,
+}
+
+/// Where the slice's run goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ends {
+    /// All lanes have stopped.
+    pub(crate) done: ir::Block,
+    /// Where the lanes of the warp stopped, once one has; [`NOBODY`] before. Not in forms without frames.
+    pub(crate) common: Option<Variable>,
+    /// Not zero when lanes stopped at different points.
+    pub(crate) parted: Option<Variable>,
+}
+
+/// No lane has stopped yet.
+pub(crate) const NOBODY: i32 = -2;
+
+/// Translator of the code of one function for a slice.
+pub(crate) struct Slice<'a, 'b> {
+    /// Translates what is the same for the slice, for its first lane.
+    pub(crate) lane: Lane<'a, 'b>,
+    pub(crate) view: View<'a>,
+    pub(crate) ends: Ends,
+    /// The block being translated.
+    block: Block,
+    /// The lanes that run it; `None`: all.
+    mask: Option<Lanes>,
+    vars: FxHashMap<Value, Vars>,
+    /// Values as each lane had them when it left their loop.
+    frozen: FxHashMap<Value, Vars>,
+    /// Values whose lanes must be frozen, with the loop's blocks.
+    leaving: Vec<(Value, &'a FxHashSet<Block>)>,
+    /// Vectors made in the block being translated.
+    made: FxHashMap<Value, Lanes>,
+    /// Blocks run by all lanes: translated, or queued.
+    full: FxHashMap<Block, ir::Block>,
+    work: Vec<Block>,
+    masked: Masked,
+    scratch: Option<ir::StackSlot>,
+    /// Points at which lanes may stop.
+    pub(crate) stops: Vec<Stop>,
+}
+
+/// The vector type that holds lanes of a type.
+pub(crate) fn vector_type(ty: Type) -> Result<ir::Type, Unsupported> {
+    Ok(match ty.kind() {
+        Kind::Pred | Kind::B8 | Kind::B16 | Kind::B32 => types::I32X4,
+        Kind::F32 => types::F32X4,
+        Kind::B64 => types::I64X2,
+        Kind::F64 => types::F64X2,
+        Kind::B128 => return Err(Unsupported("vectors of 128-bit values".into())),
+    })
+}
+
+/// Flags of a bitcast between vectors of different lanes.
+pub(crate) fn cast_flags() -> ir::MemFlagsData {
+    ir::MemFlagsData::new().with_endianness(ir::Endianness::Little)
+}
+
+impl<'a, 'b> Slice<'a, 'b> {
+    pub(crate) fn new(lane: Lane<'a, 'b>, view: View<'a>, ends: Ends) -> Self {
+        let function = lane.function;
+        let mut slice = Slice {
+            block: function.entry(),
+            mask: None,
+            vars: FxHashMap::default(),
+            frozen: FxHashMap::default(),
+            leaving: Vec::new(),
+            made: FxHashMap::default(),
+            full: FxHashMap::default(),
+            work: Vec::new(),
+            masked: Masked::default(),
+            scratch: None,
+            stops: Vec::new(),
+            lane,
+            view,
+            ends,
+        };
+        slice.find_leaving();
+        slice
+    }
+
+    /// Values that lanes carry out of a loop in different turns.
+    fn find_leaving(&mut self) {
+        let function = self.lane.function;
+        let uniformity = self.view.uniformity;
+        let mut seen: FxHashSet<Value> = FxHashSet::default();
+        let mut note = |value: Value, block: Block, leaving: &mut Vec<_>| {
+            if !seen.contains(&value)
+                && uniformity.leaves_apart(function, value, block)
+                && let Some(body) = uniformity.loop_of(value)
+            {
+                seen.insert(value);
+                leaving.push((value, body));
+            }
+        };
+        for &block in &self.view.linear.order {
+            for &inst in function.insts(block) {
+                for &arg in function.dfg.args(inst) {
+                    note(arg, block, &mut self.leaving);
+                }
+                for call in function.dfg.targets(inst) {
+                    for &arg in &call.args {
+                        note(arg, block, &mut self.leaving);
+                    }
+                }
+                if function.effects(inst).is_point() {
+                    for &value in self.lane.behind(inst).unwrap_or_default() {
+                        note(value, block, &mut self.leaving);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Number of vectors that hold lanes of a type.
+    pub(crate) fn count(&self, ty: ir::Type) -> usize {
+        (self.view.width / ty.lane_count()) as usize
+    }
+
+    /// Stack space that nobody reads, where inactive lanes load and store.
+    pub(crate) fn scratch(&mut self) -> ir::Value {
+        let slot = match self.scratch {
+            Some(slot) => slot,
+            None => {
+                let data = StackSlotData::new(StackSlotKind::ExplicitSlot, 64, 4);
+                let slot = self.lane.b.create_sized_stack_slot(data);
+                self.scratch = Some(slot);
+                slot
+            }
+        };
+        self.lane.b.ins().stack_addr(types::I64, slot, 0)
+    }
+
+    /// Translates the instructions of a block up to one that ends it.
+    fn instructions(&mut self, block: Block) -> Result<(), Unsupported> {
+        self.block = block;
+        self.made.clear();
+        let function = self.lane.function;
+        for &inst in function.insts(block) {
+            self.lane.at = function.dfg.locs[inst];
+            self.lane.b.set_srcloc(ir::SourceLoc::new(inst.0));
+            let effects = function.effects(inst);
+            if effects.contains(Effects::TERMINATOR) {
+                return self.terminate(inst);
+            }
+            if effects.is_point() {
+                if self.point(inst)? {
+                    return Ok(());
+                }
+                continue;
+            }
+            self.operation(inst)?;
+        }
+        Ok(())
+    }
+
+    /// Whether all lanes that run the block being translated have the same value.
+    pub(crate) fn is_uniform(&self, value: Value) -> bool {
+        self.class(value).is_uniform()
+    }
+
+    pub(crate) fn class(&self, value: Value) -> margay_ir::analysis::uniformity::Class {
+        let function = self.lane.function;
+        self.view.uniformity.class_in(function, value, self.block)
+    }
+
+    /// Translates an operation that neither ends a block nor synchronises.
+    pub(crate) fn operation(&mut self, inst: Inst) -> Result<(), Unsupported> {
+        use margay_ir::analysis::uniformity::Class;
+        let data = self.lane.function.dfg.insts[inst];
+        let effects = data.opcode.effects();
+        match data.opcode {
+            Opcode::Ld => return self.load(inst, &data),
+            Opcode::St => return self.store(inst, &data),
+            Opcode::Atom | Opcode::Red => return self.atomic(inst, &data),
+            Opcode::Fence => return self.lane.operation(inst),
+            Opcode::Cvta => {}
+            Opcode::Alloca | Opcode::StackSave | Opcode::StackRestore => {
+                return self.lane.refuse(&data);
+            }
+            // Time passes for each lane alike.
+            Opcode::Clock | Opcode::Call | Opcode::CallIndirect | Opcode::Syscall
+            | Opcode::CpAsync | Opcode::Brkpt => return self.each_lane(inst),
+            _ if effects.intersects(Effects::READS | Effects::WRITES | Effects::MAY_TRAP) => {
+                return self.each_lane(inst);
+            }
+            _ => {}
+        }
+        let function = self.lane.function;
+        let results = function.dfg.results(inst);
+        let uniformity = self.view.uniformity;
+        let varies = |&value: &Value| uniformity.class(value) == Class::Varying;
+        if !results.iter().any(varies) {
+            return self.lane.operation(inst);
+        }
+        if !results.iter().all(varies) {
+            self.lane.operation(inst)?;
+        }
+        if self.vector(inst, &data)?.is_some() {
+            return Ok(());
+        }
+        if self.has_fast_form(&data) {
+            self.unrolled(inst)
+        } else {
+            self.each_lane(inst)
+        }
+    }
+
+    /// Whether running the operation for one lane takes a few instructions.
+    fn has_fast_form(&self, data: &InstData) -> bool {
+        matches!(data.opcode, Opcode::SReg | Opcode::LocalAddr | Opcode::Cvta)
+            || crate::fast::lowering(data.opcode).is_some()
+    }
+
+    /// What [`Lane`] is told when it runs the slice's lane number `lane`.
+    pub(crate) fn here(&mut self, lane: u32) -> Here {
+        let first = self.lane.here;
+        if lane == 0 {
+            return first;
+        }
+        let b = &mut *self.lane.b;
+        Here {
+            thread: b.ins().iadd_imm_s(first.thread, i64::from(lane)),
+            lane: b.ins().iadd_imm_s(first.lane, i64::from(lane)),
+            ..first
+        }
+    }
+}

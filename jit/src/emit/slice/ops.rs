@@ -1,0 +1,1212 @@
+//! Operations on whole vectors. What is not here runs lane by lane.
+//!
+//! Each follows the scalar lowering of the same name in [`crate::fast`], which documents the corner cases.
+
+use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
+use cranelift_codegen::ir::{self, InstBuilder, types};
+use margay_ir::entity::{Inst, Value};
+use margay_ir::function::InstData;
+use margay_ir::meaning::approx::{Arithmetic, functions};
+use margay_ir::mods::{BoolOp, Half, Mode, Precision, Rounding};
+use margay_ir::ops::Opcode;
+use margay_ir::types::{Class, Kind, OpType};
+use smallvec::smallvec;
+
+use super::{Lanes, Slice, cast_flags, vector_type};
+use crate::emit::lane::Unsupported;
+use crate::fast::{float_condition, integer_condition};
+
+/// The outcome of trying a vector form: `None` when there is none.
+type Tried = Result<Option<()>, Unsupported>;
+
+fn float_vector(ty: OpType) -> Option<ir::Type> {
+    match ty {
+        OpType::F32 => Some(types::F32X4),
+        OpType::F64 => Some(types::F64X2),
+        _ => None,
+    }
+}
+
+fn integer_vector(ty: OpType) -> Option<ir::Type> {
+    if ty.class() == Class::Pred || ty.is_float() || ty.elements() != 1 {
+        return None;
+    }
+    match ty.bits() {
+        32 => Some(types::I32X4),
+        64 => Some(types::I64X2),
+        _ => None,
+    }
+}
+
+/// The integer vector type of lanes as wide as those of `ty`.
+fn int_of(ty: ir::Type) -> ir::Type {
+    if ty.lane_bits() == 32 {
+        types::I32X4
+    } else {
+        types::I64X2
+    }
+}
+
+macro_rules! bail {
+    ($option:expr) => {
+        match $option {
+            Some(value) => value,
+            None => return Ok(None),
+        }
+    };
+}
+
+impl Slice<'_, '_> {
+    /// Translates a pure operation with varying results as vectors, if it has such a form.
+    pub(super) fn vector(&mut self, inst: Inst, data: &InstData) -> Tried {
+        match data.opcode {
+            Opcode::Bitcast => self.bitcast(inst),
+            Opcode::Add | Opcode::Sub | Opcode::Mul | Opcode::Mad => self.arithmetic(inst, data),
+            Opcode::Div | Opcode::Sqrt | Opcode::Rcp | Opcode::Rsqrt | Opcode::Fma => {
+                self.float(inst, data)
+            }
+            Opcode::Sin | Opcode::Cos | Opcode::Lg2 | Opcode::Ex2 | Opcode::Tanh => {
+                self.approximate(inst, data)
+            }
+            Opcode::Neg | Opcode::Abs => self.sign(inst, data),
+            Opcode::Min | Opcode::Max => self.extreme(inst, data),
+            Opcode::And | Opcode::Or | Opcode::Xor | Opcode::Not => self.logic(inst, data),
+            Opcode::Lop3 => self.lop3(inst, data),
+            Opcode::Shl | Opcode::Shr => self.shift(inst, data),
+            Opcode::Shf => self.funnel(inst, data),
+            Opcode::Setp => self.setp(inst, data),
+            Opcode::Set => self.set_op(inst, data),
+            Opcode::Selp => self.selp(inst),
+            Opcode::Cvt => self.convert(inst, data),
+            Opcode::Pack => self.pack(inst, data),
+            Opcode::Unpack => self.unpack(inst, data),
+            _ => Ok(None),
+        }
+    }
+
+    fn operand(&self, inst: Inst, index: usize) -> Option<Value> {
+        self.lane.function.dfg.args(inst).get(index).copied()
+    }
+
+    /// An operand's lanes as vectors of a type; `None` if its lanes have another width.
+    fn lanes_as(
+        &mut self,
+        inst: Inst,
+        index: usize,
+        ty: ir::Type,
+    ) -> Result<Option<Lanes>, Unsupported> {
+        let value = bail!(self.operand(inst, index));
+        let bits = self.lane.function.dfg.ty(value).lane_bytes() * 8;
+        if bits != ty.lane_bits() || self.lane.function.dfg.ty(value).kind() == Kind::Pred {
+            return Ok(None);
+        }
+        let lanes = self.get(value)?;
+        Ok(Some(self.cast(&lanes, ty)))
+    }
+
+    /// Defines the first result if its lanes are as wide.
+    fn define(&mut self, inst: Inst, lanes: &Lanes) -> Tried {
+        let value = bail!(self.lane.function.dfg.results(inst).first().copied());
+        let to = vector_type(self.lane.function.dfg.ty(value))?;
+        if self.lane.b.func.dfg.value_type(lanes[0]).lane_bits() != to.lane_bits() {
+            return Ok(None);
+        }
+        let lanes = self.cast(lanes, to);
+        self.set(value, &lanes)?;
+        Ok(Some(()))
+    }
+
+    fn each1(
+        &mut self,
+        a: &Lanes,
+        mut op: impl FnMut(&mut Self, ir::Value) -> ir::Value,
+    ) -> Lanes {
+        a.iter().map(|&a| op(self, a)).collect()
+    }
+
+    fn each2(
+        &mut self,
+        a: &Lanes,
+        b: &Lanes,
+        mut op: impl FnMut(&mut Self, ir::Value, ir::Value) -> ir::Value,
+    ) -> Lanes {
+        a.iter().zip(b).map(|(&a, &b)| op(self, a, b)).collect()
+    }
+
+    fn bitcast(&mut self, inst: Inst) -> Tried {
+        let value = bail!(self.operand(inst, 0));
+        let result = bail!(self.lane.function.dfg.results(inst).first().copied());
+        let (from, to) = (
+            self.lane.function.dfg.ty(value),
+            self.lane.function.dfg.ty(result),
+        );
+        if from.lane_bytes() != to.lane_bytes() || (from.kind() == Kind::Pred) != (to.kind() == Kind::Pred) {
+            return Ok(None);
+        }
+        let lanes = self.get(value)?;
+        self.define(inst, &lanes)
+    }
+
+    fn arithmetic(&mut self, inst: Inst, data: &InstData) -> Tried {
+        if data.ty.is_float() {
+            return self.float(inst, data);
+        }
+        let ty = bail!(integer_vector(data.ty));
+        let mods = data.mods;
+        if mods.sat() || mods.carry_out() || mods.relu() {
+            return Ok(None);
+        }
+        let a = bail!(self.lanes_as(inst, 0, ty)?);
+        let b = bail!(self.lanes_as(inst, 1, ty)?);
+        let lanes = match data.opcode {
+            Opcode::Add => self.each2(&a, &b, |s, a, b| s.lane.b.ins().iadd(a, b)),
+            Opcode::Sub => self.each2(&a, &b, |s, a, b| s.lane.b.ins().isub(a, b)),
+            _ => {
+                let product = bail!(self.product(data, &a, &b));
+                if data.opcode == Opcode::Mad {
+                    let to = self.lane.b.func.dfg.value_type(product[0]);
+                    let c = bail!(self.lanes_as(inst, 2, to)?);
+                    self.each2(&product, &c, |s, a, b| s.lane.b.ins().iadd(a, b))
+                } else {
+                    product
+                }
+            }
+        };
+        self.define(inst, &lanes)
+    }
+
+    fn product(&mut self, data: &InstData, a: &Lanes, b: &Lanes) -> Option<Lanes> {
+        let wide = data.ty.bits() == 32;
+        match data.mods.half() {
+            Half::Lo => Some(self.each2(a, b, |s, a, b| s.lane.b.ins().imul(a, b))),
+            Half::Wide | Half::Hi if wide => {
+                let signed = data.ty.is_signed();
+                let (a, b) = (self.extended(a, signed), self.extended(b, signed));
+                let wide = self.each2(&a, &b, |s, a, b| s.lane.b.ins().imul(a, b));
+                Some(if data.mods.half() == Half::Wide {
+                    wide
+                } else {
+                    wide.chunks(2)
+                        .map(|pair| self.high_words(pair[0], pair[1]))
+                        .collect()
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// Lanes of 32 bits as lanes of 64.
+    fn extended(&mut self, lanes: &Lanes, signed: bool) -> Lanes {
+        lanes
+            .iter()
+            .flat_map(|&four| {
+                let b = &mut *self.lane.b;
+                if signed {
+                    let low = b.ins().swiden_low(four);
+                    [low, b.ins().swiden_high(four)]
+                } else {
+                    let low = b.ins().uwiden_low(four);
+                    [low, b.ins().uwiden_high(four)]
+                }
+            })
+            .collect()
+    }
+
+    /// The low words of the four lanes of two vectors.
+    pub(super) fn low_words(&mut self, a: ir::Value, b: ir::Value) -> ir::Value {
+        self.words(a, b, 0)
+    }
+
+    fn high_words(&mut self, a: ir::Value, b: ir::Value) -> ir::Value {
+        self.words(a, b, 4)
+    }
+
+    fn words(&mut self, a: ir::Value, b: ir::Value, first: u8) -> ir::Value {
+        let pick: Vec<u8> = [0, 8, 16, 24]
+            .into_iter()
+            .flat_map(|lane| (0..4).map(move |byte| lane + first + byte))
+            .collect();
+        let pick = self.lane.b.func.dfg.immediates.push(pick.as_slice().into());
+        let (a, b) = (
+            self.cast_one(a, types::I8X16),
+            self.cast_one(b, types::I8X16),
+        );
+        let words = self.lane.b.ins().shuffle(a, b, pick);
+        self.cast_one(words, types::I32X4)
+    }
+
+    // Floating point.
+
+    /// An operand, flushed when the operation says so.
+    fn float_operand(
+        &mut self,
+        inst: Inst,
+        index: usize,
+        (ty, ftz): (ir::Type, bool),
+    ) -> Result<Option<Lanes>, Unsupported> {
+        let lanes = bail!(self.lanes_as(inst, index, ty)?);
+        Ok(Some(if ftz && ty == types::F32X4 {
+            self.each1(&lanes, |s, a| s.flush(a))
+        } else {
+            lanes
+        }))
+    }
+
+    /// Turns subnormals into zeros of the same sign.
+    fn flush(&mut self, a: ir::Value) -> ir::Value {
+        let bits = self.cast_one(a, types::I32X4);
+        let exponent = self.constant(types::I32X4, 0x7f80_0000);
+        let sign = self.constant(types::I32X4, 0x8000_0000);
+        let zero = self.constant(types::I32X4, 0);
+        let b = &mut *self.lane.b;
+        let exponent = b.ins().band(bits, exponent);
+        let small = b.ins().icmp(IntCC::Equal, exponent, zero);
+        let sign = b.ins().band(bits, sign);
+        let kept = b.ins().bitselect(small, sign, bits);
+        self.cast_one(kept, types::F32X4)
+    }
+
+    fn float_constant(&mut self, ty: ir::Type, value: f64) -> ir::Value {
+        let bits = if ty == types::F32X4 {
+            u64::from((value as f32).to_bits())
+        } else {
+            value.to_bits()
+        };
+        self.constant(ty, bits)
+    }
+
+    /// `a` where the condition holds, else `b`.
+    fn select(&mut self, condition: ir::Value, a: ir::Value, b: ir::Value) -> ir::Value {
+        let ty = self.lane.b.func.dfg.value_type(a);
+        let condition = self.cast_one(condition, ty);
+        self.lane.b.ins().bitselect(condition, a, b)
+    }
+
+    /// Flushes, saturates and defines the result.
+    fn finish(&mut self, inst: Inst, data: &InstData, ty: ir::Type, lanes: Lanes) -> Tried {
+        let mut lanes = lanes;
+        if data.mods.ftz() && ty == types::F32X4 {
+            lanes = self.each1(&lanes, |s, a| s.flush(a));
+        }
+        if data.mods.sat() {
+            lanes = self.saturate(ty, &lanes);
+        }
+        self.define(inst, &lanes)
+    }
+
+    fn saturate(&mut self, ty: ir::Type, lanes: &Lanes) -> Lanes {
+        let (zero, one) = (self.float_constant(ty, 0.0), self.float_constant(ty, 1.0));
+        self.each1(lanes, |s, a| {
+            let above = s.lane.b.ins().fcmp(FloatCC::GreaterThan, a, zero);
+            let floored = s.select(above, a, zero);
+            let below = s.lane.b.ins().fcmp(FloatCC::LessThan, floored, one);
+            s.select(below, floored, one)
+        })
+    }
+
+    fn float(&mut self, inst: Inst, data: &InstData) -> Tried {
+        let ty = bail!(float_vector(data.ty));
+        let mods = data.mods;
+        let single = ty == types::F32X4;
+        let nearest = matches!(mods.rounding(), Rounding::None | Rounding::Rn);
+        let root = matches!(
+            data.opcode,
+            Opcode::Div | Opcode::Sqrt | Opcode::Rcp | Opcode::Rsqrt
+        );
+        // Approximate forms of f32 are the correctly rounded operations.
+        let approximate = mods.precision() != Precision::None && root && single;
+        let rsqrt = data.opcode == Opcode::Rsqrt && !(mods.ftz() && !single);
+        if !(approximate || rsqrt)
+            && (!nearest || mods.precision() != Precision::None || data.opcode == Opcode::Rsqrt)
+            || mods.relu()
+        {
+            return Ok(None);
+        }
+        let how = (ty, mods.ftz());
+        let a = bail!(self.float_operand(inst, 0, how)?);
+        let lanes = match data.opcode {
+            Opcode::Sqrt => self.each1(&a, |s, a| s.lane.b.ins().sqrt(a)),
+            Opcode::Rcp => {
+                let one = self.float_constant(ty, 1.0);
+                self.each1(&a, |s, a| s.lane.b.ins().fdiv(one, a))
+            }
+            Opcode::Rsqrt => {
+                let one = self.float_constant(ty, 1.0);
+                self.each1(&a, |s, a| {
+                    let root = s.lane.b.ins().sqrt(a);
+                    s.lane.b.ins().fdiv(one, root)
+                })
+            }
+            Opcode::Fma => {
+                if !self.lane.has_fma {
+                    return Ok(None);
+                }
+                let b = bail!(self.float_operand(inst, 1, how)?);
+                let c = bail!(self.float_operand(inst, 2, how)?);
+                a.iter()
+                    .zip(b.iter().zip(&c))
+                    .map(|(&a, (&b, &c))| self.lane.b.ins().fma(a, b, c))
+                    .collect()
+            }
+            opcode => {
+                let b = bail!(self.float_operand(inst, 1, how)?);
+                match opcode {
+                    Opcode::Add => self.each2(&a, &b, |s, a, b| s.lane.b.ins().fadd(a, b)),
+                    Opcode::Sub => self.each2(&a, &b, |s, a, b| s.lane.b.ins().fsub(a, b)),
+                    Opcode::Mul => self.each2(&a, &b, |s, a, b| s.lane.b.ins().fmul(a, b)),
+                    Opcode::Div if mods.precision() == Precision::Approx => {
+                        self.each2(&a, &b, |s, a, b| s.approximate_quotient(a, b))
+                    }
+                    Opcode::Div => self.each2(&a, &b, |s, a, b| s.lane.b.ins().fdiv(a, b)),
+                    _ => return Ok(None),
+                }
+            }
+        };
+        self.finish(inst, data, ty, lanes)
+    }
+
+    /// Divisors above 2^126 count as infinite.
+    fn approximate_quotient(&mut self, a: ir::Value, b: ir::Value) -> ir::Value {
+        let ty = types::F32X4;
+        let limit = self.constant(ty, 0x7e80_0000);
+        let infinity = self.float_constant(ty, f64::INFINITY);
+        let sign = self.constant(ty, 0x8000_0000);
+        let ins = &mut *self.lane.b;
+        let size = ins.ins().fabs(b);
+        let large = ins.ins().fcmp(FloatCC::GreaterThan, size, limit);
+        let signed = ins.ins().bitselect(sign, b, infinity);
+        let b = self.select(large, signed, b);
+        self.lane.b.ins().fdiv(a, b)
+    }
+
+    fn approximate(&mut self, inst: Inst, data: &InstData) -> Tried {
+        if data.ty != OpType::F32 || !self.lane.has_fma {
+            return Ok(None);
+        }
+        let ftz = data.mods.ftz();
+        let a = bail!(self.float_operand(inst, 0, (types::F32X4, ftz))?);
+        let lanes = self.each1(&a, |s, x| {
+            let mut code = Vector(s);
+            match data.opcode {
+                Opcode::Sin => functions::sin(&mut code, x, ftz),
+                Opcode::Cos => functions::cos(&mut code, x, ftz),
+                Opcode::Lg2 => functions::lg2(&mut code, x, ftz),
+                Opcode::Ex2 => functions::ex2(&mut code, x, ftz),
+                _ => functions::tanh(&mut code, x),
+            }
+        });
+        self.finish(inst, data, types::F32X4, lanes)
+    }
+
+    fn sign(&mut self, inst: Inst, data: &InstData) -> Tried {
+        let neg = data.opcode == Opcode::Neg;
+        if data.ty.is_float() {
+            let ty = bail!(float_vector(data.ty));
+            if data.mods.relu() {
+                return Ok(None);
+            }
+            let a = bail!(self.float_operand(inst, 0, (ty, data.mods.ftz()))?);
+            let lanes = self.each1(&a, |s, a| {
+                if neg {
+                    s.lane.b.ins().fneg(a)
+                } else {
+                    s.lane.b.ins().fabs(a)
+                }
+            });
+            return self.finish(inst, data, ty, lanes);
+        }
+        let ty = bail!(integer_vector(data.ty));
+        if data.mods.sat() || data.mods.relu() {
+            return Ok(None);
+        }
+        let a = bail!(self.lanes_as(inst, 0, ty)?);
+        let lanes = self.each1(&a, |s, a| {
+            if neg {
+                s.lane.b.ins().ineg(a)
+            } else {
+                s.lane.b.ins().iabs(a)
+            }
+        });
+        self.define(inst, &lanes)
+    }
+
+    fn extreme(&mut self, inst: Inst, data: &InstData) -> Tried {
+        let is_min = data.opcode == Opcode::Min;
+        let mods = data.mods;
+        if self.lane.function.dfg.args(inst).len() != 2 || mods.relu() {
+            return Ok(None);
+        }
+        if data.ty.is_float() {
+            let ty = bail!(float_vector(data.ty));
+            if mods.nan() || mods.xorsign_abs() {
+                return Ok(None);
+            }
+            let how = (ty, mods.ftz());
+            let a = bail!(self.float_operand(inst, 0, how)?);
+            let b = bail!(self.float_operand(inst, 1, how)?);
+            let lanes = self.each2(&a, &b, |s, a, b| s.float_extreme(a, b, is_min));
+            return self.finish(inst, data, ty, lanes);
+        }
+        let ty = bail!(integer_vector(data.ty));
+        if mods.sat() {
+            return Ok(None);
+        }
+        let a = bail!(self.lanes_as(inst, 0, ty)?);
+        let b = bail!(self.lanes_as(inst, 1, ty)?);
+        let signed = data.ty.is_signed();
+        let lanes = self.each2(&a, &b, |s, a, b| {
+            if ty == types::I64X2 {
+                let less = s.less(a, b, signed);
+                return if is_min {
+                    s.select(less, a, b)
+                } else {
+                    s.select(less, b, a)
+                };
+            }
+            let ins = s.lane.b.ins();
+            match (is_min, signed) {
+                (true, true) => ins.smin(a, b),
+                (true, false) => ins.umin(a, b),
+                (false, true) => ins.smax(a, b),
+                (false, false) => ins.umax(a, b),
+            }
+        });
+        self.define(inst, &lanes)
+    }
+
+    /// `a < b` of 64-bit lanes.
+    fn less(&mut self, a: ir::Value, b: ir::Value, signed: bool) -> ir::Value {
+        let (a, b) = if signed { (a, b) } else { self.biased(a, b) };
+        self.lane.b.ins().icmp(IntCC::SignedLessThan, a, b)
+    }
+
+    /// 64-bit lanes such that unsigned order becomes signed order.
+    fn biased(&mut self, a: ir::Value, b: ir::Value) -> (ir::Value, ir::Value) {
+        let top = self.constant(types::I64X2, 1 << 63);
+        let a = self.lane.b.ins().bxor(a, top);
+        (a, self.lane.b.ins().bxor(b, top))
+    }
+
+    fn float_extreme(&mut self, a: ir::Value, b: ir::Value, is_min: bool) -> ir::Value {
+        let order = if is_min {
+            FloatCC::LessThan
+        } else {
+            FloatCC::GreaterThan
+        };
+        let ins = &mut *self.lane.b;
+        let first = ins.ins().fcmp(order, a, b);
+        let nan = ins.ins().fcmp(FloatCC::Unordered, b, b);
+        let equal = ins.ins().fcmp(FloatCC::Equal, a, b);
+        let merged = if is_min {
+            ins.ins().bor(a, b)
+        } else {
+            ins.ins().band(a, b)
+        };
+        let chosen = self.select(first, a, b);
+        let chosen = self.select(nan, a, chosen);
+        self.select(equal, merged, chosen)
+    }
+
+    // Bits.
+
+    /// The vector type of a logic operation, and the mask of its lanes' bits if they are narrower.
+    fn logic_type(ty: OpType) -> Option<(ir::Type, bool)> {
+        match (ty.class(), ty.bits()) {
+            (Class::Pred, _) => Some((types::I32X4, true)),
+            (_, 32) => Some((types::I32X4, false)),
+            (_, 64) => Some((types::I64X2, false)),
+            _ => None,
+        }
+    }
+
+    fn logic(&mut self, inst: Inst, data: &InstData) -> Tried {
+        let (ty, pred) = bail!(Self::logic_type(data.ty));
+        let take = |s: &mut Self, index: usize| -> Result<Option<Lanes>, Unsupported> {
+            if !pred {
+                return s.lanes_as(inst, index, ty);
+            }
+            let value = bail!(s.operand(inst, index));
+            Ok(Some(s.get(value)?))
+        };
+        let a = bail!(take(self, 0)?);
+        let lanes = if data.opcode == Opcode::Not {
+            self.each1(&a, |s, a| s.lane.b.ins().bnot(a))
+        } else {
+            let b = bail!(take(self, 1)?);
+            self.each2(&a, &b, |s, a, b| match data.opcode {
+                Opcode::And => s.lane.b.ins().band(a, b),
+                Opcode::Or => s.lane.b.ins().bor(a, b),
+                _ => s.lane.b.ins().bxor(a, b),
+            })
+        };
+        self.define(inst, &lanes)
+    }
+
+    fn lop3(&mut self, inst: Inst, data: &InstData) -> Tried {
+        let function = self.lane.function;
+        if data.mods.bool_op() != BoolOp::None || function.dfg.results(inst).len() != 1 {
+            return Ok(None);
+        }
+        let table = bail!(self.operand(inst, 3));
+        let table = bail!(function.dfg.constant(table)) as u8;
+        let a = bail!(self.lanes_as(inst, 0, types::I32X4)?);
+        let b = bail!(self.lanes_as(inst, 1, types::I32X4)?);
+        let c = bail!(self.lanes_as(inst, 2, types::I32X4)?);
+        let (set, clear) = (table >> 4, table & 15);
+        let lanes: Lanes = (0..a.len())
+            .map(|i| {
+                let (a, b, c) = (a[i], b[i], c[i]);
+                if set == clear {
+                    self.two(set, b, c)
+                } else if set == clear ^ 15 {
+                    let base = self.two(clear, b, c);
+                    self.lane.b.ins().bxor(a, base)
+                } else {
+                    let (set, clear) = (self.two(set, b, c), self.two(clear, b, c));
+                    self.lane.b.ins().bitselect(a, set, clear)
+                }
+            })
+            .collect();
+        self.define(inst, &lanes)
+    }
+
+    /// The function of two operands whose truth table is `table` (bit `2b+c`).
+    fn two(&mut self, table: u8, b: ir::Value, c: ir::Value) -> ir::Value {
+        let not = |s: &mut Self, a| s.lane.b.ins().bnot(a);
+        if table & 8 != 0 && !matches!(table, 0x8 | 0xa | 0xc | 0xe) {
+            let inverse = self.two(!table & 15, b, c);
+            return not(self, inverse);
+        }
+        let ins = &mut *self.lane.b;
+        match table {
+            0x1 => {
+                let any = ins.ins().bor(b, c);
+                not(self, any)
+            }
+            0x2 => ins.ins().band_not(c, b),
+            0x3 => not(self, b),
+            0x4 => ins.ins().band_not(b, c),
+            0x5 => not(self, c),
+            0x6 => ins.ins().bxor(b, c),
+            0x7 => {
+                let both = ins.ins().band(b, c);
+                not(self, both)
+            }
+            0x8 => ins.ins().band(b, c),
+            0xa => c,
+            0xc => b,
+            0xe => ins.ins().bor(b, c),
+            _ => self.constant(types::I32X4, 0),
+        }
+    }
+
+    fn shift(&mut self, inst: Inst, data: &InstData) -> Tried {
+        let (ty, pred) = bail!(Self::logic_type(data.ty));
+        let amount = bail!(self.operand(inst, 1));
+        if pred || !self.is_uniform(amount) || self.lane.function.dfg.ty(amount).lane_bytes() != 4 {
+            return Ok(None);
+        }
+        let bits = ty.lane_bits();
+        let a = bail!(self.lanes_as(inst, 0, ty)?);
+        let by = self.lane.get(amount);
+        let by = self.lane.as_int(by);
+        let left = data.opcode == Opcode::Shl;
+        let signed = !left && data.ty.is_signed();
+        let known = self.lane.function.dfg.constant(amount).map(|n| n as u32);
+        let below = known.is_some_and(|n| n < bits);
+        let b = &mut *self.lane.b;
+        let limit = b.ins().iconst(types::I32, i64::from(bits) - 1);
+        let inside = if below { by } else { b.ins().umin(by, limit) };
+        let lanes = self.each1(&a, |s, a| {
+            let ins = s.lane.b.ins();
+            match (left, signed) {
+                (true, _) => ins.ishl(a, inside),
+                (_, true) => ins.sshr(a, inside),
+                _ => ins.ushr(a, inside),
+            }
+        });
+        let lanes = if signed || below {
+            lanes
+        } else {
+            // All bits are gone when the amount reaches the width.
+            let keeps = self.lane.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, by, limit);
+            let keeps = self.widened(keeps, Kind::Pred);
+            let keeps = if bits == 64 {
+                self.lane.b.ins().sextend(types::I64, keeps)
+            } else {
+                keeps
+            };
+            let keeps = self.lane.b.ins().splat(ty, keeps);
+            self.each1(&lanes, |s, a| s.lane.b.ins().band(a, keeps))
+        };
+        self.define(inst, &lanes)
+    }
+
+    fn funnel(&mut self, inst: Inst, data: &InstData) -> Tried {
+        let amount = bail!(self.operand(inst, 2));
+        let by = bail!(self.lane.function.dfg.constant(amount)) as u32;
+        let by = if data.mods.flag() { by & 31 } else { by.min(32) };
+        let low = bail!(self.lanes_as(inst, 0, types::I32X4)?);
+        let high = bail!(self.lanes_as(inst, 1, types::I32X4)?);
+        // The parts of the result that come from either word, and how far they move.
+        let left = match data.mods.mode() {
+            Mode::Left => true,
+            Mode::Right => false,
+            _ => return Ok(None),
+        };
+        let lanes = match (left, by) {
+            (true, 0) | (false, 32) => high,
+            (false, 0) | (true, 32) => low,
+            _ => {
+                let up = if left { by } else { 32 - by };
+                let up = self.lane.int(types::I32, u64::from(up));
+                let down = if left { 32 - by } else { by };
+                let down = self.lane.int(types::I32, u64::from(down));
+                self.each2(&low, &high, |s, low, high| {
+                    let above = s.lane.b.ins().ishl(high, up);
+                    let below = s.lane.b.ins().ushr(low, down);
+                    s.lane.b.ins().bor(above, below)
+                })
+            }
+        };
+        self.define(inst, &lanes)
+    }
+
+    // Comparison and selection.
+
+    /// The comparison of the first two operands, as a mask.
+    fn compare(
+        &mut self,
+        inst: Inst,
+        data: &InstData,
+        ty: OpType,
+    ) -> Result<Option<Lanes>, Unsupported> {
+        let cmp = data.mods.cmp();
+        if let Some(vector) = float_vector(ty) {
+            let how = (vector, data.mods.ftz());
+            let condition = bail!(float_condition(cmp));
+            let a = bail!(self.float_operand(inst, 0, how)?);
+            let b = bail!(self.float_operand(inst, 1, how)?);
+            let mask = self.each2(&a, &b, |s, a, b| s.float_compare(condition, a, b));
+            return Ok(Some(self.narrow_mask(mask)));
+        }
+        let signed = ty.class() == Class::Signed;
+        let condition = bail!(integer_condition(cmp, signed));
+        let narrow = ty.is_integer() && ty.elements() == 1 && ty.bits() == 16;
+        let (a, b) = if narrow {
+            let mut pair = Vec::new();
+            for index in 0..2 {
+                let value = bail!(self.operand(inst, index));
+                if self.lane.function.dfg.ty(value).kind() != Kind::B16 {
+                    return Ok(None);
+                }
+                let lanes = self.get(value)?;
+                pair.push(if signed {
+                    self.sign_extended(&lanes, 16)
+                } else {
+                    lanes
+                });
+            }
+            (pair[0].clone(), pair[1].clone())
+        } else {
+            let vector = bail!(integer_vector(ty));
+            let a = bail!(self.lanes_as(inst, 0, vector)?);
+            let b = bail!(self.lanes_as(inst, 1, vector)?);
+            (a, b)
+        };
+        let wide = self.lane.b.func.dfg.value_type(a[0]) == types::I64X2;
+        let mask = self.each2(&a, &b, |s, a, b| {
+            let orders = !matches!(condition, IntCC::Equal | IntCC::NotEqual);
+            if wide && orders && !signed {
+                let (a, b) = s.biased(a, b);
+                let condition = signed_order(condition);
+                return s.lane.b.ins().icmp(condition, a, b);
+            }
+            s.lane.b.ins().icmp(condition, a, b)
+        });
+        Ok(Some(self.narrow_mask(mask)))
+    }
+
+    /// A comparison; Cranelift has not all of them for vectors.
+    fn float_compare(&mut self, condition: FloatCC, a: ir::Value, b: ir::Value) -> ir::Value {
+        let ins = &mut *self.lane.b;
+        match condition {
+            FloatCC::OrderedNotEqual => {
+                let less = ins.ins().fcmp(FloatCC::LessThan, a, b);
+                let more = ins.ins().fcmp(FloatCC::GreaterThan, a, b);
+                ins.ins().bor(less, more)
+            }
+            FloatCC::UnorderedOrEqual => {
+                let equal = ins.ins().fcmp(FloatCC::Equal, a, b);
+                let nan = ins.ins().fcmp(FloatCC::Unordered, a, b);
+                ins.ins().bor(equal, nan)
+            }
+            condition => ins.ins().fcmp(condition, a, b),
+        }
+    }
+
+    /// Lanes whose low `bits` bits are a signed number.
+    fn sign_extended(&mut self, lanes: &Lanes, bits: u32) -> Lanes {
+        let by = self.lane.int(types::I32, u64::from(32 - bits));
+        self.each1(lanes, |s, a| {
+            let up = s.lane.b.ins().ishl(a, by);
+            s.lane.b.ins().sshr(up, by)
+        })
+    }
+
+    fn combined(
+        &mut self,
+        inst: Inst,
+        op: BoolOp,
+        truth: &Lanes,
+    ) -> Result<Option<Lanes>, Unsupported> {
+        if op == BoolOp::None {
+            return Ok(Some(truth.clone()));
+        }
+        let other = bail!(self.operand(inst, 2));
+        let other = self.get(other)?;
+        Ok(Some(self.each2(truth, &other, |s, a, b| match op {
+            BoolOp::And => s.lane.b.ins().band(a, b),
+            BoolOp::Or => s.lane.b.ins().bor(a, b),
+            _ => s.lane.b.ins().bxor(a, b),
+        })))
+    }
+
+    fn setp(&mut self, inst: Inst, data: &InstData) -> Tried {
+        let ty = if data.src == OpType::None {
+            data.ty
+        } else {
+            data.src
+        };
+        let truth = bail!(self.compare(inst, data, ty)?);
+        let results = self.lane.function.dfg.results(inst).to_vec();
+        for (i, value) in results.into_iter().enumerate() {
+            let this = if i == 0 {
+                truth.clone()
+            } else {
+                self.each1(&truth, |s, a| s.lane.b.ins().bnot(a))
+            };
+            let lanes = bail!(self.combined(inst, data.mods.bool_op(), &this)?);
+            self.set(value, &lanes)?;
+        }
+        Ok(Some(()))
+    }
+
+    fn set_op(&mut self, inst: Inst, data: &InstData) -> Tried {
+        let yes = match data.ty {
+            OpType::U32 | OpType::S32 | OpType::B32 => u64::from(u32::MAX),
+            OpType::F32 => u64::from(1.0f32.to_bits()),
+            _ => return Ok(None),
+        };
+        let truth = bail!(self.compare(inst, data, data.src)?);
+        let truth = bail!(self.combined(inst, data.mods.bool_op(), &truth)?);
+        let yes = self.constant(types::I32X4, yes);
+        let lanes = self.each1(&truth, |s, a| s.lane.b.ins().band(a, yes));
+        self.define(inst, &lanes)
+    }
+
+    fn selp(&mut self, inst: Inst) -> Tried {
+        let function = self.lane.function;
+        let result = bail!(function.dfg.results(inst).first().copied());
+        let (a, b, p) = (
+            bail!(self.operand(inst, 0)),
+            bail!(self.operand(inst, 1)),
+            bail!(self.operand(inst, 2)),
+        );
+        let kind = |value: Value| function.dfg.ty(value).kind();
+        if kind(a) != kind(result) || kind(b) != kind(result) {
+            return Ok(None);
+        }
+        let (a, b, p) = (self.get(a)?, self.get(b)?, self.get(p)?);
+        let lanes = self.blend(&p, &a, &b);
+        self.set(result, &lanes)?;
+        Ok(Some(()))
+    }
+
+    // Conversions.
+
+    fn convert(&mut self, inst: Inst, data: &InstData) -> Tried {
+        let mods = data.mods;
+        if mods.relu() || mods.satfinite() || mods.sat() && !data.ty.is_float() {
+            return Ok(None);
+        }
+        match (data.ty.is_integer(), data.src.is_integer()) {
+            (true, true) => self.int_to_int(inst, data),
+            (false, true) => self.int_to_float(inst, data),
+            (true, false) => self.float_to_int(inst, data),
+            (false, false) => self.float_to_float(inst, data),
+        }
+    }
+
+    /// The low bits of the source as numbers of 32 bits, or of 64 if it has so many.
+    fn source(&mut self, inst: Inst, data: &InstData) -> Result<Option<Lanes>, Unsupported> {
+        if data.src.elements() != 1 {
+            return Ok(None);
+        }
+        let value = bail!(self.operand(inst, 0));
+        let kind = self.lane.function.dfg.ty(value).kind();
+        let bits = data.src.bits();
+        let held = self.lane.function.dfg.ty(value).lane_bytes() * 8;
+        if kind == Kind::Pred || held < bits {
+            return Ok(None);
+        }
+        let lanes = self.get(value)?;
+        let vector = self.lane.b.func.dfg.value_type(lanes[0]);
+        let lanes = self.cast(&lanes, int_of(vector));
+        if bits == 64 {
+            return Ok(Some(lanes));
+        }
+        let lanes = self.narrow_mask(lanes);
+        Ok(Some(match (bits, data.src.is_signed()) {
+            (32, _) => lanes,
+            (_, true) => self.sign_extended(&lanes, bits),
+            _ => {
+                let mask = self.constant(types::I32X4, (1 << bits) - 1);
+                self.each1(&lanes, |s, a| s.lane.b.ins().band(a, mask))
+            }
+        }))
+    }
+
+    fn int_to_int(&mut self, inst: Inst, data: &InstData) -> Tried {
+        if data.ty.elements() != 1 {
+            return Ok(None);
+        }
+        let result = bail!(self.lane.function.dfg.results(inst).first().copied());
+        let kind = self.lane.function.dfg.ty(result).kind();
+        let held = self.lane.function.dfg.ty(result).lane_bytes() * 8;
+        let bits = data.ty.bits();
+        if kind == Kind::Pred || bits > held {
+            return Ok(None);
+        }
+        let lanes = bail!(self.source(inst, data)?);
+        let wide = self.lane.b.func.dfg.value_type(lanes[0]) == types::I64X2;
+        let signed = data.ty.is_signed();
+        // As a number of the destination's type in 32 or 64 bits.
+        let lanes = match (wide, bits) {
+            (true, 64) => lanes,
+            (false, 64) => self.extended(&lanes, data.src.is_signed()),
+            (_, 32) => self.narrow_mask(lanes),
+            _ => {
+                let low = self.narrow_mask(lanes);
+                if signed {
+                    self.sign_extended(&low, bits)
+                } else {
+                    let mask = self.constant(types::I32X4, (1 << bits) - 1);
+                    self.each1(&low, |s, a| s.lane.b.ins().band(a, mask))
+                }
+            }
+        };
+        let wide = self.lane.b.func.dfg.value_type(lanes[0]) == types::I64X2;
+        let lanes = match held {
+            64 if !wide => self.extended(&lanes, signed),
+            8 | 16 => lanes
+                .iter()
+                .map(|&four| self.narrowed(four, kind))
+                .collect(),
+            _ => lanes,
+        };
+        self.define(inst, &lanes)
+    }
+
+    fn int_to_float(&mut self, inst: Inst, data: &InstData) -> Tried {
+        let to = bail!(float_vector(data.ty));
+        let digits = if to == types::F64X2 { 53 } else { 24 };
+        let exact = data.src.bits() <= digits;
+        if data.mods.rounding() != Rounding::Rn && !exact || data.mods.sat() {
+            return Ok(None);
+        }
+        // Unsigned words need more than an instruction where the result is f64.
+        let signed = data.src.is_signed() || data.src.bits() < 32;
+        if data.src.bits() == 64 || to == types::F64X2 && !signed {
+            return Ok(None);
+        }
+        let lanes = bail!(self.source(inst, data)?);
+        let lanes: Lanes = if to == types::F32X4 {
+            self.each1(&lanes, |s, a| {
+                let ins = s.lane.b.ins();
+                if signed {
+                    ins.fcvt_from_sint(to, a)
+                } else {
+                    ins.fcvt_from_uint(to, a)
+                }
+            })
+        } else {
+            let wide = self.extended(&lanes, true);
+            self.each1(&wide, |s, a| s.lane.b.ins().fcvt_from_sint(to, a))
+        };
+        self.define(inst, &lanes)
+    }
+
+    fn integral(&mut self, rounding: Rounding, lanes: &Lanes) -> Option<Lanes> {
+        if !matches!(
+            rounding,
+            Rounding::Rni | Rounding::Rzi | Rounding::Rmi | Rounding::Rpi
+        ) {
+            return None;
+        }
+        Some(self.each1(lanes, |s, a| {
+            let ins = s.lane.b.ins();
+            match rounding {
+                Rounding::Rni => ins.nearest(a),
+                Rounding::Rzi => ins.trunc(a),
+                Rounding::Rmi => ins.floor(a),
+                _ => ins.ceil(a),
+            }
+        }))
+    }
+
+    fn float_to_int(&mut self, inst: Inst, data: &InstData) -> Tried {
+        if data.src != OpType::F32 || data.ty.elements() != 1 || data.ty.bits() != 32 {
+            return Ok(None);
+        }
+        let result = bail!(self.lane.function.dfg.results(inst).first().copied());
+        if self.lane.function.dfg.ty(result).lane_bytes() != 4 {
+            return Ok(None);
+        }
+        let lanes = bail!(self.float_operand(inst, 0, (types::F32X4, data.mods.ftz()))?);
+        let lanes = match data.mods.rounding() {
+            Rounding::Rzi => lanes,
+            rounding => bail!(self.integral(rounding, &lanes)),
+        };
+        let signed = data.ty.is_signed();
+        let lanes = self.each1(&lanes, |s, a| {
+            let ins = s.lane.b.ins();
+            if signed {
+                ins.fcvt_to_sint_sat(types::I32X4, a)
+            } else {
+                ins.fcvt_to_uint_sat(types::I32X4, a)
+            }
+        });
+        self.define(inst, &lanes)
+    }
+
+    fn float_to_float(&mut self, inst: Inst, data: &InstData) -> Tried {
+        let to = bail!(float_vector(data.ty));
+        let from = bail!(float_vector(data.src));
+        let ftz = data.mods.ftz();
+        let a = bail!(self.float_operand(inst, 0, (from, ftz))?);
+        let lanes = match (from == to, from == types::F32X4) {
+            (true, _) => match data.mods.rounding() {
+                Rounding::None => a,
+                rounding => bail!(self.integral(rounding, &a)),
+            },
+            (_, true) if data.mods.rounding() == Rounding::None => a
+                .iter()
+                .flat_map(|&four| {
+                    let high = self.upper_half(four);
+                    let b = &mut *self.lane.b;
+                    let low = b.ins().fvpromote_low(four);
+                    [low, b.ins().fvpromote_low(high)]
+                })
+                .collect(),
+            (_, false) if data.mods.rounding() == Rounding::Rn => {
+                let narrow: Lanes = a
+                    .chunks(2)
+                    .map(|pair| {
+                        let b = &mut *self.lane.b;
+                        let (low, high) = (b.ins().fvdemote(pair[0]), b.ins().fvdemote(pair[1]));
+                        self.lower_halves(low, high)
+                    })
+                    .collect();
+                if ftz {
+                    self.each1(&narrow, |s, a| s.flush(a))
+                } else {
+                    narrow
+                }
+            }
+            _ => return Ok(None),
+        };
+        let lanes = if data.mods.sat() {
+            self.saturate(to, &lanes)
+        } else {
+            lanes
+        };
+        self.define(inst, &lanes)
+    }
+
+    fn halves(&mut self, a: ir::Value, b: ir::Value, first: [u8; 2]) -> ir::Value {
+        let ty = self.lane.b.func.dfg.value_type(a);
+        let pick: Vec<u8> = first
+            .into_iter()
+            .flat_map(|first| (0..8).map(move |byte| first + byte))
+            .collect();
+        let pick = self.lane.b.func.dfg.immediates.push(pick.as_slice().into());
+        let (a, b) = (
+            self.cast_one(a, types::I8X16),
+            self.cast_one(b, types::I8X16),
+        );
+        let joined = self.lane.b.ins().shuffle(a, b, pick);
+        self.cast_one(joined, ty)
+    }
+
+    fn upper_half(&mut self, a: ir::Value) -> ir::Value {
+        self.halves(a, a, [8, 8])
+    }
+
+    fn lower_halves(&mut self, a: ir::Value, b: ir::Value) -> ir::Value {
+        self.halves(a, b, [0, 16])
+    }
+
+    // Parts of registers.
+
+    fn pack(&mut self, inst: Inst, data: &InstData) -> Tried {
+        let function = self.lane.function;
+        if function.dfg.args(inst).len() != 2 || data.src.bits() != 32 {
+            return Ok(None);
+        }
+        let low = bail!(self.lanes_as(inst, 0, types::I32X4)?);
+        let high = bail!(self.lanes_as(inst, 1, types::I32X4)?);
+        let lanes: Lanes = low
+            .iter()
+            .zip(&high)
+            .flat_map(|(&low, &high)| {
+                let pick = |first: [u8; 4]| -> Vec<u8> {
+                    first
+                        .into_iter()
+                        .flat_map(|first| (0..4).map(move |byte| first + byte))
+                        .collect()
+                };
+                let (low, high) = (
+                    self.cast_one(low, types::I8X16),
+                    self.cast_one(high, types::I8X16),
+                );
+                [[0, 16, 4, 20], [8, 24, 12, 28]].map(|first| {
+                    let pick = pick(first);
+                    let pick = self.lane.b.func.dfg.immediates.push(pick.as_slice().into());
+                    let joined = self.lane.b.ins().shuffle(low, high, pick);
+                    self.cast_one(joined, types::I64X2)
+                })
+            })
+            .collect();
+        self.define(inst, &lanes)
+    }
+
+    fn unpack(&mut self, inst: Inst, data: &InstData) -> Tried {
+        let results = self.lane.function.dfg.results(inst).to_vec();
+        if results.len() != 2 || data.ty.bits() != 32 {
+            return Ok(None);
+        }
+        let whole = bail!(self.lanes_as(inst, 0, types::I64X2)?);
+        for (first, value) in [0, 4].into_iter().zip(results) {
+            let ty = vector_type(self.lane.function.dfg.ty(value))?;
+            if ty.lane_bits() != 32 {
+                return Ok(None);
+            }
+            let lanes: Lanes = whole
+                .chunks(2)
+                .map(|pair| self.words(pair[0], pair[1], first))
+                .collect();
+            let lanes = self.cast(&lanes, ty);
+            self.set(value, &lanes)?;
+        }
+        Ok(Some(()))
+    }
+}
+
+fn signed_order(condition: IntCC) -> IntCC {
+    match condition {
+        IntCC::UnsignedLessThan => IntCC::SignedLessThan,
+        IntCC::UnsignedLessThanOrEqual => IntCC::SignedLessThanOrEqual,
+        IntCC::UnsignedGreaterThan => IntCC::SignedGreaterThan,
+        IntCC::UnsignedGreaterThanOrEqual => IntCC::SignedGreaterThanOrEqual,
+        other => other,
+    }
+}
+
+/// Arithmetic on vectors under construction.
+struct Vector<'s, 'a, 'b>(&'s mut Slice<'a, 'b>);
+
+macro_rules! operations {
+    ($($name:ident($($arg:ident),*) = $op:ident;)*) => {$(
+        fn $name(&mut self, $($arg: ir::Value),*) -> ir::Value {
+            self.0.lane.b.ins().$op($($arg),*)
+        }
+    )*};
+}
+
+impl Arithmetic for Vector<'_, '_, '_> {
+    type Float = ir::Value;
+    type Int = ir::Value;
+    type Truth = ir::Value;
+
+    operations! {
+        add(a, b) = fadd;
+        sub(a, b) = fsub;
+        mul(a, b) = fmul;
+        div(a, b) = fdiv;
+        mul_add(a, b, c) = fma;
+        nearest(a) = nearest;
+        int_add(a, b) = iadd;
+        int_sub(a, b) = isub;
+        and(a, b) = band;
+        xor(a, b) = bxor;
+    }
+
+    fn float(&mut self, value: f32) -> ir::Value {
+        self.0
+            .constant(types::F32X4, u64::from(value.to_bits()))
+    }
+
+    fn int(&mut self, value: i32) -> ir::Value {
+        self.0.constant(types::I32X4, u64::from(value as u32))
+    }
+
+    fn to_int(&mut self, a: ir::Value) -> ir::Value {
+        self.0.lane.b.ins().fcvt_to_sint_sat(types::I32X4, a)
+    }
+
+    fn to_float(&mut self, a: ir::Value) -> ir::Value {
+        self.0.lane.b.ins().fcvt_from_sint(types::F32X4, a)
+    }
+
+    fn bits(&mut self, a: ir::Value) -> ir::Value {
+        self.0
+            .lane
+            .b
+            .ins()
+            .bitcast(types::I32X4, cast_flags(), a)
+    }
+
+    fn of_bits(&mut self, a: ir::Value) -> ir::Value {
+        self.0
+            .lane
+            .b
+            .ins()
+            .bitcast(types::F32X4, cast_flags(), a)
+    }
+
+    fn shift_left(&mut self, a: ir::Value, count: u32) -> ir::Value {
+        let count = self.0.lane.int(types::I32, u64::from(count));
+        self.0.lane.b.ins().ishl(a, count)
+    }
+
+    fn shift_right(&mut self, a: ir::Value, count: u32) -> ir::Value {
+        let count = self.0.lane.int(types::I32, u64::from(count));
+        self.0.lane.b.ins().sshr(a, count)
+    }
+
+    fn less(&mut self, a: ir::Value, b: ir::Value) -> ir::Value {
+        self.0.lane.b.ins().fcmp(FloatCC::LessThan, a, b)
+    }
+
+    fn is_nan(&mut self, a: ir::Value) -> ir::Value {
+        self.0.lane.b.ins().fcmp(FloatCC::Unordered, a, a)
+    }
+
+    fn is_zero(&mut self, a: ir::Value) -> ir::Value {
+        let zero = self.0.constant(types::I32X4, 0);
+        self.0.lane.b.ins().icmp(IntCC::Equal, a, zero)
+    }
+
+    fn select(&mut self, condition: ir::Value, a: ir::Value, b: ir::Value) -> ir::Value {
+        self.0.select(condition, a, b)
+    }
+}
+
+impl Slice<'_, '_> {
+    /// The same vector for all lanes of a 32-bit value.
+    pub(super) fn splat_word(&mut self, word: ir::Value) -> Lanes {
+        let splat = self.lane.b.ins().splat(types::I32X4, word);
+        smallvec![splat; self.count(types::I32X4)]
+    }
+}

@@ -1,0 +1,424 @@
+//! Values of a slice: variables, vectors, masks, frames.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{self, InstBuilder, types};
+use margay_ir::analysis::uniformity::Class;
+use margay_ir::entity::{Block, Value};
+use margay_ir::types::Kind;
+use smallvec::smallvec;
+
+use super::{Lanes, Slice, Vars, cast_flags, vector_type};
+use crate::emit::lane::{Unsupported, host};
+
+impl Slice<'_, '_> {
+    fn declare(&mut self, ty: ir::Type) -> Vars {
+        (0..self.count(ty))
+            .map(|_| self.lane.b.declare_var(ty))
+            .collect()
+    }
+
+    pub(super) fn vars(&mut self, value: Value) -> Result<Vars, Unsupported> {
+        if let Some(vars) = self.vars.get(&value) {
+            return Ok(vars.clone());
+        }
+        let ty = vector_type(self.lane.function.dfg.ty(value))?;
+        let vars = self.declare(ty);
+        self.vars.insert(value, vars.clone());
+        Ok(vars)
+    }
+
+    pub(super) fn frozen(&mut self, value: Value) -> Result<Vars, Unsupported> {
+        if let Some(vars) = self.frozen.get(&value) {
+            return Ok(vars.clone());
+        }
+        let ty = vector_type(self.lane.function.dfg.ty(value))?;
+        let vars = self.declare(ty);
+        self.frozen.insert(value, vars.clone());
+        Ok(vars)
+    }
+
+    pub(super) fn mask_vars(&mut self) -> Vars {
+        self.declare(types::I32X4)
+    }
+
+    pub(super) fn use_vars(&mut self, vars: &Vars) -> Lanes {
+        vars.iter().map(|&var| self.lane.b.use_var(var)).collect()
+    }
+
+    pub(super) fn def_vars(&mut self, vars: &Vars, lanes: &Lanes) {
+        for (&var, &bits) in vars.iter().zip(lanes) {
+            self.lane.b.def_var(var, bits);
+        }
+    }
+
+    /// The lanes of a value where the block being translated uses it.
+    pub(crate) fn get(&mut self, value: Value) -> Result<Lanes, Unsupported> {
+        if let Some(lanes) = self.made.get(&value) {
+            return Ok(lanes.clone());
+        }
+        let function = self.lane.function;
+        let uniformity = self.view.uniformity;
+        if uniformity.leaves_apart(function, value, self.block) {
+            let vars = self.frozen(value)?;
+            return Ok(self.use_vars(&vars));
+        }
+        match uniformity.class(value) {
+            Class::Varying => {
+                let vars = self.vars(value)?;
+                Ok(self.use_vars(&vars))
+            }
+            class => {
+                let ty = vector_type(function.dfg.ty(value))?;
+                let base = self.lane.get(value);
+                let base = self.widened(base, function.dfg.ty(value).kind());
+                let splat = self.lane.b.ins().splat(ty, base);
+                let count = self.count(ty);
+                let lanes = match class {
+                    Class::Affine(stride) => {
+                        let steps = self.steps(ty, stride);
+                        steps
+                            .into_iter()
+                            .map(|step| self.lane.b.ins().iadd(splat, step))
+                            .map(|lanes| (lanes, function.dfg.ty(value).kind()))
+                            .collect::<Vec<_>>()
+                            .into_iter()
+                            .map(|(lanes, kind)| self.narrowed(lanes, kind))
+                            .collect()
+                    }
+                    _ => smallvec![splat; count],
+                };
+                self.made.insert(value, lanes.clone());
+                Ok(lanes)
+            }
+        }
+    }
+
+    /// A narrow integer's lanes without what carried out of its width.
+    pub(super) fn narrowed(&mut self, lanes: ir::Value, kind: Kind) -> ir::Value {
+        let bits = match kind {
+            Kind::B8 => 0xff,
+            Kind::B16 => 0xffff,
+            _ => return lanes,
+        };
+        let mask = self.constant(types::I32X4, bits);
+        self.lane.b.ins().band(lanes, mask)
+    }
+
+    /// Defines a varying value.
+    pub(crate) fn set(&mut self, value: Value, lanes: &Lanes) -> Result<(), Unsupported> {
+        if self.view.uniformity.class(value) != Class::Varying {
+            return Ok(());
+        }
+        self.made.remove(&value);
+        let vars = self.vars(value)?;
+        self.def_vars(&vars, lanes);
+        Ok(())
+    }
+
+    /// `stride * lane` for each lane of the slice.
+    fn steps(&mut self, ty: ir::Type, stride: i64) -> Lanes {
+        let per = ty.lane_count();
+        let bytes = ty.lane_type().bytes() as usize;
+        (0..self.count(ty) as u32)
+            .map(|chunk| {
+                let lanes = chunk * per..(chunk + 1) * per;
+                let data: Vec<u8> = lanes
+                    .flat_map(|lane| {
+                        let step = stride.wrapping_mul(i64::from(lane)).to_le_bytes();
+                        step.into_iter().take(bytes)
+                    })
+                    .collect();
+                self.vector_constant(ty, &data)
+            })
+            .collect()
+    }
+
+    pub(super) fn vector_constant(&mut self, ty: ir::Type, data: &[u8]) -> ir::Value {
+        let constant = self.lane.b.func.dfg.constants.insert(data.into());
+        self.lane.b.ins().vconst(ty, constant)
+    }
+
+    /// The same bits in every lane.
+    pub(crate) fn constant(&mut self, ty: ir::Type, bits: u64) -> ir::Value {
+        let bytes = ty.lane_type().bytes() as usize;
+        let data: Vec<u8> = bits.to_le_bytes()[..bytes].repeat(ty.lane_count() as usize);
+        self.vector_constant(ty, &data)
+    }
+
+    /// A scalar as a lane of its vector holds it.
+    pub(crate) fn widened(&mut self, bits: ir::Value, kind: Kind) -> ir::Value {
+        match kind {
+            Kind::Pred => {
+                let wide = self.lane.b.ins().uextend(types::I32, bits);
+                self.lane.b.ins().ineg(wide)
+            }
+            Kind::B8 | Kind::B16 => self.lane.b.ins().uextend(types::I32, bits),
+            _ => bits,
+        }
+    }
+
+    /// Lane number `lane` of a value as [`crate::emit::Lane`] holds it.
+    pub(crate) fn extract(&mut self, lanes: &Lanes, kind: Kind, lane: u32) -> ir::Value {
+        let ty = self.lane.b.func.dfg.value_type(lanes[0]);
+        let per = ty.lane_count();
+        let vector = lanes[(lane / per) as usize];
+        let bits = self.lane.b.ins().extractlane(vector, (lane % per) as u8);
+        self.unwidened(bits, kind)
+    }
+
+    /// The inverse of [`Slice::widened`].
+    pub(crate) fn unwidened(&mut self, bits: ir::Value, kind: Kind) -> ir::Value {
+        match kind {
+            Kind::Pred => {
+                let byte = self.lane.b.ins().ireduce(types::I8, bits);
+                self.lane.b.ins().band_imm_u(byte, 1)
+            }
+            Kind::B8 => self.lane.b.ins().ireduce(types::I8, bits),
+            Kind::B16 => self.lane.b.ins().ireduce(types::I16, bits),
+            _ => bits,
+        }
+    }
+
+    /// Vectors of scalars, one a lane.
+    pub(crate) fn gathered(&mut self, scalars: &[ir::Value], ty: ir::Type) -> Lanes {
+        let per = ty.lane_count() as usize;
+        scalars
+            .chunks(per)
+            .map(|group| {
+                let mut vector = self.lane.b.ins().scalar_to_vector(ty, group[0]);
+                for (i, &scalar) in group.iter().enumerate().skip(1) {
+                    vector = self.lane.b.ins().insertlane(vector, scalar, i as u8);
+                }
+                vector
+            })
+            .collect()
+    }
+
+    /// Vectors as another type of the same lane width.
+    pub(crate) fn cast(&mut self, lanes: &Lanes, ty: ir::Type) -> Lanes {
+        lanes
+            .iter()
+            .map(|&vector| self.cast_one(vector, ty))
+            .collect()
+    }
+
+    pub(crate) fn cast_one(&mut self, vector: ir::Value, ty: ir::Type) -> ir::Value {
+        if self.lane.b.func.dfg.value_type(vector) == ty {
+            vector
+        } else {
+            self.lane.b.ins().bitcast(ty, cast_flags(), vector)
+        }
+    }
+
+    /// A mask for vectors of a type.
+    pub(crate) fn mask_for(&mut self, mask: &Lanes, ty: ir::Type) -> Lanes {
+        if ty.lane_bits() == 32 {
+            return self.cast(mask, ty);
+        }
+        let wide: Lanes = mask
+            .iter()
+            .flat_map(|&four| {
+                let low = self.lane.b.ins().swiden_low(four);
+                [low, self.lane.b.ins().swiden_high(four)]
+            })
+            .collect();
+        self.cast(&wide, ty)
+    }
+
+    /// `a` in the lanes of the mask, `b` in the others.
+    pub(crate) fn blend(&mut self, mask: &Lanes, a: &Lanes, b: &Lanes) -> Lanes {
+        if a == b {
+            return a.clone();
+        }
+        let ty = self.lane.b.func.dfg.value_type(a[0]);
+        let mask = self.mask_for(mask, ty);
+        mask.iter()
+            .zip(a.iter().zip(b))
+            .map(|(&mask, (&a, &b))| self.lane.b.ins().bitselect(mask, a, b))
+            .collect()
+    }
+
+    /// Whether any lane of the mask is set, and whether all are.
+    pub(crate) fn any(&mut self, mask: &Lanes) -> ir::Value {
+        let or = self.fold(mask, |b, x, y| b.ins().bor(x, y));
+        self.lane.b.ins().vany_true(or)
+    }
+
+    pub(crate) fn all(&mut self, mask: &Lanes) -> ir::Value {
+        let and = self.fold(mask, |b, x, y| b.ins().band(x, y));
+        self.lane.b.ins().vall_true(and)
+    }
+
+    fn fold(
+        &mut self,
+        lanes: &Lanes,
+        join: impl Fn(
+            &mut cranelift_frontend::FunctionBuilder<'_>,
+            ir::Value,
+            ir::Value,
+        ) -> ir::Value,
+    ) -> ir::Value {
+        let mut rest = lanes.clone();
+        while rest.len() > 1 {
+            rest = rest
+                .chunks(2)
+                .map(|pair| match *pair {
+                    [x, y] => join(self.lane.b, x, y),
+                    [x, ..] => x,
+                    [] => unreachable!("chunks are never empty"),
+                })
+                .collect();
+        }
+        rest[0]
+    }
+
+    /// One bit a lane, the first lowest.
+    pub(crate) fn bits(&mut self, mask: &Lanes) -> ir::Value {
+        let mut whole = None;
+        for (i, &four) in mask.iter().enumerate() {
+            let bits = self.lane.b.ins().vhigh_bits(types::I32, four);
+            let placed = self.lane.b.ins().ishl_imm_u(bits, 4 * i as i64);
+            whole = Some(match whole {
+                None => placed,
+                Some(rest) => self.lane.b.ins().bor(rest, placed),
+            });
+        }
+        whole.unwrap_or_else(|| self.lane.b.ins().iconst(types::I32, 0))
+    }
+
+    /// The mask whose lanes are the bits of a word, the lowest first.
+    pub(crate) fn mask_of_bits(&mut self, word: ir::Value) -> Lanes {
+        let splat = self.lane.b.ins().splat(types::I32X4, word);
+        (0..self.count(types::I32X4))
+            .map(|chunk| {
+                let data: Vec<u8> = (0..4)
+                    .flat_map(|i| (1u32 << (4 * chunk + i)).to_le_bytes())
+                    .collect();
+                let bit = self.vector_constant(types::I32X4, &data);
+                let hit = self.lane.b.ins().band(splat, bit);
+                self.lane.b.ins().icmp(IntCC::Equal, hit, bit)
+            })
+            .collect()
+    }
+
+    pub(super) fn no_lanes(&mut self) -> Lanes {
+        let zero = self.constant(types::I32X4, 0);
+        smallvec![zero; self.count(types::I32X4)]
+    }
+
+    pub(super) fn all_lanes(&mut self) -> Lanes {
+        let ones = self.constant(types::I32X4, u64::MAX);
+        smallvec![ones; self.count(types::I32X4)]
+    }
+
+    /// Bits of the lanes that run.
+    pub(crate) fn active_bits(&mut self) -> ir::Value {
+        match self.mask.clone() {
+            Some(mask) => self.bits(&mask),
+            None => {
+                let all = u64::from(u32::MAX >> (32 - self.view.width));
+                self.lane.int(types::I32, all)
+            }
+        }
+    }
+
+    /// Address and offset of a value's lanes in the frame.
+    fn stored_at(&mut self, value: Value) -> Option<(ir::Value, i32)> {
+        let offset = self.lane.regions?.offset(value)?;
+        let bytes = self.lane.function.dfg.ty(value).lane_bytes();
+        let b = &mut *self.lane.b;
+        let scaled = b.ins().imul_imm_s(self.lane.here.lane, i64::from(bytes));
+        let address = b.ins().iadd(self.lane.here.frame?, scaled);
+        Some((address, i32::try_from(offset).ok()?))
+    }
+
+    /// Reads a value's lanes from the frame.
+    pub(super) fn load_stored(&mut self, value: Value) -> Result<Option<Lanes>, Unsupported> {
+        let ty = self.lane.function.dfg.ty(value);
+        let to = vector_type(ty)?;
+        let Some((address, offset)) = self.stored_at(value) else {
+            return Ok(None);
+        };
+        let kind = ty.kind();
+        if matches!(kind, Kind::Pred | Kind::B8 | Kind::B16) {
+            let lanes = self.load_narrow(address, offset, ty.lane_bytes(), false, host());
+            return Ok(Some(match kind {
+                Kind::Pred => lanes
+                    .iter()
+                    .map(|&four| self.lane.b.ins().ineg(four))
+                    .collect(),
+                _ => lanes,
+            }));
+        }
+        let count = self.count(to) as i32;
+        let lanes = (0..count)
+            .map(|i| {
+                self.lane
+                    .b
+                    .ins()
+                    .load(to, host(), address, offset + 16 * i)
+            })
+            .collect();
+        Ok(Some(lanes))
+    }
+
+    /// Writes the active lanes of a value to the frame.
+    pub(super) fn store_value(&mut self, value: Value) -> Result<(), Unsupported> {
+        let ty = self.lane.function.dfg.ty(value);
+        let mut lanes = self.get(value)?;
+        let Some((address, offset)) = self.stored_at(value) else {
+            return Ok(());
+        };
+        if let Some(mask) = self.mask.clone()
+            && let Some(old) = self.load_stored(value)?
+        {
+            lanes = self.blend(&mask, &lanes, &old);
+        }
+        match ty.kind() {
+            Kind::Pred => {
+                let one = self.constant(types::I32X4, 1);
+                let bytes: Lanes = lanes
+                    .iter()
+                    .map(|&four| self.lane.b.ins().band(four, one))
+                    .collect();
+                self.store_narrow(&bytes, address, offset, 1, host());
+            }
+            Kind::B8 | Kind::B16 => {
+                self.store_narrow(&lanes, address, offset, ty.lane_bytes(), host());
+            }
+            _ => {
+                for (i, &vector) in lanes.iter().enumerate() {
+                    let at = offset + 16 * i as i32;
+                    self.lane.b.ins().store(host(), vector, address, at);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a value from the frame into the variables that `entry`'s code reads, without those that
+    /// are the same for the slice; its lanes.
+    pub(super) fn take_stored(
+        &mut self,
+        value: Value,
+        entry: Block,
+    ) -> Result<Option<Lanes>, Unsupported> {
+        let Some(lanes) = self.load_stored(value)? else {
+            return Ok(None);
+        };
+        let function = self.lane.function;
+        if self
+            .view
+            .uniformity
+            .leaves_apart(function, value, entry)
+        {
+            let vars = self.frozen(value)?;
+            self.def_vars(&vars, &lanes);
+        }
+        if self.view.uniformity.class(value) == Class::Varying {
+            let vars = self.vars(value)?;
+            self.def_vars(&vars, &lanes);
+        }
+        Ok(Some(lanes))
+    }
+}
