@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{self, UserFuncName};
-use cranelift_codegen::isa::OwnedTargetIsa;
+use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use margay_ir::analysis::regions::Entry;
@@ -213,9 +213,13 @@ impl CompiledKernel {
             ));
         };
         let made = cell.get_or_init(|| {
-            compiler.function(warp_form::signature(), &self.function, |b, descs| {
-                warp_form::emit(self.parts(compiler, b, descs, Some(&self.regions)), entry)
-            })
+            compiler.function(
+                (warp_form::signature(), false),
+                &self.function,
+                |b, descs| {
+                    warp_form::emit(self.parts(compiler, b, descs, Some(&self.regions)), entry)
+                },
+            )
         });
         made.as_ref().map_err(Clone::clone)
     }
@@ -227,13 +231,17 @@ impl CompiledKernel {
         version: Version,
     ) -> Result<&CompiledFunction, CompileError> {
         let make = |sides: Option<&Sides>| {
-            compiler.function(cta_form::signature(), &self.function, |b, descs| {
-                let parts = self.parts(compiler, b, descs, None);
-                cta_form::emit(parts, sides.map(Sides::view))
-            })
+            compiler.function(
+                (cta_form::signature(), sides.is_some()),
+                &self.function,
+                |b, descs| {
+                    let parts = self.parts(compiler, b, descs, None);
+                    cta_form::emit(parts, sides.map(Sides::view))
+                },
+            )
         };
-        let made = self.cta[version.index()]
-            .get_or_init(|| self.in_slices(compiler, version, make));
+        let made =
+            self.cta[version.index()].get_or_init(|| self.in_slices(compiler, version, make));
         made.as_ref().map_err(Clone::clone)
     }
 
@@ -248,13 +256,17 @@ impl CompiledKernel {
             if sides.is_none() && self.size_in_regions() > MAX_PHASES {
                 return Err(CompileError::Unsupported("a kernel of this size".into()));
             }
-            compiler.function(cta_form::signature(), &self.function, |b, descs| {
-                let parts = self.parts(compiler, b, descs, Some(&self.regions));
-                phases::emit(parts, &self.points, sides.map(Sides::view))
-            })
+            compiler.function(
+                (cta_form::signature(), sides.is_some()),
+                &self.function,
+                |b, descs| {
+                    let parts = self.parts(compiler, b, descs, Some(&self.regions));
+                    phases::emit(parts, &self.points, sides.map(Sides::view))
+                },
+            )
         };
-        let made = self.phases[version.index()]
-            .get_or_init(|| self.in_slices(compiler, version, make));
+        let made =
+            self.phases[version.index()].get_or_init(|| self.in_slices(compiler, version, make));
         made.as_ref().map_err(Clone::clone)
     }
 
@@ -283,7 +295,9 @@ impl CompiledKernel {
 
     /// Lanes of a slice; 1 where lanes run one by one.
     pub fn width(&self, compiler: &Compiler) -> u32 {
-        compiler.width.unwrap_or_else(|| slices::width(&self.function))
+        compiler
+            .width
+            .unwrap_or_else(|| slices::width(&self.function))
     }
 
     /// Where the operands of the points lie in the frames.
@@ -302,7 +316,7 @@ impl CompiledKernel {
     /// A device function: no lane may wait in it.
     pub fn device(&self, compiler: &Compiler) -> Result<&CompiledFunction, CompileError> {
         let made = self.cta[0].get_or_init(|| {
-            compiler.function(device::signature(), &self.function, |b, descs| {
+            compiler.function((device::signature(), false), &self.function, |b, descs| {
                 device::emit(self.parts(compiler, b, descs, None))
             })
         });
@@ -359,10 +373,42 @@ const MAX_PHASES: usize = 30_000;
 
 /// Makes native code for the machine it runs on. Shared by threads.
 pub struct Compiler {
+    /// For lanes one by one: addresses are folded and computed once.
     isa: OwnedTargetIsa,
+    /// For slices: Cranelift's optimiser would move all loads of an unrolled body to its front and spill
+    /// them (matrix product: half the speed), so instructions stay in the order they are made in.
+    plain: OwnedTargetIsa,
     has_fma: bool,
     /// Lanes of all kernels' slices; `None`: as suits each.
     width: Option<u32>,
+}
+
+/// A code generator for this machine.
+fn machine(opt_level: &str) -> Result<OwnedTargetIsa, CompileError> {
+    let mut flags = settings::builder();
+    for (name, value) in [
+        ("opt_level", opt_level),
+        (
+            "enable_verifier",
+            if cfg!(debug_assertions) {
+                "true"
+            } else {
+                "false"
+            },
+        ),
+        ("is_pic", "false"),
+        ("unwind_info", "false"),
+        ("enable_probestack", "true"),
+        ("probestack_strategy", "inline"),
+    ] {
+        flags
+            .set(name, value)
+            .map_err(|error| CompileError::Machine(error.to_string()))?;
+    }
+    cranelift_native::builder()
+        .map_err(|error| CompileError::Machine(error.to_owned()))?
+        .finish(settings::Flags::new(flags))
+        .map_err(|error| CompileError::Machine(error.to_string()))
 }
 
 impl std::fmt::Debug for Compiler {
@@ -374,30 +420,7 @@ impl std::fmt::Debug for Compiler {
 impl Compiler {
     /// A compiler for this machine.
     pub fn new() -> Result<Compiler, CompileError> {
-        let mut flags = settings::builder();
-        for (name, value) in [
-            ("opt_level", "speed"),
-            (
-                "enable_verifier",
-                if cfg!(debug_assertions) {
-                    "true"
-                } else {
-                    "false"
-                },
-            ),
-            ("is_pic", "false"),
-            ("unwind_info", "false"),
-            ("enable_probestack", "true"),
-            ("probestack_strategy", "inline"),
-        ] {
-            flags
-                .set(name, value)
-                .map_err(|error| CompileError::Machine(error.to_string()))?;
-        }
-        let isa = cranelift_native::builder()
-            .map_err(|error| CompileError::Machine(error.to_owned()))?
-            .finish(settings::Flags::new(flags))
-            .map_err(|error| CompileError::Machine(error.to_string()))?;
+        let isa = machine("speed")?;
         let has = |name: &str| {
             isa.isa_flags()
                 .iter()
@@ -406,6 +429,7 @@ impl Compiler {
         let has_fma = cfg!(target_arch = "aarch64") || has("has_fma");
         Ok(Compiler {
             isa,
+            plain: machine("none")?,
             has_fma,
             width: None,
         })
@@ -417,17 +441,21 @@ impl Compiler {
         Compiler { width, ..self }
     }
 
-    /// Compiles one native function whose body `emit` writes.
+    fn isa(&self, sliced: bool) -> &dyn TargetIsa {
+        if sliced { &*self.plain } else { &*self.isa }
+    }
+
+    /// Compiles one native function whose body `emit` writes; `sliced` if it runs slices.
     fn function(
         &self,
-        signature: ir::Signature,
+        (signature, sliced): (ir::Signature, bool),
         source: &Function,
         emit: impl FnOnce(&mut FunctionBuilder<'_>, &mut DescTable) -> Result<(), Unsupported>,
     ) -> Result<CompiledFunction, CompileError> {
         let mut descs = DescTable::default();
         let mut context = self.built(signature, &mut descs, emit)?;
         let compiled = context
-            .compile(&*self.isa, &mut ControlPlane::default())
+            .compile(self.isa(sliced), &mut ControlPlane::default())
             .map_err(|error| CompileError::Backend(format!("{:?}", error.inner)))?;
         if !compiled.buffer.relocs().is_empty() {
             return Err(CompileError::Unsupported(
@@ -489,7 +517,10 @@ impl Compiler {
         let mut context = self.form(kernel, stop, &mut descs)?;
         context.set_disasm(true);
         let compiled = context
-            .compile(&*self.isa, &mut ControlPlane::default())
+            .compile(
+                self.isa(stop.is_none() && kernel.width(self) > 1),
+                &mut ControlPlane::default(),
+            )
             .map_err(|error| CompileError::Backend(format!("{:?}", error.inner)))?;
         Ok(compiled.vcode.clone().unwrap_or_default())
     }

@@ -17,6 +17,4 @@ mod fast;
 pub mod points;
 mod slices;
 
-pub use compiler::{
-    CompileError, CompiledFunction, CompiledKernel, Compiler, DescTable, Version,
-};
+pub use compiler::{CompileError, CompiledFunction, CompiledKernel, Compiler, DescTable, Version};

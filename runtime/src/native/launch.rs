@@ -230,8 +230,8 @@ impl PreparedLaunch for PtxLaunch {
         }
         let in_phases = match &self.code.native {
             Ok(kernel)
-                if kernel.has_phases(self.version)
-                    && self.ranks() == 1 && !self.shape.reverse => {
+                if kernel.has_phases(self.version) && self.ranks() == 1 && !self.shape.reverse =>
+            {
                 Some(kernel)
             }
             _ => None,

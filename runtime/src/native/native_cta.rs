@@ -350,7 +350,10 @@ impl NativeRunner<'_, '_> {
     /// Runs `count` CTAs in phases, the first from behind `stop`. When the threads of one part, where
     /// they stand; its number is in the context.
     fn phases(&mut self, stop: Stop, count: u64) -> Result<Option<CtaState>, IrFault> {
-        let entry = self.kernel.phases_entry(self.version).map_err(unsupported)?;
+        let entry = self
+            .kernel
+            .phases_entry(self.version)
+            .map_err(unsupported)?;
         if stop == Stop::START {
             self.context.turns = TURNS;
         }
@@ -469,7 +472,9 @@ impl Runner for NativeRunner<'_, '_> {
     }
 
     fn steps_from(&self, stop: Stop) -> bool {
-        self.steps && self.kernel.has_phases(self.version) && self.kernel.compiled.points().begins_at(stop)
+        self.steps
+            && self.kernel.has_phases(self.version)
+            && self.kernel.compiled.points().begins_at(stop)
     }
 
     fn constant_operand(&self, stop: Stop, index: usize) -> Option<Bits> {

@@ -227,7 +227,9 @@ impl Transfer<'_> {
         let plain = actual.is_some_and(|&v| self.function.dfg.ty(v) == desc.src.held());
         let widens = desc.ty.bits() > desc.src.bits();
         match fact.class {
-            Class::Affine(_) if widens && !self.within(fact, desc.src.bits()) || !plain => Fact::VARYING,
+            Class::Affine(_) if widens && !self.within(fact, desc.src.bits()) || !plain => {
+                Fact::VARYING
+            }
             Class::Affine(_) => fact,
             _ if plain => fact,
             _ => uniform(self.worst()),

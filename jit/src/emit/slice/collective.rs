@@ -93,12 +93,19 @@ impl Slice<'_, '_> {
     /// Four lanes of a value, by their numbers.
     fn picked(&mut self, lanes: &Lanes, from: &[u32]) -> ir::Value {
         let first = from[0] / 4;
-        if from.iter().enumerate().all(|(i, &lane)| lane == 4 * first + i as u32) {
+        if from
+            .iter()
+            .enumerate()
+            .all(|(i, &lane)| lane == 4 * first + i as u32)
+        {
             return lanes[first as usize];
         }
         let second = from.iter().map(|lane| lane / 4).find(|&v| v != first);
         let second = second.unwrap_or(first);
-        if from.iter().all(|lane| [first, second].contains(&(lane / 4))) {
+        if from
+            .iter()
+            .all(|lane| [first, second].contains(&(lane / 4)))
+        {
             let pick: Vec<u8> = from
                 .iter()
                 .flat_map(|&lane| {
@@ -134,7 +141,10 @@ impl Slice<'_, '_> {
         let ty = self.lane.b.func.dfg.value_type(lanes[0]);
         let cells = self.stack(128);
         for (i, &vector) in lanes.iter().enumerate() {
-            self.lane.b.ins().store(host(), vector, cells, 16 * i as i32);
+            self.lane
+                .b
+                .ins()
+                .store(host(), vector, cells, 16 * i as i32);
         }
         let read = |s: &mut Self, index: ir::Value| {
             let b = &mut *s.lane.b;

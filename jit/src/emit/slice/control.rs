@@ -19,8 +19,8 @@ use margay_ir::ops::Opcode;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Lanes, NOBODY, Slice, Vars};
-use crate::emit::lane::{Unsupported, host};
 use crate::emit::clif_type;
+use crate::emit::lane::{Unsupported, host};
 
 /// The code under masks.
 #[derive(Default)]
@@ -397,10 +397,8 @@ impl Slice<'_, '_> {
     fn branch_table(&mut self, inst: Inst, targets: &[BlockCall]) -> Result<(), Unsupported> {
         let index = self.lane.function.dfg.args(inst)[0];
         if self.mask.is_none() && self.is_uniform(index) {
-            let edges: Vec<ir::Block> = targets
-                .iter()
-                .map(|_| self.lane.b.create_block())
-                .collect();
+            let edges: Vec<ir::Block> =
+                targets.iter().map(|_| self.lane.b.create_block()).collect();
             self.lane.table_jump(index, &edges);
             for (&edge, call) in edges.iter().zip(targets) {
                 self.lane.b.switch_to_block(edge);
@@ -849,9 +847,7 @@ impl Slice<'_, '_> {
         let b = &mut *self.lane.b;
         let number = b.ins().iconst(types::I32, number);
         let known = b.use_var(common);
-        let nobody = b
-            .ins()
-            .icmp_imm_s(IntCC::Equal, known, i64::from(NOBODY));
+        let nobody = b.ins().icmp_imm_s(IntCC::Equal, known, i64::from(NOBODY));
         let agreed = b.ins().select(nobody, number, known);
         b.def_var(common, agreed);
         let differs = b.ins().bxor(agreed, number);

@@ -158,9 +158,7 @@ impl Slice<'_, '_> {
             let bits = self.lane.get(value);
             let bits = self.widened(bits, kind);
             let b = &mut *self.lane.b;
-            let offset = b
-                .ins()
-                .imul_imm_s(wide, i64::from(ty.lane_type().bytes()));
+            let offset = b.ins().imul_imm_s(wide, i64::from(ty.lane_type().bytes()));
             let at = b.ins().iadd(cells, offset);
             b.ins().store(host(), bits, at, 0);
         }

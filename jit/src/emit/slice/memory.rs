@@ -164,9 +164,12 @@ impl Slice<'_, '_> {
             let (address, offset) = self.guarded(at, lane);
             for (i, (&value, found)) in results.iter().zip(&mut found).enumerate() {
                 let offset = offset + i as i32 * element.bytes() as i32;
-                let bits =
-                    self.lane
-                        .load_element(element, (address, offset), (strong, flags), (value, data));
+                let bits = self.lane.load_element(
+                    element,
+                    (address, offset),
+                    (strong, flags),
+                    (value, data),
+                );
                 found.push(self.widened(bits, function.dfg.ty(value).kind()));
             }
         }
@@ -185,8 +188,7 @@ impl Slice<'_, '_> {
         let first = b.ins().ctz(bits);
         let thread = b.ins().iadd(self.lane.here.thread, first);
         let at = std::mem::offset_of!(crate::abi::NativeContext, thread) as i32;
-        b.ins()
-            .store(host(), thread, self.lane.fixed.ctx, at);
+        b.ins().store(host(), thread, self.lane.fixed.ctx, at);
     }
 
     /// Loads lanes that lie side by side, one element each.
@@ -379,7 +381,11 @@ impl Slice<'_, '_> {
             }
             return;
         }
-        let ty = if total == 8 { types::I64X2 } else { types::I32X4 };
+        let ty = if total == 8 {
+            types::I64X2
+        } else {
+            types::I32X4
+        };
         let vector = self.cast_one(vectors[0], ty);
         let word = self.lane.b.ins().extractlane(vector, 0);
         self.lane.b.ins().store(flags, word, address, offset);
@@ -446,7 +452,8 @@ impl Slice<'_, '_> {
         let kind = function.dfg.ty(value).kind();
         let lanes = self.get(value)?;
         let ty = self.lane.b.func.dfg.value_type(lanes[0]);
-        let same = element.bits() == ty.lane_bits() && element.bits() == clif_type(function.dfg.ty(value)).bits();
+        let same = element.bits() == ty.lane_bits()
+            && element.bits() == clif_type(function.dfg.ty(value)).bits();
         if self.mask.is_none() {
             let (address, offset) = self.place(places, 0, 0);
             if same {

@@ -226,8 +226,12 @@ impl<'a, 'b> Slice<'a, 'b> {
                 return self.lane.refuse(&data);
             }
             // Time passes for each lane alike.
-            Opcode::Clock | Opcode::Call | Opcode::CallIndirect | Opcode::Syscall
-            | Opcode::CpAsync | Opcode::Brkpt => return self.each_lane(inst),
+            Opcode::Clock
+            | Opcode::Call
+            | Opcode::CallIndirect
+            | Opcode::Syscall
+            | Opcode::CpAsync
+            | Opcode::Brkpt => return self.each_lane(inst),
             _ if effects.intersects(Effects::READS | Effects::WRITES | Effects::MAY_TRAP) => {
                 return self.each_lane(inst);
             }

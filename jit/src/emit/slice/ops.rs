@@ -116,11 +116,7 @@ impl Slice<'_, '_> {
         Ok(Some(()))
     }
 
-    fn each1(
-        &mut self,
-        a: &Lanes,
-        mut op: impl FnMut(&mut Self, ir::Value) -> ir::Value,
-    ) -> Lanes {
+    fn each1(&mut self, a: &Lanes, mut op: impl FnMut(&mut Self, ir::Value) -> ir::Value) -> Lanes {
         a.iter().map(|&a| op(self, a)).collect()
     }
 
@@ -140,7 +136,9 @@ impl Slice<'_, '_> {
             self.lane.function.dfg.ty(value),
             self.lane.function.dfg.ty(result),
         );
-        if from.lane_bytes() != to.lane_bytes() || (from.kind() == Kind::Pred) != (to.kind() == Kind::Pred) {
+        if from.lane_bytes() != to.lane_bytes()
+            || (from.kind() == Kind::Pred) != (to.kind() == Kind::Pred)
+        {
             return Ok(None);
         }
         let lanes = self.get(value)?;
@@ -629,7 +627,11 @@ impl Slice<'_, '_> {
             lanes
         } else {
             // All bits are gone when the amount reaches the width.
-            let keeps = self.lane.b.ins().icmp(IntCC::UnsignedLessThanOrEqual, by, limit);
+            let keeps = self
+                .lane
+                .b
+                .ins()
+                .icmp(IntCC::UnsignedLessThanOrEqual, by, limit);
             let keeps = self.widened(keeps, Kind::Pred);
             let keeps = if bits == 64 {
                 self.lane.b.ins().sextend(types::I64, keeps)
@@ -645,7 +647,11 @@ impl Slice<'_, '_> {
     fn funnel(&mut self, inst: Inst, data: &InstData) -> Tried {
         let amount = bail!(self.operand(inst, 2));
         let by = bail!(self.lane.function.dfg.constant(amount)) as u32;
-        let by = if data.mods.flag() { by & 31 } else { by.min(32) };
+        let by = if data.mods.flag() {
+            by & 31
+        } else {
+            by.min(32)
+        };
         let low = bail!(self.lanes_as(inst, 0, types::I32X4)?);
         let high = bail!(self.lanes_as(inst, 1, types::I32X4)?);
         // The parts of the result that come from either word, and how far they move.
@@ -1143,8 +1149,7 @@ impl Arithmetic for Vector<'_, '_, '_> {
     }
 
     fn float(&mut self, value: f32) -> ir::Value {
-        self.0
-            .constant(types::F32X4, u64::from(value.to_bits()))
+        self.0.constant(types::F32X4, u64::from(value.to_bits()))
     }
 
     fn int(&mut self, value: i32) -> ir::Value {
@@ -1160,19 +1165,11 @@ impl Arithmetic for Vector<'_, '_, '_> {
     }
 
     fn bits(&mut self, a: ir::Value) -> ir::Value {
-        self.0
-            .lane
-            .b
-            .ins()
-            .bitcast(types::I32X4, cast_flags(), a)
+        self.0.lane.b.ins().bitcast(types::I32X4, cast_flags(), a)
     }
 
     fn of_bits(&mut self, a: ir::Value) -> ir::Value {
-        self.0
-            .lane
-            .b
-            .ins()
-            .bitcast(types::F32X4, cast_flags(), a)
+        self.0.lane.b.ins().bitcast(types::F32X4, cast_flags(), a)
     }
 
     fn shift_left(&mut self, a: ir::Value, count: u32) -> ir::Value {

@@ -252,11 +252,7 @@ impl Slice<'_, '_> {
     fn fold(
         &mut self,
         lanes: &Lanes,
-        join: impl Fn(
-            &mut cranelift_frontend::FunctionBuilder<'_>,
-            ir::Value,
-            ir::Value,
-        ) -> ir::Value,
+        join: impl Fn(&mut cranelift_frontend::FunctionBuilder<'_>, ir::Value, ir::Value) -> ir::Value,
     ) -> ir::Value {
         let mut rest = lanes.clone();
         while rest.len() > 1 {
@@ -352,12 +348,7 @@ impl Slice<'_, '_> {
         }
         let count = self.count(to) as i32;
         let lanes = (0..count)
-            .map(|i| {
-                self.lane
-                    .b
-                    .ins()
-                    .load(to, host(), address, offset + 16 * i)
-            })
+            .map(|i| self.lane.b.ins().load(to, host(), address, offset + 16 * i))
             .collect();
         Ok(Some(lanes))
     }
@@ -407,11 +398,7 @@ impl Slice<'_, '_> {
             return Ok(None);
         };
         let function = self.lane.function;
-        if self
-            .view
-            .uniformity
-            .leaves_apart(function, value, entry)
-        {
+        if self.view.uniformity.leaves_apart(function, value, entry) {
             let vars = self.frozen(value)?;
             self.def_vars(&vars, &lanes);
         }
