@@ -313,7 +313,7 @@ impl Slice<'_, '_> {
         );
         // Approximate forms of f32 are the correctly rounded operations.
         let approximate = mods.precision() != Precision::None && root && single;
-        let rsqrt = data.opcode == Opcode::Rsqrt && !(mods.ftz() && !single);
+        let rsqrt = data.opcode == Opcode::Rsqrt && (single || !mods.ftz());
         if !(approximate || rsqrt)
             && (!nearest || mods.precision() != Precision::None || data.opcode == Opcode::Rsqrt)
             || mods.relu()
