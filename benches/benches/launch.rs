@@ -2,7 +2,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use margay::Runtime;
-use margay_benches::launches::{Launches, MANY};
+use margay_benches::launches::{Launches, MANY, VERY_MANY};
 
 fn all(criterion: &mut Criterion) {
     let runtime = Runtime::new().expect("starts");
@@ -12,7 +12,9 @@ fn all(criterion: &mut Criterion) {
     group.bench_function("with arguments", |b| b.iter(|| launches.with_arguments()));
     group.throughput(Throughput::Elements(u64::from(MANY)));
     group.sample_size(20);
-    group.bench_function("1000 in a stream", |b| b.iter(|| launches.many()));
+    group.bench_function("1000 in a stream", |b| b.iter(|| launches.many(MANY)));
+    group.throughput(Throughput::Elements(u64::from(VERY_MANY)));
+    group.bench_function("10000 in a stream", |b| b.iter(|| launches.many(VERY_MANY)));
     group.finish();
 }
 

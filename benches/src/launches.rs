@@ -4,8 +4,10 @@ use margay::{DeviceBuffer, Kernel, LaunchConfig, Runtime, Stream};
 
 const PTX: &str = include_str!("../cuda/empty.ptx");
 
-/// Launches of a stream of them.
+/// Launches of a stream of them, and of a long one.
 pub const MANY: u32 = 1000;
+/// See [`MANY`].
+pub const VERY_MANY: u32 = 10_000;
 
 /// Kernels that do nothing, launched before.
 pub struct Launches {
@@ -58,9 +60,9 @@ impl Launches {
         self.done(self.try_arguments());
     }
 
-    /// [`MANY`] launches into one stream, to the end of the last.
-    pub fn many(&self) {
-        for _ in 0..MANY {
+    /// So many launches into one stream, to the end of the last.
+    pub fn many(&self, launches: u32) {
+        for _ in 0..launches {
             self.try_empty().expect("the kernel ran before");
         }
         self.done(Ok(()));
@@ -82,6 +84,6 @@ mod tests {
         let launches = Launches::new(&runtime).expect("loads");
         launches.empty();
         launches.with_arguments();
-        launches.many();
+        launches.many(MANY);
     }
 }

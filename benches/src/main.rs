@@ -1,7 +1,9 @@
 //! `margay-bench`: measures everything once and writes the tables of `BENCHMARKING.md`.
 //!
 //! `cargo xtask bench` builds and starts it. Options: `--check` (small data, nothing is written), `--print` (the
-//! tables go to the terminal alone), and names: only kernels whose name contains one of them, printed alone.
+//! tables go to the terminal alone), and names: only kernels whose name contains one of them, or one of the tables
+//! `launches`, `starting` and `loading`, printed alone. With `--once` it measures one thing for another process of
+//! itself.
 #![allow(
     clippy::print_stdout,
     reason = "a command line program talks on its standard output"
@@ -13,11 +15,21 @@ mod tables;
 use std::process::ExitCode;
 
 use margay_benches::case::Scale;
+use margay_benches::start::{self, Once};
 
 /// The file with the tables, and the lines around them.
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../BENCHMARKING.md");
 const BEGIN: &str = "<!-- begin: cargo xtask bench -->\n";
 const END: &str = "<!-- end -->";
+
+/// Writes a table.
+type Make = fn() -> Result<String, String>;
+/// The tables beside that of the kernels, by name.
+const OTHERS: &[(&str, Make)] = &[
+    ("launches", tables::launches),
+    ("starting", tables::start),
+    ("loading", tables::stages),
+];
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {
@@ -30,7 +42,15 @@ fn main() -> ExitCode {
 }
 
 fn run(args: impl Iterator<Item = String>) -> Result<(), String> {
-    let (flags, names): (Vec<String>, Vec<String>) = args.partition(|a| a.starts_with('-'));
+    let args: Vec<String> = args.collect();
+    if let [option, name] = args.as_slice()
+        && option == start::OPTION
+    {
+        println!("{}", Once::answer(name)?);
+        return Ok(());
+    }
+    let (flags, names): (Vec<String>, Vec<String>) =
+        args.into_iter().partition(|a| a.starts_with('-'));
     let mut scale = Scale::Full;
     let mut write = names.is_empty();
     for flag in flags {
@@ -40,10 +60,18 @@ fn run(args: impl Iterator<Item = String>) -> Result<(), String> {
             other => return Err(format!("no option {other}")),
         }
     }
-    let facts = machine::facts();
-    let mut text = format!("{facts}\n\n{}", tables::kernels(scale, &names)?);
-    if names.is_empty() {
-        text += &format!("\n{}\n{}", tables::launches()?, tables::stages()?);
+    let mut text = machine::facts();
+    let (tables, kernels): (Vec<String>, Vec<String>) = names
+        .into_iter()
+        .partition(|name| OTHERS.iter().any(|(table, _)| table == name));
+    if tables.is_empty() || !kernels.is_empty() {
+        text += &format!("\n\n{}", tables::kernels(scale, &kernels)?);
+    }
+    for (name, make) in OTHERS {
+        let all = tables.is_empty() && kernels.is_empty();
+        if all || tables.iter().any(|wanted| wanted == name) {
+            text += &format!("\n\n{}", make()?);
+        }
     }
     println!("{text}");
     if write { replace(&text) } else { Ok(()) }

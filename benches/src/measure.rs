@@ -7,6 +7,9 @@ pub const SAMPLES: usize = 5;
 /// A sample repeats its work at least for this long.
 const SAMPLE_TIME: Duration = Duration::from_millis(40);
 
+/// Samples of something that is over in an instant and cannot be repeated without a pause.
+const RESTED_SAMPLES: usize = 101;
+
 /// What a measurement gave, in seconds for one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Time {
@@ -52,6 +55,17 @@ pub fn with_setup<T>(mut setup: impl FnMut() -> T, mut action: impl FnMut(T)) ->
     summary((0..SAMPLES).map(|_| sample()).collect())
 }
 
+/// Times an action after a pause each time, in which threads fall asleep.
+pub fn after(pause: Duration, mut action: impl FnMut()) -> Time {
+    let mut sample = || {
+        std::thread::sleep(pause);
+        let started = Instant::now();
+        action();
+        started.elapsed().as_secs_f64()
+    };
+    summary((0..RESTED_SAMPLES).map(|_| sample()).collect())
+}
+
 /// Runs that a sample needs; running them warms the action up.
 fn repeats(action: &mut Action<'_>) -> u32 {
     action();
@@ -83,6 +97,14 @@ mod tests {
     fn the_sample_in_the_middle() {
         let time = summary(vec![5.0, 1.0, 2.0, 4.0, 3.0]);
         assert_eq!((time.median, time.spread), (3.0, 5.0));
+    }
+
+    #[test]
+    fn a_pause_is_not_counted() {
+        let mut runs = 0;
+        let time = after(Duration::from_micros(1), || runs += 1);
+        assert_eq!(runs, RESTED_SAMPLES);
+        assert!(time.median >= 0.0);
     }
 
     #[test]

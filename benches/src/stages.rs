@@ -25,9 +25,12 @@ macro_rules! ptx {
     };
 }
 
+/// The smallest program.
+pub(crate) const SAXPY: &str = ptx!("saxpy");
+
 /// What the large text repeats.
-const PARTS: &[&str] = &[
-    ptx!("saxpy"),
+pub(crate) const PARTS: &[&str] = &[
+    SAXPY,
     ptx!("reduction"),
     ptx!("matmul_tiled"),
     ptx!("transpose"),
@@ -54,7 +57,7 @@ pub fn texts() -> [Text; 3] {
 }
 
 /// All parts after one header, several times, with names of their own each time.
-fn repeated(parts: &[&str], turns: usize) -> String {
+pub(crate) fn repeated(parts: &[&str], turns: usize) -> String {
     let mut text = ".version 9.5\n.target sm_75\n.address_size 64\n".to_owned();
     for turn in 0..turns {
         for (part, all) in parts.iter().enumerate() {

@@ -1,13 +1,18 @@
 //! The tables, in Markdown.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use margay::Runtime;
 use margay_benches::case::{Case, Scale};
 use margay_benches::kernels::CASES;
-use margay_benches::launches::{Launches, MANY};
+use margay_benches::launches::{Launches, MANY, VERY_MANY};
 use margay_benches::measure::{self, Action, Time};
 use margay_benches::stages::{self, Loaded, Text};
+use margay_benches::start::{Cost, Once};
+
+/// Long enough for every thread to fall asleep.
+const PAUSE: Duration = Duration::from_millis(3);
 
 /// Kernels beside loops in Rust: one thread against one worker, all against all.
 pub(crate) fn kernels(scale: Scale, names: &[String]) -> Result<String, String> {
@@ -87,14 +92,51 @@ pub(crate) fn launches() -> Result<String, String> {
             measure::alone(|| launches.with_arguments()),
         ),
         (
+            "to its end, after 3 ms without work",
+            1,
+            measure::after(PAUSE, || launches.empty()),
+        ),
+        (
             "one of 1,000 in a stream",
             MANY,
-            measure::alone(|| launches.many()),
+            measure::alone(|| launches.many(MANY)),
+        ),
+        (
+            "one of 10,000 in a stream",
+            VERY_MANY,
+            measure::alone(|| launches.many(VERY_MANY)),
         ),
     ];
     for (what, launches, time) in times {
         let each = time.median / f64::from(launches) * 1e6;
-        line(&mut table, format_args!("| {what} | {each:.1} |"));
+        line(&mut table, format_args!("| {what} | {each:.2} |"));
+    }
+    Ok(table)
+}
+
+/// What a program pays once.
+pub(crate) fn start() -> Result<String, String> {
+    let mut table = "### Starting\n\nEach in a process of its own; memory is the largest resident size of the process.\n\n\
+         | from the start of the runtime | milliseconds | memory |\n|---|--:|--:|\n"
+        .to_owned();
+    let rows = [
+        (
+            "to the first result (saxpy, 1,024 elements)",
+            Once::FirstResult,
+        ),
+        (
+            "to the result of one kernel of an image of 20 MB",
+            Once::LargeImage,
+        ),
+    ];
+    for (what, once) in rows {
+        eprintln!("starting: {what}");
+        let Cost { seconds, peak } = once.measure()?;
+        let (time, memory) = (seconds * 1e3, peak as f64 / 1e6);
+        line(
+            &mut table,
+            format_args!("| {what} | {time:.1} | {memory:.0} MB |"),
+        );
     }
     Ok(table)
 }

@@ -2,6 +2,7 @@
 
 pub mod cfg;
 pub mod dominators;
+pub mod joins;
 pub mod linear;
 pub mod liveness;
 pub mod regions;
@@ -10,6 +11,7 @@ pub mod uniformity;
 
 pub use cfg::Cfg;
 pub use dominators::Dominators;
+pub use joins::Joins;
 pub use linear::Linear;
 pub use regions::Regions;
 pub use uniformity::Uniformity;

@@ -11,7 +11,7 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::analysis::{Cfg, Dominators, cfg::remove_unreachable};
+use crate::analysis::{Cfg, Dominators, Joins, cfg::remove_unreachable};
 use crate::entity::{Block, Entity, Inst, PrimaryMap, SecondaryMap, SigId, Slot, Value};
 use crate::function::{BlockCall, Function, SlotData, SourceLoc, ValueData, ValueDef};
 use crate::meaning::{self, Desc};
@@ -338,13 +338,15 @@ impl FunctionBuilder {
             }
         }
         let mut params: SecondaryMap<Block, Vec<(Variable, Value)>> = SecondaryMap::default();
-        let mut joins = Joins::new(cfg, dominators);
+        let (mut joins, mut lives) = (Joins::new(cfg, dominators), Lives::new());
         for variable in self.variables.keys() {
             let reads = &read_in[variable];
-            if reads.is_empty() {
+            let writes = &self.writes[variable];
+            if reads.is_empty() || is_written_once(cfg, dominators, writes, reads) {
                 continue;
             }
-            for join in joins.of(variable, &self.writes[variable], reads) {
+            lives.find(cfg, variable, writes, reads);
+            for join in joins.of(cfg, writes, |block| lives.live[block] == variable.0) {
                 let ty = self.variables[variable];
                 let value = self.function.dfg.append_param(join, ty);
                 params[join].push((variable, value));
@@ -469,52 +471,24 @@ impl FunctionBuilder {
     }
 }
 
-/// Where variables need block parameters. Marks are numbers of variables, so that nothing has to be
-/// cleared between one variable and the next.
-struct Joins<'a> {
-    cfg: &'a Cfg,
-    frontiers: SecondaryMap<Block, Vec<Block>>,
-    placed: SecondaryMap<Block, u32>,
+/// Where variables live. Marks are numbers of variables, so that nothing has to be cleared between one variable
+/// and the next.
+struct Lives {
     written: SecondaryMap<Block, u32>,
     live: SecondaryMap<Block, u32>,
 }
 
-impl<'a> Joins<'a> {
-    fn new(cfg: &'a Cfg, dominators: &Dominators) -> Self {
-        Joins {
-            cfg,
-            frontiers: dominators.frontiers(cfg),
-            placed: SecondaryMap::with_default(u32::MAX),
+impl Lives {
+    fn new() -> Lives {
+        Lives {
             written: SecondaryMap::with_default(u32::MAX),
             live: SecondaryMap::with_default(u32::MAX),
         }
     }
 
-    /// The blocks in the iterated dominance frontier of the writes (and of the zero at the entry)
-    /// at whose start the variable is live.
-    fn of(&mut self, variable: Variable, writes: &[Block], reads: &[Block]) -> Vec<Block> {
+    /// Marks the blocks at whose start the variable is live.
+    fn find(&mut self, cfg: &Cfg, variable: Variable, writes: &[Block], reads: &[Block]) {
         let mark = variable.0;
-        let reachable = writes.iter().copied().filter(|&b| self.cfg.is_reachable(b));
-        let mut work: Vec<Block> = reachable.collect();
-        work.push(self.cfg.rpo()[0]);
-        let mut joins = Vec::new();
-        while let Some(block) = work.pop() {
-            for &join in &self.frontiers[block] {
-                if self.placed[join] != mark {
-                    self.placed[join] = mark;
-                    joins.push(join);
-                    work.push(join);
-                }
-            }
-        }
-        if !joins.is_empty() {
-            self.find_live(mark, writes, reads);
-            joins.retain(|&join| self.live[join] == mark);
-        }
-        joins
-    }
-
-    fn find_live(&mut self, mark: u32, writes: &[Block], reads: &[Block]) {
         for &block in writes {
             self.written[block] = mark;
         }
@@ -522,10 +496,20 @@ impl<'a> Joins<'a> {
         while let Some(block) = work.pop() {
             if self.live[block] != mark {
                 self.live[block] = mark;
-                let preds = self.cfg.preds(block).iter().copied();
+                let preds = cfg.preds(block).iter().copied();
                 work.extend(preds.filter(|&pred| self.written[pred] != mark));
             }
         }
+    }
+}
+
+/// Whether one write is seen by all reads of other blocks, so that no values meet.
+fn is_written_once(cfg: &Cfg, dominators: &Dominators, writes: &[Block], reads: &[Block]) -> bool {
+    match writes {
+        [write] => reads
+            .iter()
+            .all(|read| read != write && dominators.dominates(cfg, *write, *read)),
+        _ => false,
     }
 }
 

@@ -122,6 +122,24 @@ impl Module {
         id
     }
 
+    /// The variables with their initial contents, which the module loses: they are needed once, where variables
+    /// are given their places.
+    pub fn take_contents(&mut self) -> PrimaryMap<SymbolId, Symbol> {
+        let mut taken = PrimaryMap::default();
+        for symbol in self.symbols.values_mut() {
+            let (init, relocs) = (
+                std::mem::take(&mut symbol.init),
+                std::mem::take(&mut symbol.relocs),
+            );
+            taken.push(Symbol {
+                init,
+                relocs,
+                ..symbol.clone()
+            });
+        }
+        taken
+    }
+
     /// The kernel of that name.
     pub fn kernel(&self, name: &str) -> Option<FuncId> {
         let id = *self.by_name.get(name)?;

@@ -50,7 +50,7 @@ pub struct ParamInfo {
     pub align: u32,
 }
 
-/// What is known of a kernel once its image is loaded.
+/// What is known of a kernel once its image is loaded, from its head alone.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KernelInfo {
     /// The kernel's (mangled) name.
@@ -59,10 +59,6 @@ pub struct KernelInfo {
     pub params: Vec<ParamInfo>,
     /// Size of the parameter space.
     pub param_bytes: u32,
-    /// Statically declared shared memory of a CTA.
-    pub static_shared: u32,
-    /// Local memory of a thread.
-    pub local_bytes: u32,
     /// Constant memory of the module that the kernel can reach.
     pub const_bytes: u32,
     /// Registers of a thread as reported; 0: unknown.
@@ -81,6 +77,15 @@ pub struct KernelInfo {
     pub required_cluster: Option<Dim3>,
     /// `.maxclusterrank`.
     pub max_cluster_rank: Option<u32>,
+}
+
+/// What a kernel's code needs of memory: known once it was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct KernelSizes {
+    /// Statically declared shared memory of a CTA.
+    pub static_shared: u32,
+    /// Local memory of a thread.
+    pub local_bytes: u32,
 }
 
 /// A module-level variable.
@@ -160,6 +165,8 @@ pub struct BoundImage {
 pub trait Engine: Send + Sync {
     /// The kernel's facts.
     fn info(&self) -> &KernelInfo;
+    /// What its code needs. The first call looks at the code, which may take a while; later ones are cheap.
+    fn sizes(&self) -> Result<KernelSizes>;
     /// Makes one launch ready: compiles what is missing, lays out frames. Called on the thread
     /// that launches, so that what cannot be compiled is that call's error; may take long.
     fn prepare(&self, shape: LaunchShape) -> Result<Arc<dyn PreparedLaunch>>;

@@ -83,6 +83,8 @@ impl FunctionAttribute {
 
 /// Shared memory of a CTA without opting in.
 const DEFAULT_SHARED: u32 = 48 << 10;
+/// An attribute that the program has not set.
+const UNSET: i32 = -1;
 /// Registers that are reported where the number is not known: what most kernels use.
 const USUAL_REGISTERS: u32 = 32;
 /// CTAs of a cluster on any device, and at most.
@@ -94,9 +96,10 @@ pub(crate) struct Entry {
     id: u64,
     /// The kernel's name once more, for what outlives a call.
     name: Arc<str>,
-    /// Nanoseconds that a unit of a recent launch took; 0: none has run.
+    /// Nanoseconds that a unit took lately, at most; 0: none has run.
     pace: AtomicU64,
     engine: Arc<dyn Engine>,
+    /// [`UNSET`]: what static memory leaves of the usual amount.
     max_dynamic_shared: AtomicI32,
     carveout: AtomicI32,
     cluster: [AtomicI32; 3],
@@ -107,7 +110,6 @@ pub(crate) struct Entry {
 
 impl Entry {
     pub(crate) fn new(engine: Arc<dyn Engine>) -> Arc<Entry> {
-        let dynamic = DEFAULT_SHARED.saturating_sub(engine.info().static_shared);
         let cluster = engine.info().required_cluster;
         let cluster = cluster.map_or([0; 3], |c| c.to_array().map(|n| n as i32));
         Arc::new(Entry {
@@ -115,7 +117,7 @@ impl Entry {
             name: engine.info().name.as_str().into(),
             pace: AtomicU64::new(0),
             engine,
-            max_dynamic_shared: AtomicI32::new(dynamic as i32),
+            max_dynamic_shared: AtomicI32::new(UNSET),
             carveout: AtomicI32::new(-1),
             cluster: cluster.map(AtomicI32::new),
             non_portable_cluster: AtomicI32::new(0),
@@ -188,7 +190,7 @@ impl Kernel {
         Params::zeroed(self.info().param_bytes as usize)
     }
 
-    /// Nanoseconds that a unit of a recent launch took; 0: none has run.
+    /// Nanoseconds that a unit took lately, at most; 0: none has run.
     pub(crate) fn pace(&self) -> &AtomicU64 {
         &self.entry.pace
     }
@@ -224,14 +226,14 @@ impl Kernel {
         let set = |value: &AtomicI32| value.load(Ordering::Relaxed);
         Ok(match attribute {
             A::MaxThreadsPerBlock => self.max_threads() as i32,
-            A::SharedSizeBytes => info.static_shared as i32,
+            A::SharedSizeBytes => self.static_shared()? as i32,
             A::ConstSizeBytes => info.const_bytes as i32,
-            A::LocalSizeBytes => info.local_bytes as i32,
+            A::LocalSizeBytes => entry.engine.sizes()?.local_bytes as i32,
             A::NumRegs => self.registers() as i32,
             A::PtxVersion => info.target as i32,
             A::BinaryVersion => self.config().capability.number() as i32,
             A::CacheModeCa => 0,
-            A::MaxDynamicSharedSizeBytes => set(&entry.max_dynamic_shared),
+            A::MaxDynamicSharedSizeBytes => self.max_dynamic_shared()? as i32,
             A::PreferredSharedMemoryCarveout => set(&entry.carveout),
             A::ClusterSizeMustBeSet => 0,
             A::RequiredClusterWidth => set(&entry.cluster[0]),
@@ -251,9 +253,7 @@ impl Kernel {
         self.module.check()?;
         let entry = &self.entry;
         let limits = self.config().capability.limits();
-        let room = limits
-            .shared_optin
-            .saturating_sub(self.info().static_shared);
+        let room = limits.shared_optin.saturating_sub(self.static_shared()?);
         let declared_cluster = self.info().required_cluster.is_some();
         let (slot, range) = match attribute {
             A::MaxDynamicSharedSizeBytes => (&entry.max_dynamic_shared, 0..=room as i32),
@@ -282,12 +282,25 @@ impl Kernel {
         Ok(())
     }
 
-    fn footprint(&self, block: u32, dynamic_shared: u64) -> Footprint {
-        Footprint {
+    /// Statically declared shared memory.
+    fn static_shared(&self) -> Result<u32> {
+        Ok(self.entry.engine.sizes()?.static_shared)
+    }
+
+    /// Dynamic shared memory that a launch may ask for.
+    fn max_dynamic_shared(&self) -> Result<u32> {
+        match self.entry.max_dynamic_shared.load(Ordering::Relaxed) {
+            UNSET => Ok(DEFAULT_SHARED.saturating_sub(self.static_shared()?)),
+            bytes => Ok(bytes as u32),
+        }
+    }
+
+    fn footprint(&self, block: u32, dynamic_shared: u64) -> Result<Footprint> {
+        Ok(Footprint {
             threads: block,
             registers: self.registers(),
-            shared: u64::from(self.info().static_shared).saturating_add(dynamic_shared),
-        }
+            shared: u64::from(self.static_shared()?).saturating_add(dynamic_shared),
+        })
     }
 
     /// Blocks of `block` threads with `dynamic_shared` bytes that are resident on one SM.
@@ -299,15 +312,16 @@ impl Kernel {
         if block == 0 {
             return Err(Error::invalid("a block of no threads"));
         }
-        Ok(self.resident_per_sm(block, dynamic_shared))
+        self.resident_per_sm(block, dynamic_shared)
     }
 
-    fn resident_per_sm(&self, block: u32, dynamic_shared: u64) -> u32 {
+    fn resident_per_sm(&self, block: u32, dynamic_shared: u64) -> Result<u32> {
         if block > self.max_threads() {
-            return 0;
+            return Ok(0);
         }
         let limits = self.config().capability.limits();
-        occupancy::resident(&limits, &self.footprint(block, dynamic_shared))
+        let footprint = self.footprint(block, dynamic_shared)?;
+        Ok(occupancy::resident(&limits, &footprint))
     }
 
     /// Grid and block size of the highest occupancy, the block at most `limit` (0: no limit);
@@ -325,7 +339,7 @@ impl Kernel {
         let mut best = (0, 0, 0);
         let mut block = largest;
         while block > 0 {
-            let resident = self.resident_per_sm(block, dynamic_shared(block));
+            let resident = self.resident_per_sm(block, dynamic_shared(block))?;
             if resident * block > best.0 {
                 best = (resident * block, resident, block);
             }
@@ -345,7 +359,7 @@ impl Kernel {
         }
         let limits = self.config().capability.limits();
         let room = occupancy::shared_of(&limits, blocks);
-        Ok(u64::from(room.saturating_sub(self.info().static_shared)))
+        Ok(u64::from(room.saturating_sub(self.static_shared()?)))
     }
 
     /// Clusters of this launch that can be resident at once.
@@ -467,7 +481,7 @@ impl Kernel {
     }
 
     fn check_shared(&self, config: &LaunchConfig) -> Result<()> {
-        let allowed = self.entry.max_dynamic_shared.load(Ordering::Relaxed) as u32;
+        let allowed = self.max_dynamic_shared()?;
         if config.shared > allowed {
             return Err(Error::invalid(format!(
                 "{} bytes of dynamic shared memory, {allowed} allowed",
@@ -480,7 +494,7 @@ impl Kernel {
     /// Units that may be resident at once; at least one.
     fn resident_units(&self, config: &LaunchConfig, cluster: Dim3) -> Result<u64> {
         let threads = config.block.count() as u32;
-        let per_sm = self.resident_per_sm(threads, u64::from(config.shared));
+        let per_sm = self.resident_per_sm(threads, u64::from(config.shared))?;
         if per_sm == 0 {
             return Err(Error::LaunchOutOfResources(
                 "a block does not fit on a multiprocessor".into(),

@@ -93,7 +93,7 @@ pub use buffer::{DeviceBuffer, DevicePtr, Plain};
 pub use context::{Context, HostFlags, Limit, PointerInfo, PointerKind};
 pub use copy::{Direction, Transfer};
 pub use device::Device;
-pub use engine::{EngineChoice, Image, KernelInfo, LoadOptions, ParamInfo};
+pub use engine::{EngineChoice, Image, KernelInfo, KernelSizes, LoadOptions, ParamInfo};
 pub use error::{Error, Fault, FaultKind, Result};
 pub use event::{Event, EventFlags};
 pub use kernel::{FunctionAttribute, Kernel};

@@ -97,9 +97,9 @@ impl Module {
         let mut owned = Vec::new();
         let bound = Module::place(context, &loaded, fixed, &mut owned);
         let (addresses, kernels) = bound.inspect_err(|_| free(context, &owned))?;
-        let names = kernels.iter().enumerate();
+        let names = loaded.kernels().iter().enumerate();
         let by_name = names
-            .map(|(index, kernel)| (kernel.info().name.clone(), index))
+            .map(|(index, kernel)| (kernel.name.clone(), index))
             .collect();
         Ok(Module {
             inner: Arc::new(Inner {

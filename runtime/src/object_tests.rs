@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use crate::engine::{KernelInfo, VariableInfo};
+use crate::engine::{KernelInfo, KernelSizes, VariableInfo};
 use crate::testing::{Bench, Spec, Step, TestLoader, kernel};
 use crate::{
     Dim3, Error, FunctionAttribute as A, Image, Kernel, LaunchConfig, Library, Limit, LoadOptions,
@@ -16,22 +16,33 @@ fn done(name: &str, change: impl FnOnce(&mut KernelInfo)) -> Spec {
     spec
 }
 
+fn sized(mut spec: Spec, static_shared: u32, local_bytes: u32) -> Spec {
+    spec.sizes = KernelSizes {
+        static_shared,
+        local_bytes,
+    };
+    spec
+}
+
 fn bench() -> Bench {
     Bench::new(
         1,
         vec![
             done("plain", |_| {}),
-            done("shared", |info| info.static_shared = 16 << 10),
+            sized(done("shared", |_| {}), 16 << 10, 0),
             done("bounded", |info| info.max_threads = Some(128)),
             done("required", |info| {
                 info.required_block = Some(Dim3::new(8, 4, 1));
             }),
-            done("turing", |info| {
-                info.target = 75;
-                info.local_bytes = 24;
-                info.const_bytes = 100;
-                info.registers = 40;
-            }),
+            sized(
+                done("turing", |info| {
+                    info.target = 75;
+                    info.const_bytes = 100;
+                    info.registers = 40;
+                }),
+                0,
+                24,
+            ),
         ],
     )
 }

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use crate::engine::{
-    BoundImage, Engine, Image, KernelInfo, LaunchShape, LoadOptions, LoadedImage, Loader,
-    ParamInfo, ParkedUnit, PreparedLaunch, RunOutcome, VariableInfo,
+    BoundImage, Engine, Image, KernelInfo, KernelSizes, LaunchShape, LoadOptions, LoadedImage,
+    Loader, ParamInfo, ParkedUnit, PreparedLaunch, RunOutcome, VariableInfo,
 };
 use crate::error::{Fault, FaultKind, Result};
 use crate::scheduler::WorkerState;
@@ -44,6 +44,7 @@ pub(crate) type Program = Arc<dyn Fn(Call<'_>) -> Step + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct Spec {
     pub(crate) info: KernelInfo,
+    pub(crate) sizes: KernelSizes,
     pub(crate) may_park: bool,
     pub(crate) program: Program,
 }
@@ -67,6 +68,7 @@ pub(crate) fn kernel(
             target: 86,
             ..KernelInfo::default()
         },
+        sizes: KernelSizes::default(),
         may_park,
         program: Arc::new(program),
     }
@@ -118,6 +120,9 @@ struct TestEngine(Spec);
 impl Engine for TestEngine {
     fn info(&self) -> &KernelInfo {
         &self.0.info
+    }
+    fn sizes(&self) -> Result<KernelSizes> {
+        Ok(self.0.sizes)
     }
     fn prepare(&self, shape: LaunchShape) -> Result<Arc<dyn PreparedLaunch>> {
         Ok(Arc::new(TestLaunch {

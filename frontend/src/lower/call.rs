@@ -53,7 +53,7 @@ impl FunctionLowering<'_, '_> {
         let types = signature.returns.clone();
         let inst = match direct {
             Some((name, func)) => match Syscall::from_name(self.ast.text(name)) {
-                Some(which) if !self.m.module.functions[func].has_body() => {
+                Some(which) if !self.m.is_defined(func) => {
                     self.system_call(which, &signature, &args, call.target.span)?
                 }
                 _ => {

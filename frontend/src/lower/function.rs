@@ -1,7 +1,7 @@
 //! Bodies: declarations, scopes, labels, statements.
 
 use margay_ir::builder::{FunctionBuilder, Variable};
-use margay_ir::entity::{Block, FuncId, Slot, Value};
+use margay_ir::entity::{Block, Slot, Value};
 use margay_ir::function::{Function, Signature, SlotData, SourceLoc};
 use margay_ir::types::{OpType, Type};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -26,7 +26,6 @@ pub(super) enum ReturnPlace {
 pub(super) struct FunctionLowering<'a, 'p> {
     pub(super) m: &'a mut ModuleLowering<'p>,
     pub(super) ast: &'p ast::Module,
-    pub(super) id: FuncId,
     pub(super) b: FunctionBuilder,
     pub(super) scopes: Scopes,
     head: &'p ast::Function,
@@ -48,7 +47,6 @@ pub(super) struct FunctionLowering<'a, 'p> {
 impl<'a, 'p> FunctionLowering<'a, 'p> {
     pub(super) fn new(
         m: &'a mut ModuleLowering<'p>,
-        id: FuncId,
         shell: Function,
         head: &'p ast::Function,
     ) -> Self {
@@ -56,7 +54,6 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         FunctionLowering {
             m,
             ast,
-            id,
             b: FunctionBuilder::new(shell),
             scopes: Scopes::new(),
             head,
@@ -303,7 +300,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
                     }
                 }
             }
-            Statement::Variable(id) => self.declare_variable(&self.ast[*id]),
+            Statement::Variable(id) => self.declare_variable(*id),
             Statement::ScopeBegin(_) => {
                 *scope += 1;
                 self.scopes.open(*scope);
@@ -331,7 +328,8 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         self.b.switch_to(block);
     }
 
-    fn declare_variable(&mut self, variable: &ast::Variable) -> Lowered<()> {
+    fn declare_variable(&mut self, id: Id<ast::Variable>) -> Lowered<()> {
+        let variable = &self.ast[id];
         let name = variable.name.name;
         self.scopes
             .note_element(name, data::element_bytes(variable) as u32);
@@ -365,10 +363,9 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
                 Ok(())
             }
             _ => {
-                let symbol = self.m.symbol_of(variable, Some(self.id))?;
-                let id = self.m.module.symbols.push(symbol);
-                self.m.initialise_one(id, variable);
-                self.scopes.bind(name, Binding::Symbol(id));
+                if let Some(&symbol) = self.m.inner_symbols.get(&id) {
+                    self.scopes.bind(name, Binding::Symbol(symbol));
+                }
                 Ok(())
             }
         }

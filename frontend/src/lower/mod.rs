@@ -14,14 +14,19 @@ mod data;
 mod env;
 mod function;
 mod instruction;
+mod lazy;
 mod matrix;
 mod memory;
 mod module;
 mod operand;
 mod video;
 
+use margay_ir::entity::FuncId;
 use margay_ir::module::Module;
 use margay_ir::types::OpType;
+
+pub use lazy::LazyModule;
+use module::ModuleLowering;
 
 use crate::ast::ScalarType;
 use crate::resolve::Resolution;
@@ -34,11 +39,28 @@ use crate::{Code, Diagnostic, Parsed, Span};
 /// Everything that keeps the module from having a meaning, at its place: first of all the errors of
 /// the resolution.
 pub fn lower(parsed: &Parsed, resolution: &Resolution) -> Result<Module, Vec<Diagnostic>> {
+    let mut lowering = begin(parsed, resolution)?;
+    let functions: Vec<FuncId> = lowering.module.functions.keys().collect();
+    let mut errors = Vec::new();
+    for function in functions {
+        errors.extend(lowering.define(function).err().into_iter().flatten());
+    }
+    match errors.is_empty() {
+        true => Ok(lowering.state.module),
+        false => Err(errors),
+    }
+}
+
+/// A module without bodies.
+fn begin<'p>(
+    parsed: &'p Parsed,
+    resolution: &'p Resolution,
+) -> Result<ModuleLowering<'p>, Vec<Diagnostic>> {
     if resolution.has_errors() {
         let errors = resolution.diagnostics.iter().filter(|d| d.is_error());
         return Err(errors.cloned().collect());
     }
-    module::ModuleLowering::new(parsed, resolution).run()
+    ModuleLowering::new(parsed, resolution)
 }
 
 /// A problem that ends the lowering of one statement.

@@ -1,6 +1,8 @@
 //! Module scope: header, variables, functions.
 
-use margay_ir::entity::FuncId;
+use std::ops::{Deref, DerefMut};
+
+use margay_ir::entity::{FuncId, SymbolId};
 use margay_ir::forms::{Target, Variant};
 use margay_ir::function::{Function, KernelData, KernelParam, Linkage, Signature};
 use margay_ir::mods::StateSpace as Space;
@@ -12,73 +14,91 @@ use super::function::FunctionLowering;
 use super::{Lowered, data, op_type};
 use crate::ast::{
     self, Attribute, DirectiveKind, FunctionKind, Id, InitializerKind, Item, Name, StateSpace,
-    Variable,
+    Statement, Variable,
 };
 use crate::resolve::Resolution;
 use crate::{Code, Diagnostic, Parsed};
 
-/// The lowering of a module: what all its functions share.
+/// The lowering of a module: what all its functions share, and where they come from.
 pub(super) struct ModuleLowering<'p> {
     pub(super) parsed: &'p Parsed,
     pub(super) ast: &'p ast::Module,
-    pub(super) module: Module,
     pub(super) resolution: &'p Resolution,
+    pub(super) state: State,
+}
+
+/// What all functions of a module share while they are lowered, one after the other.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) module: Module,
     /// Variables of the module by name.
-    pub(super) symbols: FxHashMap<Name, margay_ir::entity::SymbolId>,
+    pub(super) symbols: FxHashMap<Name, SymbolId>,
+    /// Those that functions declare.
+    pub(super) inner_symbols: FxHashMap<Id<Variable>, SymbolId>,
     /// Bytes of an element of each of them.
     pub(super) element_bytes: FxHashMap<Name, u32>,
     /// Functions by name.
     pub(super) functions: FxHashMap<Name, FuncId>,
     /// The tree of each function's definition, or of its first declaration.
     pub(super) heads: FxHashMap<FuncId, Id<ast::Function>>,
+    /// Functions that are others under a second name.
+    aliases: FxHashMap<FuncId, FuncId>,
     locs: FxHashMap<Id<ast::Location>, u32>,
     file_index: FxHashMap<u64, u32>,
     diagnostics: Vec<Diagnostic>,
 }
 
-impl<'p> ModuleLowering<'p> {
-    pub(super) fn new(parsed: &'p Parsed, resolution: &'p Resolution) -> Self {
-        let ast = &parsed.module;
-        let mut module = Module::default();
-        if let Some((version, _)) = ast.version {
-            module.version = (version.major, version.minor);
-        }
-        if let Some(target) = &ast.target {
-            for word in &ast[target.words] {
-                let text = ast.text(word.name);
-                if let Some(found) = Target::parse(text) {
-                    let suffix = match found.variant {
-                        Variant::Base => 0,
-                        Variant::Family => b'f',
-                        Variant::Specific => b'a',
-                    };
-                    module.target = ir::Target {
-                        sm: u32::from(found.number),
-                        suffix,
-                        debug: module.target.debug,
-                    };
-                } else if text == "debug" {
-                    module.target.debug = true;
-                }
-            }
-        }
-        ModuleLowering {
-            parsed,
-            ast,
-            module,
-            resolution,
-            symbols: FxHashMap::default(),
-            element_bytes: FxHashMap::default(),
-            functions: FxHashMap::default(),
-            heads: FxHashMap::default(),
-            locs: FxHashMap::default(),
-            file_index: FxHashMap::default(),
-            diagnostics: Vec::new(),
+impl Deref for ModuleLowering<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
+impl DerefMut for ModuleLowering<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+}
+
+impl State {
+    /// What keeps the module from having a meaning, as far as it is known.
+    pub(super) fn errors(&mut self) -> Result<(), Vec<Diagnostic>> {
+        match self.diagnostics.iter().any(Diagnostic::is_error) {
+            true => Err(std::mem::take(&mut self.diagnostics)),
+            false => Ok(()),
         }
     }
 
-    pub(super) fn run(mut self) -> Result<Module, Vec<Diagnostic>> {
-        if let Some((32, span)) = self.ast.address_size {
+    /// The function whose body this one has: itself, unless it is an alias.
+    pub(super) fn target_of(&self, function: FuncId) -> FuncId {
+        self.aliases.get(&function).copied().unwrap_or(function)
+    }
+}
+
+impl<'p> ModuleLowering<'p> {
+    /// Goes on with a module of which something was lowered before.
+    pub(super) fn resume(parsed: &'p Parsed, resolution: &'p Resolution, state: State) -> Self {
+        ModuleLowering {
+            parsed,
+            ast: &parsed.module,
+            resolution,
+            state,
+        }
+    }
+
+    /// A module without bodies: header, variables with their contents, heads of functions.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with them.
+    pub(super) fn new(
+        parsed: &'p Parsed,
+        resolution: &'p Resolution,
+    ) -> Result<Self, Vec<Diagnostic>> {
+        let mut lowering = ModuleLowering::resume(parsed, resolution, State::default());
+        if let Some((32, span)) = lowering.ast.address_size {
             let message = "32-bit modules (.address_size 32) are not supported";
             return Err(vec![Diagnostic::error(
                 Code::DIRECTIVE_VALUE,
@@ -86,19 +106,45 @@ impl<'p> ModuleLowering<'p> {
                 message,
             )]);
         }
-        self.declare();
-        self.initialise();
-        for (id, function) in self.ast.functions() {
-            if function.body.is_some() {
-                self.define(id);
+        lowering.header();
+        lowering.declare();
+        lowering.initialise();
+        lowering.declare_inner();
+        lowering.aliases();
+        lowering.errors()?;
+        Ok(lowering)
+    }
+
+    fn header(&mut self) {
+        let ast = self.ast;
+        let module = &mut self.state.module;
+        if let Some((version, _)) = ast.version {
+            module.version = (version.major, version.minor);
+        }
+        let Some(target) = &ast.target else { return };
+        for word in &ast[target.words] {
+            let text = ast.text(word.name);
+            if let Some(found) = Target::parse(text) {
+                let suffix = match found.variant {
+                    Variant::Base => 0,
+                    Variant::Family => b'f',
+                    Variant::Specific => b'a',
+                };
+                module.target = ir::Target {
+                    sm: u32::from(found.number),
+                    suffix,
+                    debug: module.target.debug,
+                };
+            } else if text == "debug" {
+                module.target.debug = true;
             }
         }
-        self.aliases();
-        if self.diagnostics.iter().any(Diagnostic::is_error) {
-            Err(self.diagnostics)
-        } else {
-            Ok(self.module)
-        }
+    }
+
+    /// Whether a function has a body in the text, lowered or not.
+    pub(super) fn is_defined(&self, function: FuncId) -> bool {
+        let head = self.heads.get(&self.target_of(function));
+        head.is_some_and(|&head| self.ast[head].body.is_some())
     }
 
     pub(super) fn report(&mut self, problem: Diagnostic) {
@@ -112,12 +158,11 @@ impl<'p> ModuleLowering<'p> {
                 Item::Variable(id) => self.declare_variable(&self.ast[id]),
                 Item::Function(id) => self.declare_function(id),
                 Item::File(id) => {
-                    let file = &self.ast[id];
-                    self.file_index
-                        .insert(file.index, self.module.files.len() as u32);
-                    self.module
-                        .files
-                        .push(self.ast.text(file.name.name).to_owned());
+                    let (ast, state) = (self.ast, &mut self.state);
+                    let file = &ast[id];
+                    let number = state.module.files.len() as u32;
+                    state.file_index.insert(file.index, number);
+                    state.module.files.push(ast.text(file.name.name).to_owned());
                     Ok(())
                 }
                 _ => Ok(()),
@@ -145,7 +190,7 @@ impl<'p> ModuleLowering<'p> {
     }
 
     /// A variable without its contents. `owner` is the function it is declared in, if any.
-    pub(super) fn symbol_of(&self, variable: &Variable, owner: Option<FuncId>) -> Lowered<Symbol> {
+    fn symbol_of(&self, variable: &Variable, owner: Option<FuncId>) -> Lowered<Symbol> {
         let space = match variable.space {
             StateSpace::Const => Space::Const,
             StateSpace::Shared => Space::Shared,
@@ -169,6 +214,34 @@ impl<'p> ModuleLowering<'p> {
         })
     }
 
+    /// Enters the variables that live as long as the module but are declared in functions.
+    fn declare_inner(&mut self) {
+        let ast = self.ast;
+        for (id, head) in ast.functions() {
+            let function = self.functions.get(&head.name.name).copied();
+            let Some((function, body)) = function.zip(head.body) else {
+                continue;
+            };
+            if self.heads.get(&function) != Some(&id) {
+                continue;
+            }
+            for statement in &ast[body] {
+                if let Statement::Variable(id) = *statement
+                    && !is_of_thread(ast[id].space)
+                {
+                    match self.symbol_of(&ast[id], Some(function)) {
+                        Ok(symbol) => {
+                            let symbol = self.module.symbols.push(symbol);
+                            self.inner_symbols.insert(id, symbol);
+                            self.initialise_one(symbol, &ast[id]);
+                        }
+                        Err(problem) => self.report(problem),
+                    }
+                }
+            }
+        }
+    }
+
     /// Fills in initial contents, now that all names are known.
     fn initialise(&mut self) {
         for (_, variable) in self.ast.variables() {
@@ -180,7 +253,7 @@ impl<'p> ModuleLowering<'p> {
         }
     }
 
-    pub(super) fn initialise_one(&mut self, id: margay_ir::entity::SymbolId, variable: &Variable) {
+    fn initialise_one(&mut self, id: SymbolId, variable: &Variable) {
         let find = |name: Name, generic: bool| {
             let symbol = self
                 .symbols
@@ -296,33 +369,33 @@ impl<'p> ModuleLowering<'p> {
         Ok(kernel)
     }
 
-    fn define(&mut self, id: Id<ast::Function>) {
-        let head = &self.ast[id];
-        let Some(&func) = self.functions.get(&head.name.name) else {
-            return;
-        };
-        if self.heads.get(&func) != Some(&id) {
-            return;
-        }
-        let shell = std::mem::take(&mut self.module.functions[func]);
-        let keep = (
-            shell.name.clone(),
-            shell.linkage,
-            shell.kernel.clone(),
-            shell.signature.clone(),
-        );
-        let lowered = FunctionLowering::new(self, func, shell, head).run();
-        self.module.functions[func] = lowered.unwrap_or_else(|problem| {
-            self.report(problem);
-            let (name, linkage, kernel, signature) = keep;
-            Function {
-                name,
-                linkage,
-                kernel,
-                signature,
-                ..Function::default()
+    /// Lowers the body of a function that has one in the text and in the module has none yet.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub(super) fn define(&mut self, function: FuncId) -> Result<(), Vec<Diagnostic>> {
+        let target = self.target_of(function);
+        let ast = self.ast;
+        if let Some(&head) = self.heads.get(&target)
+            && ast[head].body.is_some()
+            && !self.module.functions[target].has_body()
+        {
+            let shell = self.module.functions[target].clone();
+            match FunctionLowering::new(self, shell, &ast[head]).run() {
+                Ok(lowered) => self.module.functions[target] = lowered,
+                Err(problem) => self.report(problem),
             }
-        });
+            self.errors()?;
+        }
+        if target != function && !self.module.functions[function].has_body() {
+            let name = std::mem::take(&mut self.module.functions[function].name);
+            self.module.functions[function] = Function {
+                name,
+                ..self.module.functions[target].clone()
+            };
+        }
+        Ok(())
     }
 
     fn aliases(&mut self) {
@@ -332,11 +405,7 @@ impl<'p> ModuleLowering<'p> {
                 let target = self.functions.get(&alias.target.name).copied();
                 let named = self.functions.get(&alias.name.name).copied();
                 if let (Some(target), Some(named)) = (target, named) {
-                    let name = std::mem::take(&mut self.module.functions[named].name);
-                    self.module.functions[named] = Function {
-                        name,
-                        ..self.module.functions[target].clone()
-                    };
+                    self.state.aliases.insert(named, target);
                 }
             }
         }
@@ -368,6 +437,14 @@ impl<'p> ModuleLowering<'p> {
         });
         self.module.locs.len() as u32 - 1
     }
+}
+
+/// Whether each thread, or each call, has a variable of this space for itself.
+pub(super) fn is_of_thread(space: StateSpace) -> bool {
+    matches!(
+        space,
+        StateSpace::Reg | StateSpace::Param | StateSpace::Local
+    )
 }
 
 /// Whether a parameter is passed in memory.

@@ -276,13 +276,7 @@ impl Checker<'_> {
             if self.sink.is_full() {
                 break;
             }
-            self.names.statement(statement, &self.scopes, &mut problems);
-            if let Statement::Instruction(instruction) = statement {
-                let scopes = &self.scopes;
-                self.instructions[id.index()] =
-                    self.resolver
-                        .resolve(function, instruction, scopes, &mut problems);
-            }
+            self.statement(function, id, &mut problems);
             if let Err(duplicate) = self.scopes.pass(statement) {
                 problems.push(self.names.duplicate(&duplicate));
             }
@@ -292,6 +286,29 @@ impl Checker<'_> {
             self.declaring_statement(statement);
         }
         self.scopes.leave_function();
+    }
+
+    /// What a statement makes of the names that it uses. Names are looked at one by one only where an
+    /// instruction has a problem, or a name without a meaning.
+    fn statement(
+        &mut self,
+        function: &Function,
+        id: Id<Statement>,
+        problems: &mut Vec<Diagnostic>,
+    ) {
+        let statement = &self.module[id];
+        let mut wrong = Vec::new();
+        if let Statement::Instruction(instruction) = statement {
+            let (resolver, scopes) = (&mut self.resolver, &self.scopes);
+            let resolved = resolver.resolve(function, instruction, scopes, &mut wrong);
+            let fine = resolved.is_some() && !resolver.missing_name();
+            self.instructions[id.index()] = resolved;
+            if fine {
+                return;
+            }
+        }
+        self.names.statement(statement, &self.scopes, problems);
+        problems.append(&mut wrong);
     }
 
     fn declaring_statement(&mut self, statement: &Statement) {

@@ -1,8 +1,8 @@
 //! Which form an instruction has: the syntax table applied to the tree.
 
 use margay_ir::forms::{
-    Action, FormError, FormErrorKind, Forms, Matched, OperandShapes, Role, Roles, Spelling, Target,
-    Version, fit,
+    Action, FormError, FormErrorKind, Forms, Matched, OperandPattern, OperandShape, OperandShapes,
+    Role, Roles, Shape, Spelling, Target, Version, fit,
 };
 use margay_ir::meaning::Desc;
 use margay_ir::types::OpType;
@@ -61,7 +61,77 @@ type Spelled = Result<Arc<[Spelling]>, FormError>;
 /// The forms of an opcode with its modifiers, and the instructions found of them.
 struct Seen {
     spelled: Spelled,
-    found: SmallVec<[Arc<ResolvedInstruction>; 1]>,
+    uses: Uses,
+    /// Whether what matches depends on the values of constants.
+    ranged: bool,
+    found: SmallVec<[Found; 1]>,
+}
+
+/// What an instruction with such operands matches.
+struct Found {
+    shapes: OperandShapes,
+    resolved: Arc<ResolvedInstruction>,
+}
+
+impl Seen {
+    /// Kinds of operands that are remembered.
+    const LIMIT: usize = 16;
+
+    fn new(spelled: Spelled, opcode: &str) -> Seen {
+        let forms = spelled.iter().flat_map(|spellings| spellings.iter());
+        Seen {
+            ranged: forms.flat_map(|s| &s.form.operands).any(is_ranged),
+            uses: Uses::of(opcode),
+            spelled,
+            found: SmallVec::new(),
+        }
+    }
+
+    fn known(&self, shapes: &OperandShapes) -> Option<Arc<ResolvedInstruction>> {
+        let alike = |a: &OperandShape, b: &OperandShape| match (a, b) {
+            (OperandShape::Int(_), OperandShape::Int(_)) if !self.ranged => true,
+            (a, b) => a == b,
+        };
+        let all_alike = |a: &[OperandShape], b: &[OperandShape]| {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| alike(a, b))
+        };
+        let mut found = self.found.iter();
+        let known = found.find(|known| {
+            all_alike(&known.shapes.top, &shapes.top)
+                && all_alike(&known.shapes.nested, &shapes.nested)
+        })?;
+        Some(Arc::clone(&known.resolved))
+    }
+}
+
+fn is_ranged(pattern: &OperandPattern) -> bool {
+    let parts = match &pattern.shape {
+        Shape::Tuple(parts) => parts.as_slice(),
+        _ => &[],
+    };
+    pattern.range.is_some() || parts.iter().any(is_ranged)
+}
+
+/// What is checked of an instruction besides its operands' types.
+#[derive(Clone, Copy)]
+enum Uses {
+    Call,
+    Store,
+    Specials,
+    Selectors,
+    Nothing,
+}
+
+impl Uses {
+    fn of(opcode: &str) -> Uses {
+        match opcode {
+            "call" => Uses::Call,
+            "st" => Uses::Store,
+            "mov" | "cvt" => Uses::Specials,
+            _ if opcode.starts_with('v') => Uses::Selectors,
+            _ => Uses::Nothing,
+        }
+    }
 }
 
 /// Resolves the instructions of one module.
@@ -70,10 +140,13 @@ pub struct InstructionResolver<'m> {
     version: Version,
     target: Target,
     forms: Forms,
-    /// By opcode and modifiers: a module of a million instructions has a few hundred spellings, each
-    /// with operands of a few kinds.
-    seen: FxHashMap<SmallVec<[Name; 8]>, Seen>,
+    /// A module of a million instructions has a few hundred spellings, each with operands of a few
+    /// kinds.
+    seen: Vec<Seen>,
+    /// Where they are, by opcode and modifiers.
+    seen_at: FxHashMap<SmallVec<[Name; 8]>, usize>,
     shapes: OperandShapes,
+    missing: bool,
 }
 
 impl<'m> InstructionResolver<'m> {
@@ -95,8 +168,10 @@ impl<'m> InstructionResolver<'m> {
             version,
             target,
             forms: Forms::new(version, target),
-            seen: FxHashMap::default(),
+            seen: Vec::new(),
+            seen_at: FxHashMap::default(),
             shapes: OperandShapes::default(),
+            missing: false,
         }
     }
 
@@ -109,10 +184,11 @@ impl<'m> InstructionResolver<'m> {
         lookup: &L,
         diagnostics: &mut Vec<Diagnostic>,
     ) -> Option<Arc<ResolvedInstruction>> {
+        self.missing = false;
         let guard = self.check_guard(instruction, lookup);
         let result = guard.and_then(|()| self.form(instruction, lookup));
-        let checked = result.and_then(|resolved| {
-            self.check_uses(function, instruction, lookup)?;
+        let checked = result.and_then(|(resolved, uses)| {
+            self.check_uses(uses, function, instruction, lookup)?;
             Ok(resolved)
         });
         match checked {
@@ -124,8 +200,14 @@ impl<'m> InstructionResolver<'m> {
         }
     }
 
+    /// Whether the last instruction mentions a name without a declaration, as far as it was looked
+    /// at.
+    pub fn missing_name(&self) -> bool {
+        self.missing
+    }
+
     fn check_guard<L: Lookup + ?Sized>(
-        &self,
+        &mut self,
         instruction: &Instruction,
         lookup: &L,
     ) -> Result<(), Box<Diagnostic>> {
@@ -134,7 +216,10 @@ impl<'m> InstructionResolver<'m> {
         };
         let register = self.module[guard].register;
         let predicate = match lookup.lookup(register.name) {
-            None => true,
+            None => {
+                self.missing = true;
+                true
+            }
             Some(Symbol::Register { variable, .. }) => {
                 register_type(self.module[variable].scalar) == OpType::Pred
             }
@@ -154,40 +239,68 @@ impl<'m> InstructionResolver<'m> {
         &mut self,
         instruction: &Instruction,
         lookup: &L,
-    ) -> Result<Arc<ResolvedInstruction>, Box<Diagnostic>> {
-        let key = self.key(instruction);
-        if !self.seen.contains_key(&key) {
-            let spelled = self.forms.spelled(&self.module.spelling(instruction));
-            let found = SmallVec::new();
-            self.seen.insert(key.clone(), Seen { spelled, found });
+    ) -> Result<(Arc<ResolvedInstruction>, Uses), Box<Diagnostic>> {
+        let at = self.seen_at(instruction);
+        if let Err(problem) = &self.seen[at].spelled {
+            return Err(self.explain(instruction, problem));
         }
-        let seen = &self.seen[&key];
-        let spelling = match &seen.spelled {
-            Ok(spelling) => Arc::clone(spelling),
-            Err(problem) => return Err(self.explain(instruction, problem)),
-        };
         self.shapes.clear();
         let mut shaper = Shaper {
             module: self.module,
             lookup,
             shapes: &mut self.shapes,
+            missing: false,
         };
-        shaper
-            .operands(instruction.operands)
-            .map_err(|(index, reason)| {
-                let span = self.module[instruction.operands][index].span;
-                error(Code::OPERAND_KIND, span, reason)
-            })?;
-        let matched = fit(spelling, &self.shapes).map_err(|e| self.explain(instruction, &e))?;
-        let known = seen.found.iter().find(|known| known.is(&matched));
-        if let Some(known) = known {
-            return Ok(Arc::clone(known));
+        let shaped = shaper.operands(instruction.operands);
+        self.missing |= shaper.missing;
+        shaped.map_err(|(index, reason)| {
+            let span = self.module[instruction.operands][index].span;
+            error(Code::OPERAND_KIND, span, reason)
+        })?;
+        let seen = &self.seen[at];
+        let uses = seen.uses;
+        match seen.known(&self.shapes) {
+            Some(known) => Ok((known, uses)),
+            None => Ok((self.fit(at, instruction)?, uses)),
         }
-        let resolved = Arc::new(ResolvedInstruction { matched });
-        if let Some(seen) = self.seen.get_mut(&key) {
-            seen.found.push(Arc::clone(&resolved));
+    }
+
+    /// Matches operands of a kind that was not seen before.
+    fn fit(
+        &mut self,
+        at: usize,
+        instruction: &Instruction,
+    ) -> Result<Arc<ResolvedInstruction>, Box<Diagnostic>> {
+        let seen = &self.seen[at];
+        let spelled = seen.spelled.clone();
+        let matched = spelled.and_then(|spelling| fit(spelling, &self.shapes));
+        let matched = matched.map_err(|problem| self.explain(instruction, &problem))?;
+        let mut found = seen.found.iter().map(|found| &found.resolved);
+        let resolved = match found.find(|known| known.is(&matched)) {
+            Some(known) => Arc::clone(known),
+            None => Arc::new(ResolvedInstruction { matched }),
+        };
+        let found = &mut self.seen[at].found;
+        if found.len() < Seen::LIMIT {
+            found.push(Found {
+                shapes: self.shapes.clone(),
+                resolved: Arc::clone(&resolved),
+            });
         }
         Ok(resolved)
+    }
+
+    /// Where the forms of the instruction's opcode and modifiers are.
+    fn seen_at(&mut self, instruction: &Instruction) -> usize {
+        let key = self.key(instruction);
+        if let Some(&at) = self.seen_at.get(&key) {
+            return at;
+        }
+        let spelled = self.forms.spelled(&self.module.spelling(instruction));
+        let opcode = self.module.text(instruction.opcode);
+        self.seen.push(Seen::new(spelled, opcode));
+        self.seen_at.insert(key, self.seen.len() - 1);
+        self.seen.len() - 1
     }
 
     fn key(&self, instruction: &Instruction) -> SmallVec<[Name; 8]> {
@@ -199,17 +312,19 @@ impl<'m> InstructionResolver<'m> {
     /// Checks that need more than operand types: calls, and writes to parameters.
     fn check_uses<L: Lookup + ?Sized>(
         &self,
+        uses: Uses,
         function: &Function,
         instruction: &Instruction,
         lookup: &L,
     ) -> Result<(), Box<Diagnostic>> {
-        let opcode = self.module.text(instruction.opcode);
-        match opcode {
-            "call" => call::check(self.module, instruction, lookup),
-            "st" => self.check_store(function, instruction, lookup),
-            "mov" | "cvt" => self.check_specials(instruction, lookup),
-            _ if opcode.starts_with('v') => self.check_selectors(opcode, instruction),
-            _ => Ok(()),
+        match uses {
+            Uses::Call => call::check(self.module, instruction, lookup),
+            Uses::Store => self.check_store(function, instruction, lookup),
+            Uses::Specials => self.check_specials(instruction, lookup),
+            Uses::Selectors => {
+                self.check_selectors(self.module.text(instruction.opcode), instruction)
+            }
+            Uses::Nothing => Ok(()),
         }
     }
 

@@ -74,14 +74,13 @@ impl<'m> Names<'m> {
                 diagnostics.push(self.unknown(register.name, register.span));
             }
         }
-        let branch = self.module.text(instruction.opcode) == "bra";
         for operand in &self.module[instruction.operands] {
             self.operand(operand, scopes, &mut |name, span| {
-                let mut diagnostic = self.unknown(name, span);
-                if branch {
-                    diagnostic = self.unknown_label(name, span);
-                }
-                diagnostics.push(diagnostic);
+                let branch = self.module.text(instruction.opcode) == "bra";
+                diagnostics.push(match branch {
+                    true => self.unknown_label(name, span),
+                    false => self.unknown(name, span),
+                });
             });
         }
     }

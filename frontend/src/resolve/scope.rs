@@ -77,6 +77,11 @@ pub struct Scopes<'m> {
     labels: FxHashMap<Name, u32>,
     /// The labels of the scopes of the current body that are still to be opened, last first.
     label_lists: Vec<Vec<Name>>,
+    /// What names were last found to mean, and in which `era`; most are used many times.
+    found: Vec<Cell<(u32, Symbol)>>,
+    /// Changes when names may lose or change their meaning. A declaration of a single name changes that one
+    /// alone; a scope that is opened changes only names that have no meaning, which are not remembered.
+    era: u32,
 }
 
 impl<'m> Scopes<'m> {
@@ -91,7 +96,19 @@ impl<'m> Scopes<'m> {
             open: Vec::new(),
             labels: FxHashMap::default(),
             label_lists: Vec::new(),
+            found: vec![Cell::new((0, Symbol::Label)); module.names.len()],
+            era: 1,
         }
+    }
+
+    fn new_era(&mut self) {
+        self.era = match self.era.checked_add(1) {
+            Some(era) => era,
+            None => {
+                self.found.fill(Cell::new((0, Symbol::Label)));
+                1
+            }
+        };
     }
 
     /// How many scopes are open inside of the module's.
@@ -159,6 +176,7 @@ impl<'m> Scopes<'m> {
         let Some((mark, labels)) = self.open.pop() else {
             return;
         };
+        self.new_era();
         for label in labels {
             if let Some(count) = self.labels.get_mut(&label) {
                 *count -= 1;
@@ -206,6 +224,7 @@ impl<'m> Scopes<'m> {
             depth: self.depth(),
             span: base.span,
         };
+        self.new_era();
         let ranges = self.ranges.entry(base.name).or_default();
         let earlier = ranges.last().copied();
         ranges.push(range);
@@ -233,6 +252,7 @@ impl<'m> Scopes<'m> {
             span: name.span,
         };
         let earlier = self.names[name.name.index()].replace(binding);
+        self.found[name.name.index()].set((0, Symbol::Label));
         self.hidden.push(Hidden::Name(name.name, earlier));
         match same_scope {
             Some(earlier) => Err(Duplicate { name, earlier }),
@@ -313,6 +333,19 @@ impl<'m> Scopes<'m> {
 
 impl Lookup for Scopes<'_> {
     fn lookup(&self, name: Name) -> Option<Symbol> {
+        let cell = &self.found[name.index()];
+        let (era, symbol) = cell.get();
+        if era == self.era {
+            return Some(symbol);
+        }
+        let symbol = self.find(name)?;
+        cell.set((self.era, symbol));
+        Some(symbol)
+    }
+}
+
+impl Scopes<'_> {
+    fn find(&self, name: Name) -> Option<Symbol> {
         let direct = self.names.get(name.index()).copied().flatten();
         if let Some(binding) = direct
             && binding.depth == self.depth()

@@ -14,6 +14,8 @@ pub(super) struct Shaper<'a, L: ?Sized> {
     pub(super) module: &'a Module,
     pub(super) lookup: &'a L,
     pub(super) shapes: &'a mut OperandShapes,
+    /// Whether a name has no declaration.
+    pub(super) missing: bool,
 }
 
 impl<L: Lookup + ?Sized> Shaper<'_, L> {
@@ -25,6 +27,12 @@ impl<L: Lookup + ?Sized> Shaper<'_, L> {
             self.shapes.top.push(shape);
         }
         Ok(())
+    }
+
+    fn look_up(&mut self, name: Name) -> Option<Symbol> {
+        let found = self.lookup.lookup(name);
+        self.missing |= found.is_none();
+        found
     }
 
     fn operand(&mut self, operand: &Operand) -> Result<OperandShape, String> {
@@ -68,7 +76,7 @@ impl<L: Lookup + ?Sized> Shaper<'_, L> {
     }
 
     fn name(&mut self, name: Name) -> OperandShape {
-        match self.lookup.lookup(name) {
+        match self.look_up(name) {
             None => OperandShape::Unknown,
             Some(Symbol::Register { variable, .. }) => {
                 let variable = &self.module[variable];
@@ -116,7 +124,7 @@ impl<L: Lookup + ?Sized> Shaper<'_, L> {
 
     fn component(&mut self, base: Name, selector: Name) -> Result<OperandShape, String> {
         let text = self.module.text(selector);
-        match self.lookup.lookup(base) {
+        match self.look_up(base) {
             None => Ok(OperandShape::Unknown),
             Some(Symbol::Register { variable, .. }) => {
                 let variable = &self.module[variable];
@@ -161,14 +169,14 @@ impl<L: Lookup + ?Sized> Shaper<'_, L> {
 
     fn array_element(&mut self, base: Name, index: Option<Name>) -> Result<OperandShape, String> {
         let text = |name| self.module.text(name);
-        let space = match self.lookup.lookup(base) {
+        let space = match self.look_up(base) {
             None => return Ok(OperandShape::Unknown),
             Some(Symbol::Variable(id)) if !self.module[id].dimensions.is_empty() => {
                 state_space(self.module[id].space)
             }
             Some(_) => return Err(format!("`{}` is no array", text(base))),
         };
-        match index.map(|index| (index, self.lookup.lookup(index))) {
+        match index.map(|index| (index, self.look_up(index))) {
             Some((index, Some(Symbol::Register { variable, .. })))
                 if !register_type(self.module[variable].scalar).is_integer()
                     || self.module[variable].vector != VectorSize::Scalar =>

@@ -1,8 +1,8 @@
-//! Dominator tree and dominance frontiers (Cooper, Harvey, Kennedy: "A Simple, Fast Dominance
+//! The dominator tree (Cooper, Harvey, Kennedy: "A Simple, Fast Dominance
 //! Algorithm").
 
 use crate::analysis::Cfg;
-use crate::entity::{Block, SecondaryMap};
+use crate::entity::Block;
 
 /// The dominator tree of a function's reachable blocks.
 #[derive(Clone, Debug)]
@@ -34,34 +34,6 @@ impl Dominators {
         };
         let (a, b) = (self.span[a as usize], self.span[b as usize]);
         a.0 <= b.0 && b.1 <= a.1
-    }
-
-    /// Dominance frontier of every block.
-    pub fn frontiers(&self, cfg: &Cfg) -> SecondaryMap<Block, Vec<Block>> {
-        let mut frontiers: SecondaryMap<Block, Vec<Block>> = SecondaryMap::default();
-        for (number, &block) in cfg.rpo().iter().enumerate() {
-            let preds = cfg.preds(block);
-            if preds.len() < 2 && number != 0 {
-                continue;
-            }
-            for &pred in preds {
-                let mut runner = cfg.number(pred).unwrap_or(0);
-                while runner != self.idom[number] || (number == 0 && runner != 0) {
-                    let list = &mut frontiers[cfg.rpo()[runner as usize]];
-                    if list.last() != Some(&block) {
-                        list.push(block);
-                    }
-                    runner = self.idom[runner as usize];
-                }
-                if number == 0 {
-                    let list = &mut frontiers[cfg.rpo()[0]];
-                    if list.last() != Some(&block) {
-                        list.push(block);
-                    }
-                }
-            }
-        }
-        frontiers
     }
 }
 

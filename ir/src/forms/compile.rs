@@ -48,6 +48,7 @@ use crate::mods::Mods;
 use crate::ops::Opcode;
 use crate::types::OpType;
 use rustc_hash::FxHashMap;
+use std::sync::LazyLock;
 
 /// Named sets and shorthands, and the forms so far.
 #[derive(Default)]
@@ -342,11 +343,12 @@ fn capitalised(head: &str) -> String {
 }
 
 fn opcode(line: &str, variant: &str) -> Opcode {
-    Opcode::ALL
-        .iter()
-        .copied()
-        .find(|opcode| format!("{opcode:?}") == variant)
-        .unwrap_or_else(|| bad(line, "no such opcode"))
+    static BY_NAME: LazyLock<FxHashMap<String, Opcode>> = LazyLock::new(|| {
+        let named = |&opcode: &Opcode| (format!("{opcode:?}"), opcode);
+        Opcode::ALL.iter().map(named).collect()
+    });
+    let known = BY_NAME.get(variant).copied();
+    known.unwrap_or_else(|| bad(line, "no such opcode"))
 }
 
 fn action(line: &'static str, text: &'static str, form: &mut Form) {

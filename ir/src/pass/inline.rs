@@ -20,7 +20,7 @@ const MAX_INSTS: usize = 200_000;
 
 /// Inlines calls in `function`, which is `id` of `module`.
 pub fn run(function: &mut Function, module: &Module, id: FuncId) {
-    let recursive = recursive_functions(module);
+    let recursive = recursive_functions(module, id);
     let mut work: Vec<Block> = function.blocks().to_vec();
     let mut changed = false;
     while let Some(block) = work.pop() {
@@ -57,21 +57,17 @@ pub fn run(function: &mut Function, module: &Module, id: FuncId) {
     }
 }
 
-/// Functions on a cycle of direct calls.
-fn recursive_functions(module: &Module) -> FxHashSet<FuncId> {
+/// Functions on a cycle of direct calls, of those that `id` reaches: what else a module holds costs nothing.
+fn recursive_functions(module: &Module, id: FuncId) -> FxHashSet<FuncId> {
     let mut callees: FxHashMap<FuncId, FxHashSet<FuncId>> = FxHashMap::default();
-    for (id, function) in module.functions.iter() {
-        for &block in function.blocks() {
-            for &inst in function.insts(block) {
-                let data = &function.dfg.insts[inst];
-                if data.opcode == Opcode::Call {
-                    callees
-                        .entry(id)
-                        .or_default()
-                        .insert(payload_func(data.payload()));
-                }
-            }
+    let mut work = vec![id];
+    while let Some(id) = work.pop() {
+        if callees.contains_key(&id) {
+            continue;
         }
+        let called = module.functions.get(id).map(calls_of).unwrap_or_default();
+        work.extend(called.iter().copied());
+        callees.insert(id, called);
     }
     let reaches_itself = |start: FuncId| {
         let mut seen = FxHashSet::default();
@@ -90,6 +86,15 @@ fn recursive_functions(module: &Module) -> FxHashSet<FuncId> {
         .keys()
         .copied()
         .filter(|&id| reaches_itself(id))
+        .collect()
+}
+
+/// Functions that one calls directly.
+fn calls_of(function: &Function) -> FxHashSet<FuncId> {
+    let insts = function.blocks().iter().flat_map(|&b| function.insts(b));
+    let data = insts.map(|&inst| &function.dfg.insts[inst]);
+    data.filter(|data| data.opcode == Opcode::Call)
+        .map(|data| payload_func(data.payload()))
         .collect()
 }
 

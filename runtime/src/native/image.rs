@@ -2,18 +2,19 @@
 
 use std::sync::{Arc, OnceLock};
 
-use margay_frontend::container::{self, select_ptx};
+use margay_frontend::container::{self, Selection, select_ptx};
 use margay_frontend::diagnostic::Style;
-use margay_frontend::{Diagnostic, Parsed, SourceFile};
-use margay_ir::entity::{Entity, SymbolId};
+use margay_frontend::resolve::Resolution;
+use margay_frontend::{Diagnostic, LazyModule, Parsed, SourceFile};
+use margay_ir::entity::{Entity, FuncId, PrimaryMap, SymbolId};
 use margay_ir::function::Linkage;
-use margay_ir::interp::Code;
 use margay_ir::mods::StateSpace;
-use margay_ir::module::{Module, RelocTarget};
+use margay_ir::module::{Module, RelocTarget, Symbol};
 use margay_jit::Compiler;
 
+use super::bodies::Bodies;
 use super::cache::ImageCache;
-use super::kernel::{Interpreted, NativeCode, PtxKernel};
+use super::kernel::{NativeCode, PtxKernel};
 use super::link;
 use crate::engine::{
     BoundImage, Engine, EngineChoice, Image, KernelInfo, LoadOptions, LoadedImage, Loader,
@@ -64,14 +65,33 @@ impl Loader for PtxLoader {
         }
         let mut log = String::new();
         let name = options.name.clone().unwrap_or_else(|| "image.ptx".into());
-        let module = match image {
-            Image::Ptx(text) => module_of(SourceFile::new(name, text), &mut log)?,
-            Image::Bytes(bytes) => linked(&[bytes], options, &name, &mut log)?,
-            Image::Linked(images) => linked(images, options, &name, &mut log)?,
+        let loaded = match image {
+            Image::Ptx(text) => lazy(SourceFile::new(name, text), &mut log)?,
+            Image::Bytes(bytes) => loaded(&[bytes], options, &name, &mut log)?,
+            Image::Linked(images) => loaded(images, options, &name, &mut log)?,
         };
-        let image = Arc::new(PtxImage::new(module, self.choice, log));
+        let image = Arc::new(PtxImage::new(loaded, self.choice, log));
         self.cache.keep(key, &image);
         Ok(image)
+    }
+}
+
+/// A module that was read.
+enum Loaded {
+    /// Of one text.
+    Lazy(Box<LazyModule>),
+    /// Linked of several.
+    Whole(Module),
+}
+
+/// What one or several images hold; one text alone is lowered when it is needed.
+fn loaded(images: &[&[u8]], options: &LoadOptions, name: &str, log: &mut String) -> Result<Loaded> {
+    let selection = select_ptx(images, options.capability).map_err(image_error)?;
+    match selection.texts.as_slice() {
+        [text] if selection.device_runtime.is_none() => {
+            lazy(SourceFile::new(name, text.text.as_str()), log)
+        }
+        _ => link_selection(&selection, name, log).map(Loaded::Whole),
     }
 }
 
@@ -83,6 +103,10 @@ pub(crate) fn linked(
     log: &mut String,
 ) -> Result<Module> {
     let selection = select_ptx(images, options.capability).map_err(image_error)?;
+    link_selection(&selection, name, log)
+}
+
+fn link_selection(selection: &Selection, name: &str, log: &mut String) -> Result<Module> {
     let mut modules = Vec::new();
     for (index, text) in selection.texts.iter().enumerate() {
         let name = if selection.texts.len() == 1 {
@@ -111,8 +135,8 @@ fn image_error(error: container::ImageError) -> Error {
     }
 }
 
-/// Parses and lowers one text.
-fn module_of(source: SourceFile, log: &mut String) -> Result<Module> {
+/// Parses and resolves one text; warnings go to the log.
+fn read(source: SourceFile, log: &mut String) -> Result<(Parsed, Resolution)> {
     let parsed: Parsed = margay_frontend::parse(source);
     let mut note = |problems: &[Diagnostic]| {
         for diagnostic in problems.iter().filter(|d| !d.is_error()) {
@@ -121,82 +145,77 @@ fn module_of(source: SourceFile, log: &mut String) -> Result<Module> {
         }
     };
     note(&parsed.diagnostics);
-    let errors = if parsed.has_errors() {
-        parsed.diagnostics.clone()
-    } else {
-        let resolution = margay_frontend::resolve::resolve(&parsed);
-        note(&resolution.diagnostics);
-        match margay_frontend::lower(&parsed, &resolution) {
-            Ok(module) => return Ok(module),
-            Err(errors) => errors,
-        }
-    };
+    if parsed.has_errors() {
+        return Err(invalid(&parsed.diagnostics, &parsed.source));
+    }
+    let resolution = margay_frontend::resolve::resolve(&parsed);
+    note(&resolution.diagnostics);
+    Ok((parsed, resolution))
+}
+
+/// One text, whose functions are lowered when they are needed.
+fn lazy(source: SourceFile, log: &mut String) -> Result<Loaded> {
+    let (parsed, resolution) = read(source, log)?;
+    let source = Arc::clone(&parsed.source);
+    let module = LazyModule::new(parsed, resolution);
+    let module = module.map_err(|errors| invalid(&errors, &source))?;
+    Ok(Loaded::Lazy(Box::new(module)))
+}
+
+/// Parses and lowers one text.
+fn module_of(source: SourceFile, log: &mut String) -> Result<Module> {
+    let (parsed, resolution) = read(source, log)?;
+    margay_frontend::lower(&parsed, &resolution).map_err(|errors| invalid(&errors, &parsed.source))
+}
+
+/// The error of a text with problems, the first of which are shown.
+pub(super) fn invalid(problems: &[Diagnostic], source: &SourceFile) -> Error {
+    let errors = problems.iter().filter(|diagnostic| diagnostic.is_error());
     let rendered: Vec<String> = errors
-        .iter()
-        .filter(|diagnostic| diagnostic.is_error())
         .take(20)
-        .map(|diagnostic| diagnostic.render(&parsed.source, Style::Plain))
+        .map(|diagnostic| diagnostic.render(source, Style::Plain))
         .collect();
-    Err(Error::InvalidPtx {
+    Error::InvalidPtx {
         log: rendered.join("\n"),
-    })
+    }
 }
 
 /// A loaded module.
 pub(super) struct PtxImage {
-    module: Arc<Module>,
-    code: Arc<Code>,
-    interpreted: Arc<Interpreted>,
+    bodies: Arc<Bodies>,
     /// Native code of each function that has been launched.
     native: Arc<NativeCode>,
     choice: EngineChoice,
     kernels: Vec<KernelInfo>,
+    /// The function of each kernel.
+    functions: Vec<FuncId>,
     variables: Vec<VariableInfo>,
     /// The symbol of each variable.
     symbols: Vec<SymbolId>,
+    /// All symbols, with their initial contents.
+    contents: PrimaryMap<SymbolId, Symbol>,
     log: String,
 }
 
 impl PtxImage {
-    fn new(module: Module, choice: EngineChoice, log: String) -> PtxImage {
-        let code = Code::new(&module);
-        let mut variables = Vec::new();
-        let mut symbols = Vec::new();
-        for (id, symbol) in module.symbols.iter() {
-            if symbol.space == StateSpace::Shared || symbol.linkage == Linkage::Extern {
-                continue;
+    fn new(loaded: Loaded, choice: EngineChoice, log: String) -> PtxImage {
+        match loaded {
+            Loaded::Whole(mut module) => {
+                let contents = module.take_contents();
+                let heads = Heads::new(&module, &contents, |id| module.functions[id].has_body());
+                heads.image(contents, Bodies::whole(module), choice, log)
             }
-            symbols.push(id);
-            variables.push(VariableInfo {
-                name: symbol.name.clone(),
-                size: symbol.size,
-                align: u64::from(symbol.align),
-                constant: symbol.space == StateSpace::Const,
-                managed: symbol.managed,
-                visible: symbol.owner.is_none(),
-            });
-        }
-        let kernels = module
-            .kernels()
-            .filter(|(_, function)| function.has_body())
-            .map(|(id, _)| super::kernel::info(&module, &code, id))
-            .collect();
-        PtxImage {
-            native: Arc::new(NativeCode::new(module.functions.len())),
-            module: Arc::new(module),
-            code: Arc::new(code),
-            interpreted: Arc::default(),
-            choice,
-            kernels,
-            variables,
-            symbols,
-            log,
+            Loaded::Lazy(mut lazy) => {
+                let contents = lazy.take_contents();
+                let heads = Heads::new(lazy.module(), &contents, |id| lazy.is_defined(id));
+                heads.image(contents, Bodies::lazy(lazy), choice, log)
+            }
         }
     }
 
     /// Address of each symbol; shared ones are placed by each kernel.
     fn addresses(&self, variables: &[u64]) -> Vec<u64> {
-        let mut all = vec![0; self.module.symbols.len()];
+        let mut all = vec![0; self.contents.len()];
         for (symbol, &address) in self.symbols.iter().zip(variables) {
             all[symbol.index()] = address;
         }
@@ -205,7 +224,7 @@ impl PtxImage {
 
     /// Initial bytes of a variable with addresses filled in.
     fn initial(&self, id: SymbolId, addresses: &[u64]) -> Vec<u8> {
-        let symbol = &self.module.symbols[id];
+        let symbol = &self.contents[id];
         let mut bytes = symbol.init.clone();
         for reloc in &symbol.relocs {
             let base = match reloc.target {
@@ -221,6 +240,78 @@ impl PtxImage {
             }
         }
         bytes
+    }
+}
+
+/// What an image tells of itself without looking at its functions' bodies.
+struct Heads {
+    kernels: Vec<KernelInfo>,
+    functions: Vec<FuncId>,
+    variables: Vec<VariableInfo>,
+    symbols: Vec<SymbolId>,
+    /// Functions, kernels or not.
+    count: usize,
+}
+
+impl Heads {
+    fn new(
+        module: &Module,
+        contents: &PrimaryMap<SymbolId, Symbol>,
+        is_defined: impl Fn(FuncId) -> bool,
+    ) -> Heads {
+        let mut heads = Heads {
+            kernels: Vec::new(),
+            functions: Vec::new(),
+            variables: Vec::new(),
+            symbols: Vec::new(),
+            count: module.functions.len(),
+        };
+        for (id, symbol) in contents.iter() {
+            if symbol.space == StateSpace::Shared || symbol.linkage == Linkage::Extern {
+                continue;
+            }
+            heads.symbols.push(id);
+            heads.variables.push(VariableInfo {
+                name: symbol.name.clone(),
+                size: symbol.size,
+                align: u64::from(symbol.align),
+                constant: symbol.space == StateSpace::Const,
+                managed: symbol.managed,
+                visible: symbol.owner.is_none(),
+            });
+        }
+        let constants = contents
+            .values()
+            .filter(|symbol| symbol.space == StateSpace::Const)
+            .map(|symbol| u32::try_from(symbol.size).unwrap_or(u32::MAX))
+            .fold(0, u32::saturating_add);
+        for (id, _) in module.kernels().filter(|(id, _)| is_defined(*id)) {
+            heads.functions.push(id);
+            heads
+                .kernels
+                .push(super::kernel::info(module, id, constants));
+        }
+        heads
+    }
+
+    fn image(
+        self,
+        contents: PrimaryMap<SymbolId, Symbol>,
+        bodies: Bodies,
+        choice: EngineChoice,
+        log: String,
+    ) -> PtxImage {
+        PtxImage {
+            bodies: Arc::new(bodies),
+            native: Arc::new(NativeCode::new(self.count)),
+            choice,
+            kernels: self.kernels,
+            functions: self.functions,
+            variables: self.variables,
+            symbols: self.symbols,
+            contents,
+            log,
+        }
     }
 }
 
@@ -244,21 +335,17 @@ impl LoadedImage for PtxImage {
             .iter()
             .map(|&id| self.initial(id, &addresses))
             .collect();
-        let kernels = self
-            .module
-            .kernels()
-            .filter(|(_, function)| function.has_body())
-            .zip(&self.kernels)
-            .map(|((id, _), info)| {
+        let kernels = self.functions.iter().zip(&self.kernels);
+        let kernels = kernels
+            .map(|(&id, info)| {
                 let kernel = PtxKernel {
-                    module: Arc::clone(&self.module),
-                    interpreted: Arc::clone(&self.interpreted),
+                    bodies: Arc::clone(&self.bodies),
                     native: Arc::clone(&self.native),
-                    code: Arc::clone(&self.code),
                     choice: self.choice,
                     id,
                     info: info.clone(),
                     addresses: Arc::clone(&addresses),
+                    sizes: OnceLock::new(),
                     ready: OnceLock::new(),
                 };
                 Arc::new(kernel) as Arc<dyn Engine>

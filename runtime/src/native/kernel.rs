@@ -2,38 +2,31 @@
 
 use std::sync::{Arc, OnceLock};
 
+use margay_ir::analysis::slots;
 use margay_ir::entity::{Entity, FuncId};
 use margay_ir::exec::{LaunchInfo, Stop};
 use margay_ir::interp::Code;
-use margay_ir::mods::StateSpace;
 use margay_ir::module::Module;
 use margay_ir::ops::{Effects, Opcode};
-use margay_ir::pass;
 use margay_jit::{CompileError, CompiledFunction, CompiledKernel, Version};
 use parking_lot::Mutex;
 
+use super::bodies::Bodies;
 use super::helpers::TidTable;
 use super::image::compiler;
 use super::launch::PtxLaunch;
 use super::shared::{self, SharedLayout};
-use crate::engine::{Engine, EngineChoice, KernelInfo, LaunchShape, ParamInfo, PreparedLaunch};
+use crate::engine::{
+    Engine, EngineChoice, KernelInfo, KernelSizes, LaunchShape, ParamInfo, PreparedLaunch,
+};
 use crate::error::{Error, Result};
 use crate::launch::Dim3;
 
-/// Facts about a kernel that need no compilation.
-pub(super) fn info(module: &Module, code: &Code, id: FuncId) -> KernelInfo {
+/// Facts of a kernel's head. `const_bytes` is the module's constant memory.
+pub(super) fn info(module: &Module, id: FuncId, const_bytes: u32) -> KernelInfo {
     let function = &module.functions[id];
     let kernel = function.kernel.clone().unwrap_or_default();
     let dim = |[x, y, z]: [u32; 3]| Dim3::new(x, y, z);
-    let reached = shared::reachable(module, id);
-    let local = reached
-        .iter()
-        .map(|&id| code.local_bytes(id))
-        .fold(0u32, u32::saturating_add);
-    let constants = module
-        .symbols
-        .values()
-        .filter(|s| s.space == StateSpace::Const);
     KernelInfo {
         name: function.name.clone(),
         params: kernel
@@ -46,11 +39,7 @@ pub(super) fn info(module: &Module, code: &Code, id: FuncId) -> KernelInfo {
             })
             .collect(),
         param_bytes: kernel.param_bytes,
-        static_shared: shared::layout(module, &reached).bytes,
-        local_bytes: local,
-        const_bytes: constants
-            .map(|s| u32::try_from(s.size).unwrap_or(u32::MAX))
-            .sum(),
+        const_bytes,
         registers: 0,
         target: module.target.sm,
         ptx_version: module.version.0 * 10 + module.version.1,
@@ -227,6 +216,7 @@ fn register(function: &CompiledFunction, owner: u64) -> Entry {
 #[derive(Debug)]
 pub(super) struct KernelCode {
     pub(super) module: Arc<Module>,
+    /// What the interpreter precomputed; empty for native code.
     pub(super) code: Arc<Code>,
     pub(super) id: FuncId,
     pub(super) name: String,
@@ -255,30 +245,6 @@ impl KernelCode {
     }
 }
 
-/// A module as the interpreter runs it: with the points that PTX leaves implicit and those of
-/// waiting loops. Native code makes its own, after inlining. Made when it is first needed.
-#[derive(Default)]
-pub(super) struct Interpreted {
-    made: OnceLock<(Arc<Module>, Arc<Code>)>,
-}
-
-impl Interpreted {
-    fn get(&self, module: &Module) -> (Arc<Module>, Arc<Code>) {
-        let made = self.made.get_or_init(|| {
-            let mut made = module.clone();
-            for (id, function) in module.functions.iter() {
-                if function.has_body() {
-                    pass::waiting::run(&mut made.functions[id]);
-                    pass::points::run(&mut made.functions[id], module);
-                }
-            }
-            let code = Code::new(&made);
-            (Arc::new(made), Arc::new(code))
-        });
-        (Arc::clone(&made.0), Arc::clone(&made.1))
-    }
-}
-
 /// Native code of a module's kernels. It does not depend on where variables are, so all contexts that
 /// load the module share it.
 pub(super) struct NativeCode(Vec<OnceLock<Result<Arc<NativeKernel>, CompileError>>>);
@@ -302,35 +268,49 @@ impl NativeCode {
 
 /// A kernel of a loaded image.
 pub(super) struct PtxKernel {
-    pub(super) module: Arc<Module>,
-    pub(super) code: Arc<Code>,
-    pub(super) interpreted: Arc<Interpreted>,
+    pub(super) bodies: Arc<Bodies>,
     pub(super) native: Arc<NativeCode>,
     pub(super) choice: EngineChoice,
     pub(super) id: FuncId,
     pub(super) info: KernelInfo,
     pub(super) addresses: Arc<Vec<u64>>,
+    /// Filled when somebody first asks.
+    pub(super) sizes: OnceLock<Result<KernelSizes>>,
     /// Filled by the first launch.
     pub(super) ready: OnceLock<Result<Arc<KernelCode>, Error>>,
 }
 
 impl PtxKernel {
+    fn find_sizes(&self) -> Result<KernelSizes> {
+        let snapshot = self.bodies.with(self.id)?;
+        let module = &snapshot.module;
+        let reached = shared::reachable(module, self.id);
+        let local = reached
+            .iter()
+            .map(|&id| slots::layout(&module.functions[id]).1);
+        Ok(KernelSizes {
+            static_shared: shared::layout(module, &reached).bytes,
+            local_bytes: local.fold(0, u32::saturating_add),
+        })
+    }
+
     /// `block` is the shape of the first launch's blocks.
     fn make_ready(&self, block: Dim3) -> Result<Arc<KernelCode>> {
-        let reached = shared::reachable(&self.module, self.id);
-        self.refuse_unsupported(&reached)?;
-        let shared = shared::layout(&self.module, &reached);
+        let snapshot = self.bodies.with(self.id)?;
+        let reached = shared::reachable(&snapshot.module, self.id);
+        self.refuse_unsupported(&snapshot.module, &reached)?;
+        let shared = shared::layout(&snapshot.module, &reached);
         let mut symbols = self.addresses.as_ref().clone();
         for &(index, offset) in &shared.offsets {
             symbols[index] = u64::from(offset);
         }
-        let native = self.native([block.x, block.y, block.z])?;
+        let native = self.native(&snapshot.module, [block.x, block.y, block.z])?;
         if let Err(why) = &native {
             tracing::info!(kernel = %self.info.name, %why, "interpreted");
         }
         let (module, code) = match &native {
-            Ok(_) => (Arc::clone(&self.module), Arc::clone(&self.code)),
-            Err(_) => self.interpreted.get(&self.module),
+            Ok(_) => (Arc::clone(&snapshot.module), Arc::default()),
+            Err(_) => snapshot.interpreted(),
         };
         let points_of = |id: FuncId| {
             let function = &module.functions[id];
@@ -364,7 +344,7 @@ impl PtxKernel {
                 .map_or(true, |kernel| !kernel.devices.is_empty()),
             local_bytes: match &native {
                 Ok(kernel) => kernel.compiled.local_bytes,
-                Err(_) => self.code.local_bytes(self.id),
+                Err(_) => code.local_bytes(self.id),
             },
             module,
             code,
@@ -379,12 +359,16 @@ impl PtxKernel {
     }
 
     /// The kernel's native code, or why the interpreter runs it.
-    fn native(&self, block: [u32; 3]) -> Result<Result<Arc<NativeKernel>, CompileError>> {
+    fn native(
+        &self,
+        module: &Module,
+        block: [u32; 3],
+    ) -> Result<Result<Arc<NativeKernel>, CompileError>> {
         if self.choice == EngineChoice::Interpreter {
             let why = "the interpreter was asked for".into();
             return Ok(Err(CompileError::Unsupported(why)));
         }
-        let made = self.native.get(&self.module, self.id, block);
+        let made = self.native.get(module, self.id, block);
         match (made, self.choice) {
             (Err(why), EngineChoice::Native) => {
                 Err(Error::unsupported(format!("native code: {why}")))
@@ -394,9 +378,9 @@ impl PtxKernel {
     }
 
     /// What is left out is an error that names it, before anything runs.
-    fn refuse_unsupported(&self, reached: &[FuncId]) -> Result<()> {
+    fn refuse_unsupported(&self, module: &Module, reached: &[FuncId]) -> Result<()> {
         for &id in reached {
-            let function = &self.module.functions[id];
+            let function = &module.functions[id];
             if let Some((line, what)) = function.unsupported.first() {
                 return Err(Error::unsupported(format!(
                     "{what} (PTX line {line}, function {})",
@@ -423,6 +407,11 @@ impl PtxKernel {
 impl Engine for PtxKernel {
     fn info(&self) -> &KernelInfo {
         &self.info
+    }
+
+    fn sizes(&self) -> Result<KernelSizes> {
+        let sizes = self.sizes.get_or_init(|| self.find_sizes());
+        sizes.as_ref().copied().map_err(Clone::clone)
     }
 
     fn prepare(&self, shape: LaunchShape) -> Result<Arc<dyn PreparedLaunch>> {

@@ -10,6 +10,7 @@
 //! Invariant: generated code is entered through [`crate::fault::enter`] alone and registered before
 //! it is.
 
+mod bodies;
 mod cache;
 mod faults;
 mod helpers;

@@ -124,10 +124,10 @@ impl Run {
             (3 * old + nanos) / 4
         };
         self.unit_nanos.store(mean.max(1), Ordering::Relaxed);
-        self.spec
-            .kernel
-            .pace()
-            .store(mean.max(1), Ordering::Relaxed);
+        // A kernel that was slow lately counts as slow: one worker too few costs more than one too many.
+        let pace = self.spec.kernel.pace();
+        let old = pace.load(Ordering::Relaxed);
+        pace.store(nanos.max(old - old / 8), Ordering::Relaxed);
     }
 
     /// Nanoseconds that the units which nobody has started should take, after what this run

@@ -402,6 +402,65 @@ fn a_reset_ends_a_running_launch() {
     bench.runtime.synchronize().expect("fresh");
 }
 
+/// A worker that stands ready for launches must not keep the second of two from another worker: the first runs
+/// until the second has, and never waits.
+#[test]
+fn a_launch_beside_a_busy_one_finds_a_worker() {
+    let turn = Arc::new(AtomicU64::new(0));
+    let (busy, other) = (Arc::clone(&turn), Arc::clone(&turn));
+    let bench = Bench::new(
+        2,
+        vec![
+            kernel("busy", 1, false, move |call| {
+                while busy.load(SeqCst) < call.param(0) && !call.worker.stop_requested() {
+                    std::thread::yield_now();
+                }
+                Step::Done
+            }),
+            kernel("next", 1, false, move |call| {
+                other.store(call.param(0), SeqCst);
+                Step::Done
+            }),
+        ],
+    );
+    let stream = || {
+        let made = bench.context.create_stream(StreamKind::NonBlocking, 0);
+        made.expect("made")
+    };
+    let (first, second) = (stream(), stream());
+    for round in 1..=2000u64 {
+        // At once, and while workers are about to sleep.
+        for _ in 0..round % 300 {
+            std::hint::spin_loop();
+        }
+        let (busy, next) = (bench.kernel("busy"), bench.kernel("next"));
+        first.launch(&busy, ctas(1), (round,)).expect("launched");
+        second.launch(&next, ctas(1), (round,)).expect("launched");
+        bench.runtime.synchronize().expect("complete");
+        assert_eq!(turn.load(SeqCst), round);
+    }
+}
+
+#[test]
+fn what_was_slow_counts_as_slow_for_a_while() {
+    let bench = Bench::new(
+        1,
+        vec![kernel("sleepy", 1, false, |call| {
+            std::thread::sleep(Duration::from_millis(call.param(0)));
+            Step::Done
+        })],
+    );
+    let sleepy = bench.kernel("sleepy");
+    let pace_behind = |milliseconds: u64| {
+        let launched = bench.runtime.launch(&sleepy, ctas(1), (milliseconds,));
+        launched.expect("launched");
+        bench.runtime.synchronize().expect("complete");
+        sleepy.pace().load(SeqCst)
+    };
+    assert!(pace_behind(2) >= 2_000_000);
+    assert!(pace_behind(0) >= 1_000_000);
+}
+
 #[test]
 fn many_tiny_launches() {
     let ran = Arc::new(AtomicU64::new(0));

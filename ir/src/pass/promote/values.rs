@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::{Access, Plan};
-use crate::analysis::{Cfg, Dominators};
+use crate::analysis::{Cfg, Dominators, Joins};
 use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::function::{Function, ValueDef};
 use crate::meaning::Desc;
@@ -66,21 +66,13 @@ fn place_params(
     dominators: &Dominators,
     plan: &Plan,
 ) -> SecondaryMap<Block, Vec<(usize, Value)>> {
-    let frontiers = dominators.frontiers(cfg);
+    let mut joins = Joins::new(cfg, dominators);
     let blocks = live_blocks(function, cfg, plan);
     let mut params: SecondaryMap<Block, Vec<(usize, Value)>> = SecondaryMap::default();
-    for (piece, (mut work, live)) in blocks.into_iter().enumerate() {
-        let mut placed = FxHashSet::default();
-        // The zero at the entry is a write too.
-        work.push(cfg.rpo()[0]);
-        while let Some(block) = work.pop() {
-            for &join in &frontiers[block] {
-                if live.contains(&join) && placed.insert(join) {
-                    let value = function.dfg.append_param(join, plan.pieces[piece].ty);
-                    params[join].push((piece, value));
-                    work.push(join);
-                }
-            }
+    for (piece, (writes, live)) in blocks.into_iter().enumerate() {
+        for join in joins.of(cfg, &writes, |block| live.contains(&block)) {
+            let value = function.dfg.append_param(join, plan.pieces[piece].ty);
+            params[join].push((piece, value));
         }
     }
     params

@@ -1,0 +1,168 @@
+//! What a program pays once: from nothing to the first result, and a large image for one of its kernels.
+//!
+//! Each is measured in a process of its own ([`Once::measure`] starts this program again), because what is made
+//! once a process would be there from the second time on, and the peak of its memory would be another's.
+
+use std::fmt::Write as _;
+use std::process::Command;
+use std::time::Instant;
+
+use margay::{LaunchConfig, Runtime};
+
+use crate::measure;
+use crate::stages;
+
+/// The option with which a program measures one of these and prints what came out.
+pub const OPTION: &str = "--once";
+/// Elements of the first sum.
+const ELEMENTS: usize = 1024;
+/// Copies of the ten programs in the large image: 20 MB.
+const TURNS: usize = 180;
+
+/// What is measured in a process of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Once {
+    /// A runtime, a small image, three copies, one launch: y = a x + y.
+    FirstResult,
+    /// A large image, and the result of one of its kernels.
+    LargeImage,
+}
+
+/// What came out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// Seconds from the start of the runtime to the result.
+    pub seconds: f64,
+    /// The largest resident memory of the process, in bytes; 0 where the system does not tell.
+    pub peak: u64,
+}
+
+impl Once {
+    const ALL: [Once; 2] = [Once::FirstResult, Once::LargeImage];
+
+    fn name(self) -> &'static str {
+        match self {
+            Once::FirstResult => "first-result",
+            Once::LargeImage => "large-image",
+        }
+    }
+
+    /// Does it, in this process.
+    ///
+    /// # Errors
+    /// What the runtime reports, and a wrong result.
+    pub fn run(self) -> Result<Cost, String> {
+        let seconds = match self {
+            Once::FirstResult => first_result(stages::SAXPY, "saxpy"),
+            Once::LargeImage => first_result(&stages::repeated(stages::PARTS, TURNS), "saxpy_0_0"),
+        };
+        Ok(Cost {
+            seconds: seconds?,
+            peak: peak(),
+        })
+    }
+
+    /// Does what `name` asks for and says what came out, in the form that [`Once::measure`] reads.
+    ///
+    /// # Errors
+    /// An unknown name, and those of [`Once::run`].
+    pub fn answer(name: &str) -> Result<String, String> {
+        let known = Once::ALL.into_iter().find(|once| once.name() == name);
+        let cost = known
+            .ok_or_else(|| format!("nothing is called {name}"))?
+            .run()?;
+        let mut text = String::new();
+        write!(text, "{} {}", cost.seconds, cost.peak).expect("writing to a string");
+        Ok(text)
+    }
+
+    /// The medians over several processes, each this program with [`OPTION`] and a name.
+    ///
+    /// # Errors
+    /// What the processes report.
+    pub fn measure(self) -> Result<Cost, String> {
+        let program = std::env::current_exe().map_err(|e| e.to_string())?;
+        let (mut seconds, mut peaks) = (Vec::new(), Vec::new());
+        for _ in 0..measure::SAMPLES {
+            let output = Command::new(&program).args([OPTION, self.name()]).output();
+            let output = output.map_err(|e| e.to_string())?;
+            let text = String::from_utf8_lossy(&output.stdout);
+            let cost = read(&text).ok_or_else(|| {
+                format!(
+                    "{}: {}",
+                    self.name(),
+                    String::from_utf8_lossy(&output.stderr)
+                )
+            })?;
+            seconds.push(cost.seconds);
+            peaks.push(cost.peak);
+        }
+        seconds.sort_by(f64::total_cmp);
+        peaks.sort_unstable();
+        let middle = measure::SAMPLES / 2;
+        Ok(Cost {
+            seconds: seconds[middle],
+            peak: peaks[middle],
+        })
+    }
+}
+
+fn read(text: &str) -> Option<Cost> {
+    let (seconds, peak) = text.trim().split_once(' ')?;
+    Some(Cost {
+        seconds: seconds.parse().ok()?,
+        peak: peak.parse().ok()?,
+    })
+}
+
+/// Seconds from the start of the runtime to the checked result of a kernel of this text.
+fn first_result(text: &str, kernel: &str) -> Result<f64, String> {
+    let started = Instant::now();
+    let y = saxpy(text, kernel).map_err(|e| e.to_string())?;
+    let seconds = started.elapsed().as_secs_f64();
+    let right = (0..).zip(&y).all(|(i, y)| *y == 2.0 * i as f32 + 1.0);
+    match right {
+        true => Ok(seconds),
+        false => Err(format!("{kernel} computed something else")),
+    }
+}
+
+fn saxpy(text: &str, kernel: &str) -> margay::Result<Vec<f32>> {
+    let x: Vec<f32> = (0..ELEMENTS).map(|i| i as f32).collect();
+    let runtime = Runtime::new()?;
+    let kernel = runtime.load_ptx(text)?.kernel(kernel)?;
+    let x = runtime.upload(&x)?;
+    let y = runtime.upload(&[1.0f32; ELEMENTS])?;
+    let n = ELEMENTS as i32;
+    let config = LaunchConfig::linear(n as u32, 256);
+    runtime.launch(&kernel, config, (n, 2.0f32, &x, &y))?;
+    y.to_vec()
+}
+
+/// The largest resident memory of this process so far.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.unwrap_or(0) << 10
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_first_result_is_right_and_told() {
+        let text = Once::answer("first-result").expect("runs");
+        let cost = read(&text).expect("two numbers");
+        assert!(cost.seconds > 0.0);
+        assert!(Once::answer("nothing").is_err());
+        assert_eq!(read("no numbers"), None);
+    }
+
+    #[test]
+    fn the_kernel_of_a_repeated_image_is_found() {
+        let text = stages::repeated(stages::PARTS, 1);
+        first_result(&text, "saxpy_0_0").expect("the same kernel under another name");
+    }
+}
