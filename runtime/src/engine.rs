@@ -173,7 +173,6 @@ pub trait Engine: Send + Sync {
 }
 
 /// Everything an engine needs to know of one launch.
-#[derive(Clone)]
 pub struct LaunchShape {
     /// CTAs in the grid.
     pub grid: Dim3,
@@ -198,7 +197,7 @@ pub struct LaunchShape {
     /// Widths of the CTA windows: code for masked ones reduces every offset.
     pub windows: WindowGeometry,
     /// printf, malloc and the like for this launch.
-    pub services: Arc<Services>,
+    pub services: Services,
 }
 
 impl LaunchShape {
@@ -210,6 +209,8 @@ impl LaunchShape {
 
 /// One launch, run by many workers at once.
 pub trait PreparedLaunch: Send + Sync {
+    /// What the launch was prepared with ([`LaunchShape::services`]).
+    fn services(&self) -> &Services;
     /// Whether a unit can ever park. When not, residency is not limited and chunks are larger.
     fn may_park(&self) -> bool {
         true

@@ -91,6 +91,31 @@ const USUAL_REGISTERS: u32 = 32;
 const PORTABLE_CLUSTER: u64 = 8;
 const LARGEST_CLUSTER: u64 = 16;
 
+/// How many blocks of some size are resident on an SM, in a word: 16 bits of threads, 32 of dynamic shared memory,
+/// 16 of the answer. Launches mostly ask the same question again. Zero knows nothing.
+#[derive(Clone, Copy)]
+struct Residency(u64);
+
+impl Residency {
+    fn new(block: u32, dynamic_shared: u64, resident: u32) -> Residency {
+        let known = Residency::key(block, dynamic_shared).zip(u16::try_from(resident).ok());
+        Residency(known.map_or(0, |(key, resident)| key | u64::from(resident)))
+    }
+
+    fn of(self, block: u32, dynamic_shared: u64) -> Option<u32> {
+        let same = Residency::key(block, dynamic_shared)? == self.0 & !0xffff;
+        (same && self.0 != 0).then_some((self.0 & 0xffff) as u32)
+    }
+
+    fn key(block: u32, dynamic_shared: u64) -> Option<u64> {
+        let (block, shared) = (
+            u16::try_from(block).ok()?,
+            u32::try_from(dynamic_shared).ok()?,
+        );
+        Some(u64::from(block) << 48 | u64::from(shared) << 16)
+    }
+}
+
 /// A bound kernel and what the program has set.
 pub(crate) struct Entry {
     id: u64,
@@ -98,6 +123,8 @@ pub(crate) struct Entry {
     name: Arc<str>,
     /// Nanoseconds that a unit took lately, at most; 0: none has run.
     pace: AtomicU64,
+    /// The last answer to how many blocks are resident: see [`Residency`].
+    residency: AtomicU64,
     engine: Arc<dyn Engine>,
     /// [`UNSET`]: what static memory leaves of the usual amount.
     max_dynamic_shared: AtomicI32,
@@ -116,6 +143,7 @@ impl Entry {
             id: next_id(),
             name: engine.info().name.as_str().into(),
             pace: AtomicU64::new(0),
+            residency: AtomicU64::new(0),
             engine,
             max_dynamic_shared: AtomicI32::new(UNSET),
             carveout: AtomicI32::new(-1),
@@ -319,9 +347,16 @@ impl Kernel {
         if block > self.max_threads() {
             return Ok(0);
         }
+        let known = Residency(self.entry.residency.load(Ordering::Relaxed));
+        if let Some(resident) = known.of(block, dynamic_shared) {
+            return Ok(resident);
+        }
         let limits = self.config().capability.limits();
         let footprint = self.footprint(block, dynamic_shared)?;
-        Ok(occupancy::resident(&limits, &footprint))
+        let resident = occupancy::resident(&limits, &footprint);
+        let known = Residency::new(block, dynamic_shared, resident);
+        self.entry.residency.store(known.0, Ordering::Relaxed);
+        Ok(resident)
     }
 
     /// Grid and block size of the highest occupancy, the block at most `limit` (0: no limit);
@@ -420,12 +455,12 @@ impl Kernel {
         }
         let context = self.module.context();
         let machine = context.machine();
-        let services = Arc::new(Services::new(
+        let services = Services::new(
             &self.entry.name,
             context.limit_value(Limit::PrintfFifoSize),
             context.limit_value(Limit::MallocHeapSize),
             context.heap(),
-        ));
+        );
         let shape = LaunchShape {
             grid: config.grid,
             block: config.block,
@@ -438,7 +473,7 @@ impl Kernel {
             stack_bytes: context.limit_value(Limit::StackSize),
             reverse: machine.reverse,
             windows: machine.scheduler().window_geometry()?,
-            services: Arc::clone(&services),
+            services,
         };
         let (id, units) = (shape.grid_id, shape.units());
         Ok(Run::new(RunSpec {
@@ -449,7 +484,6 @@ impl Kernel {
             resident,
             gang: config.cooperative,
             time_limit: context.time_limit(),
-            services,
         }))
     }
 
@@ -511,5 +545,25 @@ impl Kernel {
             });
         }
         Ok(units)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Residency;
+
+    #[test]
+    fn a_residency_answers_its_own_question_alone() {
+        let known = Residency::new(256, 48 << 10, 6);
+        assert_eq!(known.of(256, 48 << 10), Some(6));
+        assert_eq!(known.of(255, 48 << 10), None);
+        assert_eq!(known.of(256, 0), None);
+        assert_eq!(Residency(0).of(0, 0), None);
+        assert_eq!(
+            Residency::new(32, 1 << 40, 1).of(32, 0),
+            None,
+            "no such question is kept"
+        );
+        assert_eq!(Residency::new(1024, 0, 0).of(1024, 0), Some(0));
     }
 }

@@ -11,6 +11,7 @@ use crate::engine::{
 };
 use crate::error::{Fault, FaultKind, Result};
 use crate::scheduler::WorkerState;
+use crate::syscalls::Services;
 use crate::{Context, Kernel, Runtime, RuntimeBuilder};
 
 /// What a unit did.
@@ -168,6 +169,9 @@ impl TestLaunch {
 }
 
 impl PreparedLaunch for TestLaunch {
+    fn services(&self) -> &Services {
+        &self.shape.services
+    }
     fn may_park(&self) -> bool {
         self.spec.may_park
     }

@@ -159,11 +159,29 @@ const MAX_THREADS: i32 = 1;
 const MAX_BLOCK: [i32; 3] = [2, 3, 4];
 const MAX_GRID: [i32; 3] = [5, 6, 7];
 
+/// Extents that every device takes.
+const USUAL_GRID: u32 = 65_535;
+const USUAL_BLOCK: [u32; 3] = [1024, 1024, 64];
+const USUAL_THREADS: u64 = 1024;
+
+/// Whether no device needs to be asked.
+fn is_usual(config: &LaunchConfig) -> bool {
+    let within = |extent: u32, limit: u32| (1..=limit).contains(&extent);
+    let block = config.block.to_array().into_iter().zip(USUAL_BLOCK);
+    let mut grid = config.grid.to_array().into_iter();
+    grid.all(|extent| within(extent, USUAL_GRID))
+        && { block }.all(|(extent, limit)| within(extent, limit))
+        && config.block.count() <= USUAL_THREADS
+}
+
 /// Checks the extents against the device's.
 ///
 /// # Errors
 /// `INVALID_VALUE`; for kernels of NVIDIA's runtime the number that it understands.
 fn check_extents(function: &Function, device: &Device, config: &LaunchConfig) -> Served {
+    if is_usual(config) {
+        return Ok(());
+    }
     let within = |extent: u32, attribute: i32| {
         let limit = device.attribute(attribute).unwrap_or(i32::MAX);
         extent > 0 && i64::from(extent) <= i64::from(limit)
@@ -286,6 +304,22 @@ pub(crate) fn launch_with_bytes(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn usual_extents_are_those_that_fit_everywhere() {
+        let usual = |grid, block| is_usual(&config(grid, block, 0));
+        assert!(usual([1, 1, 1], [1, 1, 1]));
+        assert!(usual([65_535; 3], [1024, 1, 1]));
+        assert!(usual([1, 1, 1], [4, 4, 64]));
+        assert!(
+            !usual([65_536, 1, 1], [1, 1, 1]),
+            "only some devices take it"
+        );
+        assert!(!usual([1, 0, 1], [1, 1, 1]));
+        assert!(!usual([1, 1, 1], [1, 1, 65]));
+        assert!(!usual([1, 1, 1], [1025, 1, 1]));
+        assert!(!usual([1, 1, 1], [64, 17, 1]));
+    }
 
     #[test]
     fn words_of_an_attribute() {

@@ -14,6 +14,7 @@ use crate::engine::{LaunchShape, ParkedUnit, PreparedLaunch, RunOutcome};
 use crate::error::{Error, Fault, Result};
 use crate::memory::CtaWindow;
 use crate::scheduler::WorkerState;
+use crate::syscalls::Services;
 
 /// Largest local memory of a CTA: its window.
 const LOCAL_WINDOW: u64 = 1 << 32;
@@ -208,6 +209,10 @@ struct Resident {
 }
 
 impl PreparedLaunch for PtxLaunch {
+    fn services(&self) -> &Services {
+        &self.shape.services
+    }
+
     fn may_park(&self) -> bool {
         self.code.may_park
     }

@@ -37,8 +37,6 @@ pub(crate) struct RunSpec {
     pub(crate) gang: bool,
     /// Limit of its running time, if not the scheduler's.
     pub(crate) time_limit: Option<Duration>,
-    /// printf and the like.
-    pub(crate) services: Arc<Services>,
 }
 
 /// A launch that runs or waits to.
@@ -102,8 +100,8 @@ impl Run {
         self.spec.kernel.name()
     }
 
-    pub(crate) fn services(&self) -> &Arc<Services> {
-        &self.spec.services
+    pub(crate) fn services(&self) -> &Services {
+        self.spec.prepared.services()
     }
 
     /// The task that completes with this run.
