@@ -50,23 +50,37 @@ use crate::types::OpType;
 use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
 
-/// Named sets and shorthands, and the forms so far.
+/// The table as text: named sets and shorthands, and the lines of each head. A line is compiled when its head is
+/// first asked for, because a module uses a few heads of hundreds.
 #[derive(Default)]
-struct Compiler {
+pub(super) struct Lines {
     classes: FxHashMap<&'static str, Vec<Choice>>,
     shorthands: FxHashMap<&'static str, &'static str>,
-    forms: Vec<Form>,
+    by_head: FxHashMap<&'static str, Vec<&'static str>>,
 }
 
-/// Compiles all the table's files, in order; classes of one are known in the following.
-pub(super) fn compile(files: &[&'static str]) -> Vec<Form> {
-    let mut compiler = Compiler::default();
+/// Reads all the table's files.
+pub(super) fn read(files: &[&'static str]) -> Lines {
+    let mut lines = Lines::default();
     for text in files {
         for line in logical_lines(text) {
-            compiler.line(line);
+            lines.line(line);
         }
     }
-    compiler.forms
+    lines
+}
+
+impl Lines {
+    /// All heads, in no order.
+    pub(super) fn heads(&self) -> impl Iterator<Item = &'static str> {
+        self.by_head.keys().copied()
+    }
+
+    /// The forms of a head, in the table's order.
+    pub(super) fn forms_of(&self, head: &'static str) -> Vec<Form> {
+        let lines = self.by_head.get(head).into_iter().flatten();
+        lines.map(|line| self.form(line, head)).collect()
+    }
 }
 
 /// Lines with their continuations; comments and empty lines are dropped.
@@ -104,7 +118,7 @@ fn words(text: &'static str) -> impl Iterator<Item = &'static str> {
     text.split_whitespace()
 }
 
-impl Compiler {
+impl Lines {
     fn line(&mut self, line: &'static str) {
         if let Some(rest) = line.strip_prefix("class ") {
             let Some((name, alternatives)) = rest.split_once('=') else {
@@ -118,14 +132,21 @@ impl Compiler {
             let choices = words(alternatives)
                 .flat_map(|word| self.choice(line, field, word))
                 .collect();
-            self.classes.insert(name, choices);
+            if self.classes.insert(name, choices).is_some() {
+                bad(line, "there is such a class already");
+            }
         } else if let Some(rest) = line.strip_prefix("let ") {
             let Some((name, text)) = rest.split_once(" = ") else {
                 bad(line, "a shorthand needs =")
             };
-            self.shorthands.insert(name.trim(), text);
+            if self.shorthands.insert(name.trim(), text).is_some() {
+                bad(line, "there is such a shorthand already");
+            }
         } else {
-            self.form(line);
+            let heads = line.split_whitespace().next().unwrap_or_default();
+            for head in split_head(heads).remove(0).split('|') {
+                self.by_head.entry(head).or_default().push(line);
+            }
         }
     }
 
@@ -191,7 +212,7 @@ impl Compiler {
         Slot { choices, required }
     }
 
-    fn form(&mut self, line: &'static str) {
+    fn form(&self, line: &'static str, head: &'static str) -> Form {
         let (left, right) = match line.split_once(" : ") {
             Some(parts) => parts,
             None => match line.find(" -") {
@@ -201,7 +222,7 @@ impl Compiler {
         };
         let mut form = Form {
             source: line,
-            head: "",
+            head,
             prefix: Vec::new(),
             slots: Vec::new(),
             types: Vec::new(),
@@ -214,12 +235,10 @@ impl Compiler {
             scope_with_order: false,
         };
         let mut left = words(left);
-        let Some(head) = left.next() else {
+        let Some(heads) = left.next() else {
             bad(line, "no head")
         };
-        let mut parts = split_head(head);
-        let heads = parts.remove(0);
-        for part in parts {
+        for part in split_head(heads).drain(1..) {
             form.prefix.push(self.slot(line, part, true));
         }
         for word in left {
@@ -227,27 +246,10 @@ impl Compiler {
         }
         let right = self.operands(line, right, &mut form.operands);
         action(line, right, &mut form);
-        for head in heads.split('|') {
-            self.forms.push(Form {
-                source: line,
-                head,
-                prefix: form.prefix.clone(),
-                slots: form.slots.clone(),
-                types: form.types.clone(),
-                ordered: form.ordered.clone(),
-                operands: form.operands.clone(),
-                base: form.base,
-                action: match form.action {
-                    Action::Becomes(Opcode::Const) => {
-                        Action::Becomes(opcode(line, &capitalised(head)))
-                    }
-                    action => action,
-                },
-                requirement: form.requirement.clone(),
-                until: form.until,
-                scope_with_order: form.scope_with_order,
-            });
+        if form.action == Action::Becomes(Opcode::Const) {
+            form.action = Action::Becomes(opcode(line, &capitalised(head)));
         }
+        form
     }
 
     fn word(&self, line: &'static str, word: &'static str, form: &mut Form) {

@@ -2,7 +2,7 @@
 //! operands, and the version and target that introduced it.
 //!
 //! The table is text ([`compile`](self) describes the notation), split by family in `tables/`, and
-//! compiled at first use. ptxas takes modifiers behind the head in nearly any order; only types keep
+//! compiled at first use, head by head. ptxas takes modifiers behind the head in nearly any order; only types keep
 //! theirs. So an instruction is a head, a multiset of modifiers and a list of types: [`spell`] finds
 //! the forms so spelled, [`match_operands`] the one whose operands fit, and [`Forms`] remembers
 //! spellings, because a module of a million instructions has a few hundred.

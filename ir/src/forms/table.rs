@@ -1,9 +1,9 @@
-//! The compiled table, indexed by head.
+//! The table, indexed by head and compiled head by head.
 
-use super::compile::compile;
+use super::compile::{Lines, read};
 use super::pattern::{Form, Slot};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 /// The table's files. Classes of one are known in those behind it.
 const FILES: &[&str] = &[
@@ -20,28 +20,39 @@ const FILES: &[&str] = &[
 ];
 
 struct Table {
-    by_head: FxHashMap<&'static str, Vec<&'static Form>>,
+    lines: Lines,
+    by_head: FxHashMap<&'static str, OnceLock<Vec<&'static Form>>>,
+    words: OnceLock<Words>,
+}
+
+/// The modifiers of all forms: what to say of a spelling that is wrong.
+#[derive(Default)]
+struct Words {
     modifiers: FxHashSet<&'static str>,
-    by_head_and_modifier: FxHashSet<(&'static str, &'static str)>,
+    by_head: FxHashSet<(&'static str, &'static str)>,
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    // Forms live as long as the process, so that spellings can point at them.
-    let forms: &'static [Form] = Vec::leak(compile(FILES));
-    let mut table = Table {
-        by_head: FxHashMap::default(),
-        modifiers: FxHashSet::default(),
-        by_head_and_modifier: FxHashSet::default(),
-    };
-    for form in forms {
-        table.by_head.entry(form.head).or_default().push(form);
-        for choice in form.all_slots().flat_map(|slot| &slot.choices) {
-            table.modifiers.insert(choice.text);
-            table.by_head_and_modifier.insert((form.head, choice.text));
-        }
+    let lines = read(FILES);
+    Table {
+        by_head: lines.heads().map(|head| (head, OnceLock::new())).collect(),
+        lines,
+        words: OnceLock::new(),
     }
-    table
 });
+
+fn known_words() -> &'static Words {
+    TABLE.words.get_or_init(|| {
+        let mut words = Words::default();
+        for form in heads().flat_map(forms_of) {
+            for choice in form.all_slots().flat_map(|slot| &slot.choices) {
+                words.modifiers.insert(choice.text);
+                words.by_head.insert((form.head, choice.text));
+            }
+        }
+        words
+    })
+}
 
 impl Form {
     fn all_slots(&self) -> impl Iterator<Item = &Slot> {
@@ -52,7 +63,14 @@ impl Form {
 
 /// The forms with that first word, in the table's order; empty for an unknown word.
 pub fn forms_of(head: &str) -> &'static [&'static Form] {
-    TABLE.by_head.get(head).map_or(&[], Vec::as_slice)
+    let Some((&head, cell)) = TABLE.by_head.get_key_value(head) else {
+        return &[];
+    };
+    cell.get_or_init(|| {
+        // Forms live as long as the process, so that spellings can point at them.
+        let forms: &'static [Form] = Vec::leak(TABLE.lines.forms_of(head));
+        forms.iter().collect()
+    })
 }
 
 /// All heads, in no order.
@@ -62,10 +80,10 @@ pub fn heads() -> impl Iterator<Item = &'static str> {
 
 /// Whether any instruction takes the modifier.
 pub fn knows_modifier(text: &str) -> bool {
-    TABLE.modifiers.contains(text)
+    known_words().modifiers.contains(text)
 }
 
 /// Whether any form of the head takes the modifier.
 pub(super) fn head_takes(head: &str, modifier: &str) -> bool {
-    TABLE.by_head_and_modifier.contains(&(head, modifier))
+    known_words().by_head.contains(&(head, modifier))
 }
