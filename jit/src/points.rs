@@ -51,8 +51,11 @@ impl Completion {
         let desc = dfg.insts[point].desc();
         let constant = |index: usize| dfg.args(point).get(index).and_then(|&v| dfg.constant(v));
         match desc.opcode {
-            Opcode::Converge | Opcode::BarWarp => Completion::Nothing,
-            Opcode::Shfl
+            Opcode::Converge => Completion::Nothing,
+            Opcode::BarWarp if constant(0).is_some() => Completion::Nothing,
+            // Lanes that stand together may wait for others than each other, by masks of their own.
+            Opcode::BarWarp
+            | Opcode::Shfl
             | Opcode::Vote
             | Opcode::Match
             | Opcode::Redux

@@ -1,0 +1,103 @@
+//! No access is invented: memory that ends beside the last element, lanes without an address, stores of others.
+
+use margay::{DeviceBuffer, EngineChoice, LaunchConfig};
+
+use super::machines;
+
+const HEADER: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
+
+/// Bytes of an allocation with guards of its own, which ends where its pages end.
+const LARGE: usize = 128 << 10;
+
+/// `y[i] = x[i + shift] + 1` for `i < n` in types of several widths; `x` ends at a guard, or begins behind one and
+/// is read from the end.
+#[test]
+fn arrays_that_end_at_a_guard() {
+    for (ty, bytes) in [("u8", 1), ("u16", 2), ("u32", 4), ("u64", 8)] {
+        let register = if bytes == 8 { "%w" } else { "%v" };
+        let add = if bytes == 8 { "u64" } else { "u32" };
+        let text = format!(
+            "{HEADER}.visible .entry edge(.param .u64 x, .param .u64 y, .param .u32 n, .param .u32 down) {{
+    .reg .pred %q; .reg .b32 %t, %i, %n, %v, %d; .reg .b64 %x, %y, %o, %w;
+    ld.param.u64 %x, [x]; ld.param.u64 %y, [y]; ld.param.u32 %n, [n]; ld.param.u32 %d, [down];
+    mov.u32 %t, %tid.x; mov.u32 %i, %ctaid.x; mov.u32 %v, %ntid.x; mad.lo.u32 %i, %i, %v, %t;
+    setp.ge.u32 %q, %i, %n; @%q bra end;
+    setp.eq.u32 %q, %d, 0; @%q bra up;
+    sub.u32 %i, %n, %i; sub.u32 %i, %i, 1;
+up:
+    mul.wide.u32 %o, %i, {bytes}; add.u64 %x, %x, %o; add.u64 %y, %y, %o;
+    ld.global.{ty} {register}, [%x]; add.{add} {register}, {register}, 1; st.global.{ty} [%y], {register};
+end:
+    ret;
+}}"
+        );
+        for machine in machines(&[1, 3]) {
+            let runtime = &machine.runtime;
+            let module = runtime.load_ptx(&text).expect("loads");
+            let kernel = module.kernel("edge").expect("known");
+            let x: DeviceBuffer<u8> = runtime.alloc(LARGE).expect("room");
+            let y: DeviceBuffer<u8> = runtime.alloc(LARGE).expect("room");
+            let block = 96u32;
+            for n in [1u32, 5, 31, 32, 33, 77, 100, 191] {
+                y.zero().expect("filled");
+                // The last n elements, upwards; and the first n, downwards.
+                let end = (LARGE - n as usize * bytes) as u64;
+                for (from, down) in [(end, 0u32), (0, 1)] {
+                    let (from_x, from_y) = (x.ptr().offset(from), y.ptr().offset(from));
+                    let config = LaunchConfig::linear(n + 64, block);
+                    let launch = runtime.launch(&kernel, config, (from_x, from_y, n, down));
+                    launch.expect("launched");
+                }
+                let found = y.to_vec().unwrap_or_else(|error| {
+                    panic!("{ty}, {n} elements, {}: {error}", machine.label)
+                });
+                let ones = found.iter().filter(|&&byte| byte == 1).count();
+                assert_eq!(ones, 2 * n as usize, "{ty}, {n}, {}", machine.label);
+                let others = found.iter().filter(|&&byte| byte > 1).count();
+                assert_eq!(others, 0, "{ty}, {n}, {}", machine.label);
+            }
+        }
+    }
+}
+
+/// CTAs write neighbouring elements of one array at the same time, each its own again and again: a store that wrote
+/// back its neighbours would lose theirs.
+#[test]
+fn stores_between_those_of_others() {
+    for (ty, bytes, load) in [("u8", 1, "u8"), ("u16", 2, "u16"), ("u32", 4, "u32")] {
+        let text = format!(
+            "{HEADER}.visible .entry weave(.param .u64 x, .param .u64 lost, .param .u32 turns) {{
+    .reg .pred %q, %mine; .reg .b32 %t, %c, %i, %n, %v, %e; .reg .b64 %x, %l;
+    ld.param.u64 %x, [x]; ld.param.u64 %l, [lost]; ld.param.u32 %n, [turns];
+    mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mov.u32 %i, 0;
+    // Element t belongs to the CTA with the same last bit.
+    and.b32 %e, %t, 1; setp.eq.u32 %mine, %e, %c;
+    mad.wide.u32 %x, %t, {bytes}, %x;
+again:
+    and.b32 %v, %i, 127;
+    @%mine st.global.{ty} [%x], %v;
+    membar.gl;
+    mov.u32 %e, %v; @%mine ld.global.{load} %e, [%x];
+    setp.ne.u32 %q, %e, %v; @%q red.global.add.u32 [%l], 1;
+    add.u32 %i, %i, 1; setp.lt.u32 %q, %i, %n; @%q bra again;
+    ret;
+}}"
+        );
+        for machine in machines(&[2]) {
+            let runtime = &machine.runtime;
+            let turns = match machine.engine {
+                EngineChoice::Interpreter => 200u32,
+                _ => 20_000,
+            };
+            let module = runtime.load_ptx(&text).expect("loads");
+            let kernel = module.kernel("weave").expect("known");
+            let x: DeviceBuffer<u8> = runtime.alloc(256).expect("room");
+            let lost: DeviceBuffer<u32> = runtime.alloc(1).expect("room");
+            let config = LaunchConfig::new(2, 64);
+            let launch = runtime.launch(&kernel, config, (&x, &lost, turns));
+            launch.expect("launched");
+            let lost = lost.to_vec().expect("complete");
+            assert_eq!(lost, [0], "{ty}, {}", machine.label);
+        }
+    }
+}
