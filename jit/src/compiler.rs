@@ -378,16 +378,23 @@ pub struct Compiler {
     /// For slices: Cranelift's optimiser would move all loads of an unrolled body to its front and spill
     /// them (matrix product: half the speed), so instructions stay in the order they are made in.
     plain: OwnedTargetIsa,
+    /// For functions so large that the better register allocator would take minutes: where tens of thousands
+    /// of values live at once, its time grows with their square.
+    large: OwnedTargetIsa,
     has_fma: bool,
     /// Lanes of all kernels' slices; `None`: as suits each.
     width: Option<u32>,
 }
 
+/// Most instructions, in Cranelift's form, for which registers are allocated well.
+const MAX_ALLOCATED: usize = 60_000;
+
 /// A code generator for this machine.
-fn machine(opt_level: &str) -> Result<OwnedTargetIsa, CompileError> {
+fn machine(opt_level: &str, allocator: &str) -> Result<OwnedTargetIsa, CompileError> {
     let mut flags = settings::builder();
     for (name, value) in [
         ("opt_level", opt_level),
+        ("regalloc_algorithm", allocator),
         (
             "enable_verifier",
             if cfg!(debug_assertions) {
@@ -420,7 +427,7 @@ impl std::fmt::Debug for Compiler {
 impl Compiler {
     /// A compiler for this machine.
     pub fn new() -> Result<Compiler, CompileError> {
-        let isa = machine("speed")?;
+        let isa = machine("speed", "backtracking")?;
         let has = |name: &str| {
             isa.isa_flags()
                 .iter()
@@ -429,7 +436,8 @@ impl Compiler {
         let has_fma = cfg!(target_arch = "aarch64") || has("has_fma");
         Ok(Compiler {
             isa,
-            plain: machine("none")?,
+            plain: machine("none", "backtracking")?,
+            large: machine("none", "single_pass")?,
             has_fma,
             width: None,
         })
@@ -441,8 +449,14 @@ impl Compiler {
         Compiler { width, ..self }
     }
 
-    fn isa(&self, sliced: bool) -> &dyn TargetIsa {
-        if sliced { &*self.plain } else { &*self.isa }
+    fn isa(&self, sliced: bool, function: &ir::Function) -> &dyn TargetIsa {
+        if function.dfg.num_insts() > MAX_ALLOCATED {
+            &*self.large
+        } else if sliced {
+            &*self.plain
+        } else {
+            &*self.isa
+        }
     }
 
     /// Compiles one native function whose body `emit` writes; `sliced` if it runs slices.
@@ -454,8 +468,9 @@ impl Compiler {
     ) -> Result<CompiledFunction, CompileError> {
         let mut descs = DescTable::default();
         let mut context = self.built(signature, &mut descs, emit)?;
+        let isa = self.isa(sliced, &context.func);
         let compiled = context
-            .compile(self.isa(sliced), &mut ControlPlane::default())
+            .compile(isa, &mut ControlPlane::default())
             .map_err(|error| CompileError::Backend(format!("{:?}", error.inner)))?;
         if !compiled.buffer.relocs().is_empty() {
             return Err(CompileError::Unsupported(
@@ -516,11 +531,9 @@ impl Compiler {
         let mut descs = DescTable::default();
         let mut context = self.form(kernel, stop, &mut descs)?;
         context.set_disasm(true);
+        let isa = self.isa(stop.is_none() && kernel.width(self) > 1, &context.func);
         let compiled = context
-            .compile(
-                self.isa(stop.is_none() && kernel.width(self) > 1),
-                &mut ControlPlane::default(),
-            )
+            .compile(isa, &mut ControlPlane::default())
             .map_err(|error| CompileError::Backend(format!("{:?}", error.inner)))?;
         Ok(compiled.vcode.clone().unwrap_or_default())
     }

@@ -28,6 +28,7 @@ mod code_ranges;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod decode;
 mod entry;
+mod float_mode;
 mod forward;
 mod handler;
 mod stack;
@@ -44,6 +45,7 @@ mod tests;
 pub use access::AccessFault;
 pub use code_ranges::{CodeRange, lookup_code, register_code, unregister_code};
 pub use entry::{GeneratedFn, enter, leave_address, pending, pending_flag, raise, set_stop_token};
+pub(crate) use float_mode::FloatMode;
 pub use handler::{install, stop_signal};
 pub use stack::GuardedStack;
 pub use thread::StopHandle;

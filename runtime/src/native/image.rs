@@ -21,6 +21,7 @@ use crate::engine::{
     VariableInfo,
 };
 use crate::error::{Error, Result};
+use crate::fault::FloatMode;
 
 /// Handle of function 0 of every module; function `i` is 16 bytes further each. Not a canonical
 /// address, so no data pointer can equal one.
@@ -63,6 +64,8 @@ impl Loader for PtxLoader {
         if let Some(known) = self.cache.find(key.0) {
             return Ok(known);
         }
+        // Constants are read and folded here.
+        let _mode = FloatMode::of_device();
         let mut log = String::new();
         let name = options.name.clone().unwrap_or_else(|| "image.ptx".into());
         let loaded = match image {

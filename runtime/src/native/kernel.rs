@@ -20,6 +20,7 @@ use crate::engine::{
     Engine, EngineChoice, KernelInfo, KernelSizes, LaunchShape, ParamInfo, PreparedLaunch,
 };
 use crate::error::{Error, Result};
+use crate::fault::FloatMode;
 use crate::launch::Dim3;
 
 /// Facts of a kernel's head. `const_bytes` is the module's constant memory.
@@ -282,6 +283,8 @@ pub(super) struct PtxKernel {
 
 impl PtxKernel {
     fn find_sizes(&self) -> Result<KernelSizes> {
+        // Constants are read here.
+        let _mode = FloatMode::of_device();
         let snapshot = self.bodies.with(self.id)?;
         let module = &snapshot.module;
         let reached = shared::reachable(module, self.id);
@@ -296,6 +299,8 @@ impl PtxKernel {
 
     /// `block` is the shape of the first launch's blocks.
     fn make_ready(&self, block: Dim3) -> Result<Arc<KernelCode>> {
+        // Constants are read and folded here.
+        let _mode = FloatMode::of_device();
         let snapshot = self.bodies.with(self.id)?;
         let reached = shared::reachable(&snapshot.module, self.id);
         self.refuse_unsupported(&snapshot.module, &reached)?;

@@ -13,7 +13,7 @@ use super::claim::Piece;
 use super::{Run, Shared};
 use crate::engine::RunOutcome;
 use crate::error::{Fault, FaultKind, Result};
-use crate::fault::{self, WorkerGuard};
+use crate::fault::{self, FloatMode, WorkerGuard};
 use crate::memory::{CtaWindow, WindowGeometry};
 
 /// What a worker lends to the engine while it runs units.
@@ -134,6 +134,8 @@ pub(super) fn start(shared: &Arc<Shared>) {
 /// A worker's life.
 fn work(shared: &Arc<Shared>, index: usize) {
     ON_WORKER.set(true);
+    // Threads begin with the mode of the one that started them.
+    let _mode = FloatMode::of_device();
     let guard = WorkerGuard::new();
     match &guard {
         Ok(guard) => shared.stop_handles.lock().push(guard.stop_handle()),
