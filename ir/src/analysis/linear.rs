@@ -2,9 +2,10 @@
 //!
 //! The lanes of a slice go through all blocks in this order under masks. Every edge leads forwards, or
 //! back to the header of a loop that holds its source; the blocks of a loop stand together, its header
-//! first. Edges behind synchronisation points do not count: there lanes stop. Loops may be entered at any
-//! of their blocks (behind a point, for instance), so nothing is assumed of headers but that they come
-//! first.
+//! first. Edges behind synchronisation points count, though lanes stop there: a block that a loop goes through
+//! only by a point is in the loop, and its turn comes before the loop goes round, while the values that its lanes
+//! save are those of their turn. Loops may be entered at any of their blocks (behind a point, for instance), so
+//! nothing is assumed of headers but that they come first.
 
 use rustc_hash::FxHashSet;
 
@@ -45,6 +46,11 @@ pub fn onward(function: &Function, block: Block) -> impl Iterator<Item = Block> 
         function.successors(block)
     };
     calls.iter().map(|call| call.block)
+}
+
+/// Successors of a block, also those that lie behind a point.
+fn successors(function: &Function, block: Block) -> impl Iterator<Item = Block> + '_ {
+    function.successors(block).iter().map(|call| call.block)
 }
 
 impl Linear {
@@ -92,7 +98,7 @@ impl Linear {
                 Task::Place(members) => members,
             };
             if let [one] = members[..]
-                && !onward(function, one).any(|next| next == one)
+                && !successors(function, one).any(|next| next == one)
             {
                 self.order.push(one);
                 continue;
@@ -160,8 +166,8 @@ impl Search<'_> {
         self.open[block] = true;
         self.next += 1;
         self.path.push(block);
-        let onward = onward(self.function, block).filter(|b| self.inside.contains(b));
-        (block, onward.collect())
+        let within = successors(self.function, block).filter(|b| self.inside.contains(b));
+        (block, within.collect())
     }
 
     fn run(&mut self, root: Block) {
