@@ -244,17 +244,18 @@ impl<'a, 'b> Slice<'a, 'b> {
         if !results.iter().any(varies) {
             return self.lane.operation(inst);
         }
-        if !results.iter().all(varies) {
-            self.lane.operation(inst)?;
+        if self.vector(inst, &data)?.is_none() {
+            if self.has_fast_form(&data) {
+                self.unrolled(inst)?;
+            } else {
+                self.each_lane(inst)?;
+            }
         }
-        if self.vector(inst, &data)?.is_some() {
+        if results.iter().all(varies) {
             return Ok(());
         }
-        if self.has_fast_form(&data) {
-            self.unrolled(inst)
-        } else {
-            self.each_lane(inst)
-        }
+        // What is the same, or affine, is the first lane's: lanes one by one have left the last one's.
+        self.lane.operation(inst)
     }
 
     /// Whether running the operation for one lane takes a few instructions.
