@@ -2,6 +2,7 @@
 
 pub mod cfg;
 pub mod dominators;
+pub mod guarded;
 pub mod joins;
 pub mod linear;
 pub mod liveness;
@@ -11,6 +12,7 @@ pub mod uniformity;
 
 pub use cfg::Cfg;
 pub use dominators::Dominators;
+pub use guarded::Guarded;
 pub use joins::Joins;
 pub use linear::Linear;
 pub use regions::Regions;

@@ -1,6 +1,7 @@
 //! The compiler: IR functions in, native functions out.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use cranelift_codegen::Context;
 use cranelift_codegen::control::ControlPlane;
@@ -10,7 +11,7 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use margay_ir::analysis::regions::Entry;
 use margay_ir::analysis::uniformity::Assumptions;
-use margay_ir::analysis::{Cfg, Linear, Regions, Uniformity, slots};
+use margay_ir::analysis::{Cfg, Guarded, Linear, Regions, Uniformity, slots};
 use margay_ir::entity::{Block, FuncId, Inst, SecondaryMap, Slot};
 use margay_ir::exec::{Point, Stop};
 use margay_ir::function::{Function, SourceLoc, payload_func};
@@ -82,7 +83,10 @@ pub struct Version(u8);
 
 impl Version {
     /// Number of versions.
-    pub const COUNT: usize = 4;
+    pub const COUNT: usize = 5;
+
+    /// Lanes one by one, for blocks of any shape: compiled in a tenth of the time.
+    pub const SINGLE: Version = Version(4);
 
     /// The version for blocks of a shape and slices of `width` lanes.
     pub fn of([x, y, z]: [u32; 3], width: u32) -> Version {
@@ -156,14 +160,27 @@ pub struct CompiledKernel {
 struct Sides {
     uniformity: Uniformity,
     linear: Linear,
+    guarded: Guarded,
     width: u32,
 }
 
 impl Sides {
+    fn new(function: &Function, version: Version, width: u32) -> Sides {
+        let cfg = Cfg::new(function);
+        let uniformity = Uniformity::new(function, version.assumptions(width));
+        Sides {
+            guarded: Guarded::new(function, &uniformity, &cfg),
+            linear: Linear::new(function, &cfg, width == 32),
+            uniformity,
+            width,
+        }
+    }
+
     fn view(&self) -> View<'_> {
         View {
             uniformity: &self.uniformity,
             linear: &self.linear,
+            guarded: &self.guarded,
             width: self.width,
         }
     }
@@ -278,15 +295,10 @@ impl CompiledKernel {
         make: impl Fn(Option<&Sides>) -> Result<CompiledFunction, CompileError>,
     ) -> Result<CompiledFunction, CompileError> {
         let width = self.width(compiler);
-        if width == 1 {
+        if width == 1 || version == Version::SINGLE {
             return make(None);
         }
-        let cfg = Cfg::new(&self.function);
-        let sides = Sides {
-            uniformity: Uniformity::new(&self.function, version.assumptions(width)),
-            linear: Linear::new(&self.function, &cfg),
-            width,
-        };
+        let sides = Sides::new(&self.function, version, width);
         match make(Some(&sides)) {
             Err(CompileError::Unsupported(_) | CompileError::Backend(_)) => make(None),
             made => made,
@@ -298,6 +310,14 @@ impl CompiledKernel {
         compiler
             .width
             .unwrap_or_else(|| slices::width(&self.function))
+    }
+
+    /// How long the kernel should have run lane by lane before slices are worth their compilation.
+    pub fn patience(&self, compiler: &Compiler) -> Duration {
+        if compiler.width.is_some() {
+            return Duration::ZERO;
+        }
+        slices::patience(&self.function, self.width(compiler))
     }
 
     /// Where the operands of the points lie in the frames.
@@ -547,14 +567,9 @@ impl Compiler {
     ) -> Result<Context, CompileError> {
         let Some(stop) = stop else {
             let width = kernel.width(self);
-            let cfg = Cfg::new(&kernel.function);
             let shape = kernel.function.kernel.as_ref().and_then(|k| k.reqntid);
             let version = Version::of(shape.unwrap_or([width, 1, 1]), width);
-            let sides = (width > 1).then(|| Sides {
-                uniformity: Uniformity::new(&kernel.function, version.assumptions(width)),
-                linear: Linear::new(&kernel.function, &cfg),
-                width,
-            });
+            let sides = (width > 1).then(|| Sides::new(&kernel.function, version, width));
             let view = sides.as_ref().map(Sides::view);
             return self.built(cta_form::signature(), descs, |b, descs| {
                 if kernel.is_pointless() {

@@ -66,9 +66,31 @@ const STEPS: &[Step] = &[
     // Other ones with each commit: the seed is its hash.
     Step::new("mutants", &["xtask", "mutants", "--count", "20"]),
     // As well.
-    Step::new("random kernels", &["xtask", "generate", "--count", "400"]),
+    Step::new("random kernels", &["xtask", "generate", "--count", "200"]),
+    // Short kernels run lane by lane, so slices are asked for.
+    in_slices("random kernels, 16 lanes", RANDOM_KERNELS, "16"),
+    in_slices("random kernels, 32 lanes", RANDOM_KERNELS, "32"),
+    in_slices("file tests, 8 lanes", FILE_TESTS, "8"),
+    in_slices("file tests, 32 lanes", FILE_TESTS, "32"),
     Step::new("CUDA programs", CUDA_PROGRAMS),
 ];
+
+/// A step that runs kernels in slices of so many lanes.
+const fn in_slices(
+    name: &'static str,
+    cargo: &'static [&'static str],
+    lanes: &'static str,
+) -> Step {
+    Step {
+        name,
+        cargo,
+        environment: Some(("MARGAY_LANES", lanes)),
+    }
+}
+
+const RANDOM_KERNELS: &[&str] = &["xtask", "generate", "--count", "150"];
+
+const FILE_TESTS: &[&str] = &["test", "--release", "--workspace", "--test", "file_tests"];
 
 /// Both builds of every program, most in one setting; `cargo xtask e2e` alone tries all settings, as
 /// `--full` does here.
@@ -138,7 +160,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     println!();
     for (name, took, ok) in &table {
         println!(
-            "{:<22} {:<6} {:>6.0} s",
+            "{:<26} {:<6} {:>6.0} s",
             name,
             if *ok { "ok" } else { "FAILED" },
             took.as_secs_f64()

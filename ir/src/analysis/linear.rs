@@ -2,10 +2,12 @@
 //!
 //! The lanes of a slice go through all blocks in this order under masks. Every edge leads forwards, or
 //! back to the header of a loop that holds its source; the blocks of a loop stand together, its header
-//! first. Edges behind synchronisation points count, though lanes stop there: a block that a loop goes through
-//! only by a point is in the loop, and its turn comes before the loop goes round, while the values that its lanes
-//! save are those of their turn. Loops may be entered at any of their blocks (behind a point, for instance), so
-//! nothing is assumed of headers but that they come first.
+//! first. Lanes stop at synchronisation points and begin behind them, so loops may be entered at any of
+//! their blocks; nothing is assumed of headers but that they come first.
+//!
+//! The order is that of the whole graph, edges behind points included, although no lane takes those: a
+//! loop that lanes leave in different turns must not bring lanes of different turns together in a block,
+//! since [`super::Uniformity`] speaks of those that are in the same.
 
 use rustc_hash::FxHashSet;
 
@@ -26,6 +28,8 @@ pub struct Span {
 /// The order.
 #[derive(Clone, Debug)]
 pub struct Linear {
+    /// Whether whole warps run together, so that lanes need not stop to let others catch up.
+    whole_warps: bool,
     /// Blocks by position.
     pub order: Vec<Block>,
     /// Loops, outer ones before inner ones.
@@ -35,11 +39,22 @@ pub struct Linear {
 
 const NOWHERE: u32 = u32::MAX;
 
-/// Successors of a block that lanes reach without stopping.
-pub fn onward(function: &Function, block: Block) -> impl Iterator<Item = Block> + '_ {
-    let stops = function.insts(block).iter().any(|&inst| {
-        function.effects(inst).is_point() && function.dfg.insts[inst].opcode != Opcode::Yield
-    });
+/// Successors of a block that lanes reach without stopping; with `whole_warps`, lanes that run together do
+/// not stop for each other.
+fn onward(
+    function: &Function,
+    block: Block,
+    whole_warps: bool,
+) -> impl Iterator<Item = Block> + '_ {
+    let passes = |opcode: Opcode| match opcode {
+        Opcode::Yield => true,
+        Opcode::Converge => whole_warps,
+        _ => false,
+    };
+    let stops = function
+        .insts(block)
+        .iter()
+        .any(|&inst| function.effects(inst).is_point() && !passes(function.dfg.insts[inst].opcode));
     let calls = if stops {
         &[][..]
     } else {
@@ -48,15 +63,11 @@ pub fn onward(function: &Function, block: Block) -> impl Iterator<Item = Block> 
     calls.iter().map(|call| call.block)
 }
 
-/// Successors of a block, also those that lie behind a point.
-fn successors(function: &Function, block: Block) -> impl Iterator<Item = Block> + '_ {
-    function.successors(block).iter().map(|call| call.block)
-}
-
 impl Linear {
-    /// The order of a function's reachable blocks.
-    pub fn new(function: &Function, cfg: &Cfg) -> Linear {
+    /// The order of a function's reachable blocks, for lanes of slices or of whole warps.
+    pub fn new(function: &Function, cfg: &Cfg, whole_warps: bool) -> Linear {
         let mut linear = Linear {
+            whole_warps,
             order: Vec::with_capacity(cfg.rpo().len()),
             loops: Vec::new(),
             position: SecondaryMap::with_default(NOWHERE),
@@ -67,6 +78,15 @@ impl Linear {
             linear.position[block] = position as u32;
         }
         linear
+    }
+
+    /// Successors of a block that lanes reach without stopping.
+    pub fn onward<'a>(
+        &self,
+        function: &'a Function,
+        block: Block,
+    ) -> impl Iterator<Item = Block> + use<'a> {
+        onward(function, block, self.whole_warps)
     }
 
     /// Where a block stands.
@@ -98,7 +118,10 @@ impl Linear {
                 Task::Place(members) => members,
             };
             if let [one] = members[..]
-                && !successors(function, one).any(|next| next == one)
+                && !function
+                    .successors(one)
+                    .iter()
+                    .any(|call| call.block == one)
             {
                 self.order.push(one);
                 continue;
@@ -166,8 +189,11 @@ impl Search<'_> {
         self.open[block] = true;
         self.next += 1;
         self.path.push(block);
-        let within = successors(self.function, block).filter(|b| self.inside.contains(b));
-        (block, within.collect())
+        let calls = self.function.successors(block).iter();
+        let onward = calls
+            .map(|call| call.block)
+            .filter(|b| self.inside.contains(b));
+        (block, onward.collect())
     }
 
     fn run(&mut self, root: Block) {

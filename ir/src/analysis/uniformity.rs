@@ -221,6 +221,11 @@ impl Uniformity {
         !self.control.leaving(function, value, block).is_uniform()
     }
 
+    /// Whether threads may come to a block with parameters by different ways.
+    pub fn joins_apart(&self, block: Block) -> bool {
+        !self.control.join(block).is_uniform()
+    }
+
     /// The blocks of the innermost loop around a value's definition.
     pub fn loop_of(&self, value: Value) -> Option<&FxHashSet<Block>> {
         self.control.innermost(value)

@@ -1,6 +1,8 @@
 //! One kernel: its facts, and its native code as far as it has been needed.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use margay_ir::analysis::slots;
 use margay_ir::entity::{Entity, FuncId};
@@ -85,6 +87,8 @@ pub(super) struct NativeKernel {
     phases: [OnceLock<Result<Entry, CompileError>>; Version::COUNT],
     /// Lanes of a slice.
     width: u32,
+    /// Nanoseconds to be run lane by lane before slices are compiled; 0 once they are wanted.
+    patience: AtomicU64,
     owner: u64,
 }
 
@@ -110,6 +114,9 @@ impl NativeKernel {
             cta: Default::default(),
             phases: Default::default(),
             width: compiled.width(compiler),
+            patience: AtomicU64::new(
+                u64::try_from(compiled.patience(compiler).as_nanos()).unwrap_or(u64::MAX),
+            ),
             compiled,
             owner,
         };
@@ -129,7 +136,7 @@ impl NativeKernel {
             }
         }
         // A kernel that native code refuses must be known before the first thread runs.
-        let version = kernel.version(block);
+        let version = kernel.now(kernel.version(block));
         if kernel.compiled.is_pointless() {
             kernel.cta_entry(version)?;
         } else if kernel.phases_entry(version).is_err() {
@@ -143,6 +150,24 @@ impl NativeKernel {
     /// The version of the code for blocks of a shape.
     pub(super) fn version(&self, block: [u32; 3]) -> Version {
         Version::of(block, self.width)
+    }
+
+    /// `wanted`, or the version of single lanes as long as slices are not worth their compilation.
+    pub(super) fn now(&self, wanted: Version) -> Version {
+        if self.patience.load(Ordering::Relaxed) == 0 {
+            wanted
+        } else {
+            Version::SINGLE
+        }
+    }
+
+    /// Notes that single lanes have run for so long.
+    pub(super) fn spend(&self, time: Duration) {
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let left = self.patience.load(Ordering::Relaxed);
+        // Two workers may take the same time off; that only brings the day nearer or puts it off a little.
+        self.patience
+            .store(left.saturating_sub(time), Ordering::Relaxed);
     }
 
     /// The function that runs whole CTAs.

@@ -1,6 +1,7 @@
 //! One launch: what its CTAs share, and how a unit runs.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use margay_ir::exec::{CtaInfo, LaunchInfo};
 use margay_jit::Version;
@@ -8,7 +9,7 @@ use margay_jit::Version;
 use super::faults;
 use super::helpers::{HostData, TidTable};
 use super::interpreted::InterpretedCta;
-use super::kernel::KernelCode;
+use super::kernel::{KernelCode, NativeKernel};
 use super::native_cta::{self, NativeCta};
 use crate::engine::{LaunchShape, ParkedUnit, PreparedLaunch, RunOutcome};
 use crate::error::{Error, Fault, Result};
@@ -189,6 +190,47 @@ impl PtxLaunch {
     }
 }
 
+/// Runs CTAs lane by lane in parts, and measures them, until slices are worth their compilation.
+struct Pace<'a> {
+    kernel: &'a NativeKernel,
+    wanted: Version,
+    /// What the next part runs.
+    version: Version,
+    /// CTAs of the next part.
+    part: u64,
+    began: Option<Instant>,
+}
+
+impl<'a> Pace<'a> {
+    fn new(launch: &PtxLaunch, kernel: &'a NativeKernel) -> Pace<'a> {
+        Pace {
+            kernel,
+            wanted: launch.version,
+            version: kernel.now(launch.version),
+            part: 16,
+            began: None,
+        }
+    }
+
+    /// How many of the CTAs that are left come next.
+    fn part(&mut self, left: u64) -> u64 {
+        self.version = self.kernel.now(self.wanted);
+        if self.version != Version::SINGLE {
+            return left;
+        }
+        self.began = Some(Instant::now());
+        self.part.min(left)
+    }
+
+    /// The part has run.
+    fn done(&mut self) {
+        if let Some(began) = self.began.take() {
+            self.kernel.spend(began.elapsed());
+            self.part *= 2;
+        }
+    }
+}
+
 /// How a turn of a CTA ended.
 pub(super) enum Turn {
     Done,
@@ -226,18 +268,28 @@ impl PreparedLaunch for PtxLaunch {
             && kernel.compiled.is_pointless()
             && self.ranks() == 1
         {
-            let outcome = native_cta::run_range(self, kernel, first, count, &window);
+            let mut pace = Pace::new(self, kernel);
+            let mut unit = first;
+            while unit < first + count {
+                let range = (unit, pace.part(first + count - unit));
+                let outcome = native_cta::run_range(self, kernel, pace.version, range, &window);
+                if let Err(fault) = outcome {
+                    worker.return_window(window);
+                    return self.fail(worker, fault);
+                }
+                pace.done();
+                unit += range.1;
+            }
             worker.return_window(window);
-            return match outcome {
-                Ok(()) => RunOutcome::Done,
-                Err(fault) => self.fail(worker, fault),
-            };
+            return RunOutcome::Done;
         }
-        let in_phases = match &self.code.native {
+        let mut in_phases = match &self.code.native {
             Ok(kernel)
-                if kernel.has_phases(self.version) && self.ranks() == 1 && !self.shape.reverse =>
+                if kernel.has_phases(kernel.now(self.version))
+                    && self.ranks() == 1
+                    && !self.shape.reverse =>
             {
-                Some(kernel)
+                Some((kernel, Pace::new(self, kernel)))
             }
             _ => None,
         };
@@ -248,11 +300,16 @@ impl PreparedLaunch for PtxLaunch {
                     place: String::new(),
                 };
             }
-            let resident = match in_phases {
-                Some(kernel) => {
-                    let range = (unit, first + count - unit);
-                    match native_cta::run_phases(self, kernel, range, &window) {
-                        Ok(None) => break,
+            let resident = match &mut in_phases {
+                Some((kernel, pace)) => {
+                    let range = (unit, pace.part(first + count - unit));
+                    let ran = native_cta::run_phases(self, kernel, pace.version, range, &window);
+                    pace.done();
+                    match ran {
+                        Ok(None) => {
+                            unit += range.1;
+                            continue;
+                        }
                         Ok(Some(cta)) => Resident {
                             unit: cta.number(),
                             rank: 0,

@@ -133,7 +133,7 @@ impl NativeCta {
         let context = context(launch, kernel, &self.info, &mut host);
         let mut runner = NativeRunner {
             kernel,
-            version: launch.version,
+            version: kernel.now(launch.version),
             frames: &mut self.frames,
             host: &mut host,
             context,
@@ -186,6 +186,7 @@ fn frames(launch: &PtxLaunch) -> Frames {
 pub(super) fn run_phases(
     launch: &PtxLaunch,
     kernel: &NativeKernel,
+    version: Version,
     (first, count): (u64, u64),
     window: &CtaWindow,
 ) -> Result<Option<NativeCta>, Fault> {
@@ -195,7 +196,7 @@ pub(super) fn run_phases(
     let context = context(launch, kernel, &cta, &mut host);
     let mut runner = NativeRunner {
         kernel,
-        version: launch.version,
+        version,
         frames: &mut frames,
         host: &mut host,
         context,
@@ -274,15 +275,15 @@ fn call(
 pub(super) fn run_range(
     launch: &PtxLaunch,
     kernel: &NativeKernel,
-    first: u64,
-    count: u64,
+    version: Version,
+    (first, count): (u64, u64),
     window: &CtaWindow,
 ) -> Result<(), Fault> {
     let cta = launch.cta_info(first, 0, window);
     let mut host = launch::host_data(launch, cta);
     let mut context = context(launch, kernel, &cta, &mut host);
     let entry = kernel
-        .cta_entry(launch.version)
+        .cta_entry(version)
         .map_err(|error| faults::report(launch, &cta, unsupported(error)))?;
     match call(entry, &mut context, first, count) {
         Ok(status::OK) => Ok(()),

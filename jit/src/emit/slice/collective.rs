@@ -26,7 +26,6 @@ impl Slice<'_, '_> {
                 .is_some_and(|bits| bits & EVERYBODY == EVERYBODY)
         };
         match data.opcode {
-            Opcode::Converge => Ok(true),
             Opcode::BarWarp => Ok(everybody(0)),
             Opcode::Shfl if args.len() == 4 && everybody(3) => self.shuffle(inst, data),
             Opcode::Vote if args.len() == 2 && everybody(1) => self.vote(inst, data),

@@ -8,8 +8,9 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
+use cranelift_frontend::Variable;
 use margay_ir::analysis::Linear;
-use margay_ir::analysis::linear::{Span, onward};
+use margay_ir::analysis::linear::Span;
 use margay_ir::analysis::regions::Entry;
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Block, Inst, Value};
@@ -35,7 +36,8 @@ pub(super) struct Masked {
     back: Vec<Vars>,
     /// What the header's parameters will be for them.
     back_params: FxHashMap<Value, Vars>,
-    back_scalars: FxHashMap<Value, cranelift_frontend::Variable>,
+    back_scalars: FxHashMap<Value, Variable>,
+    back_holds: FxHashMap<Value, Variable>,
     /// Which code writes each position's mask first.
     toucher: Vec<Toucher>,
     /// Positions that the block being translated has touched.
@@ -62,7 +64,8 @@ enum Toucher {
 fn touchers(function: &Function, linear: &Linear) -> Vec<Toucher> {
     let mut touchers = vec![Toucher::Nobody; linear.order.len()];
     let ahead = |from: Block, behind: u32| {
-        onward(function, from)
+        linear
+            .onward(function, from)
             .filter_map(|to| linear.position(to))
             .filter(move |&to| to >= behind)
     };
@@ -183,19 +186,28 @@ impl Slice<'_, '_> {
         &mut self,
         entry: &Entry,
         bits: ir::Value,
-        rest: cranelift_frontend::Variable,
+        rest: Variable,
     ) -> Result<(), Unsupported> {
         self.block = entry.block;
         self.mask = None;
         self.made.clear();
+        // What was known of another slice does not hold of this one.
+        let guards: Vec<Variable> = self.holds.values().copied().collect();
+        let no = self.lane.b.ins().iconst(types::I8, 0);
+        for var in guards {
+            self.lane.b.def_var(var, no);
+        }
         let first = self.lane.b.ins().ctz(bits);
         let mut same: Option<Lanes> = None;
         for &value in &entry.live_in {
             let class = self.class(value);
-            let Some(lanes) = self.take_stored(value, entry.block)? else {
+            let Some(lanes) = self.take_stored(value)? else {
                 continue;
             };
             if class == Class::Varying {
+                if self.is_guarded(value) {
+                    self.guard_stored(value, &lanes)?;
+                }
                 continue;
             }
             let base = self.first_stored(value, first, class);
@@ -224,6 +236,10 @@ impl Slice<'_, '_> {
         let mut done = FxHashSet::default();
         for value in self.lane.again_from(entry.block, self.view.width == 32) {
             self.compute_again(value, &mut done)?;
+            if self.leaving.iter().any(|&(leaving, _)| leaving == value) {
+                let lanes = self.own(value)?;
+                self.freeze_all(value, &lanes)?;
+            }
         }
         let group = match same {
             None => bits,
@@ -254,6 +270,26 @@ impl Slice<'_, '_> {
         self.lane.b.switch_to_block(some);
         let mask = self.mask_of_bits(bits);
         self.start_masked(entry, &mask);
+    }
+
+    /// The first lane of a guarded value from the frame, and whether all are affine.
+    fn guard_stored(&mut self, value: Value, lanes: &Lanes) -> Result<(), Unsupported> {
+        let Some(stride) = self.view.guarded.stride(value) else {
+            return Ok(());
+        };
+        let kind = self.lane.function.dfg.ty(value).kind();
+        let first = self.extract(lanes, kind, 0);
+        self.lane.set(value, first);
+        let wanted = self.affine(value, first, stride)?;
+        let equal: Lanes = lanes
+            .iter()
+            .zip(&wanted)
+            .map(|(&a, &b)| self.lane.b.ins().icmp(IntCC::Equal, a, b))
+            .collect();
+        let holds = self.all(&equal);
+        let var = self.holds_var(value);
+        self.lane.b.def_var(var, holds);
+        Ok(())
     }
 
     /// What the slice's first lane would have of a stored value, by the lane number `first` of those
@@ -568,12 +604,29 @@ impl Slice<'_, '_> {
         let uniformity = self.view.uniformity;
         let mut vectors: Vec<(Value, Lanes)> = Vec::new();
         let mut scalars: Vec<(Value, ir::Value)> = Vec::new();
+        let mut guards: Vec<(Value, ir::Value)> = Vec::new();
         for (&param, &arg) in params.iter().zip(&call.args) {
             if uniformity.class(param) == Class::Varying {
                 vectors.push((param, self.get(arg)?));
+                if self.view.guarded.stride(param).is_some() {
+                    let holds = self.holds_or_is(arg);
+                    guards.push((param, holds));
+                    scalars.push((param, self.lane.get(arg)));
+                }
             } else {
                 scalars.push((param, self.lane.get(arg)));
             }
+        }
+        for (param, holds) in guards {
+            let var = self.holds_var(param);
+            let holds = match taken {
+                Some(taken) if !first => {
+                    let old = self.lane.b.use_var(var);
+                    self.lane.b.ins().select(taken, holds, old)
+                }
+                _ => holds,
+            };
+            self.lane.b.def_var(var, holds);
         }
         for (param, lanes) in vectors {
             let vars = self.vars(param)?;
@@ -616,20 +669,49 @@ impl Slice<'_, '_> {
                 let old = self.use_vars(&vars);
                 let lanes = self.blend(mask, &lanes, &old);
                 self.def_vars(&vars, &lanes);
-            } else {
-                let bits = self.lane.get(arg);
-                let var = self.back_scalar(param);
-                let bits = match taken {
-                    Some(taken) => {
-                        let old = self.lane.b.use_var(var);
-                        self.lane.b.ins().select(taken, bits, old)
-                    }
-                    None => bits,
-                };
-                self.lane.b.def_var(var, bits);
+                if self.view.guarded.stride(param).is_none() {
+                    continue;
+                }
+                let holds = self.holds_or_is(arg);
+                let var = self.back_holds(param);
+                self.choose(var, holds, taken);
             }
+            let bits = self.lane.get(arg);
+            let var = self.back_scalar(param);
+            self.choose(var, bits, taken);
         }
         Ok(())
+    }
+
+    /// Defines a variable, if there is a choice only where it falls on this way.
+    fn choose(&mut self, var: Variable, bits: ir::Value, taken: Option<ir::Value>) {
+        let bits = match taken {
+            Some(taken) => {
+                let old = self.lane.b.use_var(var);
+                self.lane.b.ins().select(taken, bits, old)
+            }
+            None => bits,
+        };
+        self.lane.b.def_var(var, bits);
+    }
+
+    /// Whether an argument of a guarded parameter is affine.
+    fn holds_or_is(&mut self, arg: Value) -> ir::Value {
+        match self.holds(arg) {
+            Some(holds) => holds,
+            None => self.lane.b.ins().iconst(types::I8, 1),
+        }
+    }
+
+    fn back_holds(&mut self, param: Value) -> Variable {
+        match self.masked.back_holds.get(&param) {
+            Some(&var) => var,
+            None => {
+                let var = self.lane.b.declare_var(types::I8);
+                self.masked.back_holds.insert(param, var);
+                var
+            }
+        }
     }
 
     fn back_vars(&mut self, param: Value) -> Result<Vars, Unsupported> {
@@ -643,7 +725,7 @@ impl Slice<'_, '_> {
         Ok(vars)
     }
 
-    fn back_scalar(&mut self, param: Value) -> cranelift_frontend::Variable {
+    fn back_scalar(&mut self, param: Value) -> Variable {
         let ty = clif_type(self.lane.function.dfg.ty(param));
         match self.masked.back_scalars.get(&param) {
             Some(&var) => var,
@@ -719,7 +801,7 @@ impl Slice<'_, '_> {
                 .order
                 .iter()
                 .filter(|&&from| ahead(from) == forwards)
-                .flat_map(|&from| onward(function, from))
+                .flat_map(|&from| linear.onward(function, from))
                 .filter(|&to| to == block)
                 .count()
         };
@@ -772,6 +854,11 @@ impl Slice<'_, '_> {
                 if let Some(vars) = self.vars.get(&param).cloned() {
                     self.def_vars(&vars, &lanes);
                 }
+            }
+            if let Some(&var) = self.masked.back_holds.get(&param) {
+                let holds = self.lane.b.use_var(var);
+                let var = self.holds_var(param);
+                self.lane.b.def_var(var, holds);
             }
             if let Some(&var) = self.masked.back_scalars.get(&param) {
                 let bits = self.lane.b.use_var(var);
@@ -869,6 +956,10 @@ impl Slice<'_, '_> {
         };
         if data.opcode == Opcode::Yield {
             self.yield_when_due(inst, stop)?;
+            return Ok(false);
+        }
+        if data.opcode == Opcode::Converge && self.view.width == 32 {
+            // The lanes that run do so together.
             return Ok(false);
         }
         if self.mask.is_none() && self.view.width == 32 && self.passes(inst, &data)? {

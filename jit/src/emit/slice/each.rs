@@ -34,7 +34,8 @@ impl Slice<'_, '_> {
                 continue;
             }
             let lanes = self.get(value)?;
-            let scalar = self.view.uniformity.class(value) != Class::Varying;
+            let scalar = self.view.uniformity.class(value) != Class::Varying
+                || self.view.guarded.stride(value).is_some();
             operands.push(Operand {
                 value,
                 kind: function.dfg.ty(value).kind(),

@@ -29,8 +29,17 @@ enum Places {
 }
 
 impl Slice<'_, '_> {
-    fn places(&mut self, address: Value, space: StateSpace) -> Result<Places, Unsupported> {
-        let class = self.class(address);
+    /// Where the lanes access memory; `stride` if the address is guarded and its check holds.
+    fn places(
+        &mut self,
+        address: Value,
+        space: StateSpace,
+        stride: Option<i64>,
+    ) -> Result<Places, Unsupported> {
+        let class = match stride {
+            Some(stride) => Class::Affine(stride),
+            None => self.class(address),
+        };
         if space == StateSpace::Local {
             let first = self.lane.here;
             let kind = self.lane.function.dfg.ty(address).kind();
@@ -146,21 +155,107 @@ impl Slice<'_, '_> {
         if element == types::I128 {
             return self.each_lane(inst);
         }
-        let places = self.places(function.dfg.args(inst)[0], data.mods.space())?;
+        let address = function.dfg.args(inst)[0];
+        let lanes = match self.guarded_run(address, data, element) {
+            Some((holds, stride)) => {
+                let types: Vec<ir::Type> = results
+                    .iter()
+                    .map(|&value| vector_type(function.dfg.ty(value)))
+                    .collect::<Result<_, _>>()?;
+                let [run, each, join] = std::array::from_fn(|_| self.lane.b.create_block());
+                let params: Vec<Lanes> = types
+                    .iter()
+                    .map(|&ty| {
+                        (0..self.count(ty))
+                            .map(|_| self.lane.b.append_block_param(join, ty))
+                            .collect()
+                    })
+                    .collect();
+                self.lane.b.ins().brif(holds, run, &[], each, &[]);
+                let made = self.made.clone();
+                for (block, stride) in [(run, Some(stride)), (each, None)] {
+                    self.lane.b.switch_to_block(block);
+                    let places = self.places(address, data.mods.space(), stride)?;
+                    let lanes = self.loaded(inst, data, element, &places)?;
+                    let args: Vec<ir::BlockArg> = lanes
+                        .iter()
+                        .flatten()
+                        .map(|&vector| vector.into())
+                        .collect();
+                    self.lane.b.ins().jump(join, &args);
+                    self.made.clone_from(&made);
+                }
+                self.lane.b.switch_to_block(join);
+                params
+            }
+            None => {
+                let places = self.places(address, data.mods.space(), None)?;
+                self.loaded(inst, data, element, &places)?
+            }
+        };
+        for (&value, lanes) in results.iter().zip(&lanes) {
+            self.set(value, lanes)?;
+        }
+        Ok(())
+    }
+
+    /// Whether lanes lie side by side if a check holds, and their distance.
+    fn guarded_run(
+        &mut self,
+        address: Value,
+        data: &InstData,
+        element: ir::Type,
+    ) -> Option<(ir::Value, i64)> {
+        let stride = self.view.guarded.stride(address)?;
+        let one = data.mods.vec() == 1;
+        let run = one && stride == i64::from(element.bytes()) || stride == 0;
+        if !run || !Lane::is_weak(data) || data.mods.space() == StateSpace::Local {
+            return None;
+        }
+        Some((self.holds(address)?, stride))
+    }
+
+    /// The lanes of all results of a load.
+    fn loaded(
+        &mut self,
+        inst: Inst,
+        data: &InstData,
+        element: ir::Type,
+        places: &Places,
+    ) -> Result<Vec<Lanes>, Unsupported> {
+        let function = self.lane.function;
+        let results = function.dfg.results(inst);
         let flags = match data.mods.space() {
             StateSpace::Param => fixed(),
             _ => device(),
         };
         let strong = !Lane::is_weak(data);
-        let bytes = i64::from(element.bytes());
-        if results.len() == 1 && !strong && Self::contiguous(&places, bytes) {
-            let lanes = self.load_run(inst, &places, results[0], data.ty, flags)?;
-            return self.set(results[0], &lanes);
+        if results.len() == 1 && !strong && Self::contiguous(places, i64::from(element.bytes())) {
+            return Ok(vec![
+                self.load_run(inst, places, results[0], data.ty, flags)?,
+            ]);
+        }
+        if let Places::Strided { stride: 0, .. } = places
+            && !strong
+            && self.mask.is_none()
+        {
+            let at = self.place(places, 0, 0);
+            return results
+                .iter()
+                .enumerate()
+                .map(|(i, &value)| {
+                    let at = (at.0, at.1 + i as i32 * element.bytes() as i32);
+                    let bits = self
+                        .lane
+                        .load_element(element, at, (false, flags), (value, data));
+                    self.affine(value, bits, 0)
+                })
+                .collect();
         }
         let mut found: Vec<Vec<ir::Value>> = vec![Vec::new(); results.len()];
         for lane in 0..self.view.width {
             self.mark(inst, lane);
-            let at = self.place(&places, lane, 0);
+            let at = self.place(places, lane, 0);
             let (address, offset) = self.guarded(at, lane);
             for (i, (&value, found)) in results.iter().zip(&mut found).enumerate() {
                 let offset = offset + i as i32 * element.bytes() as i32;
@@ -173,12 +268,14 @@ impl Slice<'_, '_> {
                 found.push(self.widened(bits, function.dfg.ty(value).kind()));
             }
         }
-        for (&value, scalars) in results.iter().zip(&found) {
-            let ty = vector_type(function.dfg.ty(value))?;
-            let lanes = self.gathered(scalars, ty);
-            self.set(value, &lanes)?;
-        }
-        Ok(())
+        results
+            .iter()
+            .zip(&found)
+            .map(|(&value, scalars)| {
+                let ty = vector_type(function.dfg.ty(value))?;
+                Ok(self.gathered(scalars, ty))
+            })
+            .collect()
     }
 
     /// Tells the host the first lane that runs.
@@ -410,12 +507,48 @@ impl Slice<'_, '_> {
             }
             return self.lane.operation(inst);
         }
-        let places = self.places(address, space)?;
+        let guarded = match values {
+            [_] => self.guarded_run(address, data, element),
+            _ => None,
+        };
+        let Some((holds, stride)) = guarded.filter(|&(_, stride)| stride != 0) else {
+            let places = self.places(address, space, None)?;
+            return self.stored(inst, data, element, (&places, together));
+        };
+        for &value in values {
+            // Made before the ways part.
+            self.get(value)?;
+        }
+        let [run, each, join] = std::array::from_fn(|_| self.lane.b.create_block());
+        self.lane.b.ins().brif(holds, run, &[], each, &[]);
+        let made = self.made.clone();
+        for (block, stride) in [(run, Some(stride)), (each, None)] {
+            self.lane.b.switch_to_block(block);
+            let places = self.places(address, space, stride)?;
+            self.stored(inst, data, element, (&places, false))?;
+            self.lane.b.ins().jump(join, &[]);
+            self.made.clone_from(&made);
+        }
+        self.lane.b.switch_to_block(join);
+        Ok(())
+    }
+
+    /// Stores the lanes; `together` if all write to one place.
+    fn stored(
+        &mut self,
+        inst: Inst,
+        data: &InstData,
+        element: ir::Type,
+        (places, together): (&Places, bool),
+    ) -> Result<(), Unsupported> {
+        let function = self.lane.function;
+        let values = &function.dfg.args(inst)[1..];
+        let strong = !Lane::is_weak(data);
         let bytes = element.bytes();
         if let ([value], false) = (values, strong)
-            && Self::contiguous(&places, i64::from(bytes))
+            && Self::contiguous(places, i64::from(bytes))
         {
-            return self.store_run(inst, &places, *value, element);
+            return self.store_run(inst, places, *value, element);
         }
         let mut lanes = Vec::new();
         for &value in values {
@@ -429,7 +562,7 @@ impl Slice<'_, '_> {
         };
         for lane in first..self.view.width {
             self.mark(inst, lane);
-            let at = self.place(&places, lane, 0);
+            let at = self.place(places, lane, 0);
             let (at, offset) = self.guarded(at, lane);
             for (i, (lanes, kind)) in lanes.iter().enumerate() {
                 let bits = self.extract(lanes, *kind, lane);

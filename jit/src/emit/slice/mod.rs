@@ -15,13 +15,14 @@
 pub(crate) mod collective;
 pub(crate) mod control;
 pub(crate) mod each;
+pub(crate) mod guard;
 pub(crate) mod memory;
 pub(crate) mod ops;
 pub(crate) mod values;
 
 use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind, types};
 use cranelift_frontend::Variable;
-use margay_ir::analysis::{Linear, Uniformity};
+use margay_ir::analysis::{Guarded, Linear, Uniformity};
 use margay_ir::entity::{Block, Inst, Value};
 use margay_ir::exec::Stop;
 use margay_ir::function::InstData;
@@ -43,6 +44,7 @@ pub(crate) type Vars = SmallVec<[Variable; 8]>;
 pub(crate) struct View<'a> {
     pub(crate) uniformity: &'a Uniformity,
     pub(crate) linear: &'a Linear,
+    pub(crate) guarded: &'a Guarded,
     /// Lanes of a slice.
     pub(crate) width: u32,
 }
@@ -82,6 +84,10 @@ pub(crate) struct Slice<'a, 'b> {
     full: FxHashMap<Block, ir::Block>,
     work: Vec<Block>,
     masked: Masked,
+    /// Whether the checks hold of guarded values; their scalar is then the first lane's.
+    holds: FxHashMap<Value, Variable>,
+    /// Guarded values that only their own block uses; their lanes are made where they are needed.
+    lazy: FxHashSet<Value>,
     scratch: Option<ir::StackSlot>,
     /// Points at which lanes may stop.
     pub(crate) stops: Vec<Stop>,
@@ -116,6 +122,8 @@ impl<'a, 'b> Slice<'a, 'b> {
             full: FxHashMap::default(),
             work: Vec::new(),
             masked: Masked::default(),
+            holds: FxHashMap::default(),
+            lazy: FxHashSet::default(),
             scratch: None,
             stops: Vec::new(),
             lane,
@@ -123,6 +131,7 @@ impl<'a, 'b> Slice<'a, 'b> {
             ends,
         };
         slice.find_leaving();
+        slice.find_lazy();
         slice
     }
 
@@ -244,18 +253,32 @@ impl<'a, 'b> Slice<'a, 'b> {
         if !results.iter().any(varies) {
             return self.lane.operation(inst);
         }
-        if self.vector(inst, &data)?.is_none() {
-            if self.has_fast_form(&data) {
-                self.unrolled(inst)?;
-            } else {
-                self.each_lane(inst)?;
+        if let &[result] = results
+            && self.view.guarded.stride(result).is_some()
+        {
+            if !self.lazy.contains(&result) {
+                self.lanes_of(inst, &data)?;
             }
+            return self.guard(inst, result);
         }
-        if results.iter().all(varies) {
+        self.lanes_of(inst, &data)?;
+        if !results.iter().all(varies) {
+            // Behind the lanes, which have set it each to its own.
+            self.lane.operation(inst)?;
+        }
+        Ok(())
+    }
+
+    /// Computes the lanes of a pure operation's results.
+    fn lanes_of(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+        if self.vector(inst, data)?.is_some() {
             return Ok(());
         }
-        // What is the same, or affine, is the first lane's: lanes one by one have left the last one's.
-        self.lane.operation(inst)
+        if self.has_fast_form(data) {
+            self.unrolled(inst)
+        } else {
+            self.each_lane(inst)
+        }
     }
 
     /// Whether running the operation for one lane takes a few instructions.

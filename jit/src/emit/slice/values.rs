@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use margay_ir::analysis::uniformity::Class;
-use margay_ir::entity::{Block, Value};
+use margay_ir::entity::Value;
 use margay_ir::types::Kind;
 use smallvec::smallvec;
 
@@ -62,35 +62,55 @@ impl Slice<'_, '_> {
             let vars = self.frozen(value)?;
             return Ok(self.use_vars(&vars));
         }
+        self.own(value)
+    }
+
+    /// The lanes of a value as its definition left them.
+    pub(super) fn own(&mut self, value: Value) -> Result<Lanes, Unsupported> {
+        let uniformity = self.view.uniformity;
+        if let Some(lanes) = self.lazy_lanes(value)? {
+            return Ok(lanes);
+        }
         match uniformity.class(value) {
             Class::Varying => {
                 let vars = self.vars(value)?;
                 Ok(self.use_vars(&vars))
             }
             class => {
-                let ty = vector_type(function.dfg.ty(value))?;
                 let base = self.lane.get(value);
-                let base = self.widened(base, function.dfg.ty(value).kind());
-                let splat = self.lane.b.ins().splat(ty, base);
-                let count = self.count(ty);
-                let lanes = match class {
-                    Class::Affine(stride) => {
-                        let steps = self.steps(ty, stride);
-                        steps
-                            .into_iter()
-                            .map(|step| self.lane.b.ins().iadd(splat, step))
-                            .map(|lanes| (lanes, function.dfg.ty(value).kind()))
-                            .collect::<Vec<_>>()
-                            .into_iter()
-                            .map(|(lanes, kind)| self.narrowed(lanes, kind))
-                            .collect()
-                    }
-                    _ => smallvec![splat; count],
+                let stride = match class {
+                    Class::Affine(stride) => stride,
+                    _ => 0,
                 };
+                let lanes = self.affine(value, base, stride)?;
                 self.made.insert(value, lanes.clone());
                 Ok(lanes)
             }
         }
+    }
+
+    /// The lanes of a value whose first lane is `base`.
+    pub(super) fn affine(
+        &mut self,
+        value: Value,
+        base: ir::Value,
+        stride: i64,
+    ) -> Result<Lanes, Unsupported> {
+        let of = self.lane.function.dfg.ty(value);
+        let ty = vector_type(of)?;
+        let base = self.widened(base, of.kind());
+        let splat = self.lane.b.ins().splat(ty, base);
+        if stride == 0 {
+            return Ok(smallvec![splat; self.count(ty)]);
+        }
+        let steps = self.steps(ty, stride);
+        Ok(steps
+            .into_iter()
+            .map(|step| {
+                let lanes = self.lane.b.ins().iadd(splat, step);
+                self.narrowed(lanes, of.kind())
+            })
+            .collect())
     }
 
     /// A narrow integer's lanes without what carried out of its width.
@@ -387,21 +407,21 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Takes a value from the frame into the variables that `entry`'s code reads, without those that
-    /// are the same for the slice; its lanes.
-    pub(super) fn take_stored(
-        &mut self,
-        value: Value,
-        entry: Block,
-    ) -> Result<Option<Lanes>, Unsupported> {
+    /// Keeps the lanes of a value for code outside of its loop, which may have been left before.
+    pub(super) fn freeze_all(&mut self, value: Value, lanes: &Lanes) -> Result<(), Unsupported> {
+        if self.leaving.iter().any(|&(leaving, _)| leaving == value) {
+            let vars = self.frozen(value)?;
+            self.def_vars(&vars, lanes);
+        }
+        Ok(())
+    }
+
+    /// Takes the lanes of a value from the frame; what is the same for the slice is not defined by them.
+    pub(super) fn take_stored(&mut self, value: Value) -> Result<Option<Lanes>, Unsupported> {
         let Some(lanes) = self.load_stored(value)? else {
             return Ok(None);
         };
-        let function = self.lane.function;
-        if self.view.uniformity.leaves_apart(function, value, entry) {
-            let vars = self.frozen(value)?;
-            self.def_vars(&vars, &lanes);
-        }
+        self.freeze_all(value, &lanes)?;
         if self.view.uniformity.class(value) == Class::Varying {
             let vars = self.vars(value)?;
             self.def_vars(&vars, &lanes);

@@ -1,0 +1,336 @@
+//! Values that are affine in the lane unless something that can be checked beforehand goes wrong.
+//!
+//! A 32-bit index that is affine need not stay so when it is widened to an address: it might wrap between
+//! two lanes. It hardly ever does, and whether it does shows in the first and the last lane. The same holds
+//! for an affine value that is clamped to a uniform bound. [`Guarded`] follows such values up to the
+//! addresses made of them, and says which instructions have to be checked ([`Check`]); where the checks
+//! hold, memory is accessed side by side.
+//!
+//! Invariant: a guarded value varies for [`Uniformity`]; code that does not check is right.
+
+use super::uniformity::{Class, Uniformity};
+use crate::analysis::Cfg;
+use crate::entity::{Block, Inst, SecondaryMap, Value};
+use crate::function::{Function, InstData};
+use crate::mods::{Half, StateSpace};
+use crate::ops::Opcode;
+use crate::types::{Kind, OpType};
+
+/// What must hold for the result of an instruction to be affine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Check {
+    /// The operand does not leave its type between the first lane and the last; it is `stride * lane` above
+    /// its base.
+    NoWrap {
+        /// The operand.
+        value: Value,
+        /// Its stride.
+        stride: i64,
+        /// Whether its type is signed.
+        signed: bool,
+    },
+    /// The same of the operand, and in both lanes it is what `min` or `max` chooses.
+    Chosen {
+        /// The operand.
+        value: Value,
+        /// Its stride.
+        stride: i64,
+        /// Whether its type is signed.
+        signed: bool,
+        /// The other operand.
+        bound: Value,
+        /// `min`, else `max`.
+        is_min: bool,
+    },
+}
+
+/// What is known of a value so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Fact {
+    /// Nothing: its definition has not been looked at.
+    #[default]
+    Unknown,
+    /// It has this stride if the checks hold; 0 where it is the same for all lanes.
+    Stride(i64),
+    /// It varies.
+    Varies,
+}
+
+/// The guarded values of a function.
+#[derive(Clone, Debug, Default)]
+pub struct Guarded {
+    facts: SecondaryMap<Value, Fact>,
+    checks: SecondaryMap<Inst, Option<Check>>,
+}
+
+impl Guarded {
+    /// Finds the guarded values of a function.
+    pub fn new(function: &Function, uniformity: &Uniformity, cfg: &Cfg) -> Guarded {
+        let mut guarded = Guarded::default();
+        // Facts go from unknown to a stride to none, so this ends.
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for &block in cfg.rpo() {
+                changed |= guarded.params(function, uniformity, cfg, block);
+                for &inst in function.insts(block) {
+                    changed |= guarded.inst(function, uniformity, block, inst);
+                }
+            }
+        }
+        guarded
+    }
+
+    /// Difference between neighbouring lanes of a guarded value.
+    pub fn stride(&self, value: Value) -> Option<i64> {
+        match self.facts[value] {
+            Fact::Stride(stride) => Some(stride),
+            _ => None,
+        }
+    }
+
+    /// What must be checked at the instruction that defines a guarded value.
+    pub fn check(&self, inst: Inst) -> Option<Check> {
+        self.checks[inst]
+    }
+
+    fn params(
+        &mut self,
+        function: &Function,
+        uniformity: &Uniformity,
+        cfg: &Cfg,
+        block: Block,
+    ) -> bool {
+        if block == function.entry() {
+            return false;
+        }
+        let mut changed = false;
+        for (index, &param) in function.dfg.blocks[block].params.iter().enumerate() {
+            if uniformity.class(param) != Class::Varying
+                || !matches!(function.dfg.ty(param).kind(), Kind::B32 | Kind::B64)
+            {
+                continue;
+            }
+            let mut fact = Fact::Unknown;
+            if uniformity.joins_apart(block) {
+                fact = Fact::Varies;
+            }
+            for &pred in cfg.preds(block) {
+                let calls = function.successors(pred).iter();
+                for call in calls.filter(|call| call.block == block) {
+                    let view = View {
+                        function,
+                        uniformity,
+                        guarded: self,
+                        block: pred,
+                    };
+                    let arg = call.args.get(index).copied();
+                    let known = arg.map_or(Fact::Varies, |arg| {
+                        if uniformity.leaves_apart(function, arg, block) {
+                            return Fact::Varies;
+                        }
+                        view.fact(arg)
+                    });
+                    fact = match (fact, known) {
+                        (Fact::Unknown, other) | (other, Fact::Unknown) => other,
+                        (Fact::Stride(a), Fact::Stride(b)) if a == b => fact,
+                        _ => Fact::Varies,
+                    };
+                }
+            }
+            changed |= self.facts[param] != fact;
+            self.facts[param] = fact;
+        }
+        changed
+    }
+
+    fn inst(
+        &mut self,
+        function: &Function,
+        uniformity: &Uniformity,
+        block: Block,
+        inst: Inst,
+    ) -> bool {
+        let [result] = *function.dfg.results(inst) else {
+            return false;
+        };
+        if uniformity.class(result) != Class::Varying || self.facts[result] == Fact::Varies {
+            return false;
+        }
+        let view = View {
+            function,
+            uniformity,
+            guarded: self,
+            block,
+        };
+        let args = function.dfg.args(inst).iter();
+        let fact = if args.clone().any(|&arg| view.fact(arg) == Fact::Unknown) {
+            Fact::Unknown
+        } else {
+            match view.result(inst) {
+                Some((stride, check)) => {
+                    self.checks[inst] = check;
+                    Fact::Stride(stride)
+                }
+                None => Fact::Varies,
+            }
+        };
+        let changed = self.facts[result] != fact;
+        self.facts[result] = fact;
+        changed
+    }
+}
+
+struct View<'a> {
+    function: &'a Function,
+    uniformity: &'a Uniformity,
+    guarded: &'a Guarded,
+    block: Block,
+}
+
+impl View<'_> {
+    fn fact(&self, value: Value) -> Fact {
+        match self.uniformity.class_in(self.function, value, self.block) {
+            Class::Affine(stride) => Fact::Stride(stride),
+            Class::Varying => {
+                // Lanes that left a loop in different turns do not have what it computes now.
+                let apart = self
+                    .uniformity
+                    .leaves_apart(self.function, value, self.block);
+                if apart {
+                    Fact::Varies
+                } else {
+                    self.guarded.facts[value]
+                }
+            }
+            _ => Fact::Stride(0),
+        }
+    }
+
+    /// Stride of an operand; 0 if it is uniform.
+    fn operand(&self, value: Value) -> Option<i64> {
+        match self.fact(value) {
+            Fact::Stride(stride) => Some(stride),
+            _ => None,
+        }
+    }
+
+    fn constant(&self, value: Value, ty: OpType) -> Option<i64> {
+        let bits = self.function.dfg.constant(value)? as i64;
+        let width = ty.bits();
+        Some(match (ty.is_signed(), width) {
+            (_, 64..) => bits,
+            (true, _) => bits << (64 - width) >> (64 - width),
+            (false, _) => bits & ((1 << width) - 1),
+        })
+    }
+
+    fn result(&self, inst: Inst) -> Option<(i64, Option<Check>)> {
+        let data = &self.function.dfg.insts[inst];
+        let args = self.function.dfg.args(inst);
+        let integer = data.ty.is_integer() && data.ty.elements() == 1;
+        if !integer && data.opcode != Opcode::Cvta || data.mods.sat() || data.mods.carry_out() {
+            return None;
+        }
+        match (data.opcode, args) {
+            (Opcode::Add, &[a, b]) => Some((self.operand(a)?.checked_add(self.operand(b)?)?, None)),
+            (Opcode::Sub, &[a, b]) => Some((self.operand(a)?.checked_sub(self.operand(b)?)?, None)),
+            (Opcode::Shl, &[a, by]) => {
+                let by = self.function.dfg.constant(by).filter(|&by| by < 32)?;
+                Some((self.operand(a)?.checked_mul(1 << by)?, None))
+            }
+            (Opcode::Mul, &[a, b]) => self.product(data, a, b),
+            (Opcode::Mad, &[a, b, c]) => {
+                let (product, check) = match self.product(data, a, b) {
+                    Some(product) => product,
+                    None => (self.plain_product(data, a, b)?, None),
+                };
+                Some((product.checked_add(self.operand(c)?)?, check))
+            }
+            (Opcode::Cvt, &[a]) => self.widened(data, a),
+            (Opcode::Cvta, &[a]) => {
+                let same = matches!(
+                    data.mods.space(),
+                    StateSpace::Global | StateSpace::Const | StateSpace::Param
+                );
+                same.then(|| self.operand(a))?.map(|stride| (stride, None))
+            }
+            (Opcode::Min | Opcode::Max, &[a, b]) => self.clamped(data, a, b),
+            _ => None,
+        }
+    }
+
+    fn plain_product(&self, data: &InstData, a: Value, b: Value) -> Option<i64> {
+        if data.mods.half() != Half::Lo {
+            return None;
+        }
+        match (self.constant(a, data.ty), self.constant(b, data.ty)) {
+            (_, Some(scale)) => self.operand(a)?.checked_mul(scale),
+            (Some(scale), _) => self.operand(b)?.checked_mul(scale),
+            _ => None,
+        }
+    }
+
+    /// A product with a constant.
+    fn product(&self, data: &InstData, a: Value, b: Value) -> Option<(i64, Option<Check>)> {
+        if data.mods.half() == Half::Lo {
+            return Some((self.plain_product(data, a, b)?, None));
+        }
+        if data.mods.half() != Half::Wide || data.ty.bits() != 32 {
+            return None;
+        }
+        let (value, scale) = match (self.constant(a, data.ty), self.constant(b, data.ty)) {
+            (_, Some(scale)) => (a, scale),
+            (Some(scale), _) => (b, scale),
+            _ => return None,
+        };
+        let operand = self.operand(value)?;
+        let check = Check::NoWrap {
+            value,
+            stride: operand,
+            signed: data.ty.is_signed(),
+        };
+        Some((operand.checked_mul(scale)?, Some(check)))
+    }
+
+    /// An integer of 32 bits as one of 64.
+    fn widened(&self, data: &InstData, a: Value) -> Option<(i64, Option<Check>)> {
+        let held = self.function.dfg.ty(a) == data.src.held();
+        if data.src.bits() != 32 || data.ty.bits() != 64 || !data.src.is_integer() || !held {
+            return None;
+        }
+        let operand = self.operand(a)?;
+        let check = Check::NoWrap {
+            value: a,
+            stride: operand,
+            signed: data.src.is_signed(),
+        };
+        Some((operand, Some(check)))
+    }
+
+    /// The smaller or larger of an affine value and a bound.
+    fn clamped(&self, data: &InstData, a: Value, b: Value) -> Option<(i64, Option<Check>)> {
+        if data.ty.bits() != 32 || data.mods.relu() {
+            return None;
+        }
+        let (x, y) = (self.operand(a)?, self.operand(b)?);
+        let uniform = |value| {
+            self.uniformity
+                .class_in(self.function, value, self.block)
+                .is_uniform()
+        };
+        let (value, operand, bound) = match () {
+            () if uniform(b) => (a, x, b),
+            () if uniform(a) => (b, y, a),
+            () => return None,
+        };
+        let check = Check::Chosen {
+            value,
+            stride: operand,
+            signed: data.ty.is_signed(),
+            bound,
+            is_min: data.opcode == Opcode::Min,
+        };
+        Some((operand, Some(check)))
+    }
+}
