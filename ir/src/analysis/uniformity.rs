@@ -226,6 +226,11 @@ impl Uniformity {
         !self.control.join(block).is_uniform()
     }
 
+    /// The block that defines a value.
+    pub fn home(&self, value: Value) -> Option<Block> {
+        self.control.home(value)
+    }
+
     /// The blocks of the innermost loop around a value's definition.
     pub fn loop_of(&self, value: Value) -> Option<&FxHashSet<Block>> {
         self.control.innermost(value)

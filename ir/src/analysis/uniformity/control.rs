@@ -115,6 +115,11 @@ impl Control {
         left.map(|one| one.level).fold(Class::Launch, Class::max)
     }
 
+    /// The block that defines a value.
+    pub(super) fn home(&self, value: Value) -> Option<Block> {
+        self.homes[value]
+    }
+
     /// The blocks of the smallest loop around a value's definition.
     pub(super) fn innermost(&self, value: Value) -> Option<&FxHashSet<Block>> {
         let around = &self.around[self.homes[value]?];

@@ -334,7 +334,12 @@ impl Slice<'_, '_> {
         for &arg in function.dfg.args(inst) {
             self.compute_again(arg, done)?;
         }
-        self.operation(inst)
+        // Its operands are what they were where it stands, inside of the loops around it.
+        let here = self.block;
+        self.block = self.view.uniformity.home(value).unwrap_or(here);
+        let done = self.operation(inst);
+        self.block = here;
+        done
     }
 
     /// A mask of 32 bits a lane from one of 32 or 64.
