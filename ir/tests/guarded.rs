@@ -1,0 +1,117 @@
+//! Values that are affine unless a check says no.
+
+use margay_ir::analysis::guarded::Check;
+use margay_ir::analysis::uniformity::{Assumptions, Class};
+use margay_ir::analysis::{Cfg, Guarded, Uniformity};
+use margay_ir::entity::Value;
+use margay_ir::function::Function;
+use margay_ir::parse;
+
+fn guarded(body: &str) -> (Function, Uniformity, Guarded) {
+    let function = parse::function(&format!("kernel @k {{\n  parameters 16\n{body}\n}}")).unwrap();
+    // Nothing is known of `%ntid.x`, so a global index may wrap when it is widened.
+    let rows = Assumptions {
+        width: 16,
+        whole_rows: true,
+        ntid_x_zeros: 0,
+    };
+    let uniformity = Uniformity::new(&function, rows);
+    let guarded = Guarded::new(&function, &uniformity, &Cfg::new(&function));
+    (function, uniformity, guarded)
+}
+
+fn check_of(function: &Function, guarded: &Guarded, value: Value) -> Option<Check> {
+    guarded.check(function.dfg.def_inst(value).unwrap())
+}
+
+const INDEX: &str = "block0:
+  v0: b32 = sreg.u32 %tid.x
+  v1: b32 = sreg.u32 %ctaid.x
+  v2: b32 = sreg.u32 %ntid.x
+  v3: b32 = mad.s32{half:lo} v1, v2, v0
+  v4: b64 = param.addr.u64 0
+  v5: b64 = ld.u64{space:param} v4
+";
+
+#[test]
+fn a_widened_index_is_affine_if_it_does_not_wrap() {
+    let (function, uniformity, guarded) = guarded(&format!(
+        "{INDEX}  v6: b32 = const.b32 0x4
+  v7: b64 = mul.s32{{half:wide}} v3, v6
+  v8: b64 = add.u64 v5, v7
+  v9: b64 = cvt.u64.u32 v3
+  exit"
+    ));
+    assert_eq!(uniformity.class(Value(7)), Class::Varying);
+    assert_eq!(guarded.stride(Value(7)), Some(4));
+    assert_eq!(guarded.stride(Value(8)), Some(4));
+    let signed = Check::NoWrap {
+        value: Value(3),
+        stride: 1,
+        signed: true,
+    };
+    assert_eq!(check_of(&function, &guarded, Value(7)), Some(signed));
+    // A sum has no check of its own.
+    assert_eq!(check_of(&function, &guarded, Value(8)), None);
+    let unsigned = Check::NoWrap {
+        value: Value(3),
+        stride: 1,
+        signed: false,
+    };
+    assert_eq!(check_of(&function, &guarded, Value(9)), Some(unsigned));
+}
+
+#[test]
+fn a_clamped_index_is_affine_between_its_bounds() {
+    let (function, _, guarded) = guarded(&format!(
+        "{INDEX}  v6: b32 = const.b32 0x0
+  v7: b32 = max.s32 v3, v6
+  v8: b32 = mul.s32{{half:lo}} v7, v7
+  exit"
+    ));
+    assert_eq!(guarded.stride(Value(7)), Some(1));
+    let check = Check::Chosen {
+        value: Value(3),
+        stride: 1,
+        signed: true,
+        bound: Value(6),
+        is_min: false,
+    };
+    assert_eq!(check_of(&function, &guarded, Value(7)), Some(check));
+    // A square is not affine.
+    assert_eq!(guarded.stride(Value(8)), None);
+}
+
+#[test]
+fn pointers_keep_their_stride_in_loops() {
+    let (_, _, guarded) = guarded(&format!(
+        "{INDEX}  v6: b64 = cvt.s64.s32 v3
+  v7: b64 = const.b64 0x40
+  v8: pred = const.pred 0x1
+  jump block1(v6, v6)
+block1(v9: b64, v10: b64):
+  v11: b64 = add.u64 v9, v7
+  v12: b64 = add.u64 v10, v6
+  brif v8, block1(v11, v12), block2
+block2:
+  exit"
+    ));
+    assert_eq!(guarded.stride(Value(9)), Some(1));
+    assert_eq!(guarded.stride(Value(11)), Some(1));
+    // This one's stride grows with each turn.
+    assert_eq!(guarded.stride(Value(10)), None);
+    assert_eq!(guarded.stride(Value(12)), None);
+}
+
+#[test]
+fn what_is_loaded_is_not_guarded() {
+    let (_, _, guarded) = guarded(&format!(
+        "{INDEX}  v6: b64 = cvt.s64.s32 v3
+  v7: b64 = add.u64 v5, v6
+  v8: b32 = ld.u32{{space:global}} v7
+  v9: b64 = cvt.s64.s32 v8
+  exit"
+    ));
+    assert_eq!(guarded.stride(Value(7)), Some(1));
+    assert_eq!(guarded.stride(Value(9)), None);
+}
