@@ -307,9 +307,7 @@ impl CompiledKernel {
 
     /// Lanes of a slice; 1 where lanes run one by one.
     pub fn width(&self, compiler: &Compiler) -> u32 {
-        compiler
-            .width
-            .unwrap_or_else(|| slices::width(&self.function))
+        slices::width(&self.function, compiler.width)
     }
 
     /// How long the kernel should have run lane by lane before slices are worth their compilation.

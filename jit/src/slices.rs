@@ -17,8 +17,12 @@ const MAX_LIVE: usize = 40;
 /// Most blocks: the order of the masked code is found in time that grows with them and with their depth.
 const MAX_BLOCKS: usize = 2_000;
 
-/// Lanes of a function's slices; 1 where lanes run one by one.
-pub(crate) fn width(function: &Function) -> u32 {
+/// Lanes of a function's slices; 1 where lanes run one by one. `asked` stands in for what suits the function
+/// best, as far as the budget goes.
+pub(crate) fn width(function: &Function, asked: Option<u32>) -> u32 {
+    if asked == Some(1) {
+        return 1;
+    }
     let blocks = function.blocks();
     if blocks.len() > MAX_BLOCKS {
         return 1;
@@ -41,8 +45,11 @@ pub(crate) fn width(function: &Function) -> u32 {
             }
         }
     }
-    let wanted = if meets { 32 } else { 16 };
-    let live = live_words(function);
+    let wanted = asked.unwrap_or(if meets { 32 } else { 16 });
+    let live = match asked {
+        None => live_words(function),
+        Some(_) => 0,
+    };
     // Both copies of the code count, and a vector instruction for every four lanes.
     let fits = |&width: &u32| {
         let vectors = width as usize / 4;

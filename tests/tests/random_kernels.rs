@@ -2,6 +2,8 @@
 //!
 //! `MARGAY_SEED` chooses the kernels, `MARGAY_FULL=1` runs twenty times as many.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use margay::Dim3;
 use margay_tests::conformance::sample_seed;
 use margay_tests::random::layout::Layout;
@@ -11,8 +13,16 @@ use margay_tests::random::program::{Kernel, Leaf, Statement};
 use margay_tests::random::templates::{self, Operands};
 use margay_tests::random::{self, generate, reduce, write};
 
+/// Each bench reserves the address space of a dozen devices, so in one process they take turns.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[test]
 fn every_machine_leaves_the_same_bytes() {
+    let _turn = turn();
     let count = if std::env::var("MARGAY_FULL").is_ok_and(|v| v == "1") {
         2000
     } else {
@@ -33,6 +43,7 @@ fn every_machine_leaves_the_same_bytes() {
 /// Each instruction alone, so that one that no machine takes is named.
 #[test]
 fn every_template_is_valid_and_runs_alike() {
+    let _turn = turn();
     let mut bench = Bench::new().unwrap();
     let kernels: Vec<Kernel> = (0..templates::count())
         .map(|index| {
