@@ -19,6 +19,7 @@ use margay_ir::function::{BlockCall, Function};
 use margay_ir::ops::Opcode;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::ops::int_of;
 use super::{Lanes, NOBODY, Slice, Vars};
 use crate::emit::clif_type;
 use crate::emit::lane::{Unsupported, host};
@@ -99,8 +100,8 @@ impl Slice<'_, '_> {
             .map(|_| self.lane.b.create_block())
             .collect();
         self.masked.ends = (0..loops).map(|_| self.lane.b.create_block()).collect();
-        self.masked.masks = (0..positions).map(|_| self.mask_vars()).collect();
-        self.masked.back = (0..loops).map(|_| self.mask_vars()).collect();
+        self.masked.masks = (0..positions).map(|_| self.declare(types::I32X4)).collect();
+        self.masked.back = (0..loops).map(|_| self.declare(types::I32X4)).collect();
         self.masked.toucher = touchers(self.lane.function, self.view.linear);
     }
 
@@ -215,12 +216,7 @@ impl Slice<'_, '_> {
                 self.lane.set(value, base);
             }
             let wanted = self.get(value)?;
-            let ty = self.lane.b.func.dfg.value_type(lanes[0]);
-            let int = if ty.lane_bits() == 32 {
-                types::I32X4
-            } else {
-                types::I64X2
-            };
+            let int = int_of(self.lane.b.func.dfg.value_type(lanes[0]));
             let (lanes, wanted) = (self.cast(&lanes, int), self.cast(&wanted, int));
             let equal: Lanes = lanes
                 .iter()
@@ -369,14 +365,7 @@ impl Slice<'_, '_> {
 
     /// Leaves the whole native function, for the first lane that runs.
     fn abort(&mut self, code: i32) -> Result<(), Unsupported> {
-        if self.mask.is_some() {
-            let bits = self.active_bits();
-            let first = self.lane.b.ins().ctz(bits);
-            let thread = self.lane.b.ins().iadd(self.lane.here.thread, first);
-            let at = std::mem::offset_of!(crate::abi::NativeContext, thread) as i32;
-            let ctx = self.lane.fixed.ctx;
-            self.lane.b.ins().store(host(), thread, ctx, at);
-        }
+        self.note_first();
         self.lane.abort(code);
         Ok(())
     }
@@ -624,14 +613,7 @@ impl Slice<'_, '_> {
         }
         for (param, holds) in guards {
             let var = self.holds_var(param);
-            let holds = match taken {
-                Some(taken) if !first => {
-                    let old = self.lane.b.use_var(var);
-                    self.lane.b.ins().select(taken, holds, old)
-                }
-                _ => holds,
-            };
-            self.lane.b.def_var(var, holds);
+            self.choose(var, holds, taken.filter(|_| !first));
         }
         for (param, lanes) in vectors {
             let vars = self.vars(param)?;
@@ -724,8 +706,7 @@ impl Slice<'_, '_> {
             return Ok(vars.clone());
         }
         let ty = super::vector_type(self.lane.function.dfg.ty(param))?;
-        let count = self.count(ty);
-        let vars: Vars = (0..count).map(|_| self.lane.b.declare_var(ty)).collect();
+        let vars = self.declare(ty);
         self.masked.back_params.insert(param, vars.clone());
         Ok(vars)
     }

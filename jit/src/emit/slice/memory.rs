@@ -143,10 +143,8 @@ impl Slice<'_, '_> {
             .iter()
             .all(|&value| uniformity.class(value) != Class::Varying)
         {
-            if let Some(mask) = self.mask.clone() {
-                // Faults are those of a lane that runs.
-                self.note_first(&mask);
-            }
+            // Faults are those of a lane that runs.
+            self.note_first();
             return self.lane.operation(inst);
         }
         let Some(element) = element_type(data.ty) else {
@@ -278,9 +276,12 @@ impl Slice<'_, '_> {
             .collect()
     }
 
-    /// Tells the host the first lane that runs.
-    fn note_first(&mut self, mask: &Lanes) {
-        let bits = self.bits(mask);
+    /// Tells the host the first lane that runs, unless all do, which it knows.
+    pub(super) fn note_first(&mut self) {
+        if self.mask.is_none() {
+            return;
+        }
+        let bits = self.active_bits();
         let b = &mut *self.lane.b;
         let first = b.ins().ctz(bits);
         let thread = b.ins().iadd(self.lane.here.thread, first);
@@ -502,9 +503,7 @@ impl Slice<'_, '_> {
         let space = data.mods.space();
         let together = !strong && space != StateSpace::Local && self.is_uniform(address);
         if together && values.iter().all(|&value| self.is_uniform(value)) {
-            if let Some(mask) = self.mask.clone() {
-                self.note_first(&mask);
-            }
+            self.note_first();
             return self.lane.operation(inst);
         }
         let guarded = match values {
@@ -641,10 +640,5 @@ impl Slice<'_, '_> {
             let bits = self.extract(lanes, kind, lane);
             self.lane.store_element(element, at, false, bits);
         }
-    }
-
-    /// Updates in the order of the lanes.
-    pub(super) fn atomic(&mut self, inst: Inst, _: &InstData) -> Result<(), Unsupported> {
-        self.each_lane(inst)
     }
 }

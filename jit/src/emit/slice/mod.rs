@@ -228,14 +228,15 @@ impl<'a, 'b> Slice<'a, 'b> {
         match data.opcode {
             Opcode::Ld => return self.load(inst, &data),
             Opcode::St => return self.store(inst, &data),
-            Opcode::Atom | Opcode::Red => return self.atomic(inst, &data),
             Opcode::Fence => return self.lane.operation(inst),
             Opcode::Cvta => {}
             Opcode::Alloca | Opcode::StackSave | Opcode::StackRestore => {
                 return self.lane.refuse(&data);
             }
-            // Time passes for each lane alike.
-            Opcode::Clock
+            // In the order of the lanes.
+            Opcode::Atom
+            | Opcode::Red
+            | Opcode::Clock
             | Opcode::Call
             | Opcode::CallIndirect
             | Opcode::Syscall

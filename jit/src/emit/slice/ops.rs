@@ -39,7 +39,7 @@ fn integer_vector(ty: OpType) -> Option<ir::Type> {
 }
 
 /// The integer vector type of lanes as wide as those of `ty`.
-fn int_of(ty: ir::Type) -> ir::Type {
+pub(super) fn int_of(ty: ir::Type) -> ir::Type {
     if ty.lane_bits() == 32 {
         types::I32X4
     } else {

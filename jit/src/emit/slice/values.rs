@@ -11,7 +11,7 @@ use super::{Lanes, Slice, Vars, cast_flags, vector_type};
 use crate::emit::lane::{Unsupported, host};
 
 impl Slice<'_, '_> {
-    fn declare(&mut self, ty: ir::Type) -> Vars {
+    pub(super) fn declare(&mut self, ty: ir::Type) -> Vars {
         (0..self.count(ty))
             .map(|_| self.lane.b.declare_var(ty))
             .collect()
@@ -35,10 +35,6 @@ impl Slice<'_, '_> {
         let vars = self.declare(ty);
         self.frozen.insert(value, vars.clone());
         Ok(vars)
-    }
-
-    pub(super) fn mask_vars(&mut self) -> Vars {
-        self.declare(types::I32X4)
     }
 
     pub(super) fn use_vars(&mut self, vars: &Vars) -> Lanes {
