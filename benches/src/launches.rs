@@ -1,6 +1,11 @@
 //! Kernels that do nothing: what is left is the cost of a launch.
 
+use std::time::Duration;
+
 use margay::{DeviceBuffer, Kernel, LaunchConfig, Runtime, Stream};
+use serde::Serialize;
+
+use crate::measure::{self, Time};
 
 const PTX: &str = include_str!("../cuda/empty.ptx");
 
@@ -72,6 +77,53 @@ impl Launches {
         let done = launched.and_then(|()| self.stream.synchronize());
         done.expect("the kernel ran before");
     }
+}
+
+/// Long enough for every thread to fall asleep.
+const PAUSE: Duration = Duration::from_millis(3);
+
+/// What one way to launch costs.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Launched {
+    pub(crate) what: &'static str,
+    /// Launches that [`Launched::time`] is for.
+    pub(crate) launches: u32,
+    pub(crate) time: Time,
+}
+
+/// Times all ways, on as many workers as the machine has cores.
+pub(crate) fn measure() -> Result<Vec<Launched>, String> {
+    eprintln!("launches");
+    let runtime = Runtime::new().map_err(|e| e.to_string())?;
+    let kernels = Launches::new(&runtime).map_err(|e| e.to_string())?;
+    let row = |what, launches, time| Launched {
+        what,
+        launches,
+        time,
+    };
+    Ok(vec![
+        row("to its end", 1, measure::alone(|| kernels.empty())),
+        row(
+            "with 136 bytes of arguments, to its end",
+            1,
+            measure::alone(|| kernels.with_arguments()),
+        ),
+        row(
+            "to its end, after 3 ms without work",
+            1,
+            measure::after(PAUSE, || kernels.empty()),
+        ),
+        row(
+            "one of 1,000 in a stream",
+            MANY,
+            measure::alone(|| kernels.many(MANY)),
+        ),
+        row(
+            "one of 10,000 in a stream",
+            VERY_MANY,
+            measure::alone(|| kernels.many(VERY_MANY)),
+        ),
+    ])
 }
 
 #[cfg(test)]

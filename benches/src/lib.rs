@@ -1,17 +1,25 @@
-//! What the benchmarks measure: the stages of loading a text, launches, what a program pays once, and kernels beside
-//! loops in Rust.
+//! What the benchmarks measure: kernels beside other ways to run them, launches, what a program pays once, the
+//! stages of loading a text, and what the machine can do at most.
 //!
-//! Criterion's benches in `benches/` and the program `margay-bench`, which writes the tables of
-//! `BENCHMARKING.md`, time the same things through this library. Invariant: nothing here is timed before its
-//! result was compared ([`case::Case::prepare`]).
+//! `margay bench` prints [`run`]'s [`Report`] as tables or JSON, `cargo xtask bench` writes the tables of
+//! `BENCHMARKING.md`, and Criterion's benches in `benches/` time the same things. Invariant: nothing here is timed
+//! before its result was compared.
 
 pub mod case;
-mod cpu;
+mod comparison;
+mod contender;
 mod data;
 pub mod kernels;
 pub mod launches;
+mod library;
+mod machine;
 pub mod measure;
+mod memory;
+mod report;
 pub mod stages;
 pub mod start;
+mod tables;
+mod work;
 
-pub use cpu::instruction_set;
+pub use comparison::Prepared;
+pub use report::{Options, Report, run};

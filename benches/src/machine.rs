@@ -3,27 +3,37 @@
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// One paragraph.
-pub(crate) fn facts() -> String {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let load = load();
-    let busy = load
-        .parse()
-        .is_ok_and(|load: f64| load > 1.25 * cores as f64);
-    format!(
-        "{}{}, commit {}: {}, {cores} cores, load {} when it began; {}; loops in Rust compiled for {}.",
-        if busy {
-            "**Preliminary: the machine had other work.** "
-        } else {
-            ""
-        },
-        today(),
-        output("git", &["describe", "--always", "--dirty"]),
-        processor(),
-        load,
-        output("rustc", &["--version"]),
-        margay_benches::instruction_set(),
-    )
+use serde::Serialize;
+
+/// Where and with what numbers were measured.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Machine {
+    pub(crate) date: String,
+    pub(crate) commit: String,
+    pub(crate) processor: String,
+    pub(crate) cores: usize,
+    /// Threads that wanted to run in the minute before.
+    pub(crate) load: f64,
+    pub(crate) rustc: String,
+}
+
+impl Machine {
+    /// This one, now.
+    pub(crate) fn here() -> Machine {
+        Machine {
+            date: today(),
+            commit: output("git", &["describe", "--always", "--dirty"]),
+            processor: processor(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            load: load(),
+            rustc: output("rustc", &["--version"]),
+        }
+    }
+
+    /// Whether something else kept it busy.
+    pub(crate) fn busy(&self) -> bool {
+        self.load > 1.25 * self.cores as f64
+    }
 }
 
 /// What a program says, on one line.
@@ -47,10 +57,10 @@ fn processor() -> String {
     .to_owned()
 }
 
-/// How many threads wanted to run in the last minute.
-fn load() -> String {
+fn load() -> f64 {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    load.split(' ').next().unwrap_or("unknown").to_owned()
+    let first = load.split(' ').next().and_then(|load| load.parse().ok());
+    first.unwrap_or(0.0)
 }
 
 fn today() -> String {

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
+
 /// Samples a measurement.
 pub const SAMPLES: usize = 5;
 /// A sample repeats its work at least for this long.
@@ -10,13 +12,19 @@ const SAMPLE_TIME: Duration = Duration::from_millis(40);
 /// Samples of something that is over in an instant and cannot be repeated without a pause.
 const RESTED_SAMPLES: usize = 101;
 
+/// Work that is repeated runs at least this long before the first sample: Margay compiles a kernel again when it has
+/// run for a while, and everybody has the same warm-up.
+const WARM_UP: Duration = Duration::from_millis(150);
+
 /// What a measurement gave, in seconds for one run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Time {
     /// The sample in the middle.
     pub median: f64,
     /// The slowest sample over the fastest.
     pub spread: f64,
+    /// All of them, from the fastest to the slowest.
+    pub samples: Vec<f64>,
 }
 
 /// One thing to time.
@@ -40,7 +48,8 @@ pub fn in_turns(actions: &mut [Action<'_>]) -> Vec<Time> {
 
 /// Times one action.
 pub fn alone(action: impl FnMut()) -> Time {
-    in_turns(&mut [Box::new(action)])[0]
+    let mut times = in_turns(&mut [Box::new(action)]);
+    times.remove(0)
 }
 
 /// Times an action that uses up what `setup` makes, without the time of making it.
@@ -66,9 +75,12 @@ pub fn after(pause: Duration, mut action: impl FnMut()) -> Time {
     summary((0..RESTED_SAMPLES).map(|_| sample()).collect())
 }
 
-/// Runs that a sample needs; running them warms the action up.
+/// Runs that a sample needs, once the action is warm.
 fn repeats(action: &mut Action<'_>) -> u32 {
-    action();
+    let warm_up = Instant::now();
+    while warm_up.elapsed() < WARM_UP {
+        action();
+    }
     let started = Instant::now();
     action();
     let once = started.elapsed().as_secs_f64().max(1e-9);
@@ -80,6 +92,7 @@ fn summary(mut samples: Vec<f64>) -> Time {
     Time {
         median: samples[samples.len() / 2],
         spread: samples[samples.len() - 1] / samples[0],
+        samples,
     }
 }
 

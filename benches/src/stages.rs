@@ -10,6 +10,9 @@ use margay::{DeviceBuffer, Kernel, LaunchConfig, Module, Runtime};
 use margay_frontend::lexer::{Lexer, Token};
 use margay_frontend::resolve::{Resolution, resolve};
 use margay_frontend::{Parsed, SourceFile};
+use serde::Serialize;
+
+use crate::measure::{self, Time};
 
 /// A text to load.
 pub struct Text {
@@ -183,6 +186,52 @@ impl Loaded {
         }
         self.runtime.synchronize().expect("no kernel fails");
     }
+}
+
+/// How long the stages of a text take.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Rates {
+    pub(crate) text: &'static str,
+    pub(crate) bytes: usize,
+    pub(crate) lexing: Time,
+    /// Parsing and resolving.
+    pub(crate) parsing: Time,
+    pub(crate) lowering: Time,
+    /// The first launch of every kernel.
+    pub(crate) compiling: Time,
+}
+
+/// Times all texts.
+pub(crate) fn measure() -> Result<Vec<Rates>, String> {
+    let runtime = Runtime::new().map_err(|e| e.to_string())?;
+    let rates = texts().into_iter().map(|text| {
+        eprintln!("loading: {}", text.name);
+        rates(&runtime, &text)
+    });
+    rates.collect()
+}
+
+fn rates(runtime: &Runtime, text: &Text) -> Result<Rates, String> {
+    let source = text.source.text();
+    Loaded::new(runtime, source).map_err(|e| e.to_string())?;
+    let parsed = parse(&text.source);
+    let resolution = resolved(&parsed);
+    let load = || Loaded::new(runtime, source).expect("it loaded before");
+    Ok(Rates {
+        text: text.name,
+        bytes: source.len(),
+        lexing: measure::alone(|| {
+            std::hint::black_box(lex(source));
+        }),
+        parsing: measure::alone(|| {
+            let parsed = parse(&text.source);
+            std::hint::black_box(resolved(&parsed));
+        }),
+        lowering: measure::alone(|| {
+            std::hint::black_box(lower(&parsed, &resolution));
+        }),
+        compiling: measure::with_setup(load, |loaded| loaded.launch_all()),
+    })
 }
 
 /// A number of bytes in the unit that suits it.

@@ -1,6 +1,6 @@
 //! What a program pays once: from nothing to the first result, and a large image for one of its kernels.
 //!
-//! Each is measured in a process of its own ([`Once::measure`] starts this program again), because what is made
+//! Each is measured in a process of its own ([`Once::measure`] starts this program again, as `margay bench --once`), because what is made
 //! once a process would be there from the second time on, and the peak of its memory would be another's.
 
 use std::fmt::Write as _;
@@ -9,11 +9,13 @@ use std::time::Instant;
 
 use margay::{LaunchConfig, Runtime};
 
+use serde::Serialize;
+
 use crate::measure;
 use crate::stages;
 
-/// The option with which a program measures one of these and prints what came out.
-pub const OPTION: &str = "--once";
+/// The arguments with which this program measures one of these and prints what came out; its name follows.
+const ARGUMENTS: [&str; 2] = ["bench", "--once"];
 /// Elements of the first sum.
 const ELEMENTS: usize = 1024;
 /// Copies of the ten programs in the large image: 20 MB.
@@ -29,7 +31,7 @@ pub enum Once {
 }
 
 /// What came out.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Cost {
     /// Seconds from the start of the runtime to the result.
     pub seconds: f64,
@@ -76,7 +78,7 @@ impl Once {
         Ok(text)
     }
 
-    /// The medians over several processes, each this program with [`OPTION`] and a name.
+    /// The medians over several processes, each this program.
     ///
     /// # Errors
     /// What the processes report.
@@ -84,7 +86,10 @@ impl Once {
         let program = std::env::current_exe().map_err(|e| e.to_string())?;
         let (mut seconds, mut peaks) = (Vec::new(), Vec::new());
         for _ in 0..measure::SAMPLES {
-            let output = Command::new(&program).args([OPTION, self.name()]).output();
+            let output = Command::new(&program)
+                .args(ARGUMENTS)
+                .arg(self.name())
+                .output();
             let output = output.map_err(|e| e.to_string())?;
             let text = String::from_utf8_lossy(&output.stdout);
             let cost = read(&text).ok_or_else(|| {
@@ -105,6 +110,34 @@ impl Once {
             peak: peaks[middle],
         })
     }
+}
+
+/// A cost with its name.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Started {
+    pub(crate) what: &'static str,
+    #[serde(flatten)]
+    pub(crate) cost: Cost,
+}
+
+/// All of them.
+pub(crate) fn measure() -> Result<Vec<Started>, String> {
+    let rows = [
+        (
+            "to the first result (saxpy, 1,024 elements)",
+            Once::FirstResult,
+        ),
+        (
+            "to the result of one kernel of an image of 20 MB",
+            Once::LargeImage,
+        ),
+    ];
+    let measured = rows.into_iter().map(|(what, once)| {
+        eprintln!("starting: {what}");
+        let cost = once.measure()?;
+        Ok(Started { what, cost })
+    });
+    measured.collect()
 }
 
 fn read(text: &str) -> Option<Cost> {

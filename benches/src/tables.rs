@@ -1,195 +1,214 @@
-//! The tables, in Markdown.
+//! A report as tables in Markdown.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
-use margay::Runtime;
-use margay_benches::case::{Case, Scale};
-use margay_benches::kernels::CASES;
-use margay_benches::launches::{Launches, MANY, VERY_MANY};
-use margay_benches::measure::{self, Action, Time};
-use margay_benches::stages::{self, Loaded, Text};
-use margay_benches::start::{Cost, Once};
+use crate::comparison::{Entrant, Kind, Row};
+use crate::machine::Machine;
+use crate::measure::Time;
+use crate::report::{self, Mean, Report};
+use crate::stages;
 
-/// Long enough for every thread to fall asleep.
-const PAUSE: Duration = Duration::from_millis(3);
-
-/// Kernels beside loops in Rust: one thread against one worker, all against all.
-pub(crate) fn kernels(scale: Scale, names: &[String]) -> Result<String, String> {
-    let one = Runtime::builder().workers(1).build();
-    let one = one.map_err(|e| e.to_string())?;
-    let all = Runtime::new().map_err(|e| e.to_string())?;
-    let workers = all.workers();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(workers).build();
-    let pool = pool.map_err(|e| e.to_string())?;
-    let mut table = format!(
-        "### Kernels\n\nMilliseconds; *speed* is the loop's time over the kernel's, so more than 1 is faster than Rust.\n\n\
-         | kernel | data | 1 worker | Rust, 1 thread | speed | {workers} workers | rayon, {workers} threads | speed |\n\
-         |---|---|--:|--:|--:|--:|--:|--:|\n"
-    );
-    let wanted =
-        |case: &&Case| names.is_empty() || names.iter().any(|n| case.name.contains(n.as_str()));
-    let (mut alone, mut together) = (Vec::new(), Vec::new());
-    for case in CASES.iter().filter(wanted) {
-        eprintln!("{}", case.name);
-        let times = pool.install(|| time(case, scale, [&one, &all]))?;
-        let [kernel, serial, kernels, parallel] = times.map(|t| t.median);
-        alone.push(serial / kernel);
-        together.push(parallel / kernels);
-        let [kernel, serial, kernels, parallel] = times.map(milliseconds);
-        let (last, both) = (alone[alone.len() - 1], together[together.len() - 1]);
-        let (name, size) = match scale {
-            Scale::Full => (case.name, case.size),
-            Scale::Small => (case.name, "a little"),
-        };
-        let [last, both] = [last, both].map(speed);
-        line(
-            &mut table,
-            format_args!(
-                "| {name} | {size} | {kernel} | {serial} | {last} | {kernels} | {parallel} | {both} |"
-            ),
-        );
+/// Facts about the machine, and a table for each part that was measured.
+pub(crate) fn markdown(report: &Report) -> String {
+    let mut text = facts(&report.machine);
+    let parts = [
+        kernels(report),
+        launches(report),
+        starting(report),
+        loading(report),
+    ];
+    for part in parts.into_iter().filter(|part| !part.is_empty()) {
+        text += "\n\n";
+        text += part.trim_end();
     }
-    if alone.is_empty() {
-        return Err("no kernel has such a name".to_owned());
-    }
-    let [alone, together] = [alone, together].map(|ratios| speed(measure::mean(&ratios)));
-    line(
-        &mut table,
-        format_args!("| **geometric mean** | | | | **{alone}** | | | **{together}** |"),
-    );
-    Ok(table)
+    text + "\n"
 }
 
-/// Kernel on one worker, loop, kernel on all workers, loop on the current pool.
-fn time(case: &Case, scale: Scale, runtimes: [&Runtime; 2]) -> Result<[Time; 4], String> {
-    let prepared = case.prepare(scale, &runtimes)?;
-    let work = std::cell::RefCell::new(prepared.work);
-    let devices = &prepared.devices;
-    let mut actions: [Action<'_>; 4] = [
-        Box::new(|| devices[0].run()),
-        Box::new(|| work.borrow_mut().serial()),
-        Box::new(|| devices[1].run()),
-        Box::new(|| work.borrow_mut().parallel()),
-    ];
-    let times = measure::in_turns(&mut actions);
-    Ok(std::array::from_fn(|i| times[i]))
+/// What has to stand beside a number.
+fn facts(machine: &Machine) -> String {
+    let Machine {
+        date,
+        commit,
+        processor,
+        cores,
+        load,
+        rustc,
+    } = machine;
+    let warning = if machine.busy() {
+        "**Preliminary: the machine had other work.** "
+    } else {
+        ""
+    };
+    format!(
+        "{warning}{date}, commit {commit}: {processor}, {cores} cores, load {load:.2} when it began; {rustc}."
+    )
+}
+
+fn line(table: &mut String, text: std::fmt::Arguments<'_>) {
+    writeln!(table, "{text}").expect("writing to a string");
+}
+
+/// The kernels: a table for each number of threads.
+fn kernels(report: &Report) -> String {
+    if report.kernels.is_empty() {
+        return String::new();
+    }
+    let mut text = "### Kernels\n\nMilliseconds; *speed* is the other's time over Margay's, so more than 1 is faster. \
+         A star marks the eleven that goals are set for.\n\n"
+        .to_owned();
+    let mut told: Vec<&str> = Vec::new();
+    for rival in report.entrants.iter().filter(|e| e.kind != Kind::Margay) {
+        if !told.contains(&rival.about.as_str()) {
+            told.push(&rival.about);
+            let (title, about) = (rival.kind.title(), &rival.about);
+            line(&mut text, format_args!("- {title}: {about}."));
+        }
+    }
+    for missing in &report.missing {
+        line(&mut text, format_args!("- {missing}"));
+    }
+    for failure in report.failures() {
+        line(&mut text, format_args!("- Not timed: {failure}"));
+    }
+    for ours in report.entrants.iter().filter(|e| e.kind == Kind::Margay) {
+        let title = match ours.threads {
+            1 => "One worker, one thread".to_owned(),
+            n => format!("{n} workers, {n} threads"),
+        };
+        let _ = write!(text, "\n#### {title}\n\n{}", comparison(report, ours));
+    }
+    text
+}
+
+/// Margay beside everybody with as many threads.
+fn comparison(report: &Report, ours: &Entrant) -> String {
+    let rivals: Vec<&Entrant> = Kind::RIVALS
+        .iter()
+        .filter_map(|kind| {
+            let mut entrants = report.entrants.iter();
+            entrants.find(|e| e.kind == *kind && e.threads == ours.threads)
+        })
+        .collect();
+    let mut table = "| kernel | data | Margay |".to_owned();
+    rivals.iter().for_each(|rival| {
+        let _ = write!(table, " {} | speed |", rival.kind.title());
+    });
+    table += "\n|---|---|--:|";
+    table += &"--:|--:|".repeat(rivals.len());
+    table += "\n";
+    for row in &report.kernels {
+        let star = if row.goal { "\\* " } else { "" };
+        let cells: String = rivals
+            .iter()
+            .map(|rival| beside(row, ours, rival))
+            .collect();
+        let (name, data, time) = (&row.name, &row.data, cell(row, ours));
+        line(
+            &mut table,
+            format_args!("| {star}{name} | {data} | {time} |{cells}"),
+        );
+    }
+    for goals_only in [true, false] {
+        let what = if goals_only { "the eleven" } else { "all" };
+        let means = |rival: &&Entrant| {
+            let wanted = |mean: &&Mean| {
+                mean.rival == rival.kind
+                    && mean.threads == rival.threads
+                    && mean.goals_only == goals_only
+            };
+            let mean = report.means.iter().find(wanted);
+            let mean = mean.map_or("none".to_owned(), |mean| {
+                format!("**{}**", speed(mean.ratio))
+            });
+            format!(" | {mean} |")
+        };
+        let cells: String = rivals.iter().map(means).collect();
+        line(
+            &mut table,
+            format_args!("| **geometric mean, {what}** | | |{cells}"),
+        );
+    }
+    table
+}
+
+/// A rival's time and what ours makes of it.
+fn beside(row: &Row, ours: &Entrant, rival: &Entrant) -> String {
+    let ratio = report::ratio(row, ours, rival).map_or(String::new(), speed);
+    format!(" {} | {ratio} |", cell(row, rival))
+}
+
+fn cell(row: &Row, entrant: &Entrant) -> String {
+    match row.times.get(&entrant.id) {
+        Some(time) => milliseconds(time),
+        None => "failed".to_owned(),
+    }
 }
 
 /// What launching costs.
-pub(crate) fn launches() -> Result<String, String> {
-    eprintln!("launches");
-    let runtime = Runtime::new().map_err(|e| e.to_string())?;
-    let launches = Launches::new(&runtime).map_err(|e| e.to_string())?;
+fn launches(report: &Report) -> String {
+    if report.launches.is_empty() {
+        return String::new();
+    }
     let mut table = "### Launches\n\nMicroseconds a launch of a kernel that does nothing (one block of 32 threads), warm.\n\n\
          | launch | time |\n|---|--:|\n"
         .to_owned();
-    let times = [
-        ("to its end", 1, measure::alone(|| launches.empty())),
-        (
-            "with 136 bytes of arguments, to its end",
-            1,
-            measure::alone(|| launches.with_arguments()),
-        ),
-        (
-            "to its end, after 3 ms without work",
-            1,
-            measure::after(PAUSE, || launches.empty()),
-        ),
-        (
-            "one of 1,000 in a stream",
-            MANY,
-            measure::alone(|| launches.many(MANY)),
-        ),
-        (
-            "one of 10,000 in a stream",
-            VERY_MANY,
-            measure::alone(|| launches.many(VERY_MANY)),
-        ),
-    ];
-    for (what, launches, time) in times {
-        let each = time.median / f64::from(launches) * 1e6;
-        line(&mut table, format_args!("| {what} | {each:.2} |"));
+    for launched in &report.launches {
+        let each = launched.time.median / f64::from(launched.launches) * 1e6;
+        line(
+            &mut table,
+            format_args!("| {} | {each:.2} |", launched.what),
+        );
     }
-    Ok(table)
+    table
 }
 
 /// What a program pays once.
-pub(crate) fn start() -> Result<String, String> {
+fn starting(report: &Report) -> String {
+    if report.starting.is_empty() {
+        return String::new();
+    }
     let mut table = "### Starting\n\nEach in a process of its own; memory is the largest resident size of the process.\n\n\
          | from the start of the runtime | milliseconds | memory |\n|---|--:|--:|\n"
         .to_owned();
-    let rows = [
-        (
-            "to the first result (saxpy, 1,024 elements)",
-            Once::FirstResult,
-        ),
-        (
-            "to the result of one kernel of an image of 20 MB",
-            Once::LargeImage,
-        ),
-    ];
-    for (what, once) in rows {
-        eprintln!("starting: {what}");
-        let Cost { seconds, peak } = once.measure()?;
-        let (time, memory) = (seconds * 1e3, peak as f64 / 1e6);
+    for started in &report.starting {
+        let (time, memory) = (started.cost.seconds * 1e3, started.cost.peak as f64 / 1e6);
         line(
             &mut table,
-            format_args!("| {what} | {time:.1} | {memory:.0} MB |"),
+            format_args!("| {} | {time:.1} | {memory:.0} MB |", started.what),
         );
     }
-    Ok(table)
+    table
 }
 
 /// From a text to code that runs.
-pub(crate) fn stages() -> Result<String, String> {
-    let runtime = Runtime::new().map_err(|e| e.to_string())?;
+fn loading(report: &Report) -> String {
+    if report.loading.is_empty() {
+        return String::new();
+    }
     let mut table = "### Loading\n\nMillions of bytes of PTX a second; in parentheses the time of the whole text. \
          *Compiling* is the first launch of every kernel in it.\n\n\
          | text | size | lexing | parsing and resolving | lowering | compiling |\n|---|--:|--:|--:|--:|--:|\n"
         .to_owned();
-    for text in stages::texts() {
-        eprintln!("loading: {}", text.name);
-        let bytes = text.source.text().len();
-        let rates = stage_times(&runtime, &text)?.map(|t| rate(bytes, t));
-        let (name, size) = (text.name, stages::size_of(bytes));
+    for text in &report.loading {
+        let times = [&text.lexing, &text.parsing, &text.lowering, &text.compiling];
+        let cells = times.map(|time| rate(text.bytes, time)).join(" | ");
+        let size = stages::size_of(text.bytes);
         line(
             &mut table,
-            format_args!("| {name} | {size} | {} |", rates.join(" | ")),
+            format_args!("| {} | {size} | {cells} |", text.text),
         );
     }
-    Ok(table)
+    table
 }
 
-fn stage_times(runtime: &Runtime, text: &Text) -> Result<[Time; 4], String> {
-    let source = text.source.text();
-    Loaded::new(runtime, source).map_err(|e| e.to_string())?;
-    let parsed = stages::parse(&text.source);
-    let resolution = stages::resolved(&parsed);
-    let load = || Loaded::new(runtime, source).expect("it loaded before");
-    Ok([
-        measure::alone(|| {
-            std::hint::black_box(stages::lex(source));
-        }),
-        measure::alone(|| {
-            let parsed = stages::parse(&text.source);
-            std::hint::black_box(stages::resolved(&parsed));
-        }),
-        measure::alone(|| {
-            std::hint::black_box(stages::lower(&parsed, &resolution));
-        }),
-        measure::with_setup(load, |loaded| loaded.launch_all()),
-    ])
-}
-
-fn rate(bytes: usize, time: Time) -> String {
+fn rate(bytes: usize, time: &Time) -> String {
     let rate = bytes as f64 / time.median / 1e6;
     let digits = if rate < 10.0 { 2 } else { 0 };
     format!("{rate:.digits$} ({} ms)", milliseconds(time))
 }
 
 /// Three digits, and a mark where the samples lie apart.
-fn milliseconds(time: Time) -> String {
+fn milliseconds(time: &Time) -> String {
     let value = time.median * 1e3;
     let digits = (2 - value.log10().floor() as i32).clamp(0, 4) as usize;
     let mark = if time.spread > 1.25 { "~" } else { "" };
@@ -200,8 +219,4 @@ fn milliseconds(time: Time) -> String {
 fn speed(ratio: f64) -> String {
     let digits = if ratio < 0.1 { 3 } else { 2 };
     format!("{ratio:.digits$}")
-}
-
-fn line(table: &mut String, text: std::fmt::Arguments<'_>) {
-    writeln!(table, "{text}").expect("writing to a string");
 }

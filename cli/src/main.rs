@@ -5,6 +5,7 @@
 //! what to print and the exit status. Invariant: only `main` ends the process, but for `run`, which
 //! becomes the program it starts.
 
+mod bench;
 mod dis;
 mod doctor;
 mod element;
@@ -38,7 +39,8 @@ Examples:
   margay test kernel.ptx
   margay dis saxpy.ptx --after points
   margay doctor -- ./vector_add
-  margay support";
+  margay support
+  margay bench saxpy matrix";
 
 /// CUDA on the CPU: PTX to native code behind a drop-in libcuda.so.1.
 #[derive(Parser)]
@@ -60,6 +62,8 @@ enum Command {
     Dis(dis::Arguments),
     /// Show what of the driver API and of PTX works.
     Support(support::Arguments),
+    /// Measure how fast kernels run here, beside C, OpenCL and other drivers.
+    Bench(bench::Arguments),
     /// Explain what a program would load, or what this machine offers.
     Doctor(doctor::Arguments),
 }
@@ -71,6 +75,7 @@ fn main() -> ExitCode {
         Command::Test(arguments) => test::run(&arguments),
         Command::Dis(arguments) => dis::run(&arguments),
         Command::Support(arguments) => support::run(&arguments),
+        Command::Bench(arguments) => bench::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
     };
     match result {

@@ -1,7 +1,8 @@
-//! `cargo xtask bench [--check | --print] [NAME...]`: measures, and writes the tables of `BENCHMARKING.md`.
+//! `cargo xtask bench [--print] [OPTION...] [NAME...]`: measures, and writes the tables of `BENCHMARKING.md`.
 //!
 //! Builds as everything else is built, so that the code generator is not compiled once more, and starts
-//! `margay-bench`, which knows the options. Timing is never part of CI.
+//! `margay bench`, which knows the other options. With names, `--check` or `--print` nothing is written. Timing is
+//! never part of CI.
 
 use std::process::Command;
 
@@ -9,5 +10,40 @@ use crate::{Outcome, exec};
 
 pub(crate) fn run(args: &[String]) -> Outcome {
     exec::build_programs()?;
-    exec::run(Command::new(exec::release_dir().join("margay-bench")).args(args))
+    let mut command = Command::new(exec::release_dir().join("margay"));
+    command.arg("bench");
+    if writes(args) {
+        command
+            .arg("--write")
+            .arg(exec::root().join("BENCHMARKING.md"));
+    }
+    exec::run(command.args(args.iter().filter(|a| *a != "--print")))
+}
+
+/// Whether everything is measured at full size: neither a name nor an option but those with files to read or write.
+fn writes(args: &[String]) -> bool {
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--driver" | "--json" => _ = args.next(),
+            _ => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn only_whole_runs_are_written() {
+        let writes = |line: &str| {
+            let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            super::writes(&args)
+        };
+        assert!(writes(""));
+        assert!(writes("--json out.json --driver libcuda.so.1"));
+        assert!(!writes("--print"));
+        assert!(!writes("--check"));
+        assert!(!writes("--json out.json saxpy"));
+    }
 }

@@ -1,7 +1,7 @@
-//! The kernels, each beside the same loop in Rust.
+//! The kernels: data, launches, and the results that a plain loop in Rust gives.
 //!
-//! Most are checked-in programs of `tests/cuda`; the rest are in `benches/cuda`. Each loop is written as one would
-//! in Rust: slices and iterators, the loop order that suits a CPU. [`crate::cpu`] compiles it for the machine.
+//! Most in CUDA are checked-in programs of `tests/cuda`; the rest are in `benches/cuda`. The same kernels in OpenCL
+//! are in `benches/opencl`, and what one would write for a CPU in `benches/c`.
 
 use crate::case::Case;
 
@@ -14,39 +14,69 @@ mod reduction;
 mod saxpy;
 mod scan;
 mod sha256;
-mod stencil;
+mod stencil_tiled;
 mod transpose;
 
 /// All of them, in the order of the table.
 pub const CASES: &[Case] = &[
+    matmul::CASE,
+    mandelbrot::CASE,
+    histogram::CASE,
+    black_scholes::CASE,
     saxpy::CASE,
     reduction::TREE,
     reduction::SHUFFLE,
     scan::CASE,
-    histogram::CASE,
     transpose::CASE,
-    stencil::CASE,
-    matmul::CASE,
+    stencil_tiled::CASE,
     nbody::CASE,
-    mandelbrot::CASE,
-    black_scholes::CASE,
     sha256::CASE,
 ];
 
 #[cfg(test)]
 mod tests {
-    use margay::Runtime;
-
     use super::CASES;
     use crate::case::Scale;
+    use crate::contender::c::{C, Compiler};
+    use crate::contender::margay::Margay;
+    use crate::contender::opencl::Platform;
+    use crate::contender::{Contender, checked};
+
+    /// What each kernel got wrong.
+    fn wrong(contender: &dyn Contender) -> Vec<String> {
+        let check = |case: &crate::case::Case| {
+            let work = (case.make)(Scale::Small);
+            let checked = checked(contender, case, &work);
+            checked.err().map(|e| format!("{}: {e}", case.name))
+        };
+        CASES.iter().filter_map(check).collect()
+    }
 
     #[test]
-    fn kernels_and_loops_agree() {
-        let runtime = Runtime::builder().workers(2).build().expect("starts");
-        let wrong: Vec<String> = CASES
-            .iter()
-            .filter_map(|case| case.prepare(Scale::Small, &[&runtime]).err())
-            .collect();
-        assert_eq!(wrong, [""; 0]);
+    fn kernels_are_right() {
+        let margay = Margay::with_workers(Some(2)).expect("starts");
+        assert_eq!(wrong(&margay), [""; 0]);
+    }
+
+    #[test]
+    fn c_is_right() {
+        let compiler =
+            Compiler::any().expect("a C compiler is there: the tests of ffi need one too");
+        for threads in [1, 3] {
+            let c = C::new(compiler.clone(), threads).expect("starts");
+            assert_eq!(wrong(&c), [""; 0], "{threads} threads");
+        }
+    }
+
+    /// A machine without PoCL has nothing to compare.
+    #[test]
+    fn opencl_is_right() {
+        let Ok(platform) = Platform::pocl() else {
+            return;
+        };
+        for cores in [1, platform.cores] {
+            let device = platform.with_cores(cores).expect("starts");
+            assert_eq!(wrong(&device), [""; 0], "{cores} cores");
+        }
     }
 }

@@ -1,114 +1,78 @@
 //! Exclusive prefix sums: Blelloch's tree in shared memory, over three levels of blocks.
 
-use std::rc::Rc;
-
-use margay::{DeviceBuffer, Kernel, LaunchConfig, Runtime};
-use rayon::prelude::*;
-
-use crate::case::{Case, OnDevice, Scale, Values, Work};
-use crate::cpu::for_this_cpu;
+use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;
+use crate::work::{Buffer, Values, Work, args};
 
 pub(super) const CASE: Case = Case {
     name: "scan",
     size: "4 Mi u32",
+    group: Group::More,
+    sources: sources!("tests/cuda/ptx/scan.ptx", "scan"),
     make,
 };
 
-const PTX: &str = include_str!("../../../tests/cuda/ptx/scan.ptx");
-const CHUNK: usize = 1 << 16;
 /// Values that a block of the kernel takes, with half as many threads.
 const BLOCK: usize = 256;
 
-struct Scan {
-    values: Vec<u32>,
-    sums: Vec<u32>,
+/// Each level's block totals are the next level's values.
+struct Level {
+    len: usize,
+    values: Buffer,
+    sums: Buffer,
+    totals: Buffer,
 }
 
-fn make(scale: Scale) -> Box<dyn Work> {
+fn make(scale: Scale) -> Work {
     let n = scale.pick(1 << 22, BLOCK * BLOCK + 1000);
-    Box::new(Scan {
-        values: Random::new(9).fill(n, |r| r.below(1000)),
-        sums: vec![0; n],
-    })
+    let values = Random::new(9).fill(n, |r| r.below(1000));
+    let before = values.iter().scan(0u32, |sum, value| {
+        let before = *sum;
+        *sum = sum.wrapping_add(*value);
+        Some(before)
+    });
+    let want: Vec<u32> = before.collect();
+    let mut work = Work::on(n);
+    let levels = levels(&mut work, &values);
+    for level in &levels {
+        let arguments = args![level.values, level.sums, level.totals, level.len as i32];
+        work.launch(
+            "scan_blelloch",
+            level.len.div_ceil(BLOCK),
+            BLOCK / 2,
+            arguments,
+        );
+    }
+    for pair in levels.windows(2).rev() {
+        let (level, above) = (&pair[0], &pair[1]);
+        let arguments = args![level.sums, above.sums, level.len as i32];
+        work.launch(
+            "add_totals",
+            level.len.div_ceil(BLOCK),
+            BLOCK / 2,
+            arguments,
+        );
+    }
+    work.numbers([n]);
+    work.expect(levels[0].sums, Values::exact(&want));
+    work
 }
 
-for_this_cpu! {
-    fn scan(values: &[u32], sums: &mut [u32], before: u32) {
-        let mut sum = before;
-        for (out, value) in sums.iter_mut().zip(values) {
-            *out = sum;
-            sum = sum.wrapping_add(*value);
-        }
+/// The buffers for C are the first two.
+fn levels(work: &mut Work, values: &[u32]) -> Vec<Level> {
+    let mut levels = Vec::new();
+    let (mut len, mut from) = (values.len(), work.input(values));
+    while len > 1 {
+        let sums = work.output::<u32>(len);
+        let blocks = len.div_ceil(BLOCK);
+        let totals = work.output::<u32>(blocks);
+        levels.push(Level {
+            len,
+            values: from,
+            sums,
+            totals,
+        });
+        (len, from) = (blocks, totals);
     }
-}
-
-for_this_cpu! {
-    fn sum(values: &[u32]) -> u32 {
-        values.iter().fold(0, |sum, value| sum.wrapping_add(*value))
-    }
-}
-
-impl Work for Scan {
-    fn serial(&mut self) {
-        scan(&self.values, &mut self.sums, 0);
-    }
-
-    fn parallel(&mut self) {
-        let chunks = self.values.par_chunks(CHUNK);
-        let totals: Vec<u32> = chunks.clone().map(sum).collect();
-        let mut before = vec![0; totals.len()];
-        scan(&totals, &mut before, 0);
-        let sums = self.sums.par_chunks_mut(CHUNK).zip(before);
-        chunks
-            .zip(sums)
-            .for_each(|(values, (sums, before))| scan(values, sums, before));
-    }
-
-    fn result(&self) -> Values {
-        Values::Exact(self.sums.clone())
-    }
-
-    fn on_device(&self, runtime: &Runtime) -> margay::Result<OnDevice> {
-        let module = runtime.load_ptx(PTX)?;
-        let kernels = [
-            module.kernel("scan_blelloch")?,
-            module.kernel("add_totals")?,
-        ];
-        let n = self.values.len();
-        let mut levels = vec![Rc::new(runtime.upload(&self.values)?)];
-        let mut sums = Vec::new();
-        let mut len = n;
-        while len > 1 {
-            sums.push(Rc::new(runtime.alloc::<u32>(len)?));
-            len = len.div_ceil(BLOCK);
-            levels.push(Rc::new(runtime.alloc::<u32>(len)?));
-        }
-        let (rt, out) = (runtime.clone(), Rc::clone(&sums[0]));
-        Ok(OnDevice::new(
-            runtime,
-            move || on_levels(&rt, &kernels, &levels, &sums),
-            move || Ok(Values::Exact(out.to_vec()?)),
-        ))
-    }
-}
-
-/// Scans each level, whose blocks' totals are the next one, and adds the scanned totals on the way back.
-fn on_levels(
-    runtime: &Runtime,
-    [scan, add]: &[Kernel; 2],
-    levels: &[Rc<DeviceBuffer<u32>>],
-    sums: &[Rc<DeviceBuffer<u32>>],
-) -> margay::Result<()> {
-    let config = |len: usize| LaunchConfig::new(len.div_ceil(BLOCK) as u32, BLOCK as u32 / 2);
-    for (level, out) in sums.iter().enumerate() {
-        let len = out.len();
-        let arguments = (&*levels[level], &**out, &*levels[level + 1], len as i32);
-        runtime.launch(scan, config(len), arguments)?;
-    }
-    for pair in sums.windows(2).rev() {
-        let len = pair[0].len();
-        runtime.launch(add, config(len), (&*pair[0], &*pair[1], len as i32))?;
-    }
-    Ok(())
+    levels
 }

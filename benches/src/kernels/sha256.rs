@@ -1,23 +1,18 @@
 //! SHA-256 of many messages, one a thread: rotations and additions in long chains.
 
-use std::rc::Rc;
-
-use margay::{LaunchConfig, Runtime};
-use rayon::prelude::*;
-
-use crate::case::{Case, OnDevice, Scale, Values, Work};
-use crate::cpu::for_this_cpu;
+use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;
+use crate::work::{Values, Work, args};
 
 pub(super) const CASE: Case = Case {
     name: "SHA-256",
     size: "32 Ki messages of 0 to 150 bytes",
+    group: Group::More,
+    sources: sources!("benches/cuda/sha256.ptx", "sha256"),
     make,
 };
 
-const PTX: &str = include_str!("../../../tests/cuda/ptx/sha256.ptx");
 const STRIDE: usize = 150;
-const CHUNK: usize = 64;
 const START: [u32; 8] = [
     0x6a09_e667,
     0xbb67_ae85,
@@ -32,22 +27,23 @@ const START: [u32; 8] = [
 type Digest = [u32; 8];
 type Table = [u32; 64];
 
-struct Messages {
-    table: Table,
-    texts: Vec<u8>,
-    lengths: Vec<i32>,
-    digests: Vec<Digest>,
-}
-
-fn make(scale: Scale) -> Box<dyn Work> {
+fn make(scale: Scale) -> Work {
     let n = scale.pick(1 << 15, 100);
     let mut random = Random::new(8);
-    Box::new(Messages {
-        table: table(),
-        texts: random.fill(n * STRIDE, |r| r.next() as u8),
-        lengths: random.fill(n, |r| r.below(STRIDE as u32 + 1) as i32),
-        digests: vec![[0; 8]; n],
-    })
+    let texts = random.fill(n * STRIDE, |r| r.next() as u8);
+    let lengths = random.fill(n, |r| r.below(STRIDE as u32 + 1) as i32);
+    let table = table();
+    let messages = texts.chunks_exact(STRIDE).zip(&lengths);
+    let digests = messages.map(|(text, length)| digest(&text[..*length as usize], &table));
+    let want: Vec<Digest> = digests.collect();
+    let mut work = Work::on(n);
+    let (texts, lengths) = (work.input(&texts), work.input(&lengths));
+    let (table, digests) = (work.input(&table), work.output::<Digest>(n));
+    let arguments = args![texts, lengths, STRIDE as i32, table, digests, n as i32];
+    work.launch("sha256_batch", n.div_ceil(64), 64, arguments);
+    work.numbers([n, STRIDE]);
+    work.expect(digests, Values::exact(want.as_flattened()));
+    work
 }
 
 /// The first 32 bits of the fractional parts of the cube roots of the first 64 primes.
@@ -115,56 +111,6 @@ fn digest(text: &[u8], table: &Table) -> Digest {
     last[56..].copy_from_slice(&(text.len() as u64 * 8).to_be_bytes());
     compress(&mut state, &last, table);
     state
-}
-
-for_this_cpu! {
-    fn digests(texts: &[u8], lengths: &[i32], table: &Table, digests: &mut [Digest]) {
-        let texts = texts.chunks_exact(STRIDE).zip(lengths);
-        for ((text, length), out) in texts.zip(digests) {
-            *out = digest(&text[..*length as usize], table);
-        }
-    }
-}
-
-impl Work for Messages {
-    fn serial(&mut self) {
-        digests(&self.texts, &self.lengths, &self.table, &mut self.digests);
-    }
-
-    fn parallel(&mut self) {
-        let texts = self.texts.par_chunks(CHUNK * STRIDE);
-        let texts = texts.zip(self.lengths.par_chunks(CHUNK));
-        let all = texts.zip(self.digests.par_chunks_mut(CHUNK));
-        all.for_each(|((texts, lengths), out)| digests(texts, lengths, &self.table, out));
-    }
-
-    fn result(&self) -> Values {
-        Values::Exact(self.digests.concat())
-    }
-
-    fn on_device(&self, runtime: &Runtime) -> margay::Result<OnDevice> {
-        let module = runtime.load_ptx(PTX)?;
-        let kernel = module.kernel("sha256_batch")?;
-        let stream = runtime.context()?.legacy_stream();
-        let table = module.global("table")?.ptr;
-        for (word, at) in self.table.into_iter().zip((0..).step_by(4)) {
-            stream.fill(table.offset(at), word, 4, 1, 1, 0)?;
-        }
-        let n = self.lengths.len() as i32;
-        let texts = runtime.upload(&self.texts)?;
-        let lengths = runtime.upload(&self.lengths)?;
-        let digests = Rc::new(runtime.upload(&self.digests)?);
-        let (rt, out) = (runtime.clone(), Rc::clone(&digests));
-        let config = LaunchConfig::linear(n as u32, 64);
-        Ok(OnDevice::new(
-            runtime,
-            move || {
-                let arguments = (&texts, &lengths, STRIDE as i32, &*out, n);
-                rt.launch(&kernel, config, arguments)
-            },
-            move || Ok(Values::Exact(digests.to_vec()?.concat())),
-        ))
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,192 @@
+//! The same calculation in C, compiled when the benchmark runs.
+//!
+//! A source of `benches/c` defines `run`, which does one part of one phase, and says how many phases there are; a
+//! phase begins when all parts of the last one have ended. `bench.h` stands before each.
+
+use std::ffi::c_int;
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::{Contender, Loaded};
+use crate::case::Case;
+use crate::library::Library;
+use crate::memory::Memory;
+use crate::work::Work;
+
+const HEADER: &str = include_str!("../../c/bench.h");
+/// Options for every source.
+pub(crate) const OPTIONS: &[&str] = &["-O3", "-march=native"];
+/// Parts for each thread, where parts differ in length.
+const FINE: usize = 16;
+
+/// `run(buffers, numbers, phase, part, parts)`.
+type Run = unsafe extern "C" fn(*const *mut u8, *const i64, c_int, c_int, c_int);
+
+/// A C compiler.
+#[derive(Clone, Debug)]
+pub(crate) struct Compiler {
+    program: &'static str,
+    /// What it calls itself.
+    pub(crate) version: String,
+}
+
+impl Compiler {
+    /// Clang: the rival that tables are about.
+    pub(crate) fn clang() -> Option<Compiler> {
+        ["clang-19", "clang"].into_iter().find_map(Compiler::named)
+    }
+
+    /// Any compiler, to see that the sources compute what they should.
+    #[cfg(test)]
+    pub(crate) fn any() -> Option<Compiler> {
+        Compiler::clang().or_else(|| Compiler::named("cc"))
+    }
+
+    fn named(program: &'static str) -> Option<Compiler> {
+        let output = Command::new(program).arg("--version").output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let version = text.lines().next()?.trim().to_owned();
+        Some(Compiler { program, version })
+    }
+
+    /// Makes a shared library.
+    fn compile(&self, case: &Case) -> Result<Library, String> {
+        static COMPILED: AtomicUsize = AtomicUsize::new(0);
+        let number = COMPILED.fetch_add(1, Ordering::Relaxed);
+        let name = format!("margay-bench-{}-{number}.so", std::process::id());
+        let path = Temporary(std::env::temp_dir().join(name));
+        let mut child = Command::new(self.program)
+            .args(OPTIONS)
+            .args(case.sources.c_options)
+            .args(["-std=gnu11", "-shared", "-fPIC", "-x", "c", "-", "-o"])
+            .arg(&path.0)
+            .arg("-lm")
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|e| format!("{}: {e}", self.program))?;
+        let mut input = child.stdin.take().expect("its input is a pipe");
+        // A compiler that ends early says why on its error output.
+        let _ = write!(input, "{HEADER}\n{}", case.sources.c);
+        drop(input);
+        let output = child.wait_with_output().map_err(|e| e.to_string())?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("{}: {said}", self.program));
+        }
+        // SAFETY: C without initialisers.
+        unsafe { Library::open(&path.0.to_string_lossy()) }
+    }
+}
+
+/// A file that goes away with its owner. A library stays loaded without its file.
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // It may never have been written.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// C on so many threads.
+pub(crate) struct C {
+    compiler: Compiler,
+    threads: usize,
+    pool: std::sync::Arc<rayon::ThreadPool>,
+}
+
+impl C {
+    pub(crate) fn new(compiler: Compiler, threads: usize) -> Result<C, String> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = std::sync::Arc::new(pool.map_err(|e| e.to_string())?);
+        Ok(C {
+            compiler,
+            threads,
+            pool,
+        })
+    }
+}
+
+impl Contender for C {
+    fn load(&self, case: &Case, work: &Work) -> Result<Box<dyn Loaded>, String> {
+        let library = self.compiler.compile(case)?;
+        // SAFETY: every source defines `run` of this type and `phases`, as bench.h declares them.
+        let run = unsafe { library.symbol::<Run>(c"run") }?;
+        // SAFETY: as above.
+        let phases = unsafe { *library.symbol::<*const c_int>(c"phases")? };
+        let parts = match (self.threads, case.sources.c_uneven) {
+            (1, _) => 1,
+            (threads, false) => threads,
+            (threads, true) => threads * FINE,
+        };
+        Ok(Box::new(Ready {
+            run,
+            phases,
+            parts,
+            pool: self.pool.clone(),
+            buffers: work.buffers.iter().map(|b| Memory::of(b)).collect(),
+            numbers: work.numbers.clone(),
+        }))
+    }
+}
+
+struct Ready {
+    run: Run,
+    phases: c_int,
+    parts: usize,
+    pool: std::sync::Arc<rayon::ThreadPool>,
+    buffers: Vec<Memory>,
+    numbers: Vec<i64>,
+}
+
+/// Addresses that the parts of a phase share; each writes what no other part touches.
+struct Shared(Vec<*mut u8>);
+
+// SAFETY: see above.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    fn pointers(&self) -> *const *mut u8 {
+        self.0.as_ptr()
+    }
+}
+
+impl Loaded for Ready {
+    fn run(&mut self) -> Result<(), String> {
+        let shared = Shared(self.buffers.iter().map(Memory::start).collect());
+        let part = |phase: c_int, part: usize| {
+            let (part, parts) = (part as c_int, self.parts as c_int);
+            // SAFETY: the work has the buffers and numbers that the source expects.
+            unsafe { (self.run)(shared.pointers(), self.numbers.as_ptr(), phase, part, parts) }
+        };
+        for phase in 0..self.phases {
+            if self.parts == 1 {
+                part(phase, 0);
+                continue;
+            }
+            let next = AtomicUsize::new(0);
+            self.pool.broadcast(|thread| {
+                if self.parts == thread.num_threads() {
+                    // The same part in every run, so that a core finds its data in its own cache.
+                    return part(phase, thread.index());
+                }
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if index >= self.parts {
+                        return;
+                    }
+                    part(phase, index);
+                }
+            });
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, buffer: usize, len: usize) -> Result<Vec<u8>, String> {
+        Ok(self.buffers[buffer].read(len))
+    }
+}

@@ -1,0 +1,338 @@
+//! Any `libcuda.so.1` by its path, through the C driver API: the same PTX, the same data, the same checks.
+//!
+//! What the library asks of its environment (a GPU, a number of workers) is its own affair. A run ends with
+//! `cuStreamSynchronize`, so its time includes the launches and the wait. Invariant: device memory is freed by the
+//! value that allocated it.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::ptr;
+use std::sync::Arc;
+
+use super::{Contender, Loaded};
+use crate::case::Case;
+use crate::library::Library;
+use crate::work::{Argument, Extent, Launch, Step, Work};
+
+type Status = c_int;
+type Handle = *mut c_void;
+type Address = u64;
+
+/// Declares the functions that are used, each loaded by the name that the library exports.
+macro_rules! functions {
+    ($($name:ident = $symbol:literal ($($arg:ty),* $(,)?);)*) => {
+        #[derive(Clone, Copy)]
+        struct Functions { $($name: unsafe extern "C" fn($($arg),*) -> Status,)* }
+
+        impl Functions {
+            fn load(library: &Library) -> Result<Functions, String> {
+                $(
+                    // SAFETY: the types are those of the driver API.
+                    let $name = unsafe { library.symbol($symbol) }?;
+                )*
+                Ok(Functions { $($name),* })
+            }
+        }
+    };
+}
+
+functions! {
+    init = c"cuInit" (c_uint);
+    version = c"cuDriverGetVersion" (*mut c_int);
+    device = c"cuDeviceGet" (*mut c_int, c_int);
+    device_name = c"cuDeviceGetName" (*mut c_char, c_int, c_int);
+    retain = c"cuDevicePrimaryCtxRetain" (*mut Handle, c_int);
+    set_current = c"cuCtxSetCurrent" (Handle);
+    load_module = c"cuModuleLoadDataEx" (*mut Handle, *const c_void, c_uint, *mut c_int, *mut *mut c_void);
+    unload_module = c"cuModuleUnload" (Handle);
+    function = c"cuModuleGetFunction" (*mut Handle, Handle, *const c_char);
+    alloc = c"cuMemAlloc_v2" (*mut Address, usize);
+    free = c"cuMemFree_v2" (Address);
+    to_device = c"cuMemcpyHtoD_v2" (Address, *const c_void, usize);
+    to_host = c"cuMemcpyDtoH_v2" (*mut c_void, Address, usize);
+    fill = c"cuMemsetD8Async" (Address, u8, usize, Handle);
+    launch = c"cuLaunchKernel" (
+        Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void,
+    );
+    synchronize = c"cuStreamSynchronize" (Handle);
+    error_name = c"cuGetErrorName" (c_int, *mut *const c_char);
+}
+
+/// The stream that every launch goes to: the legacy one.
+const STREAM: Handle = ptr::null_mut();
+
+impl Functions {
+    /// An error by the name that the library has for it.
+    fn done(&self, status: Status, call: &str) -> Result<(), String> {
+        if status == 0 {
+            return Ok(());
+        }
+        let mut name = ptr::null();
+        // SAFETY: room for one pointer to a text that stays.
+        let told = unsafe { (self.error_name)(status, &mut name) };
+        if told != 0 || name.is_null() {
+            return Err(format!("{call} answered {status}"));
+        }
+        // SAFETY: a text of the library.
+        let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
+        Err(format!("{call}: {name}"))
+    }
+}
+
+/// The first device of a driver.
+pub(crate) struct Driver {
+    functions: Arc<Functions>,
+    context: Handle,
+    /// The device's name and the driver's version.
+    pub(crate) name: String,
+}
+
+impl Driver {
+    /// Opens a library and its first device.
+    ///
+    /// # Errors
+    /// What the loader or the driver says.
+    pub(crate) fn open(path: &str) -> Result<Driver, String> {
+        // SAFETY: the caller asked for this library.
+        let library = unsafe { Library::open(path) }?;
+        let functions = Functions::load(&library)?;
+        let call = |status, call| functions.done(status, call);
+        // SAFETY: as the driver API says; here and below each pointer has room for what is written.
+        call(unsafe { (functions.init)(0) }, "cuInit")?;
+        let (mut version, mut device, mut context) = (0, 0, ptr::null_mut());
+        // SAFETY: see above.
+        call(
+            unsafe { (functions.version)(&mut version) },
+            "cuDriverGetVersion",
+        )?;
+        // SAFETY: see above.
+        call(unsafe { (functions.device)(&mut device, 0) }, "cuDeviceGet")?;
+        let mut name = [0; 128];
+        // SAFETY: see above; the text ends with a zero.
+        call(
+            unsafe { (functions.device_name)(name.as_mut_ptr(), 128, device) },
+            "cuDeviceGetName",
+        )?;
+        // SAFETY: see above. The context stays retained: libraries are never closed.
+        call(
+            unsafe { (functions.retain)(&mut context, device) },
+            "cuDevicePrimaryCtxRetain",
+        )?;
+        // SAFETY: it was written by the call above and ends with a zero.
+        let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy();
+        let (major, minor) = (version / 1000, version % 1000 / 10);
+        Ok(Driver {
+            functions: Arc::new(functions),
+            context,
+            name: format!("{name}, CUDA {major}.{minor}"),
+        })
+    }
+}
+
+impl Contender for Driver {
+    fn load(&self, case: &Case, work: &Work) -> Result<Box<dyn Loaded>, String> {
+        let functions = &self.functions;
+        // SAFETY: a context of this library.
+        functions.done(
+            unsafe { (functions.set_current)(self.context) },
+            "cuCtxSetCurrent",
+        )?;
+        let module = Module::load(functions, case.sources.ptx)?;
+        let buffers: Result<Vec<Buffer>, String> = work
+            .buffers
+            .iter()
+            .map(|b| Buffer::of(functions, b))
+            .collect();
+        let buffers = buffers?;
+        let actions: Result<Vec<Action>, String> = work
+            .steps
+            .iter()
+            .map(|step| match step {
+                Step::Zero(buffer) => Ok(Action::Zero(buffer.0, work.buffers[buffer.0].len())),
+                Step::Launch(launch) => Ok(Action::Launch(Call::new(&module, launch, &buffers)?)),
+            })
+            .collect();
+        Ok(Box::new(Ready {
+            actions: actions?,
+            functions: functions.clone(),
+            buffers,
+            _module: module,
+        }))
+    }
+}
+
+struct Module {
+    functions: Arc<Functions>,
+    handle: Handle,
+}
+
+impl Module {
+    fn load(functions: &Arc<Functions>, ptx: &str) -> Result<Module, String> {
+        let text = CString::new(ptx).map_err(|e| e.to_string())?;
+        let (mut handle, none) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: PTX ends with a zero; no options.
+        let status = unsafe {
+            (functions.load_module)(&mut handle, text.as_ptr().cast(), 0, none, ptr::null_mut())
+        };
+        functions.done(status, "cuModuleLoadDataEx")?;
+        Ok(Module {
+            functions: functions.clone(),
+            handle,
+        })
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        // SAFETY: loaded here, unloaded once.
+        unsafe { (self.functions.unload_module)(self.handle) };
+    }
+}
+
+struct Buffer {
+    functions: Arc<Functions>,
+    address: Address,
+}
+
+impl Buffer {
+    fn of(functions: &Arc<Functions>, bytes: &[u8]) -> Result<Buffer, String> {
+        let mut address = 0;
+        // SAFETY: room for an address.
+        functions.done(
+            unsafe { (functions.alloc)(&mut address, bytes.len().max(1)) },
+            "cuMemAlloc",
+        )?;
+        let buffer = Buffer {
+            functions: functions.clone(),
+            address,
+        };
+        // SAFETY: both sides have as many bytes.
+        let status = unsafe { (functions.to_device)(address, bytes.as_ptr().cast(), bytes.len()) };
+        functions.done(status, "cuMemcpyHtoD")?;
+        Ok(buffer)
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        // SAFETY: allocated here, freed once.
+        unsafe { (self.functions.free)(self.address) };
+    }
+}
+
+/// A launch with its arguments.
+struct Call {
+    function: Handle,
+    grid: Extent,
+    block: Extent,
+    /// Each in eight bytes or more, so that it is aligned for what it is.
+    arguments: Vec<Vec<u64>>,
+}
+
+impl Call {
+    fn new(module: &Module, launch: &Launch, buffers: &[Buffer]) -> Result<Call, String> {
+        let functions = &module.functions;
+        let name = CString::new(launch.kernel).map_err(|e| e.to_string())?;
+        let mut function = ptr::null_mut();
+        // SAFETY: a module that lives, a name that ends with a zero.
+        let status = unsafe { (functions.function)(&mut function, module.handle, name.as_ptr()) };
+        functions.done(status, "cuModuleGetFunction")?;
+        let arguments = launch.arguments.iter().map(|argument| match argument {
+            Argument::Buffer(buffer) => vec![buffers[buffer.0].address],
+            Argument::Value(bytes) => words(bytes),
+        });
+        Ok(Call {
+            function,
+            grid: launch.grid,
+            block: launch.block,
+            arguments: arguments.collect(),
+        })
+    }
+
+    fn start(&mut self, functions: &Functions) -> Result<(), String> {
+        let mut pointers: Vec<*mut c_void> = self
+            .arguments
+            .iter_mut()
+            .map(|words| words.as_mut_ptr().cast())
+            .collect();
+        let ([gx, gy, gz], [bx, by, bz]) = (self.grid, self.block);
+        let (arguments, none) = (pointers.as_mut_ptr(), ptr::null_mut());
+        // SAFETY: as many arguments as the kernel has, each of its size.
+        let status = unsafe {
+            (functions.launch)(
+                self.function,
+                gx,
+                gy,
+                gz,
+                bx,
+                by,
+                bz,
+                0,
+                STREAM,
+                arguments,
+                none,
+            )
+        };
+        functions.done(status, "cuLaunchKernel")
+    }
+}
+
+/// The bytes in words, the last one filled with zeros.
+fn words(bytes: &[u8]) -> Vec<u64> {
+    let word = |chunk: &[u8]| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u64::from_le_bytes(word)
+    };
+    bytes.chunks(8).map(word).collect()
+}
+
+enum Action {
+    /// A buffer and its size.
+    Zero(usize, usize),
+    Launch(Call),
+}
+
+struct Ready {
+    actions: Vec<Action>,
+    functions: Arc<Functions>,
+    buffers: Vec<Buffer>,
+    _module: Module,
+}
+
+impl Loaded for Ready {
+    fn run(&mut self) -> Result<(), String> {
+        let functions = &*self.functions;
+        for action in &mut self.actions {
+            match action {
+                Action::Zero(buffer, len) => {
+                    let address = self.buffers[*buffer].address;
+                    // SAFETY: the buffer has so many bytes.
+                    let status = unsafe { (functions.fill)(address, 0, *len, STREAM) };
+                    functions.done(status, "cuMemsetD8Async")?;
+                }
+                Action::Launch(call) => call.start(functions)?,
+            }
+        }
+        // SAFETY: a stream that always is.
+        let status = unsafe { (functions.synchronize)(STREAM) };
+        functions.done(status, "cuStreamSynchronize")
+    }
+
+    fn read(&mut self, buffer: usize, len: usize) -> Result<Vec<u8>, String> {
+        let mut bytes = vec![0u8; len];
+        let (to, from) = (bytes.as_mut_ptr().cast(), self.buffers[buffer].address);
+        // SAFETY: as many bytes on both sides.
+        let status = unsafe { (self.functions.to_host)(to, from, len) };
+        self.functions.done(status, "cuMemcpyDtoH")?;
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn arguments_fill_whole_words() {
+        assert_eq!(super::words(&[1, 2]), [0x0201]);
+        assert_eq!(super::words(&[0; 12]).len(), 2);
+    }
+}

@@ -1,0 +1,69 @@
+//! Host memory for contenders that compute in place: aligned, and in huge pages where it is large, as Margay's is.
+
+use std::alloc::{self, Layout};
+use std::ptr::NonNull;
+
+const HUGE: usize = 2 << 20;
+const LINE: usize = 64;
+
+/// Bytes at a fixed address.
+pub(crate) struct Memory {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: the memory belongs to this value alone.
+unsafe impl Send for Memory {}
+
+impl Memory {
+    /// A copy of these bytes.
+    pub(crate) fn of(bytes: &[u8]) -> Memory {
+        let align = if bytes.len() >= HUGE { HUGE } else { LINE };
+        let size = bytes.len().max(1).next_multiple_of(align);
+        let layout = Layout::from_size_align(size, align).expect("sizes are small");
+        // SAFETY: the layout is not empty.
+        let start = unsafe { alloc::alloc(layout) };
+        let start = NonNull::new(start).unwrap_or_else(|| alloc::handle_alloc_error(layout));
+        if align == HUGE {
+            // SAFETY: the range was just allocated; an error means small pages.
+            unsafe { libc::madvise(start.as_ptr().cast(), size, libc::MADV_HUGEPAGE) };
+        }
+        // SAFETY: `bytes` fits, and fresh memory overlaps nothing.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), start.as_ptr(), bytes.len()) };
+        Memory { start, layout }
+    }
+
+    /// Where it begins.
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// A copy of its first bytes. Nobody may be writing.
+    pub(crate) fn read(&self, len: usize) -> Vec<u8> {
+        assert!(len <= self.layout.size());
+        // SAFETY: `Memory::of` wrote what callers ask for; it is inside of the allocation.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), len) }.to_vec()
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout.
+        unsafe { alloc::dealloc(self.start.as_ptr(), self.layout) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_what_it_was_given() {
+        for len in [0, 3, 64, HUGE + 5] {
+            let bytes: Vec<u8> = (0..len).map(|i| i as u8).collect();
+            let memory = Memory::of(&bytes);
+            assert_eq!(memory.start().align_offset(LINE), 0);
+            assert_eq!(memory.read(len), bytes);
+        }
+    }
+}

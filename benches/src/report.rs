@@ -1,0 +1,216 @@
+//! Everything that was measured, as data: tables and JSON are written from it.
+
+use serde::Serialize;
+
+use crate::case::Scale;
+use crate::comparison::{self, Entrant, Field, Kind, Row};
+use crate::launches::{self, Launched};
+use crate::machine::Machine;
+use crate::measure;
+use crate::stages::{self, Rates};
+use crate::start::{self, Started};
+use crate::tables;
+
+/// What to measure.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Kernels by parts of their names, and other tables by their names ([`Part`]). Empty: everything.
+    pub names: Vec<String>,
+    /// Another `libcuda.so.1` to compare with.
+    pub driver: Option<String>,
+    /// Little data, to see that it works.
+    pub check: bool,
+}
+
+/// The tables beside that of the kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Launches,
+    Starting,
+    Loading,
+}
+
+impl Part {
+    const ALL: [(&'static str, Part); 3] = [
+        ("launches", Part::Launches),
+        ("starting", Part::Starting),
+        ("loading", Part::Loading),
+    ];
+}
+
+/// What was measured. Times are in seconds, sizes in bytes.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    pub(crate) machine: Machine,
+    /// Who ran the kernels.
+    pub(crate) entrants: Vec<Entrant>,
+    /// Who could not, and why.
+    pub(crate) missing: Vec<String>,
+    pub(crate) kernels: Vec<Row>,
+    pub(crate) means: Vec<Mean>,
+    pub(crate) launches: Vec<Launched>,
+    pub(crate) starting: Vec<Started>,
+    pub(crate) loading: Vec<Rates>,
+}
+
+/// How much faster Margay is than a rival on as many threads, as a geometric mean.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Mean {
+    pub(crate) rival: Kind,
+    pub(crate) threads: usize,
+    /// Over the kernels that goals are set for, or over all.
+    pub(crate) goals_only: bool,
+    /// Kernels that both ran.
+    pub(crate) kernels: usize,
+    pub(crate) ratio: f64,
+}
+
+impl Report {
+    /// The tables, in Markdown.
+    pub fn markdown(&self) -> String {
+        tables::markdown(self)
+    }
+
+    /// One JSON document; `BENCHMARKING.md` describes it.
+    ///
+    /// # Panics
+    /// Never: every value has a form in JSON.
+    pub fn json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("numbers and texts")
+    }
+
+    /// Who got a kernel wrong or could not run it.
+    pub fn failures(&self) -> Vec<String> {
+        let told = |row: &Row| {
+            let told = row.failures.iter();
+            let told = told.map(|(id, why)| format!("{} ({id}): {why}", row.name));
+            told.collect::<Vec<_>>()
+        };
+        self.kernels.iter().flat_map(told).collect()
+    }
+
+    /// Margay on as many threads as a rival has.
+    pub(crate) fn margay(&self, threads: usize) -> Option<&Entrant> {
+        let mut entrants = self.entrants.iter();
+        entrants.find(|e| e.kind == Kind::Margay && e.threads == threads)
+    }
+}
+
+/// Measures.
+///
+/// # Errors
+/// Unknown names, a runtime or a driver that does not start.
+pub fn run(options: &Options) -> Result<Report, String> {
+    let scale = if options.check {
+        Scale::Small
+    } else {
+        Scale::Full
+    };
+    let (parts, kernels): (Vec<String>, Vec<String>) = options
+        .names
+        .iter()
+        .cloned()
+        .partition(|name| Part::ALL.iter().any(|(n, _)| n == name));
+    let wanted = |part: Part| {
+        let named = |(name, p): &(&str, Part)| *p == part && parts.iter().any(|n| n == name);
+        options.names.is_empty() || Part::ALL.iter().any(named)
+    };
+    let mut report = Report {
+        machine: Machine::here(),
+        entrants: Vec::new(),
+        missing: Vec::new(),
+        kernels: Vec::new(),
+        means: Vec::new(),
+        launches: Vec::new(),
+        starting: Vec::new(),
+        loading: Vec::new(),
+    };
+    if parts.is_empty() || !kernels.is_empty() {
+        compare(&mut report, scale, &kernels, options.driver.as_deref())?;
+    }
+    if wanted(Part::Launches) {
+        report.launches = launches::measure()?;
+    }
+    if wanted(Part::Starting) {
+        report.starting = start::measure()?;
+    }
+    if wanted(Part::Loading) {
+        report.loading = stages::measure()?;
+    }
+    Ok(report)
+}
+
+fn compare(
+    report: &mut Report,
+    scale: Scale,
+    names: &[String],
+    driver: Option<&str>,
+) -> Result<(), String> {
+    let cases = comparison::chosen(names)?;
+    let field = Field::find(driver)?;
+    for case in cases {
+        eprintln!("{}", case.name);
+        report.kernels.push(field.measure(case, scale));
+    }
+    report.entrants = field.entrants;
+    report.missing = field.missing;
+    report.means = means(report);
+    Ok(())
+}
+
+fn means(report: &Report) -> Vec<Mean> {
+    let mut means = Vec::new();
+    for rival in report.entrants.iter().filter(|e| e.kind != Kind::Margay) {
+        let Some(ours) = report.margay(rival.threads) else {
+            continue;
+        };
+        for goals_only in [true, false] {
+            let rows = report.kernels.iter().filter(|row| row.goal || !goals_only);
+            let ratios: Vec<f64> = rows.filter_map(|row| ratio(row, ours, rival)).collect();
+            if !ratios.is_empty() {
+                means.push(Mean {
+                    rival: rival.kind,
+                    threads: rival.threads,
+                    goals_only,
+                    kernels: ratios.len(),
+                    ratio: measure::mean(&ratios),
+                });
+            }
+        }
+    }
+    means
+}
+
+/// The rival's time over ours: more than 1 is faster.
+pub(crate) fn ratio(row: &Row, ours: &Entrant, rival: &Entrant) -> Option<f64> {
+    Some(row.median(rival)? / row.median(ours)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_run_compares_and_says_it_in_json() {
+        let options = Options {
+            names: vec!["saxpy".to_owned()],
+            check: true,
+            ..Options::default()
+        };
+        let report = run(&options).expect("runs");
+        assert_eq!(report.failures(), [""; 0]);
+        let json: serde_json::Value = serde_json::from_str(&report.json()).expect("is JSON");
+        let time = &json["kernels"][0]["times"]["margay-1"]["median"];
+        assert!(time.as_f64().is_some_and(|t| t > 0.0), "{json}");
+        assert!(report.markdown().contains("| saxpy"));
+    }
+
+    #[test]
+    fn unknown_names_are_told() {
+        let options = Options {
+            names: vec!["no such kernel".to_owned()],
+            ..Options::default()
+        };
+        assert!(run(&options).is_err());
+    }
+}

@@ -1,0 +1,287 @@
+//! One calculation as data: buffers, launches, and what must come out.
+//!
+//! Every contender runs the same [`Work`], so a kernel is described once. The numbers for the C function are its
+//! only part that no launch has: C gets pointers to the same buffers and the extents.
+
+/// A position in [`Work::buffers`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Buffer(pub(crate) usize);
+
+/// A value that lies in buffers and arguments.
+pub(crate) trait Element: Copy {
+    /// Appends its bytes.
+    fn put(self, out: &mut Vec<u8>);
+    /// Reads it from exactly its bytes.
+    fn get(bytes: &[u8]) -> Self;
+}
+
+macro_rules! element {
+    ($($t:ty)*) => {$(
+        impl Element for $t {
+            fn put(self, out: &mut Vec<u8>) {
+                out.extend_from_slice(&self.to_le_bytes());
+            }
+            fn get(bytes: &[u8]) -> $t {
+                <$t>::from_le_bytes(bytes.try_into().expect("as many bytes as the type has"))
+            }
+        }
+    )*};
+}
+
+element!(u8 u16 u32 i32 f32 f64);
+
+impl<T: Element, const N: usize> Element for [T; N] {
+    fn put(self, out: &mut Vec<u8>) {
+        self.into_iter().for_each(|value| value.put(out));
+    }
+    fn get(bytes: &[u8]) -> [T; N] {
+        let each = bytes.len() / N;
+        std::array::from_fn(|i| T::get(&bytes[i * each..][..each]))
+    }
+}
+
+/// The bytes of values.
+pub(crate) fn bytes<T: Element>(values: &[T]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(size_of_val(values));
+    values.iter().for_each(|value| value.put(&mut out));
+    out
+}
+
+/// An argument of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Argument {
+    /// The address of a buffer.
+    Buffer(Buffer),
+    /// A value, as its bytes.
+    Value(Vec<u8>),
+}
+
+impl From<Buffer> for Argument {
+    fn from(buffer: Buffer) -> Argument {
+        Argument::Buffer(buffer)
+    }
+}
+
+impl<T: Element> From<T> for Argument {
+    fn from(value: T) -> Argument {
+        Argument::Value(bytes(&[value]))
+    }
+}
+
+/// A list of arguments: buffers and numbers.
+macro_rules! args {
+    ($($argument:expr),* $(,)?) => { vec![$($crate::work::Argument::from($argument)),*] };
+}
+pub(crate) use args;
+
+/// Three extents, x first.
+pub(crate) type Extent = [u32; 3];
+
+/// Extents of one, two or three dimensions.
+pub(crate) trait IntoExtent {
+    /// With ones in the dimensions that are not given.
+    fn extent(self) -> Extent;
+}
+
+impl IntoExtent for usize {
+    fn extent(self) -> Extent {
+        (self, 1).extent()
+    }
+}
+
+impl IntoExtent for (usize, usize) {
+    fn extent(self) -> Extent {
+        (self.0, self.1, 1).extent()
+    }
+}
+
+impl IntoExtent for (usize, usize, usize) {
+    fn extent(self) -> Extent {
+        [self.0, self.1, self.2].map(|n| u32::try_from(n).expect("extents are small"))
+    }
+}
+
+/// One thing that a run does, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Sets all bytes of a buffer to zero.
+    Zero(Buffer),
+    /// Starts a kernel.
+    Launch(Launch),
+}
+
+/// A launch of a kernel, which has the same name and arguments in every language.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Launch {
+    pub(crate) kernel: &'static str,
+    pub(crate) grid: Extent,
+    pub(crate) block: Extent,
+    pub(crate) arguments: Vec<Argument>,
+}
+
+/// What a buffer must hold after the first run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Values {
+    /// Exactly these bytes, in elements of so many.
+    Exact(Vec<u8>, usize),
+    /// These within this much, relative to the larger of 1 and the value.
+    Close(Vec<f32>, f32),
+}
+
+impl Values {
+    /// These and no others.
+    pub(crate) fn exact<T: Element>(values: &[T]) -> Values {
+        Values::Exact(bytes(values), size_of::<T>())
+    }
+
+    /// Says where the bytes of a buffer hold something else.
+    pub(crate) fn compare(&self, got: &[u8]) -> Result<(), String> {
+        match self {
+            Values::Exact(want, element) => same_length(got.len(), want.len()).and_then(|()| {
+                let pairs = got.chunks(*element).zip(want.chunks(*element));
+                match pairs.enumerate().find(|(_, (got, want))| got != want) {
+                    Some((at, (got, want))) => Err(format!(
+                        "value {at} is {} instead of {}",
+                        hexadecimal(got),
+                        hexadecimal(want)
+                    )),
+                    None => Ok(()),
+                }
+            }),
+            Values::Close(want, tolerance) => {
+                same_length(got.len(), size_of_val(want.as_slice()))?;
+                let got = got.chunks(4).map(f32::get);
+                let far = |got: f32, want: f32| {
+                    let off = (got - want).abs();
+                    !(off <= tolerance * want.abs().max(1.0))
+                };
+                let pairs = got.zip(want);
+                match pairs.enumerate().find(|(_, (got, want))| far(*got, **want)) {
+                    Some((at, (got, want))) => {
+                        Err(format!("value {at} is {got} instead of {want}"))
+                    }
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+fn same_length(got: usize, want: usize) -> Result<(), String> {
+    match got == want {
+        true => Ok(()),
+        false => Err(format!("{got} bytes instead of {want}")),
+    }
+}
+
+/// The bytes of a little-endian number.
+fn hexadecimal(bytes: &[u8]) -> String {
+    let digits = bytes.iter().rev().map(|byte| format!("{byte:02x}"));
+    format!("0x{}", digits.collect::<String>())
+}
+
+/// Buffers, what is done with them, and what must come out.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Work {
+    /// What each buffer holds at first.
+    pub(crate) buffers: Vec<Vec<u8>>,
+    /// A run.
+    pub(crate) steps: Vec<Step>,
+    /// Extents for the function in C.
+    pub(crate) numbers: Vec<i64>,
+    /// Results.
+    pub(crate) expected: Vec<(Buffer, Values)>,
+    /// Elements that a run computes: threads' results, or values read where many give one.
+    pub(crate) elements: u64,
+    /// Floating-point operations of a run, where that is what a kernel is measured by.
+    pub(crate) operations: Option<f64>,
+}
+
+impl Work {
+    /// Work on so many elements.
+    pub(crate) fn on(elements: usize) -> Work {
+        Work {
+            elements: elements as u64,
+            ..Work::default()
+        }
+    }
+
+    /// A buffer that holds these values at first.
+    pub(crate) fn input<T: Element>(&mut self, values: &[T]) -> Buffer {
+        self.buffers.push(bytes(values));
+        Buffer(self.buffers.len() - 1)
+    }
+
+    /// A buffer whose bytes are all 0xa5 at first, so that no result stands in it by chance.
+    pub(crate) fn output<T: Element>(&mut self, len: usize) -> Buffer {
+        self.buffers.push(vec![0xa5; len * size_of::<T>()]);
+        Buffer(self.buffers.len() - 1)
+    }
+
+    /// Zeroes a buffer, in every run.
+    pub(crate) fn zero(&mut self, buffer: Buffer) {
+        self.steps.push(Step::Zero(buffer));
+    }
+
+    /// Launches a kernel.
+    pub(crate) fn launch(
+        &mut self,
+        kernel: &'static str,
+        grid: impl IntoExtent,
+        block: impl IntoExtent,
+        arguments: Vec<Argument>,
+    ) {
+        self.steps.push(Step::Launch(Launch {
+            kernel,
+            grid: grid.extent(),
+            block: block.extent(),
+            arguments,
+        }));
+    }
+
+    /// What the function in C gets beside the buffers.
+    pub(crate) fn numbers<const N: usize>(&mut self, numbers: [usize; N]) {
+        self.numbers = numbers.map(|n| n as i64).to_vec();
+    }
+
+    /// A result.
+    pub(crate) fn expect(&mut self, buffer: Buffer, values: Values) {
+        self.expected.push((buffer, values));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_results_are_found() {
+        let exact = Values::exact(&[1u32, 2]);
+        assert_eq!(exact.compare(&bytes(&[1u32, 2])), Ok(()));
+        assert_eq!(
+            exact.compare(&bytes(&[1u32, 3])),
+            Err("value 1 is 0x00000003 instead of 0x00000002".to_owned())
+        );
+        assert!(exact.compare(&bytes(&[1u32])).is_err());
+        let close = Values::Close(vec![100.0], 0.01);
+        assert_eq!(close.compare(&bytes(&[100.5f32])), Ok(()));
+        assert!(close.compare(&bytes(&[102.0f32])).is_err());
+        assert!(close.compare(&bytes(&[f32::NAN])).is_err());
+        assert!(close.compare(&[]).is_err());
+    }
+
+    #[test]
+    fn elements_keep_their_bits() {
+        assert_eq!(bytes(&[1.0f32]), [0, 0, 0x80, 0x3f]);
+        assert_eq!(bytes(&[[1u16, 2]]), [1, 0, 2, 0]);
+        assert_eq!(<[f32; 2]>::get(&bytes(&[[0.5f32, -1.0]])), [0.5, -1.0]);
+    }
+
+    #[test]
+    fn arguments_know_buffers_from_numbers() {
+        let arguments = args![Buffer(2), 7i32, 0.5f32];
+        assert_eq!(arguments[0], Argument::Buffer(Buffer(2)));
+        assert_eq!(arguments[1], Argument::Value(vec![7, 0, 0, 0]));
+        assert_eq!(arguments.len(), 3);
+    }
+}

@@ -1,0 +1,82 @@
+//! `margay bench`: how fast kernels run here, beside C, OpenCL and other drivers.
+//!
+//! What is measured and how is in `margay-benches`; this file has the options and the files that are written.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use margay_benches::start::Once;
+use margay_benches::{Options, Report};
+
+use crate::output::{self, Failure, Outcome};
+
+const EXAMPLES: &str = "\
+Examples:
+  margay bench
+  margay bench saxpy n-body launches
+  margay bench --json times.json --driver /usr/lib/x86_64-linux-gnu/libcuda.so.1
+
+C is compiled by clang-19 or clang, OpenCL runs on PoCL, where these are installed.";
+
+/// The arguments of `margay bench`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Kernels by parts of their names, and tables: launches, starting, loading (default: everything).
+    names: Vec<String>,
+    /// Compare with this libcuda.so.1 too.
+    #[arg(long, value_name = "PATH")]
+    driver: Option<String>,
+    /// Write everything that was measured to a file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Use little data, to see that it works; the times mean nothing.
+    #[arg(long)]
+    check: bool,
+    /// Put the tables between the marks in this file.
+    #[arg(long, value_name = "FILE", hide = true)]
+    write: Option<PathBuf>,
+    /// Measure one thing for another process of this program.
+    #[arg(long, value_name = "NAME", hide = true)]
+    once: Option<String>,
+}
+
+/// Measures.
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    if let Some(name) = &arguments.once {
+        return Ok(output::Report::of(format!("{}\n", Once::answer(name)?)));
+    }
+    let report = margay_benches::run(&Options {
+        names: arguments.names.clone(),
+        driver: arguments.driver.clone(),
+        check: arguments.check,
+    })?;
+    if let Some(path) = &arguments.json {
+        fs::write(path, report.json() + "\n").map_err(|e| told(path, &e.to_string()))?;
+    }
+    if let Some(path) = &arguments.write {
+        replace(path, &report)?;
+    }
+    Ok(output::Report {
+        text: report.markdown(),
+        status: u8::from(!report.failures().is_empty()),
+    })
+}
+
+fn told(path: &Path, error: &str) -> Failure {
+    Failure::from(format!("{}: {error}", path.display()))
+}
+
+const BEGIN: &str = "<!-- begin: cargo xtask bench -->\n";
+const END: &str = "<!-- end -->";
+
+/// Puts the tables into the file, in the place of the last ones.
+fn replace(path: &Path, report: &Report) -> Result<(), Failure> {
+    let file = fs::read_to_string(path).map_err(|e| told(path, &e.to_string()))?;
+    let parts = file.split_once(BEGIN);
+    let parts = parts.and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
+    let (before, after) = parts.ok_or_else(|| told(path, "it has no place for the tables"))?;
+    let tables = report.markdown();
+    fs::write(path, format!("{before}{BEGIN}\n{tables}\n{END}{after}"))
+        .map_err(|e| told(path, &e.to_string()))
+}
