@@ -37,21 +37,25 @@ pub struct Sources {
     pub(crate) opencl: &'static str,
     pub(crate) opencl_options: &'static str,
     pub(crate) c: &'static str,
-    /// Beside those for every source.
+    /// For clang, beside those for every source.
     pub(crate) c_options: &'static [&'static str],
     /// Whether parts of equal size take unequal time.
     pub(crate) c_uneven: bool,
 }
 
-/// [`Sources`] from a PTX file, by its path in the repository, and the files of a name in `benches`.
+/// [`Sources`] from a PTX file, by its path in the repository, and the files of a name in `benches`; of two names
+/// the first is that of the OpenCL file and the second that of the C file.
 macro_rules! sources {
     ($ptx:literal, $name:literal $(, $field:ident: $value:expr)* $(,)?) => {
+        $crate::case::sources!($ptx, $name / $name $(, $field: $value)*)
+    };
+    ($ptx:literal, $opencl:literal / $c:literal $(, $field:ident: $value:expr)* $(,)?) => {
         $crate::case::Sources {
             $($field: $value,)*
             ..$crate::case::Sources::new(
                 include_str!(concat!("../../../", $ptx)),
-                include_str!(concat!("../../opencl/", $name, ".cl")),
-                include_str!(concat!("../../c/", $name, ".c")),
+                include_str!(concat!("../../opencl/", $opencl, ".cl")),
+                include_str!(concat!("../../c/", $c, ".c")),
             )
         }
     };

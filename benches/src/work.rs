@@ -151,12 +151,14 @@ impl Values {
             Values::Close(want, tolerance) => {
                 same_length(got.len(), size_of_val(want.as_slice()))?;
                 let got = got.chunks(4).map(f32::get);
-                let far = |got: f32, want: f32| {
-                    let off = (got - want).abs();
-                    !(off <= tolerance * want.abs().max(1.0))
-                };
+                // What is no number is near nothing.
+                let near =
+                    |got: f32, want: f32| (got - want).abs() <= tolerance * want.abs().max(1.0);
                 let pairs = got.zip(want);
-                match pairs.enumerate().find(|(_, (got, want))| far(*got, **want)) {
+                match pairs
+                    .enumerate()
+                    .find(|(_, (got, want))| !near(*got, **want))
+                {
                     Some((at, (got, want))) => {
                         Err(format!("value {at} is {got} instead of {want}"))
                     }

@@ -29,6 +29,8 @@ type Run = unsafe extern "C" fn(*const *mut u8, *const i64, c_int, c_int, c_int)
 #[derive(Clone, Debug)]
 pub(crate) struct Compiler {
     program: &'static str,
+    /// Whether it knows options that are clang's own.
+    clang: bool,
     /// What it calls itself.
     pub(crate) version: String,
 }
@@ -49,7 +51,12 @@ impl Compiler {
         let output = Command::new(program).arg("--version").output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout);
         let version = text.lines().next()?.trim().to_owned();
-        Some(Compiler { program, version })
+        let clang = version.contains("clang");
+        Some(Compiler {
+            program,
+            clang,
+            version,
+        })
     }
 
     /// Makes a shared library.
@@ -60,7 +67,11 @@ impl Compiler {
         let path = Temporary(std::env::temp_dir().join(name));
         let mut child = Command::new(self.program)
             .args(OPTIONS)
-            .args(case.sources.c_options)
+            .args(if self.clang {
+                case.sources.c_options
+            } else {
+                &[]
+            })
             .args(["-std=gnu11", "-shared", "-fPIC", "-x", "c", "-", "-o"])
             .arg(&path.0)
             .arg("-lm")

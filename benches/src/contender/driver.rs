@@ -6,7 +6,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
-use std::sync::Arc;
+use std::rc::Rc;
 
 use super::{Contender, Loaded};
 use crate::case::Case;
@@ -80,7 +80,7 @@ impl Functions {
 
 /// The first device of a driver.
 pub(crate) struct Driver {
-    functions: Arc<Functions>,
+    functions: Rc<Functions>,
     context: Handle,
     /// The device's name and the driver's version.
     pub(crate) name: String,
@@ -95,33 +95,29 @@ impl Driver {
         // SAFETY: the caller asked for this library.
         let library = unsafe { Library::open(path) }?;
         let functions = Functions::load(&library)?;
-        let call = |status, call| functions.done(status, call);
-        // SAFETY: as the driver API says; here and below each pointer has room for what is written.
-        call(unsafe { (functions.init)(0) }, "cuInit")?;
+        let done = |status, call| functions.done(status, call);
         let (mut version, mut device, mut context) = (0, 0, ptr::null_mut());
+        // SAFETY: as the driver API says; here and below each pointer has room for what is written.
+        let status = unsafe { (functions.init)(0) };
+        done(status, "cuInit")?;
         // SAFETY: see above.
-        call(
-            unsafe { (functions.version)(&mut version) },
-            "cuDriverGetVersion",
-        )?;
+        let status = unsafe { (functions.version)(&mut version) };
+        done(status, "cuDriverGetVersion")?;
         // SAFETY: see above.
-        call(unsafe { (functions.device)(&mut device, 0) }, "cuDeviceGet")?;
+        let status = unsafe { (functions.device)(&mut device, 0) };
+        done(status, "cuDeviceGet")?;
         let mut name = [0; 128];
         // SAFETY: see above; the text ends with a zero.
-        call(
-            unsafe { (functions.device_name)(name.as_mut_ptr(), 128, device) },
-            "cuDeviceGetName",
-        )?;
+        let status = unsafe { (functions.device_name)(name.as_mut_ptr(), 128, device) };
+        done(status, "cuDeviceGetName")?;
         // SAFETY: see above. The context stays retained: libraries are never closed.
-        call(
-            unsafe { (functions.retain)(&mut context, device) },
-            "cuDevicePrimaryCtxRetain",
-        )?;
+        let status = unsafe { (functions.retain)(&mut context, device) };
+        done(status, "cuDevicePrimaryCtxRetain")?;
         // SAFETY: it was written by the call above and ends with a zero.
         let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy();
         let (major, minor) = (version / 1000, version % 1000 / 10);
         Ok(Driver {
-            functions: Arc::new(functions),
+            functions: Rc::new(functions),
             context,
             name: format!("{name}, CUDA {major}.{minor}"),
         })
@@ -132,10 +128,8 @@ impl Contender for Driver {
     fn load(&self, case: &Case, work: &Work) -> Result<Box<dyn Loaded>, String> {
         let functions = &self.functions;
         // SAFETY: a context of this library.
-        functions.done(
-            unsafe { (functions.set_current)(self.context) },
-            "cuCtxSetCurrent",
-        )?;
+        let status = unsafe { (functions.set_current)(self.context) };
+        functions.done(status, "cuCtxSetCurrent")?;
         let module = Module::load(functions, case.sources.ptx)?;
         let buffers: Result<Vec<Buffer>, String> = work
             .buffers
@@ -161,12 +155,12 @@ impl Contender for Driver {
 }
 
 struct Module {
-    functions: Arc<Functions>,
+    functions: Rc<Functions>,
     handle: Handle,
 }
 
 impl Module {
-    fn load(functions: &Arc<Functions>, ptx: &str) -> Result<Module, String> {
+    fn load(functions: &Rc<Functions>, ptx: &str) -> Result<Module, String> {
         let text = CString::new(ptx).map_err(|e| e.to_string())?;
         let (mut handle, none) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: PTX ends with a zero; no options.
@@ -189,18 +183,16 @@ impl Drop for Module {
 }
 
 struct Buffer {
-    functions: Arc<Functions>,
+    functions: Rc<Functions>,
     address: Address,
 }
 
 impl Buffer {
-    fn of(functions: &Arc<Functions>, bytes: &[u8]) -> Result<Buffer, String> {
+    fn of(functions: &Rc<Functions>, bytes: &[u8]) -> Result<Buffer, String> {
         let mut address = 0;
         // SAFETY: room for an address.
-        functions.done(
-            unsafe { (functions.alloc)(&mut address, bytes.len().max(1)) },
-            "cuMemAlloc",
-        )?;
+        let status = unsafe { (functions.alloc)(&mut address, bytes.len().max(1)) };
+        functions.done(status, "cuMemAlloc")?;
         let buffer = Buffer {
             functions: functions.clone(),
             address,
@@ -294,7 +286,7 @@ enum Action {
 
 struct Ready {
     actions: Vec<Action>,
-    functions: Arc<Functions>,
+    functions: Rc<Functions>,
     buffers: Vec<Buffer>,
     _module: Module,
 }

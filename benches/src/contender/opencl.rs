@@ -6,7 +6,7 @@
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
-use std::sync::Arc;
+use std::rc::Rc;
 
 use super::{Contender, Loaded};
 use crate::case::Case;
@@ -167,7 +167,7 @@ impl Platform {
         // SAFETY: the context and its device.
         let queue = unsafe { (functions.queue)(context, device, 0, &mut status) };
         done(status, "clCreateCommandQueue")?;
-        Ok(OpenCl(Arc::new(Device {
+        Ok(OpenCl(Rc::new(Device {
             functions,
             device,
             context,
@@ -209,7 +209,7 @@ impl Device {
 }
 
 /// PoCL on some of the cores.
-pub(crate) struct OpenCl(Arc<Device>);
+pub(crate) struct OpenCl(Rc<Device>);
 
 impl Contender for OpenCl {
     fn load(&self, case: &Case, work: &Work) -> Result<Box<dyn Loaded>, String> {
@@ -246,12 +246,12 @@ fn global(grid: Extent, block: Extent) -> [usize; 3] {
 }
 
 struct Program {
-    device: Arc<Device>,
+    device: Rc<Device>,
     handle: Handle,
 }
 
 impl Program {
-    fn build(device: &Arc<Device>, source: &str, options: &str) -> Result<Program, String> {
+    fn build(device: &Rc<Device>, source: &str, options: &str) -> Result<Program, String> {
         let functions = &device.functions;
         let options = CString::new(options).map_err(|e| e.to_string())?;
         let (start, len) = (source.as_ptr().cast::<c_char>(), source.len());
@@ -293,14 +293,14 @@ impl Drop for Program {
 }
 
 struct Buffer {
-    device: Arc<Device>,
+    device: Rc<Device>,
     handle: Handle,
     // Behind the buffer, which is released first.
     _memory: Memory,
 }
 
 impl Buffer {
-    fn of(device: &Arc<Device>, bytes: &[u8]) -> Result<Buffer, String> {
+    fn of(device: &Rc<Device>, bytes: &[u8]) -> Result<Buffer, String> {
         let memory = Memory::of(bytes);
         let mut status = SUCCESS;
         // SAFETY: the memory has this size and outlives the buffer.
@@ -332,7 +332,7 @@ impl Drop for Buffer {
 
 /// A kernel whose arguments are set.
 struct Kernel {
-    device: Arc<Device>,
+    device: Rc<Device>,
     handle: Handle,
 }
 
@@ -389,7 +389,7 @@ enum Action {
 struct Ready {
     // Before the buffers: kernels refer to them.
     actions: Vec<Action>,
-    device: Arc<Device>,
+    device: Rc<Device>,
     buffers: Vec<Buffer>,
 }
 

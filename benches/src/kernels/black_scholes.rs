@@ -9,15 +9,28 @@ pub(super) const CASE: Case = Case {
     size: "1 Mi options",
     group: Group::Goals,
     sources: sources!("tests/cuda/ptx/black_scholes.ptx", "black_scholes"),
-    make,
+    make: |scale| make(scale, 1e-4),
+};
+
+/// Compiled for speed in every language.
+pub(super) const FAST: Case = Case {
+    name: "Black-Scholes, fast math",
+    size: "1 Mi options",
+    group: Group::More,
+    sources: sources!(
+        "benches/cuda/black_scholes_fast.ptx",
+        "black_scholes" / "black_scholes_fast",
+        opencl_options: "-cl-std=CL1.2 -cl-fast-relaxed-math",
+        c_options: &["-ffast-math", "-fveclib=libmvec"],
+    ),
+    make: |scale| make(scale, 1e-3),
 };
 
 const RATE: f32 = 0.02;
 const VOLATILITY: f32 = 0.3;
-/// Functions differ in their last bits, and a price is a difference.
-const TOLERANCE: f32 = 1e-4;
 
-fn make(scale: Scale) -> Work {
+/// Functions differ in their last bits, and a price is a difference: `tolerance` is relative.
+fn make(scale: Scale, tolerance: f32) -> Work {
     let n = scale.pick(1 << 20, 3000);
     let mut random = Random::new(7);
     let mut between = |low: f32, high: f32| random.fill(n, |r| low + (high - low) * r.unit());
@@ -32,8 +45,8 @@ fn make(scale: Scale) -> Work {
     let arguments = args![spot, strike, years, call, put, RATE, VOLATILITY, n as i32];
     work.launch("black_scholes", n.div_ceil(128), 128, arguments);
     work.numbers([n]);
-    work.expect(call, Values::Close(calls, TOLERANCE));
-    work.expect(put, Values::Close(puts, TOLERANCE));
+    work.expect(call, Values::Close(calls, tolerance));
+    work.expect(put, Values::Close(puts, tolerance));
     work
 }
 

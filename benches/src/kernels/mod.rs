@@ -5,30 +5,55 @@
 
 use crate::case::Case;
 
+mod bfs;
 mod black_scholes;
+mod block_sums;
+mod convolution;
+mod elementwise;
+mod gemm_half;
 mod histogram;
 mod mandelbrot;
 mod matmul;
 mod nbody;
+mod radix_sort;
 mod reduction;
+mod rows;
 mod saxpy;
 mod scan;
 mod sha256;
+mod spmv;
+mod stencil;
 mod stencil_tiled;
 mod transpose;
 
 /// All of them, in the order of the table.
 pub const CASES: &[Case] = &[
+    elementwise::ADD_IN_CACHE,
+    elementwise::ADD_IN_MEMORY,
+    elementwise::SAXPY_IN_CACHE,
     matmul::CASE,
+    block_sums::BLOCKS,
+    block_sums::WARPS,
     mandelbrot::CASE,
+    stencil::IN_CACHE,
+    stencil::IN_MEMORY,
     histogram::CASE,
     black_scholes::CASE,
+    black_scholes::FAST,
     saxpy::CASE,
     reduction::TREE,
     reduction::SHUFFLE,
     scan::CASE,
+    radix_sort::CASE,
     transpose::CASE,
     stencil_tiled::CASE,
+    convolution::CASE,
+    rows::SOFTMAX,
+    rows::LAYER_NORM,
+    gemm_half::TILED,
+    gemm_half::MATRIX,
+    spmv::CASE,
+    bfs::CASE,
     nbody::CASE,
     sha256::CASE,
 ];

@@ -1,0 +1,11 @@
+// A sparse matrix in compressed rows times a vector, a work-item for each row.
+kernel void spmv_scalar(int rows, global const int *starts, global const int *columns, global const double *values,
+                        global const double *x, global double *y) {
+    int row = get_global_id(0);
+    if (row >= rows)
+        return;
+    double sum = 0;
+    for (int k = starts[row]; k < starts[row + 1]; ++k)
+        sum += values[k] * x[columns[k]];
+    y[row] = sum;
+}

@@ -1,0 +1,50 @@
+//! An image under a filter of 5 x 5 weights, in the kernel through a tile in shared memory.
+
+use crate::case::{Case, Group, Scale, sources};
+use crate::data::Random;
+use crate::work::{Values, Work, args};
+
+pub(super) const CASE: Case = Case {
+    name: "2D convolution, 5 x 5",
+    size: "1024 x 1024 f32",
+    group: Group::More,
+    sources: sources!("benches/cuda/convolution.ptx", "convolution"),
+    make,
+};
+
+const WIDTH: usize = 5;
+const EDGE: usize = 16;
+
+/// Small integers: every order of addition gives the same bits.
+fn make(scale: Scale) -> Work {
+    let (width, height) = (scale.pick(1024, 45), scale.pick(1024, 37));
+    let mut random = Random::new(16);
+    let from = random.fill(width * height, |r| r.below(256) as f32);
+    let weights = random.fill(WIDTH * WIDTH, |r| r.below(9) as f32 - 4.0);
+    let at = |x: usize, y: usize| {
+        // Two further right and down than the image, so that nothing is negative.
+        let (x, y) = (x.wrapping_sub(WIDTH / 2), y.wrapping_sub(WIDTH / 2));
+        if x < width && y < height {
+            from[y * width + x]
+        } else {
+            0.0
+        }
+    };
+    let point = |i: usize| {
+        let (x, y) = (i % width, i / width);
+        let weighed = weights.iter().enumerate();
+        weighed
+            .map(|(w, weight)| weight * at(x + w % WIDTH, y + w / WIDTH))
+            .sum::<f32>()
+    };
+    let want: Vec<f32> = (0..width * height).map(point).collect();
+    let mut work = Work::on(width * height);
+    let (from, weights) = (work.input(&from), work.input(&weights));
+    let to = work.output::<f32>(width * height);
+    let grid = (width.div_ceil(EDGE), height.div_ceil(EDGE));
+    let arguments = args![from, weights, to, width as i32, height as i32];
+    work.launch("convolve", grid, (EDGE, EDGE), arguments);
+    work.numbers([width, height]);
+    work.expect(to, Values::exact(&want));
+    work
+}
