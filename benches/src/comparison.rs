@@ -190,6 +190,25 @@ impl Field {
     }
 }
 
+/// Runs every kernel once through a driver library, with little data; says what it got wrong.
+///
+/// # Errors
+/// When the library cannot be opened or has no device.
+pub fn check_driver(path: &str) -> Result<Vec<String>, String> {
+    let driver = Driver::open(path).map_err(|e| format!("{path}: {e}"))?;
+    Ok(wrong(&driver))
+}
+
+/// Which kernels a contender gets wrong, with little data.
+pub(crate) fn wrong(contender: &dyn Contender) -> Vec<String> {
+    let check = |case: &Case| {
+        let work = (case.make)(Scale::Small);
+        let checked = checked(contender, case, &work);
+        checked.err().map(|e| format!("{}: {e}", case.name))
+    };
+    CASES.iter().filter_map(check).collect()
+}
+
 /// One thread, and all of them.
 fn counts(workers: usize) -> impl Iterator<Item = usize> {
     [1, workers]

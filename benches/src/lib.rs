@@ -12,6 +12,7 @@ mod data;
 pub mod kernels;
 pub mod launches;
 mod library;
+mod limits;
 mod machine;
 pub mod measure;
 mod memory;
@@ -21,5 +22,5 @@ pub mod start;
 mod tables;
 mod work;
 
-pub use comparison::Prepared;
+pub use comparison::{Prepared, check_driver};
 pub use report::{Options, Report, run};

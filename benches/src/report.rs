@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::case::Scale;
 use crate::comparison::{self, Entrant, Field, Kind, Row};
 use crate::launches::{self, Launched};
+use crate::limits::{self, Limit};
 use crate::machine::Machine;
 use crate::measure;
 use crate::stages::{self, Rates};
@@ -25,13 +26,15 @@ pub struct Options {
 /// The tables beside that of the kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
+    Limits,
     Launches,
     Starting,
     Loading,
 }
 
 impl Part {
-    const ALL: [(&'static str, Part); 3] = [
+    const ALL: [(&'static str, Part); 4] = [
+        ("limits", Part::Limits),
         ("launches", Part::Launches),
         ("starting", Part::Starting),
         ("loading", Part::Loading),
@@ -48,6 +51,7 @@ pub struct Report {
     pub(crate) missing: Vec<String>,
     pub(crate) kernels: Vec<Row>,
     pub(crate) means: Vec<Mean>,
+    pub(crate) limits: Vec<Limit>,
     pub(crate) launches: Vec<Launched>,
     pub(crate) starting: Vec<Started>,
     pub(crate) loading: Vec<Rates>,
@@ -121,12 +125,16 @@ pub fn run(options: &Options) -> Result<Report, String> {
         missing: Vec::new(),
         kernels: Vec::new(),
         means: Vec::new(),
+        limits: Vec::new(),
         launches: Vec::new(),
         starting: Vec::new(),
         loading: Vec::new(),
     };
     if parts.is_empty() || !kernels.is_empty() {
         compare(&mut report, scale, &kernels, options.driver.as_deref())?;
+    }
+    if wanted(Part::Limits) {
+        report.limits = limits::measure(options.check);
     }
     if wanted(Part::Launches) {
         report.launches = launches::measure()?;

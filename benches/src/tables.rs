@@ -13,6 +13,7 @@ pub(crate) fn markdown(report: &Report) -> String {
     let mut text = facts(&report.machine);
     let parts = [
         kernels(report),
+        limits(report),
         launches(report),
         starting(report),
         loading(report),
@@ -142,6 +143,57 @@ fn cell(row: &Row, entrant: &Entrant) -> String {
         Some(time) => milliseconds(time),
         None => "failed".to_owned(),
     }
+}
+
+/// What the machine can do, and which part of it kernels reach.
+fn limits(report: &Report) -> String {
+    if report.limits.is_empty() {
+        return String::new();
+    }
+    let mut table =
+        "### Limits of one thread\n\nBillions a second.\n\n| what | of | rate |\n|---|---|--:|\n"
+            .to_owned();
+    for limit in &report.limits {
+        let rate = limit.rate() / 1e9;
+        line(
+            &mut table,
+            format_args!("| {} | {} | {rate:.1} |", limit.what, limit.unit),
+        );
+    }
+    let shares = shares(report);
+    if !shares.is_empty() {
+        table += "\nShares of the rate of multiply-adds on one thread:\n\n";
+        table += "| kernel | who | billions a second | of 128 bits | of 256 bits | of 512 bits |\n|---|---|--:|--:|--:|--:|\n";
+        table += &shares;
+    }
+    table
+}
+
+/// Kernels whose operations are counted.
+fn shares(report: &Report) -> String {
+    let mut lines = String::new();
+    for row in &report.kernels {
+        for entrant in report.entrants.iter().filter(|e| e.threads == 1) {
+            let (Some(operations), Some(median)) = (row.operations, row.median(entrant)) else {
+                continue;
+            };
+            let rate = operations / median;
+            let share = |bits| {
+                let mut limits = report.limits.iter();
+                let limit = limits.find(|limit| limit.bits == Some(bits));
+                limit.map_or(String::new(), |l| {
+                    format!("{:.0} %", 100.0 * rate / l.rate())
+                })
+            };
+            let (name, who, rate) = (&row.name, entrant.kind.title(), rate / 1e9);
+            let cells = [128, 256, 512].map(share).join(" | ");
+            line(
+                &mut lines,
+                format_args!("| {name} | {who} | {rate:.1} | {cells} |"),
+            );
+        }
+    }
+    lines
 }
 
 /// What launching costs.

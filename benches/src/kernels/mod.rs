@@ -60,22 +60,10 @@ pub const CASES: &[Case] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::CASES;
-    use crate::case::Scale;
+    use crate::comparison::wrong;
     use crate::contender::c::{C, Compiler};
     use crate::contender::margay::Margay;
     use crate::contender::opencl::Platform;
-    use crate::contender::{Contender, checked};
-
-    /// What each kernel got wrong.
-    fn wrong(contender: &dyn Contender) -> Vec<String> {
-        let check = |case: &crate::case::Case| {
-            let work = (case.make)(Scale::Small);
-            let checked = checked(contender, case, &work);
-            checked.err().map(|e| format!("{}: {e}", case.name))
-        };
-        CASES.iter().filter_map(check).collect()
-    }
 
     #[test]
     fn kernels_are_right() {
@@ -85,23 +73,21 @@ mod tests {
 
     #[test]
     fn c_is_right() {
-        let compiler =
-            Compiler::any().expect("a C compiler is there: the tests of ffi need one too");
+        let compiler = Compiler::any().expect("a C compiler: other tests need one too");
         for threads in [1, 3] {
             let c = C::new(compiler.clone(), threads).expect("starts");
             assert_eq!(wrong(&c), [""; 0], "{threads} threads");
         }
     }
 
-    /// A machine without PoCL has nothing to compare.
     #[test]
-    fn opencl_is_right() {
-        let Ok(platform) = Platform::pocl() else {
-            return;
-        };
-        for cores in [1, platform.cores] {
-            let device = platform.with_cores(cores).expect("starts");
-            assert_eq!(wrong(&device), [""; 0], "{cores} cores");
+    fn opencl_is_right_or_says_that_it_is_missing() {
+        match Platform::pocl() {
+            Ok(platform) => {
+                let device = platform.with_cores(1).expect("starts");
+                assert_eq!(wrong(&device), [""; 0]);
+            }
+            Err(why) => assert!(why.contains("OpenCL"), "{why}"),
         }
     }
 }
