@@ -11,7 +11,7 @@ use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use margay_ir::analysis::regions::Entry;
 use margay_ir::analysis::uniformity::Assumptions;
-use margay_ir::analysis::{Cfg, Guarded, Linear, Regions, Uniformity, slots};
+use margay_ir::analysis::{Cfg, Dominators, Guarded, Linear, Regions, Uniformity, slots};
 use margay_ir::entity::{Block, FuncId, Inst, SecondaryMap, Slot};
 use margay_ir::exec::{Point, Stop};
 use margay_ir::function::{Function, SourceLoc, payload_func};
@@ -161,16 +161,23 @@ struct Sides {
     uniformity: Uniformity,
     linear: Linear,
     guarded: Guarded,
+    in_step: Vec<bool>,
     width: u32,
 }
 
 impl Sides {
-    fn new(function: &Function, version: Version, width: u32) -> Sides {
+    fn new(function: &Function, regions: &Regions, version: Version, width: u32) -> Sides {
         let cfg = Cfg::new(function);
+        let dominators = Dominators::new(&cfg);
         let uniformity = Uniformity::new(function, version.assumptions(width));
         Sides {
             guarded: Guarded::new(function, &uniformity, &cfg),
             linear: Linear::new(function, &cfg, width == 32),
+            in_step: regions
+                .entries
+                .iter()
+                .map(|entry| uniformity.in_step(&cfg, &dominators, entry.block))
+                .collect(),
             uniformity,
             width,
         }
@@ -181,6 +188,7 @@ impl Sides {
             uniformity: &self.uniformity,
             linear: &self.linear,
             guarded: &self.guarded,
+            in_step: &self.in_step,
             width: self.width,
         }
     }
@@ -298,7 +306,7 @@ impl CompiledKernel {
         if width == 1 || version == Version::SINGLE {
             return make(None);
         }
-        let sides = Sides::new(&self.function, version, width);
+        let sides = Sides::new(&self.function, &self.regions, version, width);
         match make(Some(&sides)) {
             Err(CompileError::Unsupported(_) | CompileError::Backend(_)) => make(None),
             made => made,
@@ -567,7 +575,7 @@ impl Compiler {
             let width = kernel.width(self);
             let shape = kernel.function.kernel.as_ref().and_then(|k| k.reqntid);
             let version = Version::of(shape.unwrap_or([width, 1, 1]), width);
-            let sides = (width > 1).then(|| Sides::new(&kernel.function, version, width));
+            let sides = (width > 1).then(|| Sides::new(&kernel.function, &kernel.regions, version, width));
             let view = sides.as_ref().map(Sides::view);
             return self.built(cta_form::signature(), descs, |b, descs| {
                 if kernel.is_pointless() {

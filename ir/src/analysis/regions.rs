@@ -6,7 +6,7 @@
 //! the point's operands that are no constants; the point's results are stored there before the lane goes on.
 //!
 //! Frame of a warp: a header of 32 stop words (one a lane) and a mask of lanes, then one array of 32 lanes for each stored
-//! value, aligned to the array's element. Values that are cheap to compute again from what never
+//! value, aligned to the array's element, and 32 bytes of notes for each integer. Values that are cheap to compute again from what never
 //! changes during a launch ([`is_rematerialised`](Regions::is_rematerialised)) are not stored.
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -17,7 +17,7 @@ use crate::exec::{Point, Stop};
 use crate::function::{Function, ValueDef, payload_sreg};
 use crate::mods::{MemOrder, StateSpace};
 use crate::ops::Opcode;
-use crate::types::Type;
+use crate::types::{Kind, Type};
 
 /// Offset in a frame of the word that says which lanes have not exited.
 pub const FRAME_ALIVE: u32 = 32 * 4;
@@ -42,6 +42,7 @@ pub struct Regions {
     pub entries: Vec<Entry>,
     stop_of: FxHashMap<Inst, Stop>,
     offsets: SecondaryMap<Value, u32>,
+    notes: SecondaryMap<Value, u32>,
     remat: SecondaryMap<Value, bool>,
     /// Bytes of a warp's frame.
     pub frame_bytes: u32,
@@ -82,6 +83,7 @@ impl Regions {
             entries,
             stop_of,
             offsets: SecondaryMap::default(),
+            notes: SecondaryMap::default(),
             remat,
             frame_bytes: FRAME_HEADER,
         };
@@ -103,9 +105,15 @@ impl Regions {
         stored.dedup();
         // Widest first: arrays stay aligned without gaps.
         stored.sort_by_key(|&v| std::cmp::Reverse(function.dfg.ty(v).lane_bytes()));
+        let is_integer = |&value: &Value| matches!(function.dfg.ty(value).kind(), Kind::B32 | Kind::B64);
+        let integers: Vec<Value> = stored.iter().copied().filter(is_integer).collect();
         for value in stored {
             self.offsets[value] = self.frame_bytes;
             self.frame_bytes += 32 * function.dfg.ty(value).lane_bytes();
+        }
+        for value in integers {
+            self.notes[value] = self.frame_bytes;
+            self.frame_bytes += 32;
         }
         self.frame_bytes = self.frame_bytes.next_multiple_of(64);
     }
@@ -152,6 +160,15 @@ impl Regions {
     /// Offset in the warp's frame of a value's lanes; `None` when it is never stored.
     pub fn offset(&self, value: Value) -> Option<u32> {
         match self.offsets[value] {
+            0 => None,
+            offset => Some(offset),
+        }
+    }
+
+    /// Offset of 32 bytes, one a lane, in which code for several lanes may note what it knows of a stored
+    /// integer of 32 or 64 bits.
+    pub fn note_offset(&self, value: Value) -> Option<u32> {
+        match self.notes[value] {
             0 => None,
             offset => Some(offset),
         }
@@ -215,17 +232,20 @@ fn remat_cost(function: &Function, inst: Inst, cost: &SecondaryMap<Value, u32>) 
         | Opcode::LocalAddr
         | Opcode::FuncAddr => Some(0),
         Opcode::SReg => payload_sreg(data.payload()).map(|_| 1),
-        Opcode::Ld
-            if data.mods.space() == StateSpace::Param
-                && matches!(data.mods.order(), MemOrder::None | MemOrder::Weak)
-                && is_param_addr(function, inst) =>
-        {
-            Some(1)
-        }
+        Opcode::Ld if is_param_load(function, inst) => Some(1),
         Opcode::Div | Opcode::Rem | Opcode::Sqrt | Opcode::Sin | Opcode::Cos => None,
         opcode if opcode.effects().is_pure() => args(),
         _ => None,
     }
+}
+
+/// Whether a load reads a parameter at a constant offset, so that it is always the same and never faults.
+pub fn is_param_load(function: &Function, load: Inst) -> bool {
+    let data = &function.dfg.insts[load];
+    data.opcode == Opcode::Ld
+        && data.mods.space() == StateSpace::Param
+        && matches!(data.mods.order(), MemOrder::None | MemOrder::Weak)
+        && is_param_addr(function, load)
 }
 
 fn is_param_addr(function: &Function, load: Inst) -> bool {

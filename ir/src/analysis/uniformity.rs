@@ -41,7 +41,7 @@ use std::fmt;
 
 use rustc_hash::FxHashSet;
 
-use crate::analysis::Cfg;
+use crate::analysis::{Cfg, Dominators};
 use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::function::Function;
 use crate::print::Notes;
@@ -219,6 +219,11 @@ impl Uniformity {
     /// turns, so that each must keep the value as it was when it left.
     pub fn leaves_apart(&self, function: &Function, value: Value, block: Block) -> bool {
         !self.control.leaving(function, value, block).is_uniform()
+    }
+
+    /// Whether threads that come to a block equally often always execute one instance of it.
+    pub fn in_step(&self, cfg: &Cfg, dominators: &Dominators, block: Block) -> bool {
+        self.control.in_step(cfg, dominators, block)
     }
 
     /// Whether threads may come to a block with parameters by different ways.

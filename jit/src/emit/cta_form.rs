@@ -9,6 +9,8 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Variable};
 
 use super::lane::{Fixed, Here, Lane, LaneParts, Leave, Unsupported, host};
+use super::memory::shared_base;
+use super::slice::hoist::Hoisted;
 use super::slice::{Ends, Slice, View};
 use crate::abi::{NativeContext, status};
 
@@ -26,8 +28,12 @@ pub(crate) fn field(b: &mut FunctionBuilder<'_>, ctx: ir::Value, offset: usize) 
 }
 
 /// Emits the whole kernel, in slices if there is a view of them.
-pub(crate) fn emit(parts: LaneParts<'_, '_>, view: Option<View<'_>>) -> Result<(), Unsupported> {
+pub(crate) fn emit(
+    mut parts: LaneParts<'_, '_>,
+    view: Option<View<'_>>,
+) -> Result<(), Unsupported> {
     let entry = parts.function.entry();
+    let mut hoisted = view.map(|view| Hoisted::new(parts.function, view));
     let b = &mut *parts.b;
     let start = b.create_block();
     b.append_block_params_for_function_params(start);
@@ -59,6 +65,12 @@ pub(crate) fn emit(parts: LaneParts<'_, '_>, view: Option<View<'_>>) -> Result<(
     ] = std::array::from_fn(|_| b.create_block());
     b.append_block_param(next, types::I32);
     b.append_block_param(abort, types::I32);
+    let leave = Leave { next, abort };
+    if let Some(hoisted) = &mut hoisted {
+        hoisted.launch(parts.again(), Fixed::of(ctx), leave)?;
+    }
+    let b = &mut *parts.b;
+    let shared = view.map(|_| shared_base(b, ctx));
     b.ins().jump(cta_head, &[]);
 
     b.switch_to_block(cta_head);
@@ -81,6 +93,15 @@ pub(crate) fn emit(parts: LaneParts<'_, '_>, view: Option<View<'_>>) -> Result<(
         .store(host(), here, ctx, offset_of!(NativeContext, cta) as i32);
     let zero = b.ins().iconst(types::I32, 0);
     b.def_var(thread_var, zero);
+    let fixed = Fixed {
+        ctx,
+        ctaid: Some(index),
+        shared,
+    };
+    if let Some(hoisted) = &mut hoisted {
+        hoisted.cta(parts.again(), fixed, leave)?;
+    }
+    let b = &mut *parts.b;
     b.ins().jump(thread_head, &[]);
 
     b.switch_to_block(thread_head);
@@ -99,23 +120,19 @@ pub(crate) fn emit(parts: LaneParts<'_, '_>, view: Option<View<'_>>) -> Result<(
     let lane = b.ins().band_imm_u(thread, 31);
     let lane = b.ins().uextend(types::I64, lane);
     let local = b.ins().iconst(types::I32, 0);
-    let fixed = Fixed {
-        ctx,
-        ctaid: Some(index),
-    };
     let lane_here = Here {
         thread,
         frame: None,
         lane,
         local,
     };
-    let mut emitter = Lane::new(parts, fixed, lane_here, Leave { next, abort });
-    let b = match view {
-        None => {
+    let mut emitter = Lane::new(parts, fixed, lane_here, leave);
+    let b = match (view, &hoisted) {
+        (Some(view), Some(hoisted)) => slices(emitter, (view, hoisted), (thread, threads), next)?,
+        _ => {
             emitter.emit_from(entry, &[])?;
             emitter.b
         }
-        Some(view) => slices(emitter, view, (thread, threads), next)?,
     };
 
     b.switch_to_block(next);
@@ -146,7 +163,7 @@ pub(crate) fn emit(parts: LaneParts<'_, '_>, view: Option<View<'_>>) -> Result<(
 /// The body of the loop over slices, from its first thread on; ends at `next`.
 fn slices<'a, 'b>(
     lane: Lane<'a, 'b>,
-    view: View<'a>,
+    (view, hoisted): (View<'a>, &'a Hoisted),
     (thread, threads): (ir::Value, ir::Value),
     next: ir::Block,
 ) -> Result<&'a mut FunctionBuilder<'b>, Unsupported> {
@@ -157,7 +174,7 @@ fn slices<'a, 'b>(
         common: None,
         parted: None,
     };
-    let mut slice = Slice::new(lane, view, ends);
+    let mut slice = Slice::new(lane, view, ends, hoisted);
     slice.prepare();
     let b = &mut *slice.lane.b;
     let left = b.ins().isub(threads, thread);

@@ -50,7 +50,7 @@ pub(crate) fn emit(parts: LaneParts<'_, '_>) -> Result<(), Unsupported> {
     b.switch_to_block(body);
     let lane = b.ins().band_imm_u(thread, 31);
     let lane = b.ins().uextend(types::I64, lane);
-    let fixed = Fixed { ctx, ctaid: None };
+    let fixed = Fixed::of(ctx);
     let here = Here {
         thread,
         frame: None,

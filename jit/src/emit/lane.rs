@@ -25,6 +25,19 @@ pub(crate) struct Fixed {
     pub(crate) ctx: ir::Value,
     /// CTA coordinates, where the form keeps them in registers.
     pub(crate) ctaid: Option<[ir::Value; 3]>,
+    /// Base of the CTA's window of shared memory, where the form keeps it in a register.
+    pub(crate) shared: Option<ir::Value>,
+}
+
+impl Fixed {
+    /// What nothing but the context is known of.
+    pub(crate) fn of(ctx: ir::Value) -> Fixed {
+        Fixed {
+            ctx,
+            ctaid: None,
+            shared: None,
+        }
+    }
 }
 
 /// What is known of the lane being run.
@@ -62,7 +75,7 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) leave: Leave,
     /// Where lanes may stop in the code emitted so far, each once.
     pub(crate) stops: Vec<Stop>,
-    vars: FxHashMap<Value, Variable>,
+    pub(crate) vars: FxHashMap<Value, Variable>,
     blocks: FxHashMap<Block, ir::Block>,
     /// Values already computed again at the region's start.
     again: FxHashMap<Value, ()>,
@@ -85,6 +98,20 @@ pub(crate) struct LaneParts<'a, 'b> {
     pub(crate) descs: &'a mut DescTable,
     pub(crate) slots: &'a SecondaryMap<Slot, u32>,
     pub(crate) has_fma: bool,
+}
+
+impl<'b> LaneParts<'_, 'b> {
+    /// The same pieces, for a while.
+    pub(crate) fn again(&mut self) -> LaneParts<'_, 'b> {
+        LaneParts {
+            b: &mut *self.b,
+            function: self.function,
+            regions: self.regions,
+            descs: &mut *self.descs,
+            slots: self.slots,
+            has_fma: self.has_fma,
+        }
+    }
 }
 
 /// Device memory, which may fault.

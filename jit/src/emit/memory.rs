@@ -2,6 +2,7 @@
 
 use std::mem::offset_of;
 
+use cranelift_frontend::FunctionBuilder;
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::InstData;
@@ -23,6 +24,12 @@ pub(crate) fn element_type(ty: OpType) -> Option<ir::Type> {
         128 => types::I128,
         _ => return None,
     })
+}
+
+/// Base of the window of shared memory.
+pub(crate) fn shared_base(b: &mut FunctionBuilder<'_>, ctx: ir::Value) -> ir::Value {
+    let at = offset_of!(NativeContext, shared_base) as i32;
+    b.ins().load(types::I64, fixed(), ctx, at)
 }
 
 impl Lane<'_, '_> {
@@ -61,12 +68,10 @@ impl Lane<'_, '_> {
     /// Base address of the window of a space that has one.
     pub(crate) fn window(&mut self, space: StateSpace) -> Option<ir::Value> {
         match space {
-            StateSpace::Shared | StateSpace::SharedCluster => Some(self.b.ins().load(
-                types::I64,
-                fixed(),
-                self.fixed.ctx,
-                offset_of!(NativeContext, shared_base) as i32,
-            )),
+            StateSpace::Shared | StateSpace::SharedCluster => Some(match self.fixed.shared {
+                Some(base) => base,
+                None => shared_base(self.b, self.fixed.ctx),
+            }),
             StateSpace::Local => {
                 let base = self.field(types::I64, offset_of!(NativeContext, local_base));
                 let stride = self.field(types::I32, offset_of!(NativeContext, local_stride));

@@ -23,6 +23,8 @@ use margay_ir::exec::Stop;
 
 use super::cta_form::{field, next_index};
 use super::lane::{Fixed, Here, Lane, LaneParts, Leave, Unsupported, fixed, host};
+use super::memory::shared_base;
+use super::slice::hoist::Hoisted;
 use super::slice::{Ends, NOBODY, Slice, View};
 use crate::abi::{Helpers, NativeContext, TURNS, sorted, status};
 use crate::points::{Completion, PointTable};
@@ -33,6 +35,8 @@ struct Driver<'a> {
     points: &'a PointTable,
     ctx: ir::Value,
     frames: ir::Value,
+    /// Base of the window of shared memory, for slices.
+    shared: Option<ir::Value>,
     threads: ir::Value,
     warps: ir::Value,
     ctaid: [Variable; 3],
@@ -44,6 +48,10 @@ struct Driver<'a> {
     running: Variable,
     /// Entry that the phase began at.
     phase: Variable,
+    /// Not zero if all threads of the CTA have come to the same barriers since it began.
+    tidy: Variable,
+    /// Not zero if, moreover, the warp goes on from the phase's entry.
+    quick: Variable,
     /// The barrier that warps have come to in this phase; [`Stop::EXIT`] before the first has.
     agreed: Variable,
     /// Not zero once two of them stand at different stops.
@@ -65,49 +73,24 @@ struct Driver<'a> {
 /// Emits the kernel, in slices if there is a view of them. The arguments are those of
 /// [`crate::abi::PhasesFn`].
 pub(crate) fn emit(
-    parts: LaneParts<'_, '_>,
+    mut parts: LaneParts<'_, '_>,
     points: &PointTable,
     view: Option<View<'_>>,
 ) -> Result<(), Unsupported> {
-    let LaneParts {
-        b,
-        function,
-        regions,
-        descs,
-        slots,
-        has_fma,
-    } = parts;
-    let Some(regions) = regions else {
+    let Some(regions) = parts.regions else {
         return Err(Unsupported("phases without regions".into()));
     };
-    let mut driver = Driver::new(b, regions, points);
-    if let Some(view) = view {
-        let parts = LaneParts {
-            b: &mut *b,
-            function,
-            regions: Some(regions),
-            descs,
-            slots,
-            has_fma,
-        };
-        driver.slices(parts, view)?;
-        driver.completions(b);
-        b.seal_all_blocks();
-        return Ok(());
+    let mut hoisted = view.map(|view| Hoisted::new(parts.function, view));
+    let mut driver = Driver::new(&mut parts, regions, points, hoisted.as_mut())?;
+    if let (Some(view), Some(hoisted)) = (view, &hoisted) {
+        driver.slices(parts.again(), view, hoisted)?;
+    } else {
+        for (index, entry) in regions.entries.iter().enumerate() {
+            driver.region(parts.again(), index, entry)?;
+        }
     }
-    for (index, entry) in regions.entries.iter().enumerate() {
-        let parts = LaneParts {
-            b: &mut *b,
-            function,
-            regions: Some(regions),
-            descs: &mut *descs,
-            slots,
-            has_fma,
-        };
-        driver.region(parts, index, entry)?;
-    }
-    driver.completions(b);
-    b.seal_all_blocks();
+    driver.completions(parts.b);
+    parts.b.seal_all_blocks();
     Ok(())
 }
 
@@ -119,10 +102,12 @@ fn set_field(b: &mut FunctionBuilder<'_>, ctx: ir::Value, offset: usize, value: 
 impl<'a> Driver<'a> {
     /// The loops over CTAs, phases and warps.
     fn new(
-        b: &mut FunctionBuilder<'_>,
+        parts: &mut LaneParts<'_, '_>,
         regions: &'a Regions,
         points: &'a PointTable,
-    ) -> Driver<'a> {
+        hoisted: Option<&mut Hoisted>,
+    ) -> Result<Driver<'a>, Unsupported> {
+        let b = &mut *parts.b;
         let start = b.create_block();
         b.append_block_params_for_function_params(start);
         b.switch_to_block(start);
@@ -131,11 +116,13 @@ impl<'a> Driver<'a> {
         let word = |b: &mut FunctionBuilder<'_>| b.declare_var(types::I32);
         let threads = field(b, ctx, offset_of!(NativeContext, threads));
         let warps = field(b, ctx, offset_of!(NativeContext, warps));
+        let shared = hoisted.as_ref().map(|_| shared_base(b, ctx));
         let driver = Driver {
             regions,
             points,
             ctx,
             frames,
+            shared,
             threads,
             warps,
             ctaid: std::array::from_fn(|_| word(b)),
@@ -144,6 +131,8 @@ impl<'a> Driver<'a> {
             alive: word(b),
             running: word(b),
             phase: word(b),
+            tidy: word(b),
+            quick: word(b),
             agreed: word(b),
             parted: word(b),
             entries: (0..points.len()).map(|_| b.create_block()).collect(),
@@ -157,16 +146,31 @@ impl<'a> Driver<'a> {
         b.append_block_param(driver.warp_done, types::I32);
         b.append_block_param(driver.abort, types::I32);
         let [cta_done, phase_done] = std::array::from_fn(|_| b.create_block());
-        driver.cta_loop(b, count, cta_done);
+        driver.cta_loop(parts, count, cta_done, hoisted)?;
+        let b = &mut *parts.b;
         driver.warp_loop(b, phase_done);
         driver.end_of_phase(b, phase_done, cta_done);
         driver.sort(b);
         driver.leave(b);
-        driver
+        Ok(driver)
     }
 
     /// Begins in the function's first block; `cta_done` goes on with the next CTA.
-    fn cta_loop(&self, b: &mut FunctionBuilder<'_>, count: ir::Value, cta_done: ir::Block) {
+    fn cta_loop(
+        &self,
+        parts: &mut LaneParts<'_, '_>,
+        count: ir::Value,
+        cta_done: ir::Block,
+        mut hoisted: Option<&mut Hoisted>,
+    ) -> Result<(), Unsupported> {
+        let leave = Leave {
+            next: cta_done,
+            abort: self.abort,
+        };
+        if let Some(hoisted) = &mut hoisted {
+            hoisted.launch(parts.again(), Fixed::of(self.ctx), leave)?;
+        }
+        let b = &mut *parts.b;
         for (i, var) in self.ctaid.into_iter().enumerate() {
             let value = field(b, self.ctx, offset_of!(NativeContext, ctaid) + 4 * i);
             b.def_var(var, value);
@@ -178,6 +182,9 @@ impl<'a> Driver<'a> {
         let end = b.ins().iadd(first, count);
         let phase = field(b, self.ctx, offset_of!(NativeContext, phase));
         b.def_var(self.phase, phase);
+        let fresh = b.ins().icmp_imm_u(IntCC::Equal, phase, 0);
+        let fresh = b.ins().uextend(types::I32, fresh);
+        b.def_var(self.tidy, fresh);
         let cta = b.declare_var(types::I64);
         b.def_var(cta, first);
         let [head, body, done] = std::array::from_fn(|_| b.create_block());
@@ -195,6 +202,15 @@ impl<'a> Driver<'a> {
         }
         let here = b.use_var(cta);
         b.ins().store(host(), here, self.ctx, at);
+        if let Some(hoisted) = hoisted {
+            let fixed = Fixed {
+                ctx: self.ctx,
+                ctaid: Some(self.ctaid.map(|var| b.use_var(var))),
+                shared: None,
+            };
+            hoisted.cta(parts.again(), fixed, leave)?;
+        }
+        let b = &mut *parts.b;
         self.begin_phase(b);
 
         b.switch_to_block(cta_done);
@@ -204,6 +220,8 @@ impl<'a> Driver<'a> {
         next_index(b, self.ctaid, grid);
         let zero = b.ins().iconst(types::I32, 0);
         b.def_var(self.phase, zero);
+        let one = b.ins().iconst(types::I32, 1);
+        b.def_var(self.tidy, one);
         let turns = b.ins().iconst(types::I32, i64::from(TURNS));
         set_field(b, self.ctx, offset_of!(NativeContext, turns), turns);
         b.ins().jump(head, &[]);
@@ -215,6 +233,7 @@ impl<'a> Driver<'a> {
         b.switch_to_block(self.abort);
         let code = b.block_params(self.abort)[0];
         b.ins().return_(&[code]);
+        Ok(())
     }
 
     /// All warps of the CTA are to run from the phase's entry.
@@ -249,6 +268,8 @@ impl<'a> Driver<'a> {
         b.ins().brif(alive, run, &[], next, &[]);
 
         b.switch_to_block(run);
+        let tidy = b.use_var(self.tidy);
+        b.def_var(self.quick, tidy);
         let mut cases = Switch::new();
         for (index, &block) in self.entries.iter().enumerate().skip(1) {
             if self.points.completion(index).is_barrier() {
@@ -420,11 +441,18 @@ impl<'a> Driver<'a> {
         b.switch_to_block(group);
         let running = read(b, offset_of!(NativeContext, group));
         b.def_var(self.running, running);
+        self.not_quick(b);
         let mut cases = Switch::new();
         for (index, &block) in self.entries.iter().enumerate().skip(1) {
             cases.set_entry(index as u128, block);
         }
         cases.emit(b, stop, self.leave_here);
+    }
+
+    /// The warp goes on from another entry than the phase's.
+    fn not_quick(&self, b: &mut FunctionBuilder<'_>) {
+        let no = b.ins().iconst(types::I32, 0);
+        b.def_var(self.quick, no);
     }
 
     /// The lanes of a warp, one after the other, from an entry to their next points.
@@ -470,6 +498,7 @@ impl<'a> Driver<'a> {
         let whole = Fixed {
             ctx: self.ctx,
             ctaid: Some(ctaid),
+            shared: self.shared,
         };
         let leave = Leave {
             next,
@@ -509,7 +538,12 @@ impl<'a> Driver<'a> {
     }
 
     /// The lanes of a warp, slice by slice: all regions in one piece of code.
-    fn slices<'b>(&mut self, parts: LaneParts<'_, 'b>, view: View<'_>) -> Result<(), Unsupported> {
+    fn slices(
+        &mut self,
+        parts: LaneParts<'_, '_>,
+        view: View<'_>,
+        hoisted: &Hoisted,
+    ) -> Result<(), Unsupported> {
         let b = &mut *parts.b;
         let [rest, common, parted, from] = std::array::from_fn(|_| b.declare_var(types::I32));
         let [head, body, done] = std::array::from_fn(|_| b.create_block());
@@ -556,6 +590,7 @@ impl<'a> Driver<'a> {
         let whole = Fixed {
             ctx: self.ctx,
             ctaid: Some(ctaid),
+            shared: self.shared,
         };
         let leave = Leave {
             next: done,
@@ -567,7 +602,7 @@ impl<'a> Driver<'a> {
             parted: Some(parted),
         };
         let function = parts.function;
-        let mut slice = Slice::new(Lane::new(parts, whole, here, leave), view, ends);
+        let mut slice = Slice::new(Lane::new(parts, whole, here, leave), view, ends, hoisted);
         slice.prepare();
         let stubs: Vec<ir::Block> = self
             .entries
@@ -584,9 +619,13 @@ impl<'a> Driver<'a> {
             slice.lane.b.switch_to_block(stub);
             if index == 0 {
                 slice.start(function.entry(), bits);
-            } else {
-                slice.behind_point(entry, bits, rest)?;
+                continue;
             }
+            if view.in_step[index] && self.points.completion(index).is_barrier() {
+                let quick = slice.lane.b.use_var(self.quick);
+                slice.behind_barrier(entry, bits, quick)?;
+            }
+            slice.behind_point(entry, bits, rest)?;
         }
         slice.translate()?;
         let stops = std::mem::take(&mut slice.stops);
@@ -660,6 +699,7 @@ impl<'a> Driver<'a> {
             b.switch_to_block(block);
             match self.points.completion(index) {
                 Completion::Nothing => {
+                    self.not_quick(b);
                     b.ins().jump(self.entries[index], &[]);
                 }
                 Completion::Collective => self.collective(b, index),
@@ -679,6 +719,7 @@ impl<'a> Driver<'a> {
         let alive = b.use_var(self.alive);
         let helper = offset_of!(Helpers, collective);
         if let Some(waits) = self.host_completes(b, helper, index, frame, alive) {
+            self.not_quick(b);
             b.ins()
                 .brif(waits, self.leave_here, &[], self.entries[index], &[]);
         }

@@ -67,7 +67,7 @@ pub(crate) fn emit(parts: LaneParts<'_, '_>, entry: &Entry) -> Result<(), Unsupp
     b.append_block_param(next, types::I32);
     b.append_block_param(abort, types::I32);
     let local = b.ins().iconst(types::I32, 0);
-    let fixed = Fixed { ctx, ctaid: None };
+    let fixed = Fixed::of(ctx);
     let here = Here {
         thread,
         frame: Some(frame),

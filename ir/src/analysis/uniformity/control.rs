@@ -115,6 +115,20 @@ impl Control {
         left.map(|one| one.level).fold(Class::Launch, Class::max)
     }
 
+    /// Whether threads that come to a block equally often are then in the same turns of the loops around it:
+    /// a thread that goes on in one of them comes by in each turn, and all take as many turns of the inner ones.
+    pub(super) fn in_step(&self, cfg: &Cfg, dominators: &Dominators, block: Block) -> bool {
+        let around = || self.around[block].iter().map(|&number| &self.loops[number]);
+        let passes = |one: &Loop| {
+            let latches = cfg.preds(one.header).iter();
+            let mut latches = latches.filter(|&latch| one.body.contains(latch));
+            latches.all(|&latch| dominators.dominates(cfg, block, latch))
+        };
+        let outermost = around().map(|one| one.body.len()).max();
+        let inner = |one: &Loop| Some(one.body.len()) < outermost;
+        self.reducible && around().all(|one| passes(one) && (!inner(one) || one.level.is_uniform()))
+    }
+
     /// The block that defines a value.
     pub(super) fn home(&self, value: Value) -> Option<Block> {
         self.homes[value]

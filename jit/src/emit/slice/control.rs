@@ -201,6 +201,11 @@ impl Slice<'_, '_> {
         let first = self.lane.b.ins().ctz(bits);
         let mut same: Option<Lanes> = None;
         for &value in &entry.live_in {
+            if self.hoisted.has(value) {
+                let lanes = self.own(value)?;
+                self.freeze_all(value, &lanes)?;
+                continue;
+            }
             let class = self.class(value);
             let Some(lanes) = self.take_stored(value)? else {
                 continue;
@@ -229,14 +234,7 @@ impl Slice<'_, '_> {
                 Some(so_far) => self.and(&so_far, &equal),
             });
         }
-        let mut done = FxHashSet::default();
-        for value in self.lane.again_from(entry.block, self.view.width == 32) {
-            self.compute_again(value, &mut done)?;
-            if self.leaving.iter().any(|&(leaving, _)| leaving == value) {
-                let lanes = self.own(value)?;
-                self.freeze_all(value, &lanes)?;
-            }
-        }
+        self.again(entry)?;
         let group = match same {
             None => bits,
             Some(same) => {
@@ -252,6 +250,64 @@ impl Slice<'_, '_> {
             }
         };
         self.start(entry.block, group);
+        Ok(())
+    }
+
+    /// Code behind a barrier for slices all of whose lanes go on, if `quick` says that they are in one
+    /// instance of it: what should be the same is. Leaves the builder where code for others belongs.
+    pub(crate) fn behind_barrier(
+        &mut self,
+        entry: &Entry,
+        bits: ir::Value,
+        quick: ir::Value,
+    ) -> Result<(), Unsupported> {
+        self.block = entry.block;
+        self.mask = None;
+        self.made.clear();
+        let all = self.active_bits();
+        let b = &mut *self.lane.b;
+        let [whole, others] = std::array::from_fn(|_| b.create_block());
+        let every = b.ins().icmp(IntCC::Equal, bits, all);
+        let every = b.ins().uextend(types::I32, every);
+        let both = b.ins().band(every, quick);
+        b.ins().brif(both, whole, &[], others, &[]);
+        b.switch_to_block(whole);
+        for &value in &entry.live_in {
+            if self.hoisted.has(value) {
+                let lanes = self.own(value)?;
+                self.freeze_all(value, &lanes)?;
+            } else if self.class(value) == Class::Varying {
+                self.take_stored(value)?;
+                if self.is_guarded(value) {
+                    self.take_note(value)?;
+                }
+            } else {
+                if let Some(first) = self.first_lane(value) {
+                    self.lane.set(value, first);
+                }
+                if self.leaves(value) {
+                    let lanes = self.get(value)?;
+                    self.freeze_all(value, &lanes)?;
+                }
+            }
+        }
+        self.again(entry)?;
+        let full = self.full_block(entry.block);
+        self.lane.b.ins().jump(full, &[]);
+        self.lane.b.switch_to_block(others);
+        Ok(())
+    }
+
+    /// Computes again what the code at an entry needs and frames do not hold.
+    fn again(&mut self, entry: &Entry) -> Result<(), Unsupported> {
+        let mut done = FxHashSet::default();
+        for value in self.lane.again_from(entry.block, self.view.width == 32) {
+            self.compute_again(value, &mut done)?;
+            if self.leaves(value) {
+                let lanes = self.own(value)?;
+                self.freeze_all(value, &lanes)?;
+            }
+        }
         Ok(())
     }
 
@@ -286,6 +342,45 @@ impl Slice<'_, '_> {
         let var = self.holds_var(value);
         self.lane.b.def_var(var, holds);
         Ok(())
+    }
+
+    /// The first lane of a stored value.
+    fn first_lane(&mut self, value: Value) -> Option<ir::Value> {
+        let (address, offset) = self.stored_at(value)?;
+        let ty = clif_type(self.lane.function.dfg.ty(value));
+        Some(self.lane.b.ins().load(ty, host(), address, offset))
+    }
+
+    /// The first lane of a guarded value from the frame, and what was noted of it.
+    fn take_note(&mut self, value: Value) -> Result<(), Unsupported> {
+        let noted = self.note_at(value);
+        if let (Some((address, offset)), Some(first)) = (noted, self.first_lane(value)) {
+            self.lane.set(value, first);
+            let holds = self.lane.b.ins().load(types::I8, host(), address, offset);
+            let var = self.holds_var(value);
+            self.lane.b.def_var(var, holds);
+        }
+        Ok(())
+    }
+
+    /// Notes, of a value that is stored, whether it is affine.
+    fn note(&mut self, value: Value) {
+        if self.view.guarded.stride(value).is_none() {
+            return;
+        }
+        let holds = match (self.mask.is_none(), self.holds(value)) {
+            (true, Some(holds)) => holds,
+            _ => self.lane.b.ins().iconst(types::I8, 0),
+        };
+        if let Some((address, offset)) = self.note_at(value) {
+            self.lane.b.ins().store(host(), holds, address, offset);
+        }
+    }
+
+    fn note_at(&mut self, value: Value) -> Option<(ir::Value, i32)> {
+        let offset = self.lane.regions?.note_offset(value)?;
+        let address = self.lane.b.ins().iadd(self.lane.here.frame?, self.lane.here.lane);
+        Some((address, i32::try_from(offset).ok()?))
     }
 
     /// What the slice's first lane would have of a stored value, by the lane number `first` of those
@@ -404,6 +499,14 @@ impl Slice<'_, '_> {
             let scalar = self.lane.get(condition);
             self.lane.b.ins().brif(scalar, then, &[], other, &[]);
         } else {
+            if let Some(decided) = self.decide(condition) {
+                let [not_all, unknown] = std::array::from_fn(|_| self.lane.b.create_block());
+                let b = &mut *self.lane.b;
+                b.ins().brif(decided.all, then, &[], not_all, &[]);
+                b.switch_to_block(not_all);
+                b.ins().brif(decided.none, other, &[], unknown, &[]);
+                b.switch_to_block(unknown);
+            }
             let lanes = self.get(condition)?;
             let all = self.all(&lanes);
             let [some, parted] = std::array::from_fn(|_| self.lane.b.create_block());
@@ -963,6 +1066,7 @@ impl Slice<'_, '_> {
         let behind = self.lane.behind(inst).unwrap_or_default();
         for &value in behind.iter().filter(|value| !results.contains(value)) {
             self.store_value(value)?;
+            self.note(value);
         }
         for &value in function.dfg.args(inst) {
             if !behind.contains(&value) && function.dfg.constant(value).is_none() {

@@ -104,7 +104,7 @@ impl Slice<'_, '_> {
 
     /// The first and the last lane of an affine operand of 32 bits, as 64-bit numbers, and whether the
     /// last is one of the operand's type.
-    fn ends_of(
+    pub(super) fn ends_of(
         &mut self,
         value: Value,
         stride: i64,
@@ -163,9 +163,10 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// The lanes of a guarded value that were not made at its definition.
+    /// The lanes of a guarded value or a condition that were not made at its definition.
     pub(super) fn lazy_lanes(&mut self, value: Value) -> Result<Option<Lanes>, Unsupported> {
-        if !self.lazy.contains(&value) {
+        let condition = self.conditions.contains(&value);
+        if !condition && !self.lazy.contains(&value) {
             return Ok(None);
         }
         let function = self.lane.function;
@@ -173,9 +174,13 @@ impl Slice<'_, '_> {
             return Ok(None);
         };
         let data = function.dfg.insts[inst];
-        let first = self.lane.get(value);
-        self.lanes_of(inst, &data)?;
-        self.lane.set(value, first);
+        if condition {
+            self.lanes_of(inst, &data)?;
+        } else {
+            let first = self.lane.get(value);
+            self.lanes_of(inst, &data)?;
+            self.lane.set(value, first);
+        }
         let vars = self.vars(value)?;
         let lanes = self.use_vars(&vars);
         self.made.insert(value, lanes.clone());

@@ -77,8 +77,15 @@ impl Slice<'_, '_> {
             };
             (window, offset)
         });
+        let address = match window {
+            Some((window, offset)) => {
+                let wide = self.lane.b.ins().uextend(types::I64, offset);
+                self.lane.b.ins().iadd(window, wide)
+            }
+            None => self.lane.host_address(base, space),
+        };
         Ok(Places::Strided {
-            address: self.lane.host_address(base, space),
+            address,
             stride,
             window,
         })
@@ -250,30 +257,73 @@ impl Slice<'_, '_> {
                 })
                 .collect();
         }
-        let mut found: Vec<Vec<ir::Value>> = vec![Vec::new(); results.len()];
-        for lane in 0..self.view.width {
-            self.mark(inst, lane);
-            let at = self.place(places, lane, 0);
-            let (address, offset) = self.guarded(at, lane);
-            for (i, (&value, found)) in results.iter().zip(&mut found).enumerate() {
-                let offset = offset + i as i32 * element.bytes() as i32;
-                let bits = self.lane.load_element(
-                    element,
-                    (address, offset),
-                    (strong, flags),
-                    (value, data),
-                );
-                found.push(self.widened(bits, function.dfg.ty(value).kind()));
+        let types: Vec<ir::Type> = results
+            .iter()
+            .map(|&value| vector_type(function.dfg.ty(value)))
+            .collect::<Result<_, _>>()?;
+        let mut lanes: Vec<Lanes> = vec![Lanes::new(); results.len()];
+        for four in 0..self.view.width / 4 {
+            let vectors = self.if_any(four, &types, |s| {
+                let mut found: Vec<Vec<ir::Value>> = vec![Vec::new(); results.len()];
+                for lane in 4 * four..4 * four + 4 {
+                    s.mark(inst, lane);
+                    let at = s.place(places, lane, 0);
+                    let (address, offset) = s.guarded(at, lane);
+                    for (i, (&value, found)) in results.iter().zip(&mut found).enumerate() {
+                        let at = (address, offset + i as i32 * element.bytes() as i32);
+                        let bits = s
+                            .lane
+                            .load_element(element, at, (strong, flags), (value, data));
+                        found.push(s.widened(bits, function.dfg.ty(value).kind()));
+                    }
+                }
+                let gathered = found.iter().zip(&types);
+                gathered.map(|(found, &ty)| s.gathered(found, ty)).collect()
+            });
+            for (lanes, vectors) in lanes.iter_mut().zip(vectors) {
+                lanes.extend(vectors);
             }
         }
-        results
+        Ok(lanes)
+    }
+
+    /// Code for four lanes, the vectors of which it returns for each type; passed by, with zeros in their
+    /// place, where none of the four runs.
+    fn if_any(
+        &mut self,
+        four: u32,
+        types: &[ir::Type],
+        code: impl FnOnce(&mut Self) -> Vec<Lanes>,
+    ) -> Vec<Lanes> {
+        let Some(mask) = &self.mask else {
+            return code(self);
+        };
+        let word = mask[four as usize];
+        let any = self.lane.b.ins().vany_true(word);
+        let [body, skip, join] = std::array::from_fn(|_| self.lane.b.create_block());
+        self.lane.b.ins().brif(any, body, &[], skip, &[]);
+        let made = self.made.clone();
+        self.lane.b.switch_to_block(body);
+        let vectors = code(self);
+        let args: Vec<ir::BlockArg> = vectors.iter().flatten().map(|&v| v.into()).collect();
+        self.lane.b.ins().jump(join, &args);
+        self.made = made;
+        self.lane.b.switch_to_block(skip);
+        let zeros: Vec<ir::BlockArg> = types
             .iter()
-            .zip(&found)
-            .map(|(&value, scalars)| {
-                let ty = vector_type(function.dfg.ty(value))?;
-                Ok(self.gathered(scalars, ty))
+            .flat_map(|&ty| {
+                let zero = self.constant(ty, 0);
+                vec![zero.into(); (4 / ty.lane_count()) as usize]
             })
-            .collect()
+            .collect();
+        self.lane.b.ins().jump(join, &zeros);
+        self.lane.b.switch_to_block(join);
+        let param = |&ty: &ir::Type| {
+            (0..4 / ty.lane_count())
+                .map(|_| self.lane.b.append_block_param(join, ty))
+                .collect()
+        };
+        types.iter().map(param).collect()
     }
 
     /// Tells the host the first lane that runs, unless all do, which it knows.
@@ -343,12 +393,25 @@ impl Slice<'_, '_> {
             let loaded = self.lane.b.ins().load(to, flags, address, offset);
             self.lane.b.ins().jump(join, &[loaded.into()]);
             self.lane.b.switch_to_block(single);
+            self.unless_none(first, (join, Some(to)));
             let loaded = self.load_some(inst, places, (value, ty), (first, per), flags)?;
             self.lane.b.ins().jump(join, &[loaded.into()]);
             self.lane.b.switch_to_block(join);
             lanes.push(result);
         }
         Ok(lanes)
+    }
+
+    /// Goes to `join`, with a zero of the type given, where none of the four lanes around `first` runs.
+    fn unless_none(&mut self, first: u32, (join, ty): (ir::Block, Option<ir::Type>)) {
+        let Some(mask) = &self.mask else { return };
+        let word = mask[first as usize / 4];
+        let zero = ty.map(|ty| self.constant(ty, 0).into());
+        let any = self.lane.b.ins().vany_true(word);
+        let some = self.lane.b.create_block();
+        let args: Vec<ir::BlockArg> = zero.into_iter().collect();
+        self.lane.b.ins().brif(any, some, &[], join, &args);
+        self.lane.b.switch_to_block(some);
     }
 
     /// Whether all lanes of a vector run, under a mask.
@@ -559,15 +622,20 @@ impl Slice<'_, '_> {
         } else {
             0
         };
-        for lane in first..self.view.width {
-            self.mark(inst, lane);
-            let at = self.place(places, lane, 0);
-            let (at, offset) = self.guarded(at, lane);
-            for (i, (lanes, kind)) in lanes.iter().enumerate() {
-                let bits = self.extract(lanes, *kind, lane);
-                let offset = offset + i as i32 * bytes as i32;
-                self.lane.store_element(element, (at, offset), strong, bits);
-            }
+        for four in first / 4..self.view.width / 4 {
+            self.if_any(four, &[], |s| {
+                for lane in (4 * four).max(first)..4 * four + 4 {
+                    s.mark(inst, lane);
+                    let at = s.place(places, lane, 0);
+                    let (at, offset) = s.guarded(at, lane);
+                    for (i, (lanes, kind)) in lanes.iter().enumerate() {
+                        let bits = s.extract(lanes, *kind, lane);
+                        let offset = offset + i as i32 * bytes as i32;
+                        s.lane.store_element(element, (at, offset), strong, bits);
+                    }
+                }
+                Vec::new()
+            });
         }
         Ok(())
     }
@@ -617,6 +685,7 @@ impl Slice<'_, '_> {
             self.lane.b.ins().store(device(), vector, address, offset);
             self.lane.b.ins().jump(join, &[]);
             self.lane.b.switch_to_block(single);
+            self.unless_none(first, (join, None));
             self.store_some(inst, places, (&lanes, kind), (first, per), element);
             self.lane.b.ins().jump(join, &[]);
             self.lane.b.switch_to_block(join);

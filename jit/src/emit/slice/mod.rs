@@ -14,8 +14,10 @@
 
 pub(crate) mod collective;
 pub(crate) mod control;
+pub(crate) mod decide;
 pub(crate) mod each;
 pub(crate) mod guard;
+pub(crate) mod hoist;
 pub(crate) mod memory;
 pub(crate) mod ops;
 pub(crate) mod values;
@@ -33,6 +35,7 @@ use smallvec::SmallVec;
 
 use super::lane::{Here, Lane, Unsupported};
 use control::Masked;
+use hoist::Hoisted;
 
 /// The vectors of a value, lowest lanes first.
 pub(crate) type Lanes = SmallVec<[ir::Value; 8]>;
@@ -45,6 +48,8 @@ pub(crate) struct View<'a> {
     pub(crate) uniformity: &'a Uniformity,
     pub(crate) linear: &'a Linear,
     pub(crate) guarded: &'a Guarded,
+    /// For each entry, whether lanes that come to it equally often are in one instance of it.
+    pub(crate) in_step: &'a [bool],
     /// Lanes of a slice.
     pub(crate) width: u32,
 }
@@ -69,6 +74,8 @@ pub(crate) struct Slice<'a, 'b> {
     pub(crate) lane: Lane<'a, 'b>,
     pub(crate) view: View<'a>,
     pub(crate) ends: Ends,
+    /// What has been computed in front of the slice.
+    hoisted: &'a Hoisted,
     /// The block being translated.
     block: Block,
     /// The lanes that run it; `None`: all.
@@ -88,6 +95,8 @@ pub(crate) struct Slice<'a, 'b> {
     holds: FxHashMap<Value, Variable>,
     /// Guarded values that only their own block uses; their lanes are made where they are needed.
     lazy: FxHashSet<Value>,
+    /// Conditions that ends may decide; their lanes are made where they do not.
+    conditions: FxHashSet<Value>,
     scratch: Option<ir::StackSlot>,
     /// Points at which lanes may stop.
     pub(crate) stops: Vec<Stop>,
@@ -110,8 +119,14 @@ pub(crate) fn cast_flags() -> ir::MemFlagsData {
 }
 
 impl<'a, 'b> Slice<'a, 'b> {
-    pub(crate) fn new(lane: Lane<'a, 'b>, view: View<'a>, ends: Ends) -> Self {
+    pub(crate) fn new(
+        mut lane: Lane<'a, 'b>,
+        view: View<'a>,
+        ends: Ends,
+        hoisted: &'a Hoisted,
+    ) -> Self {
         let function = lane.function;
+        lane.vars.extend(hoisted.vars());
         let mut slice = Slice {
             block: function.entry(),
             mask: None,
@@ -124,14 +139,17 @@ impl<'a, 'b> Slice<'a, 'b> {
             masked: Masked::default(),
             holds: FxHashMap::default(),
             lazy: FxHashSet::default(),
+            conditions: FxHashSet::default(),
             scratch: None,
             stops: Vec::new(),
             lane,
             view,
             ends,
+            hoisted,
         };
         slice.find_leaving();
         slice.find_lazy();
+        slice.find_conditions();
         slice
     }
 
@@ -223,6 +241,9 @@ impl<'a, 'b> Slice<'a, 'b> {
     /// Translates an operation that neither ends a block nor synchronises.
     pub(crate) fn operation(&mut self, inst: Inst) -> Result<(), Unsupported> {
         use margay_ir::analysis::uniformity::Class;
+        if self.hoisted.has_inst(inst) {
+            return Ok(());
+        }
         let data = self.lane.function.dfg.insts[inst];
         let effects = data.opcode.effects();
         match data.opcode {
@@ -253,6 +274,11 @@ impl<'a, 'b> Slice<'a, 'b> {
         let varies = |&value: &Value| uniformity.class(value) == Class::Varying;
         if !results.iter().any(varies) {
             return self.lane.operation(inst);
+        }
+        if let [result] = results
+            && self.conditions.contains(result)
+        {
+            return Ok(());
         }
         if let &[result] = results
             && self.view.guarded.stride(result).is_some()

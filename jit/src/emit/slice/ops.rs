@@ -341,6 +341,10 @@ impl Slice<'_, '_> {
                 }
                 let b = bail!(self.float_operand(inst, 1, how)?);
                 let c = bail!(self.float_operand(inst, 2, how)?);
+                // The machine's result takes the place of the first operand: of two vectors rather that one
+                // which is not the same for all.
+                let shared = self.operand(inst, 0).is_some_and(|a| self.is_uniform(a));
+                let (a, b) = if shared && single { (b, a) } else { (a, b) };
                 a.iter()
                     .zip(b.iter().zip(&c))
                     .map(|(&a, (&b, &c))| self.lane.b.ins().fma(a, b, c))

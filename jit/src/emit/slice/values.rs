@@ -335,7 +335,7 @@ impl Slice<'_, '_> {
     }
 
     /// Address and offset of a value's lanes in the frame.
-    fn stored_at(&mut self, value: Value) -> Option<(ir::Value, i32)> {
+    pub(super) fn stored_at(&mut self, value: Value) -> Option<(ir::Value, i32)> {
         let offset = self.lane.regions?.offset(value)?;
         let bytes = self.lane.function.dfg.ty(value).lane_bytes();
         let b = &mut *self.lane.b;
@@ -405,11 +405,16 @@ impl Slice<'_, '_> {
 
     /// Keeps the lanes of a value for code outside of its loop, which may have been left before.
     pub(super) fn freeze_all(&mut self, value: Value, lanes: &Lanes) -> Result<(), Unsupported> {
-        if self.leaving.iter().any(|&(leaving, _)| leaving == value) {
+        if self.leaves(value) {
             let vars = self.frozen(value)?;
             self.def_vars(&vars, lanes);
         }
         Ok(())
+    }
+
+    /// Whether lanes carry a value out of its loop in different turns.
+    pub(super) fn leaves(&self, value: Value) -> bool {
+        self.leaving.iter().any(|&(leaving, _)| leaving == value)
     }
 
     /// Takes the lanes of a value from the frame; what is the same for the slice is not defined by them.

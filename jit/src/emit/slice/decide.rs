@@ -1,0 +1,219 @@
+//! Branches that the first and the last lane decide.
+//!
+//! Where an affine value does not wrap inside of a slice, an ordered comparison with a value that is the same
+//! for all changes at most once from the first lane to the last: if it gives both the same, then all. The
+//! lanes of such a condition are made only where its ends differ.
+
+use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
+use cranelift_codegen::ir::{self, InstBuilder, types};
+use margay_ir::analysis::uniformity::Class;
+use margay_ir::entity::{Block, Inst, Value};
+use margay_ir::mods::BoolOp;
+use margay_ir::ops::Opcode;
+use margay_ir::types::{Kind, OpType};
+use rustc_hash::FxHashMap;
+
+use super::Slice;
+use crate::fast::integer_condition;
+
+/// What the ends of a slice tell of a condition. Neither may be known.
+#[derive(Clone, Copy)]
+pub(super) struct Decided {
+    /// Not zero if it holds for all lanes.
+    pub(super) all: ir::Value,
+    /// Not zero if it holds for none.
+    pub(super) none: ir::Value,
+}
+
+/// An ordered comparison of a value with a stride.
+struct Ordered {
+    value: Value,
+    bound: Value,
+    stride: i64,
+    ty: OpType,
+    condition: IntCC,
+}
+
+impl Slice<'_, '_> {
+    /// Finds the conditions whose lanes can wait: one use, by the branch behind them or by another such.
+    pub(super) fn find_conditions(&mut self) {
+        let function = self.lane.function;
+        let mut uses: FxHashMap<Value, (u32, Block)> = FxHashMap::default();
+        let mut conditions: Vec<Value> = Vec::new();
+        for &block in &self.view.linear.order {
+            let mut note = |value: Value, weight: u32| {
+                let known = uses.entry(value).or_insert((0, block));
+                known.0 += weight;
+                known.1 = block;
+            };
+            for &inst in function.insts(block) {
+                let opcode = function.dfg.insts[inst].opcode;
+                let waits = matches!(
+                    opcode,
+                    Opcode::Brif | Opcode::And | Opcode::Or | Opcode::Not
+                );
+                for &arg in function.dfg.args(inst) {
+                    note(arg, if waits { 1 } else { 2 });
+                }
+                for call in function.dfg.targets(inst) {
+                    call.args.iter().for_each(|&arg| note(arg, 2));
+                }
+                if function.effects(inst).is_point() {
+                    let behind = self.lane.behind(inst).unwrap_or_default();
+                    behind.iter().for_each(|&value| note(value, 2));
+                }
+            }
+        }
+        for (&value, &(count, block)) in &uses {
+            if count == 1
+                && self.view.uniformity.home(value) == Some(block)
+                && self.view.uniformity.class(value) == Class::Varying
+                && self.waits(value, block)
+            {
+                conditions.push(value);
+            }
+        }
+        self.conditions = conditions.into_iter().collect();
+    }
+
+    /// Whether a value is a condition that ends may decide.
+    fn waits(&self, value: Value, block: Block) -> bool {
+        let function = self.lane.function;
+        let Some(inst) = function.dfg.def_inst(value) else {
+            return false;
+        };
+        match function.dfg.insts[inst].opcode {
+            Opcode::Setp => self.ordered(inst, block).is_some(),
+            Opcode::And | Opcode::Or | Opcode::Not => {
+                function.dfg.ty(value).kind() == Kind::Pred
+                    && function.dfg.args(inst).iter().any(|&arg| {
+                        function.dfg.ty(arg).kind() == Kind::Pred
+                            && self.view.uniformity.home(arg) == Some(block)
+                            && self.waits(arg, block)
+                    })
+            }
+            _ => false,
+        }
+    }
+
+    /// The comparison that an instruction makes, if its ends may decide it.
+    fn ordered(&self, inst: Inst, block: Block) -> Option<Ordered> {
+        let function = self.lane.function;
+        let data = &function.dfg.insts[inst];
+        let ty = match data.src {
+            OpType::None => data.ty,
+            src => src,
+        };
+        let (&[_], &[a, b]) = (function.dfg.results(inst), function.dfg.args(inst)) else {
+            return None;
+        };
+        if data.mods.bool_op() != BoolOp::None || !ty.is_integer() || ty.bits() != 32 {
+            return None;
+        }
+        let condition = integer_condition(data.mods.cmp(), ty.is_signed())?;
+        let class = |value| self.view.uniformity.class_in(function, value, block);
+        let of = |value, bound, condition| match (class(value), class(bound)) {
+            (Class::Affine(stride), bound_class) if bound_class.is_uniform() => Some(Ordered {
+                value,
+                bound,
+                stride,
+                ty,
+                condition,
+            }),
+            _ => None,
+        };
+        of(a, b, condition).or_else(|| of(b, a, condition.swap_args()))
+    }
+
+    /// What the ends tell of a condition whose lanes have not been made.
+    pub(super) fn decide(&mut self, condition: Value) -> Option<Decided> {
+        if self.is_uniform(condition) {
+            let all = self.lane.get(condition);
+            let none = self.lane.b.ins().bxor_imm_u(all, 1);
+            return Some(Decided { all, none });
+        }
+        if !self.conditions.contains(&condition) {
+            return None;
+        }
+        let function = self.lane.function;
+        let inst = function.dfg.def_inst(condition)?;
+        let args = function.dfg.args(inst);
+        match function.dfg.insts[inst].opcode {
+            Opcode::Setp => {
+                let ordered = self.ordered(inst, self.block)?;
+                Some(self.ends(&ordered))
+            }
+            Opcode::Not => {
+                let Decided { all, none } = self.decide(args[0])?;
+                Some(Decided {
+                    all: none,
+                    none: all,
+                })
+            }
+            opcode => {
+                let (a, b) = (self.decide(args[0])?, self.decide(args[1])?);
+                let both = self.lane.b.ins();
+                Some(if opcode == Opcode::And {
+                    let all = both.band(a.all, b.all);
+                    let none = self.lane.b.ins().bor(a.none, b.none);
+                    Decided { all, none }
+                } else {
+                    let all = both.bor(a.all, b.all);
+                    let none = self.lane.b.ins().band(a.none, b.none);
+                    Decided { all, none }
+                })
+            }
+        }
+    }
+
+    fn ends(&mut self, ordered: &Ordered) -> Decided {
+        let &Ordered {
+            value,
+            bound,
+            stride,
+            ty,
+            condition,
+        } = ordered;
+        let signed = ty.is_signed();
+        let (first, last, fits) = self.ends_of(value, stride, signed);
+        let bound = self.lane.get(bound);
+        let b = &mut *self.lane.b;
+        let bound = if signed {
+            b.ins().sextend(types::I64, bound)
+        } else {
+            b.ins().uextend(types::I64, bound)
+        };
+        // Numbers of 64 bits hold both kinds.
+        let (all, none) = match condition {
+            IntCC::Equal | IntCC::NotEqual => {
+                let (low, high) = if stride < 0 { (last, first) } else { (first, last) };
+                let below = b.ins().icmp(IntCC::SignedLessThan, bound, low);
+                let above = b.ins().icmp(IntCC::SignedGreaterThan, bound, high);
+                let apart = b.ins().bor(below, above);
+                let never = b.ins().iconst(types::I8, 0);
+                match condition {
+                    IntCC::Equal => (never, apart),
+                    _ => (apart, never),
+                }
+            }
+            condition => {
+                let order = match condition {
+                    IntCC::UnsignedLessThan => IntCC::SignedLessThan,
+                    IntCC::UnsignedLessThanOrEqual => IntCC::SignedLessThanOrEqual,
+                    IntCC::UnsignedGreaterThan => IntCC::SignedGreaterThan,
+                    IntCC::UnsignedGreaterThanOrEqual => IntCC::SignedGreaterThanOrEqual,
+                    condition => condition,
+                };
+                let first = b.ins().icmp(order, first, bound);
+                let last = b.ins().icmp(order, last, bound);
+                let all = b.ins().band(first, last);
+                let any = b.ins().bor(first, last);
+                (all, b.ins().bxor_imm_u(any, 1))
+            }
+        };
+        Decided {
+            all: b.ins().band(all, fits),
+            none: b.ins().band(none, fits),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! What is the same for a launch or a CTA is computed once, in front of the loops over slices.
+//!
+//! Taken are operations that may run although the kernel would not have come to them: pure ones that never
+//! trap, and loads of parameters. Their operands are of the same sort, so nothing that a loop changes is
+//! among them.
+
+use cranelift_codegen::ir::{InstBuilder, types};
+use cranelift_frontend::Variable;
+use margay_ir::analysis::regions::is_param_load;
+use margay_ir::analysis::uniformity::Class;
+use margay_ir::entity::{Inst, Value};
+use margay_ir::function::Function;
+use margay_ir::ops::Opcode;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::View;
+use crate::emit::lane::{Fixed, Here, Lane, LaneParts, Leave, Unsupported};
+
+/// The operations in front of the loops, and the variables that hold their results.
+#[derive(Default)]
+pub(crate) struct Hoisted {
+    launch: Vec<Inst>,
+    cta: Vec<Inst>,
+    values: FxHashSet<Value>,
+    insts: FxHashSet<Inst>,
+    vars: FxHashMap<Value, Variable>,
+}
+
+impl Hoisted {
+    /// Finds the operations, each behind its operands.
+    pub(crate) fn new(function: &Function, view: View<'_>) -> Hoisted {
+        let mut hoisted = Hoisted::default();
+        for &block in &view.linear.order {
+            for &inst in function.insts(block) {
+                let Some(class) = hoisted.class(function, view, inst) else {
+                    continue;
+                };
+                match class {
+                    Class::Launch => hoisted.launch.push(inst),
+                    _ => hoisted.cta.push(inst),
+                }
+                hoisted.insts.insert(inst);
+                hoisted.values.extend(function.dfg.results(inst));
+            }
+        }
+        hoisted
+    }
+
+    /// Whether an operation can be computed in front, and what it is the same for.
+    fn class(&self, function: &Function, view: View<'_>, inst: Inst) -> Option<Class> {
+        let results = function.dfg.results(inst);
+        let classes = results.iter().map(|&value| view.uniformity.class(value));
+        let class = classes.max()?;
+        let data = &function.dfg.insts[inst];
+        let free = match data.opcode {
+            Opcode::Const | Opcode::SymbolAddr | Opcode::ParamAddr | Opcode::SReg => true,
+            Opcode::Ld => is_param_load(function, inst),
+            opcode => opcode.effects().is_pure() && crate::fast::lowering(opcode).is_some(),
+        };
+        let args = function.dfg.args(inst);
+        let known = args.iter().all(|arg| self.values.contains(arg));
+        (class <= Class::Cta && free && known).then_some(class)
+    }
+
+    /// Whether a value is computed in front.
+    pub(crate) fn has(&self, value: Value) -> bool {
+        self.values.contains(&value)
+    }
+
+    /// Whether an operation is.
+    pub(crate) fn has_inst(&self, inst: Inst) -> bool {
+        self.insts.contains(&inst)
+    }
+
+    /// The variables of all results.
+    pub(crate) fn vars(&self) -> impl Iterator<Item = (Value, Variable)> {
+        self.vars.iter().map(|(&value, &var)| (value, var))
+    }
+
+    /// Computes what is the same for the launch.
+    pub(crate) fn launch(
+        &mut self,
+        parts: LaneParts<'_, '_>,
+        fixed: Fixed,
+        leave: Leave,
+    ) -> Result<(), Unsupported> {
+        let insts = std::mem::take(&mut self.launch);
+        self.emit(parts, fixed, leave, &insts)
+    }
+
+    /// Computes what is the same for the CTA.
+    pub(crate) fn cta(
+        &mut self,
+        parts: LaneParts<'_, '_>,
+        fixed: Fixed,
+        leave: Leave,
+    ) -> Result<(), Unsupported> {
+        let insts = std::mem::take(&mut self.cta);
+        self.emit(parts, fixed, leave, &insts)
+    }
+
+    fn emit(
+        &mut self,
+        parts: LaneParts<'_, '_>,
+        fixed: Fixed,
+        leave: Leave,
+        insts: &[Inst],
+    ) -> Result<(), Unsupported> {
+        let zero = parts.b.ins().iconst(types::I32, 0);
+        let lane = parts.b.ins().iconst(types::I64, 0);
+        // No operation here asks for the thread.
+        let here = Here {
+            thread: zero,
+            frame: None,
+            lane,
+            local: zero,
+        };
+        let mut emitter = Lane::new(parts, fixed, here, leave);
+        emitter.vars = std::mem::take(&mut self.vars);
+        for &inst in insts {
+            emitter.at = emitter.function.dfg.locs[inst];
+            emitter.operation(inst)?;
+        }
+        self.vars = emitter.vars;
+        Ok(())
+    }
+}
