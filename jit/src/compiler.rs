@@ -25,7 +25,7 @@ use crate::emit::lane::LaneParts;
 use crate::emit::slice::View;
 use crate::emit::{Unsupported, cta_form, device, phases, warp_form};
 use crate::points::PointTable;
-use crate::slices;
+use crate::slices::{self, Widths};
 
 /// Why there is no native code for a function.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -83,16 +83,34 @@ pub struct Version(u8);
 
 impl Version {
     /// Number of versions.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 9;
 
     /// Lanes one by one, for blocks of any shape: compiled in a tenth of the time.
-    pub const SINGLE: Version = Version(4);
+    pub const SINGLE: Version = Version(8);
 
-    /// The version for blocks of a shape and slices of `width` lanes.
-    pub fn of([x, y, z]: [u32; 3], width: u32) -> Version {
-        let aligned = x > 0 && x % width == 0;
-        let rows = aligned || y == 1 && z == 1;
-        Version(u8::from(rows) | u8::from(aligned) << 1)
+    /// Slices lie in rows.
+    const ROWS: u8 = 1;
+    /// The rows are a multiple of the slices.
+    const ALIGNED: u8 = 2;
+    /// Slices are as wide as the kernel's get.
+    const WIDE: u8 = 4;
+
+    /// The version for blocks of a shape: wide slices where they lie in rows, else narrow ones.
+    pub fn of([x, y, z]: [u32; 3], widths: Widths) -> Version {
+        let row = y == 1 && z == 1;
+        let aligned = |width: u32| x > 0 && x % width == 0;
+        let (width, wide) = if row || aligned(widths.wide) {
+            (widths.wide, Version::WIDE)
+        } else {
+            (widths.narrow, 0)
+        };
+        let rows = if row || aligned(width) {
+            Version::ROWS
+        } else {
+            0
+        };
+        let aligned = if aligned(width) { Version::ALIGNED } else { 0 };
+        Version(rows | aligned | wide)
     }
 
     /// Its number.
@@ -100,11 +118,15 @@ impl Version {
         usize::from(self.0)
     }
 
+    fn has(self, what: u8) -> bool {
+        self.0 & what != 0
+    }
+
     fn assumptions(self, width: u32) -> Assumptions {
         Assumptions {
             width,
-            whole_rows: self.0 & 1 != 0,
-            ntid_x_zeros: if self.0 & 2 != 0 {
+            whole_rows: self.has(Version::ROWS),
+            ntid_x_zeros: if self.has(Version::ALIGNED) {
                 width.trailing_zeros()
             } else {
                 0
@@ -302,8 +324,8 @@ impl CompiledKernel {
         version: Version,
         make: impl Fn(Option<&Sides>) -> Result<CompiledFunction, CompileError>,
     ) -> Result<CompiledFunction, CompileError> {
-        let width = self.width(compiler);
-        if width == 1 || version == Version::SINGLE {
+        let width = self.width(compiler, version);
+        if width == 1 {
             return make(None);
         }
         let sides = Sides::new(&self.function, &self.regions, version, width);
@@ -313,9 +335,19 @@ impl CompiledKernel {
         }
     }
 
-    /// Lanes of a slice; 1 where lanes run one by one.
-    pub fn width(&self, compiler: &Compiler) -> u32 {
-        slices::width(&self.function, compiler.width)
+    /// Lanes of the kernel's slices.
+    pub fn widths(&self, compiler: &Compiler) -> Widths {
+        slices::widths(&self.function, compiler.width)
+    }
+
+    /// Lanes of a version's slices; 1 where lanes run one by one.
+    fn width(&self, compiler: &Compiler, version: Version) -> u32 {
+        let widths = self.widths(compiler);
+        match version {
+            Version::SINGLE => 1,
+            version if version.has(Version::WIDE) => widths.wide,
+            _ => widths.narrow,
+        }
     }
 
     /// How long the kernel should have run lane by lane before slices are worth their compilation.
@@ -323,7 +355,14 @@ impl CompiledKernel {
         if compiler.width.is_some() {
             return Duration::ZERO;
         }
-        slices::patience(&self.function, self.width(compiler))
+        slices::patience(&self.function, self.widths(compiler).wide)
+    }
+
+    /// The version that people are shown: that of the shape that the kernel asks for, or of single rows.
+    fn shown(&self, compiler: &Compiler) -> Version {
+        let shape = self.function.kernel.as_ref().and_then(|k| k.reqntid);
+        let widths = self.widths(compiler);
+        Version::of(shape.unwrap_or([widths.wide, 1, 1]), widths)
     }
 
     /// Where the operands of the points lie in the frames.
@@ -557,7 +596,8 @@ impl Compiler {
         let mut descs = DescTable::default();
         let mut context = self.form(kernel, stop, &mut descs)?;
         context.set_disasm(true);
-        let isa = self.isa(stop.is_none() && kernel.width(self) > 1, &context.func);
+        let sliced = kernel.width(self, kernel.shown(self)) > 1;
+        let isa = self.isa(stop.is_none() && sliced, &context.func);
         let compiled = context
             .compile(isa, &mut ControlPlane::default())
             .map_err(|error| CompileError::Backend(format!("{:?}", error.inner)))?;
@@ -572,10 +612,10 @@ impl Compiler {
         descs: &mut DescTable,
     ) -> Result<Context, CompileError> {
         let Some(stop) = stop else {
-            let width = kernel.width(self);
-            let shape = kernel.function.kernel.as_ref().and_then(|k| k.reqntid);
-            let version = Version::of(shape.unwrap_or([width, 1, 1]), width);
-            let sides = (width > 1).then(|| Sides::new(&kernel.function, &kernel.regions, version, width));
+            let version = kernel.shown(self);
+            let width = kernel.width(self, version);
+            let sides = (width > 1)
+                .then(|| Sides::new(&kernel.function, &kernel.regions, version, width));
             let view = sides.as_ref().map(Sides::view);
             return self.built(cta_form::signature(), descs, |b, descs| {
                 if kernel.is_pointless() {

@@ -18,3 +18,4 @@ pub mod points;
 mod slices;
 
 pub use compiler::{CompileError, CompiledFunction, CompiledKernel, Compiler, DescTable, Version};
+pub use slices::Widths;

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use margay_ir::analysis::uniformity::{Assumptions, Class};
 use margay_ir::analysis::{Cfg, Uniformity, liveness};
-use margay_ir::entity::Block;
+use margay_ir::entity::{Block, Value};
 use margay_ir::function::Function;
 use margay_ir::ops::{Effects, Opcode};
 use margay_ir::types::Kind;
+use rustc_hash::FxHashSet;
 
 /// Most vector instructions of a native function, about; more take too long to compile.
 const BUDGET: usize = 20_000;
@@ -17,15 +18,35 @@ const MAX_LIVE: usize = 40;
 /// Most blocks: the order of the masked code is found in time that grows with them and with their depth.
 const MAX_BLOCKS: usize = 2_000;
 
-/// Lanes of a function's slices; 1 where lanes run one by one. `asked` stands in for what suits the function
-/// best, as far as the budget goes.
-pub(crate) fn width(function: &Function, asked: Option<u32>) -> u32 {
-    if asked == Some(1) {
-        return 1;
+/// Most vectors that live at once, within blocks too, of slices that are as wide as a warp although no lane
+/// asks another for anything.
+const MAX_LIVE_WIDE: usize = 32;
+
+/// Lanes of a kernel's slices; 1 where lanes run one by one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Widths {
+    /// Where slices lie in rows of the block.
+    pub wide: u32,
+    /// Elsewhere; no more.
+    pub narrow: u32,
+}
+
+impl Widths {
+    /// The same everywhere.
+    pub const fn all(width: u32) -> Widths {
+        Widths {
+            wide: width,
+            narrow: width,
+        }
     }
+}
+
+/// Lanes of a function's slices. `asked` stands in for what suits the function best, as far as the budget
+/// goes.
+pub(crate) fn widths(function: &Function, asked: Option<u32>) -> Widths {
     let blocks = function.blocks();
-    if blocks.len() > MAX_BLOCKS {
-        return 1;
+    if asked == Some(1) || blocks.len() > MAX_BLOCKS {
+        return Widths::all(1);
     }
     let mut insts = 0usize;
     let mut meets = false;
@@ -41,25 +62,30 @@ pub(crate) fn width(function: &Function, asked: Option<u32>) -> u32 {
                 .chain(args)
                 .any(|&value| function.dfg.ty(value).kind() == Kind::B128)
             {
-                return 1;
+                return Widths::all(1);
             }
         }
     }
     let wanted = asked.unwrap_or(if meets { 32 } else { 16 });
-    let live = match asked {
+    let (live, within) = match asked {
         None => live_words(function),
-        Some(_) => 0,
+        Some(_) => (0, usize::MAX),
     };
     // Both copies of the code count, and a vector instruction for every four lanes.
     let fits = |&width: &u32| {
         let vectors = width as usize / 4;
         width <= wanted && insts * vectors * 2 <= BUDGET && live * vectors <= MAX_LIVE.max(live)
     };
-    [wanted, 16, 8, 4].into_iter().find(fits).unwrap_or(1)
+    let narrow = [wanted, 16, 8, 4].into_iter().find(fits).unwrap_or(1);
+    let room = insts * 16 <= BUDGET && within.saturating_mul(8) <= MAX_LIVE_WIDE;
+    Widths {
+        wide: if narrow == 16 && room { 32 } else { narrow },
+        narrow,
+    }
 }
 
-/// Most 32-bit words of a lane that vary and live at the start of a block.
-fn live_words(function: &Function) -> usize {
+/// Most 32-bit words of a lane that vary and live at the start of a block, and anywhere.
+fn live_words(function: &Function) -> (usize, usize) {
     let cfg = Cfg::new(function);
     let rows = Assumptions {
         width: 16,
@@ -69,13 +95,28 @@ fn live_words(function: &Function) -> usize {
     let uniformity = Uniformity::new(function, rows);
     let scalar = |value| uniformity.class(value) != Class::Varying;
     let live = liveness::live_in(function, &cfg, |_: Block| true, scalar);
-    let words = |&block: &Block| -> usize {
-        let values = live[block].iter();
-        values
-            .map(|&value| function.dfg.ty(value).lane_bytes().div_ceil(4) as usize)
-            .sum()
-    };
-    cfg.rpo().iter().map(words).max().unwrap_or(0)
+    let words = |value: Value| function.dfg.ty(value).lane_bytes().div_ceil(4) as usize;
+    let (mut starts, mut anywhere) = (0, 0);
+    for &block in cfg.rpo() {
+        let start: usize = live[block].iter().map(|&value| words(value)).sum();
+        starts = starts.max(start);
+        let mut here: FxHashSet<Value> = FxHashSet::default();
+        for call in function.successors(block) {
+            let params = &function.dfg.blocks[call.block].params;
+            let through = live[call.block].iter().filter(|value| !params.contains(value));
+            here.extend(call.args.iter().chain(through));
+        }
+        here.retain(|&value| !scalar(value));
+        for &inst in function.insts(block).iter().rev() {
+            for result in function.dfg.results(inst) {
+                here.remove(result);
+            }
+            let args = function.dfg.args(inst).iter();
+            here.extend(args.filter(|&&value| !scalar(value)));
+            anywhere = anywhere.max(here.iter().map(|&value| words(value)).sum());
+        }
+    }
+    (starts, anywhere.max(starts))
 }
 
 /// How long a kernel should have run lane by lane before slices are worth their compilation: about as

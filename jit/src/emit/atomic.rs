@@ -20,6 +20,18 @@ use super::memory::{element_type, host_cast, is_private};
 use crate::abi::Helpers;
 use crate::fast::flush;
 
+/// Whether an update is a read, a short calculation and a write.
+pub(crate) fn is_plain_update(data: &InstData) -> bool {
+    is_private(data.mods.space()) && is_fast(data)
+}
+
+/// Whether an update is one of a single element that native code computes.
+fn is_fast(data: &InstData) -> bool {
+    let one = data.mods.vec() == 1 && data.ty.elements() == 1;
+    let element = element_type(data.ty);
+    one && matches!(element, Some(types::I32 | types::I64)) && has_update(data)
+}
+
 impl Lane<'_, '_> {
     pub(crate) fn atomic(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
         let address = self.arg(inst, 0);
@@ -61,11 +73,7 @@ impl Lane<'_, '_> {
 
     /// Updates of one 32-bit or 64-bit element that native code computes.
     fn fast_atomic(&mut self, inst: Inst, data: &InstData, address: ir::Value) -> Option<()> {
-        let element = element_type(data.ty)?;
-        let one = data.mods.vec() == 1 && data.ty.elements() == 1;
-        if !one || !matches!(element, types::I32 | types::I64) || !has_update(data) {
-            return None;
-        }
+        let element = element_type(data.ty).filter(|_| is_fast(data))?;
         let b = self.arg(inst, 1);
         let b = self.narrowed(b, element);
         let old = if is_private(data.mods.space()) {

@@ -10,7 +10,7 @@ use margay_ir::exec::{LaunchInfo, Stop};
 use margay_ir::interp::Code;
 use margay_ir::module::Module;
 use margay_ir::ops::{Effects, Opcode};
-use margay_jit::{CompileError, CompiledFunction, CompiledKernel, Version};
+use margay_jit::{CompileError, CompiledFunction, CompiledKernel, Version, Widths};
 use parking_lot::Mutex;
 
 use super::bodies::Bodies;
@@ -86,7 +86,7 @@ pub(super) struct NativeKernel {
     cta: [OnceLock<Result<Entry, CompileError>>; Version::COUNT],
     phases: [OnceLock<Result<Entry, CompileError>>; Version::COUNT],
     /// Lanes of a slice.
-    width: u32,
+    widths: Widths,
     /// Nanoseconds to be run lane by lane before slices are compiled; 0 once they are wanted.
     patience: AtomicU64,
     owner: u64,
@@ -113,7 +113,7 @@ impl NativeKernel {
                 .collect(),
             cta: Default::default(),
             phases: Default::default(),
-            width: compiled.width(compiler),
+            widths: compiled.widths(compiler),
             patience: AtomicU64::new(
                 u64::try_from(compiled.patience(compiler).as_nanos()).unwrap_or(u64::MAX),
             ),
@@ -149,7 +149,7 @@ impl NativeKernel {
 
     /// The version of the code for blocks of a shape.
     pub(super) fn version(&self, block: [u32; 3]) -> Version {
-        Version::of(block, self.width)
+        Version::of(block, self.widths)
     }
 
     /// `wanted`, or the version of single lanes as long as slices are not worth their compilation.

@@ -65,7 +65,7 @@ impl PtxLaunch {
         let tids = code.tids(&info);
         let native = code.native.as_ref();
         let version = native.map_or_else(
-            |_| Version::of(info.block, 1),
+            |_| Version::SINGLE,
             |kernel| kernel.version(info.block),
         );
         let mut launch = Arc::new(PtxLaunch {

@@ -69,13 +69,14 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// A pure operation for each lane, active or not.
+    /// An operation for each lane, active or not: a pure one, or one of a slice all of whose lanes run.
     pub(super) fn unrolled(&mut self, inst: Inst) -> Result<(), Unsupported> {
         let operands = self.operands(inst)?;
         let results = self.varying_results(inst)?;
         let mut found: Vec<Vec<ir::Value>> = vec![Vec::new(); results.len()];
         let first = self.lane.here;
         for lane in 0..self.view.width {
+            self.mark(inst, lane);
             for operand in &operands {
                 let bits = self.extract(&operand.lanes, operand.kind, lane);
                 self.lane.set(operand.value, bits);

@@ -136,7 +136,7 @@ impl Slice<'_, '_> {
     }
 
     /// Notes for fault reports which lane the code that follows runs for.
-    fn mark(&mut self, inst: Inst, lane: u32) {
+    pub(super) fn mark(&mut self, inst: Inst, lane: u32) {
         self.lane
             .b
             .set_srcloc(ir::SourceLoc::new(crate::compiler::place_word(inst, lane)));

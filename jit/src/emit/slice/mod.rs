@@ -33,6 +33,7 @@ use margay_ir::types::{Kind, Type};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
+use super::atomic::is_plain_update;
 use super::lane::{Here, Lane, Unsupported};
 use control::Masked;
 use hoist::Hoisted;
@@ -255,6 +256,9 @@ impl<'a, 'b> Slice<'a, 'b> {
                 return self.lane.refuse(&data);
             }
             // In the order of the lanes.
+            Opcode::Atom | Opcode::Red if self.mask.is_none() && is_plain_update(&data) => {
+                return self.unrolled(inst);
+            }
             Opcode::Atom
             | Opcode::Red
             | Opcode::Clock
