@@ -277,9 +277,10 @@ impl Slice<'_, '_> {
                 let lanes = self.own(value)?;
                 self.freeze_all(value, &lanes)?;
             } else if self.class(value) == Class::Varying {
-                self.take_stored(value)?;
-                if self.is_guarded(value) {
+                if self.is_guarded(value) && !self.leaves(value) {
                     self.take_note(value)?;
+                } else {
+                    self.take_stored(value)?;
                 }
             } else {
                 if let Some(first) = self.first_lane(value) {
@@ -354,13 +355,17 @@ impl Slice<'_, '_> {
     /// The first lane of a guarded value from the frame, and what was noted of it.
     fn take_note(&mut self, value: Value) -> Result<(), Unsupported> {
         let noted = self.note_at(value);
-        if let (Some((address, offset)), Some(first)) = (noted, self.first_lane(value)) {
-            self.lane.set(value, first);
-            let holds = self.lane.b.ins().load(types::I8, host(), address, offset);
+        let (Some((address, offset)), Some(first)) = (noted, self.first_lane(value)) else {
+            let no = self.lane.b.ins().iconst(types::I8, 0);
             let var = self.holds_var(value);
-            self.lane.b.def_var(var, holds);
-        }
-        Ok(())
+            self.lane.b.def_var(var, no);
+            return self.take_stored(value).map(drop);
+        };
+        self.lane.set(value, first);
+        let holds = self.lane.b.ins().load(types::I8, host(), address, offset);
+        let var = self.holds_var(value);
+        self.lane.b.def_var(var, holds);
+        self.unless(holds, |s| s.take_stored(value).map(drop))
     }
 
     /// Notes, of a value that is stored, whether it is affine.
@@ -700,35 +705,35 @@ impl Slice<'_, '_> {
         let params = self.lane.function.dfg.blocks[call.block].params.clone();
         let uniformity = self.view.uniformity;
         let mut vectors: Vec<(Value, Lanes)> = Vec::new();
+        let mut in_memory: Vec<(Value, Value)> = Vec::new();
         let mut scalars: Vec<(Value, ir::Value)> = Vec::new();
         let mut guards: Vec<(Value, ir::Value)> = Vec::new();
         for (&param, &arg) in params.iter().zip(&call.args) {
-            if uniformity.class(param) == Class::Varying {
-                vectors.push((param, self.get(arg)?));
-                if self.view.guarded.stride(param).is_some() {
-                    let holds = self.holds_or_is(arg);
-                    guards.push((param, holds));
-                    scalars.push((param, self.lane.get(arg)));
+            if uniformity.class(param) != Class::Varying {
+                scalars.push((param, self.lane.get(arg)));
+                continue;
+            }
+            match mask {
+                None if self.in_memory(param) => in_memory.push((param, arg)),
+                Some(mask) if !first => {
+                    let (lanes, old) = (self.get(arg)?, self.own(param)?);
+                    vectors.push((param, self.blend(mask, &lanes, &old)));
                 }
-            } else {
+                _ => vectors.push((param, self.get(arg)?)),
+            }
+            if self.view.guarded.stride(param).is_some() {
+                let holds = self.holds_or_is(arg);
+                guards.push((param, holds));
                 scalars.push((param, self.lane.get(arg)));
             }
         }
+        self.pass_in_memory(&in_memory)?;
         for (param, holds) in guards {
             let var = self.holds_var(param);
             self.choose(var, holds, taken.filter(|_| !first));
         }
         for (param, lanes) in vectors {
-            let vars = self.vars(param)?;
-            let lanes = match mask {
-                Some(mask) if !first => {
-                    let old = self.use_vars(&vars);
-                    self.blend(mask, &lanes, &old)
-                }
-                _ => lanes,
-            };
-            self.made.remove(&param);
-            self.def_vars(&vars, &lanes);
+            self.set(param, &lanes)?;
         }
         for (param, bits) in scalars {
             let bits = match taken {
@@ -742,6 +747,28 @@ impl Slice<'_, '_> {
             self.lane.set(param, bits);
         }
         Ok(())
+    }
+
+    /// Writes the lanes of parameters that are in memory where the check of any argument does not hold.
+    fn pass_in_memory(&mut self, params: &[(Value, Value)]) -> Result<(), Unsupported> {
+        let mut all: Option<ir::Value> = None;
+        for &(_, arg) in params {
+            all = match (all, self.holds(arg)) {
+                (Some(a), Some(b)) => Some(self.lane.b.ins().band(a, b)),
+                (a, b) => a.or(b),
+            };
+        }
+        let Some(all) = all else { return Ok(()) };
+        self.unless(all, |s| {
+            let lanes: Vec<Lanes> = params
+                .iter()
+                .map(|&(_, arg)| s.get(arg))
+                .collect::<Result<_, _>>()?;
+            for (&(param, _), lanes) in params.iter().zip(&lanes) {
+                s.to_memory(param, lanes)?;
+            }
+            Ok(())
+        })
     }
 
     /// Notes what a header's parameters will be for lanes that go round.
@@ -836,7 +863,7 @@ impl Slice<'_, '_> {
             // Loops that end here, inner ones first.
             for number in (0..linear.loops.len()).rev() {
                 if linear.loops[number].end == position + 1 {
-                    self.end_of_loop(number);
+                    self.end_of_loop(number)?;
                 }
             }
         }
@@ -923,7 +950,7 @@ impl Slice<'_, '_> {
         self.lane.b.ins().jump(at, &[]);
     }
 
-    fn end_of_loop(&mut self, number: usize) {
+    fn end_of_loop(&mut self, number: usize) -> Result<(), Unsupported> {
         let linear = self.view.linear;
         let span = linear.loops[number];
         let end = self.masked.ends[number];
@@ -940,9 +967,7 @@ impl Slice<'_, '_> {
         for param in params {
             if let Some(from) = self.masked.back_params.get(&param).cloned() {
                 let lanes = self.use_vars(&from);
-                if let Some(vars) = self.vars.get(&param).cloned() {
-                    self.def_vars(&vars, &lanes);
-                }
+                self.set(param, &lanes)?;
             }
             if let Some(&var) = self.masked.back_holds.get(&param) {
                 let holds = self.lane.b.use_var(var);
@@ -975,6 +1000,7 @@ impl Slice<'_, '_> {
             }
             None => self.enter_position(span.end),
         }
+        Ok(())
     }
 
     // Stops.

@@ -1,14 +1,18 @@
 //! Guarded values: affine if a check holds, which is computed beside them.
+//!
+//! While it holds, nobody needs the lanes. Those of values that only their own block uses are made where they
+//! are wanted; those of others are kept in memory, which is written only where the check does not hold, or
+//! under masks.
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{self, InstBuilder, types};
+use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind, types};
 use cranelift_frontend::Variable;
 use margay_ir::analysis::guarded::Check;
 use margay_ir::entity::{Block, Inst, Value};
 use rustc_hash::FxHashMap;
 
-use super::{Lanes, Slice};
-use crate::emit::lane::Unsupported;
+use super::{Lanes, Slice, vector_type};
+use crate::emit::lane::{Unsupported, host};
 
 impl Slice<'_, '_> {
     /// Finds the guarded values that no other block uses.
@@ -76,8 +80,98 @@ impl Slice<'_, '_> {
         Some(self.lane.b.use_var(var))
     }
 
+    /// Whether the lanes of a value are in memory, unless its check holds.
+    pub(super) fn in_memory(&self, value: Value) -> bool {
+        self.view.guarded.stride(value).is_some() && !self.lazy.contains(&value)
+    }
+
+    fn memory_of(&mut self, value: Value) -> Result<(ir::Value, ir::Type), Unsupported> {
+        let ty = vector_type(self.lane.function.dfg.ty(value))?;
+        let slot = match self.memory.get(&value) {
+            Some(&slot) => slot,
+            None => {
+                let bytes = 16 * self.count(ty) as u32;
+                let data = StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 4);
+                let slot = self.lane.b.create_sized_stack_slot(data);
+                self.memory.insert(value, slot);
+                slot
+            }
+        };
+        Ok((self.lane.b.ins().stack_addr(types::I64, slot, 0), ty))
+    }
+
+    pub(super) fn to_memory(&mut self, value: Value, lanes: &Lanes) -> Result<(), Unsupported> {
+        let (at, _) = self.memory_of(value)?;
+        for (i, &vector) in lanes.iter().enumerate() {
+            self.lane.b.ins().store(host(), vector, at, 16 * i as i32);
+        }
+        Ok(())
+    }
+
+    /// The lanes of a value whose check may hold.
+    pub(super) fn from_memory(&mut self, value: Value) -> Result<Lanes, Unsupported> {
+        let stride = self.view.guarded.stride(value).unwrap_or_default();
+        let var = self.holds_var(value);
+        let holds = self.lane.b.use_var(var);
+        let first = self.lane.get(value);
+        let [affine, apart, join] = std::array::from_fn(|_| self.lane.b.create_block());
+        self.lane.b.ins().brif(holds, affine, &[], apart, &[]);
+        self.lane.b.switch_to_block(affine);
+        let lanes = self.affine(value, first, stride)?;
+        let args: Vec<ir::BlockArg> = lanes.iter().map(|&vector| vector.into()).collect();
+        self.lane.b.ins().jump(join, &args);
+        self.lane.b.switch_to_block(apart);
+        let (at, ty) = self.memory_of(value)?;
+        let args: Vec<ir::BlockArg> = (0..self.count(ty) as i32)
+            .map(|i| self.lane.b.ins().load(ty, host(), at, 16 * i).into())
+            .collect();
+        self.lane.b.ins().jump(join, &args);
+        self.lane.b.switch_to_block(join);
+        let lanes: Lanes = args
+            .iter()
+            .map(|_| self.lane.b.append_block_param(join, ty))
+            .collect();
+        self.made.insert(value, lanes.clone());
+        Ok(lanes)
+    }
+
+    /// Runs `code` only where a check does not hold.
+    pub(super) fn unless(
+        &mut self,
+        holds: ir::Value,
+        code: impl FnOnce(&mut Self) -> Result<(), Unsupported>,
+    ) -> Result<(), Unsupported> {
+        let [apart, join] = std::array::from_fn(|_| self.lane.b.create_block());
+        self.lane.b.ins().brif(holds, join, &[], apart, &[]);
+        let made = self.made.clone();
+        self.lane.b.switch_to_block(apart);
+        code(self)?;
+        self.lane.b.ins().jump(join, &[]);
+        self.lane.b.switch_to_block(join);
+        self.made = made;
+        Ok(())
+    }
+
+    /// Computes a guarded result: first lane and check, and lanes where they are wanted.
+    pub(super) fn guarded_result(&mut self, inst: Inst, result: Value) -> Result<(), Unsupported> {
+        self.made.remove(&result);
+        self.guard(inst, result)?;
+        if self.lazy.contains(&result) {
+            return Ok(());
+        }
+        let var = self.holds_var(result);
+        let holds = self.lane.b.use_var(var);
+        let data = self.lane.function.dfg.insts[inst];
+        let first = self.lane.get(result);
+        self.unless(holds, |s| {
+            s.lanes_of(inst, &data)?;
+            s.lane.set(result, first);
+            Ok(())
+        })
+    }
+
     /// Computes the first lane and the check of a guarded result.
-    pub(super) fn guard(&mut self, inst: Inst, result: Value) -> Result<(), Unsupported> {
+    fn guard(&mut self, inst: Inst, result: Value) -> Result<(), Unsupported> {
         self.lane.operation(inst)?;
         let args = self.lane.function.dfg.args(inst).to_vec();
         let mut holds: Option<ir::Value> = None;

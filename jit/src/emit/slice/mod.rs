@@ -96,6 +96,8 @@ pub(crate) struct Slice<'a, 'b> {
     holds: FxHashMap<Value, Variable>,
     /// Guarded values that only their own block uses; their lanes are made where they are needed.
     lazy: FxHashSet<Value>,
+    /// Memory of the lanes of the other guarded values.
+    memory: FxHashMap<Value, ir::StackSlot>,
     /// Conditions that ends may decide; their lanes are made where they do not.
     conditions: FxHashSet<Value>,
     scratch: Option<ir::StackSlot>,
@@ -140,6 +142,7 @@ impl<'a, 'b> Slice<'a, 'b> {
             masked: Masked::default(),
             holds: FxHashMap::default(),
             lazy: FxHashSet::default(),
+            memory: FxHashMap::default(),
             conditions: FxHashSet::default(),
             scratch: None,
             stops: Vec::new(),
@@ -287,10 +290,7 @@ impl<'a, 'b> Slice<'a, 'b> {
         if let &[result] = results
             && self.view.guarded.stride(result).is_some()
         {
-            if !self.lazy.contains(&result) {
-                self.lanes_of(inst, &data)?;
-            }
-            return self.guard(inst, result);
+            return self.guarded_result(inst, result);
         }
         self.lanes_of(inst, &data)?;
         if !results.iter().all(varies) {

@@ -68,6 +68,7 @@ impl Slice<'_, '_> {
             return Ok(lanes);
         }
         match uniformity.class(value) {
+            Class::Varying if self.in_memory(value) => self.from_memory(value),
             Class::Varying => {
                 let vars = self.vars(value)?;
                 Ok(self.use_vars(&vars))
@@ -126,6 +127,9 @@ impl Slice<'_, '_> {
             return Ok(());
         }
         self.made.remove(&value);
+        if self.in_memory(value) {
+            return self.to_memory(value, lanes);
+        }
         let vars = self.vars(value)?;
         self.def_vars(&vars, lanes);
         Ok(())
@@ -423,10 +427,7 @@ impl Slice<'_, '_> {
             return Ok(None);
         };
         self.freeze_all(value, &lanes)?;
-        if self.view.uniformity.class(value) == Class::Varying {
-            let vars = self.vars(value)?;
-            self.def_vars(&vars, &lanes);
-        }
+        self.set(value, &lanes)?;
         Ok(Some(lanes))
     }
 }
