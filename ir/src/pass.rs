@@ -5,6 +5,7 @@
 //! Invariant: what a pass leaves behind is as [`crate::verify`] wants it; debug builds check.
 
 pub mod inline;
+pub mod number;
 mod places;
 pub mod points;
 pub mod promote;
@@ -57,6 +58,11 @@ passes! {
     "promote" Lowered "local memory to values" |f, _| promote::run(f);
     "tidy" Lowered "what promotion left folded and removed" |f, _| {
         if !f.slots.is_empty() {
+            simplify::run(f);
+        }
+    };
+    "number" Lowered "what was computed or loaded before shared" |f, c| {
+        if number::run(f, c.module) {
             simplify::run(f);
         }
     };

@@ -46,6 +46,11 @@ impl Accesses {
     }
 }
 
+/// Whether the lanes of a warp run in lock-step.
+pub(super) fn is_lock_step(module: &Module) -> bool {
+    module.target.sm < INDEPENDENT_THREADS
+}
+
 /// Adds implicit points and splits blocks. `module` is where the function comes from.
 pub fn run(function: &mut Function, module: &Module) {
     add_implicit(function, module);
@@ -55,7 +60,7 @@ pub fn run(function: &mut Function, module: &Module) {
 fn add_implicit(function: &mut Function, module: &Module) {
     let cfg = Cfg::new(function);
     let accesses = accesses(function, module);
-    let lock_step = module.target.sm < INDEPENDENT_THREADS;
+    let lock_step = is_lock_step(module);
     let mut at_end: SecondaryMap<Block, Accesses> = SecondaryMap::default();
     let mut settled = false;
     for _ in 0..MOST_ROUNDS {

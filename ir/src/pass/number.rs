@@ -1,0 +1,224 @@
+//! Values that are computed twice are computed once, and what a block has just loaded or stored is not
+//! loaded again.
+//!
+//! Pure operations with the same operands have the same results; the first one serves wherever it dominates
+//! the other. Over a synchronisation point only what costs nothing to compute again is shared, since a lane
+//! that waits there would have to store the rest.
+//!
+//! A load is left out where the same block has loaded or stored the same type at the same address, and
+//! nothing between may have changed it: no write to the same space (or to a generic address), no fence, no
+//! point, no call. Volatile and strong accesses stay as they are (execution-model section 6).
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use crate::analysis::regions::is_param_load;
+use crate::analysis::{Cfg, Dominators};
+use crate::entity::{Block, Inst, Value};
+use crate::function::{Function, InstData, ValueDef};
+use crate::meaning::Desc;
+use crate::mods::{MemOrder, StateSpace};
+use crate::module::Module;
+use crate::ops::{Effects, Opcode};
+use crate::types::OpType;
+
+/// Most instructions of one number that are remembered; more come from code that is not worth the search.
+const MOST_EQUAL: usize = 8;
+
+/// An operation and its operands.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Number {
+    desc: Desc,
+    args: SmallVec<[Value; 4]>,
+}
+
+/// What a block knows of memory: the address, how it was accessed, and the value that is there.
+struct Known {
+    address: Value,
+    space: StateSpace,
+    ty: OpType,
+    value: Value,
+}
+
+/// Shares values; whether any was.
+pub fn run(function: &mut Function, module: &Module) -> bool {
+    let lock_step = super::points::is_lock_step(module);
+    let cfg = Cfg::new(function);
+    let dominators = Dominators::new(&cfg);
+    let cut = has_points(function, &cfg);
+    let mut numbers: FxHashMap<Number, Vec<(Block, Inst)>> = FxHashMap::default();
+    let mut changed = false;
+    for &block in cfg.rpo() {
+        let mut known: Vec<Known> = Vec::new();
+        // Numbers of this block behind its last point.
+        let mut behind: FxHashMap<Number, Inst> = FxHashMap::default();
+        let mut gone: FxHashSet<Inst> = FxHashSet::default();
+        for inst in function.insts(block).to_vec() {
+            resolve(function, inst);
+            let data = function.dfg.insts[inst];
+            if is_shared(function, inst) {
+                let number = Number {
+                    desc: data.desc(),
+                    args: function.dfg.args(inst).into(),
+                };
+                let free = is_free(function, inst);
+                let first = if cut && !free {
+                    behind.get(&number).copied()
+                } else {
+                    let all = numbers.get(&number).into_iter().flatten();
+                    let mut above =
+                        all.filter(|&&(home, _)| dominators.dominates(&cfg, home, block));
+                    above.next().map(|&(_, inst)| inst)
+                };
+                match first {
+                    Some(first) => {
+                        let firsts: SmallVec<[Value; 2]> = function.dfg.results(first).into();
+                        alias(function, inst, &firsts);
+                        gone.insert(inst);
+                    }
+                    None if cut && !free => {
+                        behind.insert(number, inst);
+                    }
+                    None => {
+                        let equal = numbers.entry(number).or_default();
+                        if equal.len() < MOST_EQUAL {
+                            equal.push((block, inst));
+                        }
+                    }
+                }
+                continue;
+            }
+            let shared = !matches!(data.mods.space(), StateSpace::Global | StateSpace::Local);
+            if let Some(value) = memory(function, inst, &data, &mut known) {
+                alias(function, inst, &[value]);
+                gone.insert(inst);
+            } else if function.effects(inst).is_point() || lock_step && shared {
+                behind.clear();
+                known.clear();
+            }
+        }
+        changed |= !gone.is_empty();
+        function.layout.insts[block].retain(|inst| !gone.contains(inst));
+    }
+    function.resolve_aliases();
+    changed
+}
+
+fn has_points(function: &Function, cfg: &Cfg) -> bool {
+    let blocks = cfg.rpo().iter();
+    let mut insts = blocks.flat_map(|&block| function.insts(block));
+    insts.any(|&inst| function.effects(inst).is_point())
+}
+
+/// Operands as the values that stand for them by now.
+fn resolve(function: &mut Function, inst: Inst) {
+    let list = function.dfg.insts[inst].args;
+    for i in 0..function.dfg.pool.get(list).len() {
+        let value = function.dfg.pool.get(list)[i];
+        let value = function.dfg.resolve_and_shorten(value);
+        function.dfg.pool.get_mut(list)[i] = value;
+    }
+}
+
+/// Whether a second execution gives the same results.
+fn is_shared(function: &Function, inst: Inst) -> bool {
+    let opcode = function.dfg.insts[inst].opcode;
+    let results = !function.dfg.results(inst).is_empty();
+    results && (opcode.effects().is_pure() || is_param_load(function, inst))
+}
+
+/// Whether a result is computed again behind a point rather than stored, whatever else is.
+fn is_free(function: &Function, inst: Inst) -> bool {
+    matches!(
+        function.dfg.insts[inst].opcode,
+        Opcode::Const
+            | Opcode::SReg
+            | Opcode::SymbolAddr
+            | Opcode::ParamAddr
+            | Opcode::LocalAddr
+            | Opcode::FuncAddr
+    ) || is_param_load(function, inst)
+}
+
+/// Lets other values stand for an instruction's results.
+fn alias(function: &mut Function, inst: Inst, by: &[Value]) {
+    let results: SmallVec<[Value; 2]> = function.dfg.results(inst).into();
+    for (&result, &value) in results.iter().zip(by) {
+        function.dfg.values[result].def = ValueDef::Alias(value);
+    }
+}
+
+/// Follows what a block knows of memory over one instruction; what a load need not fetch.
+fn memory(
+    function: &Function,
+    inst: Inst,
+    data: &InstData,
+    known: &mut Vec<Known>,
+) -> Option<Value> {
+    let space = data.mods.space();
+    let weak = matches!(data.mods.order(), MemOrder::None | MemOrder::Weak);
+    let single = data.mods.vec() == 1;
+    match data.opcode {
+        Opcode::Ld if weak && single => {
+            let address = function.dfg.args(inst)[0];
+            let result = *function.dfg.results(inst).first()?;
+            let ty = function.dfg.ty(result);
+            let there = known.iter().find(|known| {
+                known.address == address
+                    && known.space == space
+                    && known.ty == data.ty
+                    && function.dfg.ty(known.value) == ty
+            });
+            if let Some(there) = there {
+                return Some(there.value);
+            }
+            known.push(Known {
+                address,
+                space,
+                ty: data.ty,
+                value: result,
+            });
+        }
+        Opcode::Ld if weak => {}
+        Opcode::St if weak => {
+            forget(known, space);
+            if let (true, &[address, value]) = (single, function.dfg.args(inst))
+                && is_whole(function, data.ty, value)
+            {
+                known.push(Known {
+                    address,
+                    space,
+                    ty: data.ty,
+                    value,
+                });
+            }
+        }
+        opcode => {
+            let effects = opcode.effects();
+            if !(Effects::PAYLOAD | Effects::TERMINATOR).contains(effects) {
+                known.clear();
+            }
+        }
+    }
+    None
+}
+
+/// Whether loading a type gives back all bits of a value stored with it.
+fn is_whole(function: &Function, ty: OpType, value: Value) -> bool {
+    function.dfg.ty(value).lane_bits() == ty.bits() && ty.elements() == 1
+}
+
+/// Drops what a write to a space may have changed.
+fn forget(known: &mut Vec<Known>, written: StateSpace) {
+    let any = |space: StateSpace| space == StateSpace::None;
+    known.retain(|known| {
+        known.space != written
+            && !any(written)
+            && !any(known.space)
+            && !matches!(
+                (known.space, written),
+                (StateSpace::Shared, StateSpace::SharedCluster)
+                    | (StateSpace::SharedCluster, StateSpace::Shared)
+            )
+    });
+}
