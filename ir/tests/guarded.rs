@@ -115,3 +115,25 @@ fn what_is_loaded_is_not_guarded() {
     assert_eq!(guarded.stride(Value(7)), Some(1));
     assert_eq!(guarded.stride(Value(9)), None);
 }
+
+#[test]
+fn one_of_several_results_is_not_guarded_nor_is_what_takes_it_round_a_loop() {
+    let (_, uniformity, guarded) = guarded(
+        "block0:
+  v0: b32 = sreg.u32 %tid.x
+  v1: b32 = const.b32 0x0
+  v2: b32 = const.b32 0xffffffff
+  jump block1(v1)
+block1(v3: b32):
+  v4: b32, v5: pred = shfl.b32{mode:down} v0, v1, v1, v2
+  v6: b32 = add.u32 v4, v1
+  brif v5, block1(v6), block2
+block2:
+  nanosleep.u32 v3
+  exit",
+    );
+    assert_eq!(uniformity.class(Value(3)), Class::Varying);
+    for value in [3, 4, 6] {
+        assert_eq!(guarded.stride(Value(value)), None, "v{value}");
+    }
+}

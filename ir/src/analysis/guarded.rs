@@ -152,7 +152,12 @@ impl Guarded {
         inst: Inst,
     ) -> bool {
         let [result] = *function.dfg.results(inst) else {
-            return false;
+            let mut changed = false;
+            for &result in function.dfg.results(inst) {
+                changed |= self.facts[result] != Fact::Varies;
+                self.facts[result] = Fact::Varies;
+            }
+            return changed;
         };
         if uniformity.class(result) != Class::Varying || self.facts[result] == Fact::Varies {
             return false;
