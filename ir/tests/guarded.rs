@@ -137,3 +137,25 @@ block2:
         assert_eq!(guarded.stride(Value(value)), None, "v{value}");
     }
 }
+
+#[test]
+fn what_is_chosen_by_a_float_that_goes_round_a_loop_is_not_guarded() {
+    let (_, _, guarded) = guarded(
+        "block0:
+  v0: b32 = sreg.u32 %tid.x
+  v1: b32 = const.b32 0x0
+  v2: f32 = cvt.f32.u32{rn} v0
+  jump block1(v1, v2)
+block1(v3: b32, v4: f32):
+  v5: b32 = slct.u32.f32 v0, v1, v4
+  v6: f32 = add.f32{rn} v4, v2
+  v7: pred = setp.u32{cmp:lt} v5, v0
+  brif v7, block1(v5, v6), block2
+block2:
+  nanosleep.u32 v3
+  exit",
+    );
+    for value in [3, 4, 5] {
+        assert_eq!(guarded.stride(Value(value)), None, "v{value}");
+    }
+}

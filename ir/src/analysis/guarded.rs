@@ -101,18 +101,15 @@ impl Guarded {
         cfg: &Cfg,
         block: Block,
     ) -> bool {
-        if block == function.entry() {
-            return false;
-        }
         let mut changed = false;
         for (index, &param) in function.dfg.blocks[block].params.iter().enumerate() {
-            if uniformity.class(param) != Class::Varying
-                || !matches!(function.dfg.ty(param).kind(), Kind::B32 | Kind::B64)
-            {
+            if uniformity.class(param) != Class::Varying {
                 continue;
             }
+            let integer = matches!(function.dfg.ty(param).kind(), Kind::B32 | Kind::B64);
+            let anything = block == function.entry() || uniformity.joins_apart(block);
             let mut fact = Fact::Unknown;
-            if uniformity.joins_apart(block) {
+            if anything || !integer {
                 fact = Fact::Varies;
             }
             for &pred in cfg.preds(block) {
