@@ -74,10 +74,8 @@ mod tests {
     #[test]
     fn c_is_right() {
         let compiler = Compiler::any().expect("a C compiler: other tests need one too");
-        for threads in [1, 3] {
-            let c = C::new(compiler.clone(), threads).expect("starts");
-            assert_eq!(wrong(&c), [""; 0], "{threads} threads");
-        }
+        let c = C::new(compiler, 3).expect("starts");
+        assert_eq!(wrong(&c), [""; 0]);
     }
 
     #[test]
