@@ -16,14 +16,16 @@ use crate::emit::lane::{Unsupported, host};
 struct Operand {
     value: Value,
     kind: Kind,
-    lanes: Lanes,
+    /// Its lanes; `None` if what the scalar translator holds tells them.
+    lanes: Option<Lanes>,
     /// What the scalar translator held for it.
     kept: Option<ir::Value>,
 }
 
 impl Slice<'_, '_> {
-    /// The operands of an instruction that are not the same for the slice.
-    fn operands(&mut self, inst: Inst) -> Result<Vec<Operand>, Unsupported> {
+    /// The operands of an instruction that are not the same for the slice. With `told`, those that follow from
+    /// the first lane come without lanes.
+    fn operands(&mut self, inst: Inst, told: bool) -> Result<Vec<Operand>, Unsupported> {
         let function = self.lane.function;
         let mut values = function.dfg.args(inst).to_vec();
         values.sort_unstable();
@@ -33,7 +35,8 @@ impl Slice<'_, '_> {
             if self.is_uniform(value) {
                 continue;
             }
-            let lanes = self.get(value)?;
+            let told = told && self.is_told(value);
+            let lanes = if told { None } else { Some(self.get(value)?) };
             let scalar = self.view.uniformity.class(value) != Class::Varying
                 || self.view.guarded.stride(value).is_some();
             operands.push(Operand {
@@ -44,6 +47,72 @@ impl Slice<'_, '_> {
             });
         }
         Ok(operands)
+    }
+
+    /// Whether what the scalar translator holds for the first lane tells all lanes of a value.
+    fn is_told(&self, value: Value) -> bool {
+        match self.class(value) {
+            Class::Affine(_) => true,
+            Class::Varying => self.is_guarded(value),
+            _ => true,
+        }
+    }
+
+    /// A value that is told, for the lane with a number.
+    fn of_lane(&mut self, value: Value, number: ir::Value) -> Result<ir::Value, Unsupported> {
+        let stride = match self.class(value) {
+            Class::Affine(stride) => stride,
+            Class::Varying if self.in_memory(value) => return self.lane_in_memory(value, number),
+            Class::Varying => return self.lane_again(value, number),
+            _ => return Ok(self.lane.get(value)),
+        };
+        let first = self.lane.get(value);
+        Ok(self.moved(first, number, stride))
+    }
+
+    /// `stride * number` above the first lane, in its type.
+    pub(super) fn moved(
+        &mut self,
+        first: ir::Value,
+        number: ir::Value,
+        stride: i64,
+    ) -> ir::Value {
+        let b = &mut *self.lane.b;
+        let ty = b.func.dfg.value_type(first);
+        let number = if ty == types::I64 {
+            number
+        } else {
+            b.ins().ireduce(ty, number)
+        };
+        let step = b.ins().imul_imm_s(number, stride);
+        b.ins().iadd(first, step)
+    }
+
+    /// A guarded value's operation once more, for one lane.
+    fn lane_again(&mut self, value: Value, number: ir::Value) -> Result<ir::Value, Unsupported> {
+        let function = self.lane.function;
+        let first = self.lane.get(value);
+        let Some(inst) = function.dfg.def_inst(value) else {
+            return Ok(first);
+        };
+        let mut args = function.dfg.args(inst).to_vec();
+        args.sort_unstable();
+        args.dedup();
+        let kept: Vec<ir::Value> = args.iter().map(|&arg| self.lane.get(arg)).collect();
+        let mine: Vec<ir::Value> = args
+            .iter()
+            .map(|&arg| self.of_lane(arg, number))
+            .collect::<Result<_, _>>()?;
+        for (&arg, &bits) in args.iter().zip(&mine) {
+            self.lane.set(arg, bits);
+        }
+        self.lane.operation(inst)?;
+        let bits = self.lane.get(value);
+        for (&arg, &bits) in args.iter().zip(&kept) {
+            self.lane.set(arg, bits);
+        }
+        self.lane.set(value, first);
+        Ok(bits)
     }
 
     /// Results that vary, with their kinds and vector types.
@@ -71,15 +140,17 @@ impl Slice<'_, '_> {
 
     /// An operation for each lane, active or not: a pure one, or one of a slice all of whose lanes run.
     pub(super) fn unrolled(&mut self, inst: Inst) -> Result<(), Unsupported> {
-        let operands = self.operands(inst)?;
+        let operands = self.operands(inst, false)?;
         let results = self.varying_results(inst)?;
         let mut found: Vec<Vec<ir::Value>> = vec![Vec::new(); results.len()];
         let first = self.lane.here;
         for lane in 0..self.view.width {
             self.mark(inst, lane);
             for operand in &operands {
-                let bits = self.extract(&operand.lanes, operand.kind, lane);
-                self.lane.set(operand.value, bits);
+                if let Some(lanes) = &operand.lanes {
+                    let bits = self.extract(lanes, operand.kind, lane);
+                    self.lane.set(operand.value, bits);
+                }
             }
             self.lane.here = self.here(lane);
             let done = self.lane.operation(inst);
@@ -98,30 +169,54 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Stack space for the lanes of a vector type.
-    fn cells(&mut self, ty: ir::Type) -> ir::Value {
-        let bytes = self.view.width * ty.lane_type().bytes();
-        let data = StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 4);
-        let slot = self.lane.b.create_sized_stack_slot(data);
+    /// Stack space number `index` for lanes; what it holds is of use to one instruction only.
+    fn cells(&mut self, index: usize) -> ir::Value {
+        while self.cells.len() <= index {
+            let data = StackSlotData::new(StackSlotKind::ExplicitSlot, 8 * self.view.width, 4);
+            let slot = self.lane.b.create_sized_stack_slot(data);
+            self.cells.push(slot);
+        }
+        let slot = self.cells[index];
         self.lane.b.ins().stack_addr(types::I64, slot, 0)
+    }
+
+    /// The lane with a number out of memory that holds lanes of a type.
+    pub(super) fn load_lane(
+        &mut self,
+        cells: ir::Value,
+        ty: ir::Type,
+        number: ir::Value,
+    ) -> ir::Value {
+        let b = &mut *self.lane.b;
+        let offset = b.ins().imul_imm_s(number, i64::from(ty.bytes()));
+        let at = b.ins().iadd(cells, offset);
+        b.ins().load(ty, host(), at, 0)
     }
 
     /// Any operation, for each active lane in turn.
     pub(super) fn each_lane(&mut self, inst: Inst) -> Result<(), Unsupported> {
-        let operands = self.operands(inst)?;
+        let operands = self.operands(inst, true)?;
         let results = self.varying_results(inst)?;
         let active = self.active_bits();
         let mut inputs = Vec::new();
+        let mut used = 0;
         for operand in &operands {
-            let ty = self.lane.b.func.dfg.value_type(operand.lanes[0]);
-            let cells = self.cells(ty);
-            for (i, &vector) in operand.lanes.iter().enumerate() {
+            let Some(lanes) = &operand.lanes else {
+                inputs.push(None);
+                continue;
+            };
+            let ty = self.lane.b.func.dfg.value_type(lanes[0]);
+            let cells = self.cells(used);
+            used += 1;
+            for (i, &vector) in lanes.iter().enumerate() {
                 let at = 16 * i as i32;
                 self.lane.b.ins().store(host(), vector, cells, at);
             }
-            inputs.push((cells, ty.lane_type()));
+            inputs.push(Some((cells, ty.lane_type())));
         }
-        let outputs: Vec<ir::Value> = results.iter().map(|&(_, _, ty)| self.cells(ty)).collect();
+        let outputs: Vec<ir::Value> = (used..used + results.len())
+            .map(|index| self.cells(index))
+            .collect();
         let rest = self.lane.b.declare_var(types::I32);
         self.lane.b.def_var(rest, active);
         let [head, body, end] = std::array::from_fn(|_| self.lane.b.create_block());
@@ -144,12 +239,17 @@ impl Slice<'_, '_> {
         here.lane = b.ins().iadd(first.lane, wide);
         let at = offset_of!(NativeContext, thread) as i32;
         b.ins().store(host(), here.thread, self.lane.fixed.ctx, at);
-        for (operand, &(cells, ty)) in operands.iter().zip(&inputs) {
-            let b = &mut *self.lane.b;
-            let offset = b.ins().imul_imm_s(wide, i64::from(ty.bytes()));
-            let at = b.ins().iadd(cells, offset);
-            let bits = b.ins().load(ty, host(), at, 0);
-            let bits = self.unwidened(bits, operand.kind);
+        let mut mine = Vec::new();
+        for (operand, input) in operands.iter().zip(&inputs) {
+            mine.push(match *input {
+                Some((cells, ty)) => {
+                    let bits = self.load_lane(cells, ty, wide);
+                    self.unwidened(bits, operand.kind)
+                }
+                None => self.of_lane(operand.value, wide)?,
+            });
+        }
+        for (operand, &bits) in operands.iter().zip(&mine) {
             self.lane.set(operand.value, bits);
         }
         self.lane.here = here;
@@ -164,6 +264,7 @@ impl Slice<'_, '_> {
             let at = b.ins().iadd(cells, offset);
             b.ins().store(host(), bits, at, 0);
         }
+        self.restore(&operands);
         self.lane.b.ins().jump(head, &[]);
 
         self.lane.b.switch_to_block(end);
@@ -171,7 +272,6 @@ impl Slice<'_, '_> {
         let at = offset_of!(NativeContext, thread) as i32;
         let ctx = self.lane.fixed.ctx;
         self.lane.b.ins().store(host(), first, ctx, at);
-        self.restore(&operands);
         for (&(value, _, ty), &cells) in results.iter().zip(&outputs) {
             let lanes: Lanes = (0..self.count(ty))
                 .map(|i| {

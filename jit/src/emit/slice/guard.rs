@@ -135,6 +135,22 @@ impl Slice<'_, '_> {
         Ok(lanes)
     }
 
+    /// The lane with a number of a value whose lanes may be in memory.
+    pub(super) fn lane_in_memory(
+        &mut self,
+        value: Value,
+        number: ir::Value,
+    ) -> Result<ir::Value, Unsupported> {
+        let stride = self.view.guarded.stride(value).unwrap_or_default();
+        let var = self.holds_var(value);
+        let holds = self.lane.b.use_var(var);
+        let first = self.lane.get(value);
+        let affine = self.moved(first, number, stride);
+        let (at, ty) = self.memory_of(value)?;
+        let apart = self.load_lane(at, ty.lane_type(), number);
+        Ok(self.lane.b.ins().select(holds, affine, apart))
+    }
+
     /// Runs `code` only where a check does not hold.
     pub(super) fn unless(
         &mut self,

@@ -162,37 +162,7 @@ impl Slice<'_, '_> {
         }
         let address = function.dfg.args(inst)[0];
         let lanes = match self.guarded_run(address, data, element) {
-            Some((holds, stride)) => {
-                let types: Vec<ir::Type> = results
-                    .iter()
-                    .map(|&value| vector_type(function.dfg.ty(value)))
-                    .collect::<Result<_, _>>()?;
-                let [run, each, join] = std::array::from_fn(|_| self.lane.b.create_block());
-                let params: Vec<Lanes> = types
-                    .iter()
-                    .map(|&ty| {
-                        (0..self.count(ty))
-                            .map(|_| self.lane.b.append_block_param(join, ty))
-                            .collect()
-                    })
-                    .collect();
-                self.lane.b.ins().brif(holds, run, &[], each, &[]);
-                let made = self.made.clone();
-                for (block, stride) in [(run, Some(stride)), (each, None)] {
-                    self.lane.b.switch_to_block(block);
-                    let places = self.places(address, data.mods.space(), stride)?;
-                    let lanes = self.loaded(inst, data, element, &places)?;
-                    let args: Vec<ir::BlockArg> = lanes
-                        .iter()
-                        .flatten()
-                        .map(|&vector| vector.into())
-                        .collect();
-                    self.lane.b.ins().jump(join, &args);
-                    self.made.clone_from(&made);
-                }
-                self.lane.b.switch_to_block(join);
-                params
-            }
+            Some((holds, stride)) => return self.load_guarded(inst, data, element, (holds, stride)),
             None => {
                 let places = self.places(address, data.mods.space(), None)?;
                 self.loaded(inst, data, element, &places)?
@@ -200,6 +170,39 @@ impl Slice<'_, '_> {
         };
         for (&value, lanes) in results.iter().zip(&lanes) {
             self.set(value, lanes)?;
+        }
+        Ok(())
+    }
+
+    /// Whole vectors if a check holds, else lane after lane, in a loop: that it needs few registers keeps those
+    /// of the code around it.
+    fn load_guarded(
+        &mut self,
+        inst: Inst,
+        data: &InstData,
+        element: ir::Type,
+        (holds, stride): (ir::Value, i64),
+    ) -> Result<(), Unsupported> {
+        let function = self.lane.function;
+        let address = function.dfg.args(inst)[0];
+        let [run, each, join] = std::array::from_fn(|_| self.lane.b.create_block());
+        self.lane.b.ins().brif(holds, run, &[], each, &[]);
+        let made = self.made.clone();
+        self.lane.b.switch_to_block(run);
+        let places = self.places(address, data.mods.space(), Some(stride))?;
+        let lanes = self.loaded(inst, data, element, &places)?;
+        for (&value, lanes) in function.dfg.results(inst).iter().zip(&lanes) {
+            self.set(value, lanes)?;
+        }
+        self.lane.b.ins().jump(join, &[]);
+        self.made.clone_from(&made);
+        self.lane.b.switch_to_block(each);
+        self.each_lane(inst)?;
+        self.lane.b.ins().jump(join, &[]);
+        self.made = made;
+        self.lane.b.switch_to_block(join);
+        for value in function.dfg.results(inst) {
+            self.made.remove(value);
         }
         Ok(())
     }
@@ -584,13 +587,15 @@ impl Slice<'_, '_> {
         let [run, each, join] = std::array::from_fn(|_| self.lane.b.create_block());
         self.lane.b.ins().brif(holds, run, &[], each, &[]);
         let made = self.made.clone();
-        for (block, stride) in [(run, Some(stride)), (each, None)] {
-            self.lane.b.switch_to_block(block);
-            let places = self.places(address, space, stride)?;
-            self.stored(inst, data, element, (&places, false))?;
-            self.lane.b.ins().jump(join, &[]);
-            self.made.clone_from(&made);
-        }
+        self.lane.b.switch_to_block(run);
+        let places = self.places(address, space, Some(stride))?;
+        self.stored(inst, data, element, (&places, false))?;
+        self.lane.b.ins().jump(join, &[]);
+        self.made.clone_from(&made);
+        self.lane.b.switch_to_block(each);
+        self.each_lane(inst)?;
+        self.lane.b.ins().jump(join, &[]);
+        self.made = made;
         self.lane.b.switch_to_block(join);
         Ok(())
     }

@@ -101,6 +101,8 @@ pub(crate) struct Slice<'a, 'b> {
     /// Conditions that ends may decide; their lanes are made where they do not.
     conditions: FxHashSet<Value>,
     scratch: Option<ir::StackSlot>,
+    /// Memory that operations which run lane by lane share.
+    cells: Vec<ir::StackSlot>,
     /// Points at which lanes may stop.
     pub(crate) stops: Vec<Stop>,
 }
@@ -145,6 +147,7 @@ impl<'a, 'b> Slice<'a, 'b> {
             memory: FxHashMap::default(),
             conditions: FxHashSet::default(),
             scratch: None,
+            cells: Vec::new(),
             stops: Vec::new(),
             lane,
             view,

@@ -243,25 +243,57 @@ impl Slice<'_, '_> {
         (ty, ftz): (ir::Type, bool),
     ) -> Result<Option<Lanes>, Unsupported> {
         let lanes = bail!(self.lanes_as(inst, index, ty)?);
-        Ok(Some(if ftz && ty == types::F32X4 {
+        let normal = self.operand(inst, index).is_some_and(|value| self.is_normal(value));
+        Ok(Some(if ftz && ty == types::F32X4 && !normal {
             self.each1(&lanes, |s, a| s.flush(a))
         } else {
             lanes
         }))
     }
 
+    /// Whether a 32-bit float is never subnormal.
+    fn is_normal(&self, value: Value) -> bool {
+        let function = self.lane.function;
+        if let Some(bits) = function.dfg.constant(value) {
+            return !f32::from_bits(bits as u32).is_subnormal();
+        }
+        let Some(inst) = function.dfg.def_inst(value) else {
+            return false;
+        };
+        let data = &function.dfg.insts[inst];
+        let flushed = data.mods.ftz()
+            && matches!(
+                data.opcode,
+                Opcode::Add
+                    | Opcode::Sub
+                    | Opcode::Mul
+                    | Opcode::Fma
+                    | Opcode::Div
+                    | Opcode::Rcp
+                    | Opcode::Sqrt
+                    | Opcode::Rsqrt
+                    | Opcode::Sin
+                    | Opcode::Cos
+                    | Opcode::Lg2
+                    | Opcode::Ex2
+                    | Opcode::Neg
+                    | Opcode::Abs
+            );
+        let converted = data.opcode == Opcode::Cvt && data.src.is_integer();
+        data.ty == OpType::F32 && (flushed || converted)
+    }
+
     /// Turns subnormals into zeros of the same sign.
     fn flush(&mut self, a: ir::Value) -> ir::Value {
-        let bits = self.cast_one(a, types::I32X4);
-        let exponent = self.constant(types::I32X4, 0x7f80_0000);
-        let sign = self.constant(types::I32X4, 0x8000_0000);
-        let zero = self.constant(types::I32X4, 0);
+        let smallest = self.constant(types::F32X4, u64::from(f32::MIN_POSITIVE.to_bits()));
+        let but_sign = self.constant(types::F32X4, 0x7fff_ffff);
         let b = &mut *self.lane.b;
-        let exponent = b.ins().band(bits, exponent);
-        let small = b.ins().icmp(IntCC::Equal, exponent, zero);
-        let sign = b.ins().band(bits, sign);
-        let kept = b.ins().bitselect(small, sign, bits);
-        self.cast_one(kept, types::F32X4)
+        let size = b.ins().band(a, but_sign);
+        let small = b.ins().fcmp(FloatCC::LessThan, size, smallest);
+        let small = self.cast_one(small, types::F32X4);
+        let b = &mut *self.lane.b;
+        let dropped = b.ins().band(small, but_sign);
+        b.ins().band_not(a, dropped)
     }
 
     fn float_constant(&mut self, ty: ir::Type, value: f64) -> ir::Value {
