@@ -92,3 +92,53 @@ fn narrowing_agrees_on_subnormal_results() {
         );
     }
 }
+
+/// `fma.rn.f16` by the op table's meaning.
+fn fma(x: u32, y: u32, z: u32) -> u32 {
+    let opcode = Opcode::Fma;
+    let Meaning::Pure(meaning) = opcode.meaning() else {
+        panic!("fma has no meaning")
+    };
+    let desc = Desc {
+        opcode,
+        ty: OpType::F16,
+        src: OpType::None,
+        mods: Mods::NONE.with_rounding(Rounding::Rn),
+    };
+    let mut out = [0];
+    meaning(&desc, &[x, y, z].map(Bits::from), &mut out);
+    out[0] as u32
+}
+
+#[test]
+fn fused_products_are_rounded_once() {
+    let one = |x: u32, y: u32, z: u32| {
+        let [a, b, c] = [x, y, z].map(|bits| halves::single_of_half(&mut Host, bits as i32));
+        let value = halves::fused_to_odd(&mut Host, a, b, c);
+        let got = halves::half_of_single(&mut Host, value) as u32;
+        assert_eq!(got, fma(x, y, z), "{x:#x} * {y:#x} + {z:#x}");
+    };
+    let special = [
+        0, 0x8000, 1, 0x8001, 0x3ff, 0x400, 0x8400, 0x3c00, 0xbc00, 0x3c01, 0x7bff, 0xfbff, 0x7c00,
+        0xfc00, 0x7fff, 0x7e01, 0x1400, 0x2bff, 0x5801,
+    ];
+    for x in special {
+        for y in special {
+            for z in special {
+                one(x, y, z);
+            }
+        }
+    }
+    // Ties that only the smallest addend breaks, and random ones.
+    let mut state = 5u64;
+    for _ in 0..400_000 {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let [x, y] = [state >> 16 & 0xffff, state >> 32 & 0xffff].map(|bits| bits as u32);
+        let z = (state >> 48) as u32;
+        one(x, y, z);
+        one(x, y, z & 0x8003);
+        one(x | 0x400, y & 0xff80, z & 0x83ff);
+    }
+}

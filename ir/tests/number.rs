@@ -152,9 +152,15 @@ fn writes_that_may_meet_it_bring_a_load_back() {
     assert_eq!(loads("space:global", "  st.u32 v3, v1"), 2);
     assert_eq!(loads("space:global", "  st.u32{space:shared} v3, v1"), 1);
     assert_eq!(loads("space:shared", "  st.u32{space:shared} v3, v1"), 2);
-    assert_eq!(loads("space:shared", "  st.u32{space:shared::cluster} v3, v1"), 2);
+    assert_eq!(
+        loads("space:shared", "  st.u32{space:shared::cluster} v3, v1"),
+        2
+    );
     assert_eq!(loads("space:shared", "  st.u32{space:local} v3, v1"), 1);
-    assert_eq!(loads("space:global", "  red.u32{space:global op:add} v3, v1"), 2);
+    assert_eq!(
+        loads("space:global", "  red.u32{space:global op:add} v3, v1"),
+        2
+    );
 }
 
 #[test]

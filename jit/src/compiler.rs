@@ -614,8 +614,8 @@ impl Compiler {
         let Some(stop) = stop else {
             let version = kernel.shown(self);
             let width = kernel.width(self, version);
-            let sides = (width > 1)
-                .then(|| Sides::new(&kernel.function, &kernel.regions, version, width));
+            let sides =
+                (width > 1).then(|| Sides::new(&kernel.function, &kernel.regions, version, width));
             let view = sides.as_ref().map(Sides::view);
             return self.built(cta_form::signature(), descs, |b, descs| {
                 if kernel.is_pointless() {

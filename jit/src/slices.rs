@@ -103,7 +103,9 @@ fn live_words(function: &Function) -> (usize, usize) {
         let mut here: FxHashSet<Value> = FxHashSet::default();
         for call in function.successors(block) {
             let params = &function.dfg.blocks[call.block].params;
-            let through = live[call.block].iter().filter(|value| !params.contains(value));
+            let through = live[call.block]
+                .iter()
+                .filter(|value| !params.contains(value));
             here.extend(call.args.iter().chain(through));
         }
         here.retain(|&value| !scalar(value));

@@ -105,7 +105,8 @@ impl Regions {
         stored.dedup();
         // Widest first: arrays stay aligned without gaps.
         stored.sort_by_key(|&v| std::cmp::Reverse(function.dfg.ty(v).lane_bytes()));
-        let is_integer = |&value: &Value| matches!(function.dfg.ty(value).kind(), Kind::B32 | Kind::B64);
+        let is_integer =
+            |&value: &Value| matches!(function.dfg.ty(value).kind(), Kind::B32 | Kind::B64);
         let integers: Vec<Value> = stored.iter().copied().filter(is_integer).collect();
         for value in stored {
             self.offsets[value] = self.frame_bytes;

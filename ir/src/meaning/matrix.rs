@@ -17,6 +17,7 @@
 //!
 //! Invariant: a description without a meaning here ([`Product::of`] is `None`) gives zeros.
 
+use super::approx::{Host, halves};
 use super::soft::{self, Format, Round};
 use super::{Bits, Desc, WarpLanes, mask};
 use crate::mods::{AtomOp, Mode, Mods, Rounding};
@@ -358,11 +359,17 @@ impl Product {
                 .map(|&bits| double(self.ty(part), bits))
                 .collect()
         };
-        let (a, b, c) = (values(Part::A, a), values(Part::B, b), values(Part::C, c));
-        self.each(|at, pairs| {
-            let sum = pairs.fold(c[at], |sum, (i, j)| sum + a[i] * b[j]);
-            self.round(sum)
-        })
+        let (a, b, mut sums) = (values(Part::A, a), values(Part::B, b), values(Part::C, c));
+        let (n, k) = (self.shape.n as usize, self.shape.k as usize);
+        // A row of results at a time; each sum takes its products in the order of `k`.
+        for (left, sums) in a.chunks_exact(k).zip(sums.chunks_exact_mut(n)) {
+            for (left, right) in left.iter().zip(b.chunks_exact(n)) {
+                for (sum, right) in sums.iter_mut().zip(right) {
+                    *sum += left * right;
+                }
+            }
+        }
+        sums.into_iter().map(|sum| self.round(sum)).collect()
     }
 
     /// A sum as an element of the result.
@@ -372,6 +379,9 @@ impl Product {
         };
         if sum.is_nan() {
             return if self.mods.satfinite() { 0 } else { format.nan };
+        }
+        if self.ty(Part::D) == OpType::F32 && !self.mods.satfinite() {
+            return (sum as f32).to_bits().into();
         }
         let number = Format::F64.decode(sum.to_bits().into());
         format.encode(number, Round::NearestEven, self.mods.satfinite())
@@ -384,6 +394,7 @@ fn double(ty: OpType, bits: Bits) -> f64 {
         OpType::F32 => return f32::from_bits(bits as u32).into(),
         OpType::TF32 => return f32::from_bits(bits as u32 & !0x1fff).into(),
         OpType::BF16 => return f32::from_bits((bits as u32) << 16).into(),
+        OpType::F16 => return halves::single_of_half(&mut Host, bits as i32).into(),
         _ => (Format::of(ty), bits),
     };
     format.map_or(0.0, |format| {

@@ -2,8 +2,8 @@
 
 use std::mem::offset_of;
 
-use cranelift_frontend::FunctionBuilder;
 use cranelift_codegen::ir::{self, InstBuilder, types};
+use cranelift_frontend::FunctionBuilder;
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::InstData;
 use margay_ir::mods::{MemOrder, Mode, StateSpace};

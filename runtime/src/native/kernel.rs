@@ -1,8 +1,6 @@
 //! One kernel: its facts, and its native code as far as it has been needed.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use margay_ir::analysis::slots;
 use margay_ir::entity::{Entity, FuncId};
@@ -17,6 +15,7 @@ use super::bodies::Bodies;
 use super::helpers::TidTable;
 use super::image::compiler;
 use super::launch::PtxLaunch;
+use super::pace::Trial;
 use super::shared::{self, SharedLayout};
 use crate::engine::{
     Engine, EngineChoice, KernelInfo, KernelSizes, LaunchShape, ParamInfo, PreparedLaunch,
@@ -87,8 +86,8 @@ pub(super) struct NativeKernel {
     phases: [OnceLock<Result<Entry, CompileError>>; Version::COUNT],
     /// Lanes of a slice.
     widths: Widths,
-    /// Nanoseconds to be run lane by lane before slices are compiled; 0 once they are wanted.
-    patience: AtomicU64,
+    /// Whether they are faster than lanes one by one.
+    pub(super) trial: Trial,
     owner: u64,
 }
 
@@ -114,9 +113,7 @@ impl NativeKernel {
             cta: Default::default(),
             phases: Default::default(),
             widths: compiled.widths(compiler),
-            patience: AtomicU64::new(
-                u64::try_from(compiled.patience(compiler).as_nanos()).unwrap_or(u64::MAX),
-            ),
+            trial: Trial::new(compiled.patience(compiler)),
             compiled,
             owner,
         };
@@ -136,7 +133,7 @@ impl NativeKernel {
             }
         }
         // A kernel that native code refuses must be known before the first thread runs.
-        let version = kernel.now(kernel.version(block));
+        let version = kernel.trial.now(kernel.version(block));
         if kernel.compiled.is_pointless() {
             kernel.cta_entry(version)?;
         } else if kernel.phases_entry(version).is_err() {
@@ -152,22 +149,13 @@ impl NativeKernel {
         Version::of(block, self.widths)
     }
 
-    /// `wanted`, or the version of single lanes as long as slices are not worth their compilation.
-    pub(super) fn now(&self, wanted: Version) -> Version {
-        if self.patience.load(Ordering::Relaxed) == 0 {
-            wanted
+    /// Makes the code that runs CTAs of a version; whether that can be done shows when it is asked for.
+    pub(super) fn compile(&self, version: Version) {
+        let _ = if self.compiled.is_pointless() {
+            self.cta_entry(version)
         } else {
-            Version::SINGLE
-        }
-    }
-
-    /// Notes that single lanes have run for so long.
-    pub(super) fn spend(&self, time: Duration) {
-        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let left = self.patience.load(Ordering::Relaxed);
-        // Two workers may take the same time off; that only brings the day nearer or puts it off a little.
-        self.patience
-            .store(left.saturating_sub(time), Ordering::Relaxed);
+            self.phases_entry(version)
+        };
     }
 
     /// The function that runs whole CTAs.

@@ -1,7 +1,6 @@
 //! One launch: what its CTAs share, and how a unit runs.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use margay_ir::exec::{CtaInfo, LaunchInfo};
 use margay_jit::Version;
@@ -9,8 +8,9 @@ use margay_jit::Version;
 use super::faults;
 use super::helpers::{HostData, TidTable};
 use super::interpreted::InterpretedCta;
-use super::kernel::{KernelCode, NativeKernel};
+use super::kernel::KernelCode;
 use super::native_cta::{self, NativeCta};
+use super::pace::Pace;
 use crate::engine::{LaunchShape, ParkedUnit, PreparedLaunch, RunOutcome};
 use crate::error::{Error, Fault, Result};
 use crate::memory::CtaWindow;
@@ -64,10 +64,7 @@ impl PtxLaunch {
         }
         let tids = code.tids(&info);
         let native = code.native.as_ref();
-        let version = native.map_or_else(
-            |_| Version::SINGLE,
-            |kernel| kernel.version(info.block),
-        );
+        let version = native.map_or_else(|_| Version::SINGLE, |kernel| kernel.version(info.block));
         let mut launch = Arc::new(PtxLaunch {
             code,
             shape,
@@ -190,47 +187,6 @@ impl PtxLaunch {
     }
 }
 
-/// Runs CTAs lane by lane in parts, and measures them, until slices are worth their compilation.
-struct Pace<'a> {
-    kernel: &'a NativeKernel,
-    wanted: Version,
-    /// What the next part runs.
-    version: Version,
-    /// CTAs of the next part.
-    part: u64,
-    began: Option<Instant>,
-}
-
-impl<'a> Pace<'a> {
-    fn new(launch: &PtxLaunch, kernel: &'a NativeKernel) -> Pace<'a> {
-        Pace {
-            kernel,
-            wanted: launch.version,
-            version: kernel.now(launch.version),
-            part: 16,
-            began: None,
-        }
-    }
-
-    /// How many of the CTAs that are left come next.
-    fn part(&mut self, left: u64) -> u64 {
-        self.version = self.kernel.now(self.wanted);
-        if self.version != Version::SINGLE {
-            return left;
-        }
-        self.began = Some(Instant::now());
-        self.part.min(left)
-    }
-
-    /// The part has run.
-    fn done(&mut self) {
-        if let Some(began) = self.began.take() {
-            self.kernel.spend(began.elapsed());
-            self.part *= 2;
-        }
-    }
-}
-
 /// How a turn of a CTA ended.
 pub(super) enum Turn {
     Done,
@@ -268,7 +224,7 @@ impl PreparedLaunch for PtxLaunch {
             && kernel.compiled.is_pointless()
             && self.ranks() == 1
         {
-            let mut pace = Pace::new(self, kernel);
+            let mut pace = Pace::new(self.version, kernel);
             let mut unit = first;
             while unit < first + count {
                 let range = (unit, pace.part(first + count - unit));
@@ -285,11 +241,11 @@ impl PreparedLaunch for PtxLaunch {
         }
         let mut in_phases = match &self.code.native {
             Ok(kernel)
-                if kernel.has_phases(kernel.now(self.version))
+                if kernel.has_phases(kernel.trial.now(self.version))
                     && self.ranks() == 1
                     && !self.shape.reverse =>
             {
-                Some((kernel, Pace::new(self, kernel)))
+                Some((kernel, Pace::new(self.version, kernel)))
             }
             _ => None,
         };
@@ -304,9 +260,9 @@ impl PreparedLaunch for PtxLaunch {
                 Some((kernel, pace)) => {
                     let range = (unit, pace.part(first + count - unit));
                     let ran = native_cta::run_phases(self, kernel, pace.version, range, &window);
-                    pace.done();
                     match ran {
                         Ok(None) => {
+                            pace.done();
                             unit += range.1;
                             continue;
                         }

@@ -20,6 +20,7 @@ mod kernel;
 mod launch;
 mod link;
 mod native_cta;
+mod pace;
 mod points;
 mod shared;
 

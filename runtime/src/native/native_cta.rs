@@ -133,7 +133,7 @@ impl NativeCta {
         let context = context(launch, kernel, &self.info, &mut host);
         let mut runner = NativeRunner {
             kernel,
-            version: kernel.now(launch.version),
+            version: kernel.trial.now(launch.version),
             frames: &mut self.frames,
             host: &mut host,
             context,

@@ -111,3 +111,32 @@ pub fn bfloat_of_single<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Int {
     let (nan, unordered) = (a.int(0x7fff), a.is_nan(x));
     choose(a, unordered, nan, result)
 }
+
+/// `x * y + z` of widened `f16`, rounded to odd in f32: if digits were cut off, the last one is set. Rounding
+/// that to `f16` is right. The product is exact: it has 22 digits and is no smaller than 2^-48.
+pub fn fused_to_odd<A: Arithmetic>(a: &mut A, x: A::Float, y: A::Float, z: A::Float) -> A::Float {
+    let product = a.mul(x, y);
+    let sum = a.add(product, z);
+    // What the sum lacks, exactly (Knuth, The Art of Computer Programming 2, 4.2.2, theorem B).
+    let other = a.sub(sum, product);
+    let back = a.sub(sum, other);
+    let (left, right) = (a.sub(product, back), a.sub(z, other));
+    let lacks = a.add(left, right);
+    let (bits, missing) = (a.bits(sum), a.bits(lacks));
+    // One unit away from zero where the missing part has the sum's sign, else one towards it.
+    let apart = a.xor(bits, missing);
+    let apart = a.shift_right(apart, 31);
+    let apart = a.shift_left(apart, 1);
+    let step = plus(a, apart, 1);
+    let moved = a.int_add(bits, step);
+    let last = masked(a, bits, 1);
+    let is_even = a.is_zero(last);
+    let odd = choose(a, is_even, moved, bits);
+    let size = masked(a, missing, 0x7fff_ffff);
+    let is_exact = a.is_zero(size);
+    let odd = choose(a, is_exact, bits, odd);
+    // Of infinities and NaN nothing is missing.
+    let endless = a.is_nan(lacks);
+    let result = choose(a, endless, bits, odd);
+    a.of_bits(result)
+}

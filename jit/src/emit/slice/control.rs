@@ -384,7 +384,11 @@ impl Slice<'_, '_> {
 
     fn note_at(&mut self, value: Value) -> Option<(ir::Value, i32)> {
         let offset = self.lane.regions?.note_offset(value)?;
-        let address = self.lane.b.ins().iadd(self.lane.here.frame?, self.lane.here.lane);
+        let address = self
+            .lane
+            .b
+            .ins()
+            .iadd(self.lane.here.frame?, self.lane.here.lane);
         Some((address, i32::try_from(offset).ok()?))
     }
 
@@ -765,7 +769,7 @@ impl Slice<'_, '_> {
                 .map(|&(_, arg)| s.get(arg))
                 .collect::<Result<_, _>>()?;
             for (&(param, _), lanes) in params.iter().zip(&lanes) {
-                s.to_memory(param, lanes)?;
+                s.keep_in_memory(param, lanes)?;
             }
             Ok(())
         })

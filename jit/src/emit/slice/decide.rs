@@ -186,7 +186,11 @@ impl Slice<'_, '_> {
         // Numbers of 64 bits hold both kinds.
         let (all, none) = match condition {
             IntCC::Equal | IntCC::NotEqual => {
-                let (low, high) = if stride < 0 { (last, first) } else { (first, last) };
+                let (low, high) = if stride < 0 {
+                    (last, first)
+                } else {
+                    (first, last)
+                };
                 let below = b.ins().icmp(IntCC::SignedLessThan, bound, low);
                 let above = b.ins().icmp(IntCC::SignedGreaterThan, bound, high);
                 let apart = b.ins().bor(below, above);

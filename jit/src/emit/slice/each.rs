@@ -71,12 +71,7 @@ impl Slice<'_, '_> {
     }
 
     /// `stride * number` above the first lane, in its type.
-    pub(super) fn moved(
-        &mut self,
-        first: ir::Value,
-        number: ir::Value,
-        stride: i64,
-    ) -> ir::Value {
+    pub(super) fn moved(&mut self, first: ir::Value, number: ir::Value, stride: i64) -> ir::Value {
         let b = &mut *self.lane.b;
         let ty = b.func.dfg.value_type(first);
         let number = if ty == types::I64 {

@@ -100,7 +100,11 @@ impl Slice<'_, '_> {
         Ok((self.lane.b.ins().stack_addr(types::I64, slot, 0), ty))
     }
 
-    pub(super) fn to_memory(&mut self, value: Value, lanes: &Lanes) -> Result<(), Unsupported> {
+    pub(super) fn keep_in_memory(
+        &mut self,
+        value: Value,
+        lanes: &Lanes,
+    ) -> Result<(), Unsupported> {
         let (at, _) = self.memory_of(value)?;
         for (i, &vector) in lanes.iter().enumerate() {
             self.lane.b.ins().store(host(), vector, at, 16 * i as i32);
@@ -109,7 +113,7 @@ impl Slice<'_, '_> {
     }
 
     /// The lanes of a value whose check may hold.
-    pub(super) fn from_memory(&mut self, value: Value) -> Result<Lanes, Unsupported> {
+    pub(super) fn lanes_in_memory(&mut self, value: Value) -> Result<Lanes, Unsupported> {
         let stride = self.view.guarded.stride(value).unwrap_or_default();
         let var = self.holds_var(value);
         let holds = self.lane.b.use_var(var);

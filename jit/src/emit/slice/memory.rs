@@ -162,7 +162,9 @@ impl Slice<'_, '_> {
         }
         let address = function.dfg.args(inst)[0];
         let lanes = match self.guarded_run(address, data, element) {
-            Some((holds, stride)) => return self.load_guarded(inst, data, element, (holds, stride)),
+            Some((holds, stride)) => {
+                return self.load_guarded(inst, data, element, (holds, stride));
+            }
             None => {
                 let places = self.places(address, data.mods.space(), None)?;
                 self.loaded(inst, data, element, &places)?

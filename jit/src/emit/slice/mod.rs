@@ -17,6 +17,7 @@ pub(crate) mod control;
 pub(crate) mod decide;
 pub(crate) mod each;
 pub(crate) mod guard;
+pub(crate) mod halves;
 pub(crate) mod hoist;
 pub(crate) mod memory;
 pub(crate) mod ops;

@@ -12,12 +12,12 @@ use margay_ir::ops::Opcode;
 use margay_ir::types::{Class, Kind, OpType};
 use smallvec::smallvec;
 
-use super::{Lanes, Slice, cast_flags, vector_type};
+use super::{Lanes, Slice, cast_flags, halves, vector_type};
 use crate::emit::lane::Unsupported;
 use crate::fast::{float_condition, integer_condition};
 
 /// The outcome of trying a vector form: `None` when there is none.
-type Tried = Result<Option<()>, Unsupported>;
+pub(super) type Tried = Result<Option<()>, Unsupported>;
 
 fn float_vector(ty: OpType) -> Option<ir::Type> {
     match ty {
@@ -55,10 +55,14 @@ macro_rules! bail {
         }
     };
 }
+pub(super) use bail;
 
 impl Slice<'_, '_> {
     /// Translates a pure operation with varying results as vectors, if it has such a form.
     pub(super) fn vector(&mut self, inst: Inst, data: &InstData) -> Tried {
+        if halves::is_known(data) {
+            return self.half_operation(inst, data);
+        }
         match data.opcode {
             Opcode::Bitcast => self.bitcast(inst),
             Opcode::Add | Opcode::Sub | Opcode::Mul | Opcode::Mad => self.arithmetic(inst, data),
@@ -89,7 +93,7 @@ impl Slice<'_, '_> {
     }
 
     /// An operand's lanes as vectors of a type; `None` if its lanes have another width.
-    fn lanes_as(
+    pub(super) fn lanes_as(
         &mut self,
         inst: Inst,
         index: usize,
@@ -105,7 +109,7 @@ impl Slice<'_, '_> {
     }
 
     /// Defines the first result if its lanes are as wide.
-    fn define(&mut self, inst: Inst, lanes: &Lanes) -> Tried {
+    pub(super) fn define(&mut self, inst: Inst, lanes: &Lanes) -> Tried {
         let value = bail!(self.lane.function.dfg.results(inst).first().copied());
         let to = vector_type(self.lane.function.dfg.ty(value))?;
         if self.lane.b.func.dfg.value_type(lanes[0]).lane_bits() != to.lane_bits() {
@@ -243,7 +247,9 @@ impl Slice<'_, '_> {
         (ty, ftz): (ir::Type, bool),
     ) -> Result<Option<Lanes>, Unsupported> {
         let lanes = bail!(self.lanes_as(inst, index, ty)?);
-        let normal = self.operand(inst, index).is_some_and(|value| self.is_normal(value));
+        let normal = self
+            .operand(inst, index)
+            .is_some_and(|value| self.is_normal(value));
         Ok(Some(if ftz && ty == types::F32X4 && !normal {
             self.each1(&lanes, |s, a| s.flush(a))
         } else {
@@ -1093,6 +1099,9 @@ impl Slice<'_, '_> {
 
     fn pack(&mut self, inst: Inst, data: &InstData) -> Tried {
         let function = self.lane.function;
+        if function.dfg.args(inst).len() == 2 && data.src.bits() == 16 {
+            return self.pack_halves(inst);
+        }
         if function.dfg.args(inst).len() != 2 || data.src.bits() != 32 {
             return Ok(None);
         }
@@ -1125,6 +1134,9 @@ impl Slice<'_, '_> {
 
     fn unpack(&mut self, inst: Inst, data: &InstData) -> Tried {
         let results = self.lane.function.dfg.results(inst).to_vec();
+        if results.len() == 2 && data.ty.bits() == 16 {
+            return self.unpack_halves(inst);
+        }
         if results.len() != 2 || data.ty.bits() != 32 {
             return Ok(None);
         }
@@ -1156,7 +1168,7 @@ fn signed_order(condition: IntCC) -> IntCC {
 }
 
 /// Arithmetic on vectors under construction.
-struct Vector<'s, 'a, 'b>(&'s mut Slice<'a, 'b>);
+pub(super) struct Vector<'s, 'a, 'b>(pub(super) &'s mut Slice<'a, 'b>);
 
 macro_rules! operations {
     ($($name:ident($($arg:ident),*) = $op:ident;)*) => {$(

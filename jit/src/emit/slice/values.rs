@@ -68,7 +68,7 @@ impl Slice<'_, '_> {
             return Ok(lanes);
         }
         match uniformity.class(value) {
-            Class::Varying if self.in_memory(value) => self.from_memory(value),
+            Class::Varying if self.in_memory(value) => self.lanes_in_memory(value),
             Class::Varying => {
                 let vars = self.vars(value)?;
                 Ok(self.use_vars(&vars))
@@ -128,7 +128,7 @@ impl Slice<'_, '_> {
         }
         self.made.remove(&value);
         if self.in_memory(value) {
-            return self.to_memory(value, lanes);
+            return self.keep_in_memory(value, lanes);
         }
         let vars = self.vars(value)?;
         self.def_vars(&vars, lanes);
