@@ -46,7 +46,8 @@ fn all(criterion: &mut Criterion) {
         let resolution = stages::resolved(&parsed);
         b.iter(|| stages::lower(black_box(&parsed), &resolution));
     });
-    let runtime = Runtime::new().expect("starts");
+    let runtime = Runtime::builder().without_disk_cache().build();
+    let runtime = runtime.expect("starts");
     each(criterion, "compile", &texts, |b, text| {
         let load = || Loaded::new(&runtime, text.source.text()).expect("loads");
         b.iter_batched(load, |loaded| loaded.launch_all(), BatchSize::PerIteration);

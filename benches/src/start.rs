@@ -82,15 +82,24 @@ impl Once {
     ///
     /// # Errors
     /// What the processes report.
-    pub fn measure(self) -> Result<Cost, String> {
+    pub fn measure(self, code: Code) -> Result<Cost, String> {
         let program = std::env::current_exe().map_err(|e| e.to_string())?;
-        let (mut seconds, mut peaks) = (Vec::new(), Vec::new());
-        for _ in 0..measure::SAMPLES {
-            let output = Command::new(&program)
+        let folder = std::env::temp_dir().join(format!("margay-bench-{}", std::process::id()));
+        let start = || {
+            let mut command = Command::new(&program);
+            command
                 .args(ARGUMENTS)
                 .arg(self.name())
-                .output();
-            let output = output.map_err(|e| e.to_string())?;
+                .env("MARGAY_CACHE", code.setting())
+                .env("MARGAY_CACHE_DIR", &folder);
+            command.output().map_err(|e| e.to_string())
+        };
+        if code == Code::Kept {
+            start()?;
+        }
+        let (mut seconds, mut peaks) = (Vec::new(), Vec::new());
+        for _ in 0..measure::SAMPLES {
+            let output = start()?;
             let text = String::from_utf8_lossy(&output.stdout);
             let cost = read(&text).ok_or_else(|| {
                 format!(
@@ -102,6 +111,8 @@ impl Once {
             seconds.push(cost.seconds);
             peaks.push(cost.peak);
         }
+        // It is not there if nothing was kept.
+        let _ = std::fs::remove_dir_all(&folder);
         seconds.sort_by(f64::total_cmp);
         peaks.sort_unstable();
         let middle = measure::SAMPLES / 2;
@@ -109,6 +120,25 @@ impl Once {
             seconds: seconds[middle],
             peak: peaks[middle],
         })
+    }
+}
+
+/// Where a process has its native code from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// It is compiled.
+    Compiled,
+    /// It comes from the disk, as far as one is wont to keep it there.
+    Kept,
+}
+
+impl Code {
+    /// The value of `MARGAY_CACHE`.
+    fn setting(self) -> &'static str {
+        match self {
+            Code::Compiled => "0",
+            Code::Kept => "1",
+        }
     }
 }
 
@@ -126,15 +156,22 @@ pub(crate) fn measure() -> Result<Vec<Started>, String> {
         (
             "to the first result (saxpy, 1,024 elements)",
             Once::FirstResult,
+            Code::Compiled,
+        ),
+        (
+            "the same, with its code on disk",
+            Once::FirstResult,
+            Code::Kept,
         ),
         (
             "to the result of one kernel of an image of 20 MB",
             Once::LargeImage,
+            Code::Compiled,
         ),
     ];
-    let measured = rows.into_iter().map(|(what, once)| {
+    let measured = rows.into_iter().map(|(what, once, code)| {
         eprintln!("starting: {what}");
-        let cost = once.measure()?;
+        let cost = once.measure(code)?;
         Ok(Started { what, cost })
     });
     measured.collect()

@@ -56,7 +56,7 @@ entities! {
 }
 
 /// A map that hands out its keys: a typed vector.
-#[derive(Clone, Debug)]
+#[derive(Clone, Hash, Debug)]
 pub struct PrimaryMap<K, V> {
     items: Vec<V>,
     key: PhantomData<K>,
@@ -129,7 +129,7 @@ impl<K: Entity, V> IndexMut<K> for PrimaryMap<K, V> {
 }
 
 /// A map from another map's keys, with a default for keys never written.
-#[derive(Clone, Debug)]
+#[derive(Clone, Hash, Debug)]
 pub struct SecondaryMap<K, V> {
     items: Vec<V>,
     default: V,
@@ -175,11 +175,11 @@ impl<K: Entity, V: Clone> IndexMut<K> for SecondaryMap<K, V> {
 }
 
 /// A list of values or blocks in a pool.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct List(u32);
 
 /// Storage of [`List`]s: each is its length followed by its elements. List 0 is empty.
-#[derive(Clone, Debug)]
+#[derive(Clone, Hash, Debug)]
 pub struct ListPool {
     words: Vec<Value>,
 }

@@ -7,6 +7,8 @@
 //! and nobody's target; a block call passes as many arguments, of the same types, as the target has
 //! parameters.
 
+use std::hash::{Hash, Hasher};
+
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -20,7 +22,7 @@ use crate::sreg::SpecialReg;
 use crate::types::{OpType, Type};
 
 /// One instruction without its results: 16 bytes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Hash, Debug)]
 pub struct InstData {
     /// The op.
     pub opcode: Opcode,
@@ -52,7 +54,7 @@ impl InstData {
 }
 
 /// Where a value comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ValueDef {
     /// Result number of an instruction.
     Result(Inst, u16),
@@ -65,7 +67,7 @@ pub enum ValueDef {
 }
 
 /// Type and origin of a value.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Hash, Debug)]
 pub struct ValueData {
     /// Type.
     pub ty: Type,
@@ -74,7 +76,7 @@ pub struct ValueData {
 }
 
 /// A branch target with the arguments for its parameters.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct BlockCall {
     /// Target.
     pub block: Block,
@@ -102,7 +104,7 @@ pub struct SourceLoc {
 }
 
 /// Parameters of a block.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Hash, Debug, Default)]
 pub struct BlockData {
     /// Parameters.
     pub params: Vec<Value>,
@@ -125,6 +127,25 @@ pub struct Dfg {
     pub targets: FxHashMap<Inst, SmallVec<[BlockCall; 2]>>,
     /// Source positions.
     pub locs: SecondaryMap<Inst, SourceLoc>,
+}
+
+impl Hash for Dfg {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Dfg {
+            insts,
+            values,
+            blocks,
+            pool,
+            results,
+            targets,
+            locs,
+        } = self;
+        (insts, values, blocks, pool, results, locs).hash(state);
+        // The map's own order is not the same in every process.
+        let mut targets: Vec<_> = targets.iter().collect();
+        targets.sort_unstable_by_key(|&(inst, _)| *inst);
+        targets.hash(state);
+    }
 }
 
 impl Dfg {
@@ -222,7 +243,7 @@ impl Dfg {
 }
 
 /// Order of blocks and of instructions in them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Hash, Debug, Default)]
 pub struct Layout {
     /// Blocks; the first is the entry.
     pub order: Vec<Block>,
@@ -238,7 +259,7 @@ impl Layout {
 }
 
 /// A piece of a thread's local memory.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SlotData {
     /// Name in the source, or empty.
     pub name: String,
@@ -258,7 +279,7 @@ pub struct Signature {
 }
 
 /// One parameter of a kernel.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct KernelParam {
     /// Name in the source.
     pub name: String,
@@ -271,7 +292,7 @@ pub struct KernelParam {
 }
 
 /// What only kernels have.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct KernelData {
     /// Parameters in order.
     pub params: Vec<KernelParam>,
@@ -294,7 +315,7 @@ pub struct KernelData {
 }
 
 /// How a name is seen from other modules.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Linkage {
     /// This module only.
     #[default]
@@ -310,7 +331,7 @@ pub enum Linkage {
 }
 
 /// A function or kernel.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Hash, Debug, Default)]
 pub struct Function {
     /// Name in the source.
     pub name: String,

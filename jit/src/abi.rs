@@ -1,9 +1,9 @@
 //! The binary interface between generated code and its host.
 //!
 //! Generated code gets a [`NativeContext`] (one per worker, rewritten for each CTA) and calls the
-//! host through [`Helpers`]. Everything but the descriptions of slow operations (owned by the compiled
-//! function itself) is reached through pointers in the context, so code needs no relocation. Invariant: field offsets are taken with `offset_of!`, never
-//! written by hand.
+//! host through [`Helpers`]. Everything is reached through pointers in the context, but the descriptions of slow
+//! operations and the points of the kernel, whose addresses are in the code (`addresses`). Invariant: field offsets are
+//! taken with `offset_of!`, never written by hand.
 
 use std::ffi::c_void;
 

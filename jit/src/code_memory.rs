@@ -2,6 +2,16 @@
 
 use std::ptr::NonNull;
 
+/// The user whose files may be run as code: the one who started this process. `None` where the process was given
+/// another user's rights, so that its environment comes from somebody who lacks them.
+pub(crate) fn trusted_user() -> Option<u32> {
+    // SAFETY: getauxval has no preconditions.
+    let raised = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
+    // SAFETY: geteuid has no preconditions.
+    let user = unsafe { libc::geteuid() };
+    (!raised).then_some(user)
+}
+
 /// Native code of one function.
 #[derive(Debug)]
 pub struct CodeMemory {

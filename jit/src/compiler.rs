@@ -15,11 +15,12 @@ use margay_ir::analysis::{Cfg, Dominators, Guarded, Linear, Regions, Uniformity,
 use margay_ir::entity::{Block, FuncId, Inst, SecondaryMap, Slot};
 use margay_ir::exec::{Point, Stop};
 use margay_ir::function::{Function, SourceLoc, payload_func};
-use margay_ir::meaning::Desc;
 use margay_ir::module::Module;
 use margay_ir::ops::Opcode;
 use margay_ir::pass;
 
+use crate::addresses::{self, DescTable, Site};
+use crate::cache::{Digest, DiskCache, Form};
 use crate::code_memory::CodeMemory;
 use crate::emit::lane::LaneParts;
 use crate::emit::slice::View;
@@ -44,30 +45,6 @@ pub enum CompileError {
     Memory(String),
 }
 
-/// Descriptions that generated code refers to by address.
-#[derive(Debug, Default)]
-pub struct DescTable(
-    #[expect(
-        clippy::vec_box,
-        reason = "code holds the addresses, so they must not move"
-    )]
-    Vec<Box<Desc>>,
-);
-
-impl DescTable {
-    /// The address of a description, which stays the same as long as the table lives.
-    pub(crate) fn address_of(&mut self, desc: Desc) -> *const Desc {
-        let index = match self.0.iter().position(|known| **known == desc) {
-            Some(index) => index,
-            None => {
-                self.0.push(Box::new(desc));
-                self.0.len() - 1
-            }
-        };
-        std::ptr::from_ref::<Desc>(&self.0[index])
-    }
-}
-
 /// Bits of a place that are the instruction's number; above them is the lane's.
 const PLACE_LANE: u32 = 26;
 const PLACE_INST: u32 = (1 << PLACE_LANE) - 1;
@@ -78,7 +55,7 @@ pub(crate) fn place_word(inst: Inst, lane: u32) -> u32 {
 }
 
 /// What is known of the blocks of a launch; code is made for each case.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Version(u8);
 
 impl Version {
@@ -144,6 +121,8 @@ pub struct CompiledFunction {
     pub locs: Vec<(u32, SourceLoc, u32)>,
     /// Operations that the code computes by their meanings; it holds their addresses.
     pub descs: DescTable,
+    /// Where it holds addresses.
+    pub(crate) sites: Vec<Site>,
 }
 
 impl CompiledFunction {
@@ -172,7 +151,9 @@ pub struct CompiledKernel {
     /// Bytes of local memory that the kernel's own slots take.
     pub local_bytes: u32,
     slots: SecondaryMap<Slot, u32>,
-    points: PointTable,
+    pub(crate) points: PointTable,
+    /// The digest of the function: what cached code is found by.
+    pub(crate) content: OnceLock<Digest>,
     warp: Vec<OnceLock<Result<CompiledFunction, CompileError>>>,
     phases: [OnceLock<Result<CompiledFunction, CompileError>>; Version::COUNT],
     cta: [OnceLock<Result<CompiledFunction, CompileError>>; Version::COUNT],
@@ -230,6 +211,7 @@ impl CompiledKernel {
             regions,
             local_bytes,
             slots,
+            content: OnceLock::new(),
             warp,
             phases: Default::default(),
             cta: Default::default(),
@@ -259,15 +241,12 @@ impl CompiledKernel {
                 "a region that does not exist".into(),
             ));
         };
-        let made = cell.get_or_init(|| {
-            compiler.function(
-                (warp_form::signature(), false),
-                &self.function,
-                |b, descs| {
-                    warp_form::emit(self.parts(compiler, b, descs, Some(&self.regions)), entry)
-                },
-            )
-        });
+        let make = || {
+            compiler.function((warp_form::signature(), false), self, |b, descs| {
+                warp_form::emit(self.parts(compiler, b, descs, Some(&self.regions)), entry)
+            })
+        };
+        let made = cell.get_or_init(|| compiler.cached(self, Form::Region(stop.0), make));
         made.as_ref().map_err(Clone::clone)
     }
 
@@ -280,15 +259,15 @@ impl CompiledKernel {
         let make = |sides: Option<&Sides>| {
             compiler.function(
                 (cta_form::signature(), sides.is_some()),
-                &self.function,
+                self,
                 |b, descs| {
                     let parts = self.parts(compiler, b, descs, None);
                     cta_form::emit(parts, sides.map(Sides::view))
                 },
             )
         };
-        let made =
-            self.cta[version.index()].get_or_init(|| self.in_slices(compiler, version, make));
+        let made = self.cta[version.index()]
+            .get_or_init(|| self.in_slices(compiler, version, Form::Cta, make));
         made.as_ref().map_err(Clone::clone)
     }
 
@@ -305,16 +284,25 @@ impl CompiledKernel {
             }
             compiler.function(
                 (cta_form::signature(), sides.is_some()),
-                &self.function,
+                self,
                 |b, descs| {
                     let parts = self.parts(compiler, b, descs, Some(&self.regions));
                     phases::emit(parts, &self.points, sides.map(Sides::view))
                 },
             )
         };
-        let made =
-            self.phases[version.index()].get_or_init(|| self.in_slices(compiler, version, make));
+        let made = self.phases[version.index()]
+            .get_or_init(|| self.in_slices(compiler, version, Form::Phases, make));
         made.as_ref().map_err(Clone::clone)
+    }
+
+    /// Whether an earlier process has left the code of a version on disk, as far as its name tells.
+    pub fn is_kept(&self, compiler: &Compiler, version: Version) -> bool {
+        let form = match self.is_pointless() {
+            true => Form::Cta,
+            false => Form::Phases,
+        };
+        compiler.keeps(self, form(version, self.width(compiler, version)))
     }
 
     /// Makes code for slices; for single lanes where there is none.
@@ -322,17 +310,20 @@ impl CompiledKernel {
         &self,
         compiler: &Compiler,
         version: Version,
+        form: fn(Version, u32) -> Form,
         make: impl Fn(Option<&Sides>) -> Result<CompiledFunction, CompileError>,
     ) -> Result<CompiledFunction, CompileError> {
         let width = self.width(compiler, version);
-        if width == 1 {
-            return make(None);
-        }
-        let sides = Sides::new(&self.function, &self.regions, version, width);
-        match make(Some(&sides)) {
-            Err(CompileError::Unsupported(_) | CompileError::Backend(_)) => make(None),
-            made => made,
-        }
+        compiler.cached(self, form(version, width), || {
+            if width == 1 {
+                return make(None);
+            }
+            let sides = Sides::new(&self.function, &self.regions, version, width);
+            match make(Some(&sides)) {
+                Err(CompileError::Unsupported(_) | CompileError::Backend(_)) => make(None),
+                made => made,
+            }
+        })
     }
 
     /// Lanes of the kernel's slices.
@@ -380,11 +371,12 @@ impl CompiledKernel {
 
     /// A device function: no lane may wait in it.
     pub fn device(&self, compiler: &Compiler) -> Result<&CompiledFunction, CompileError> {
-        let made = self.cta[0].get_or_init(|| {
-            compiler.function((device::signature(), false), &self.function, |b, descs| {
+        let make = || {
+            compiler.function((device::signature(), false), self, |b, descs| {
                 device::emit(self.parts(compiler, b, descs, None))
             })
-        });
+        };
+        let made = self.cta[0].get_or_init(|| compiler.cached(self, Form::Device, make));
         made.as_ref().map_err(Clone::clone)
     }
 
@@ -449,6 +441,8 @@ pub struct Compiler {
     has_fma: bool,
     /// Lanes of all kernels' slices; `None`: as suits each.
     width: Option<u32>,
+    /// Code that earlier processes made.
+    pub(crate) cache: Option<DiskCache>,
 }
 
 /// Most instructions, in Cranelift's form, for which registers are allocated well.
@@ -505,6 +499,7 @@ impl Compiler {
             large: machine("none", "single_pass")?,
             has_fma,
             width: None,
+            cache: None,
         })
     }
 
@@ -512,6 +507,30 @@ impl Compiler {
     pub fn with_width(self, width: Option<u32>) -> Compiler {
         let width = width.filter(|width| [1, 4, 8, 16, 32].contains(width));
         Compiler { width, ..self }
+    }
+
+    /// All that code is made with.
+    pub(crate) fn machines(&self) -> [&dyn TargetIsa; 3] {
+        [&*self.isa, &*self.plain, &*self.large]
+    }
+
+    /// Lanes of all kernels' slices, if they were asked for.
+    pub(crate) fn asked_width(&self) -> Option<u32> {
+        self.width
+    }
+
+    /// Makes code for a machine that has nothing but these features.
+    #[cfg(test)]
+    pub(crate) fn set_features(&mut self, names: &[&str]) {
+        let builder = cranelift_native::builder_with_options(false);
+        let mut builder = builder.expect("a code generator for this machine");
+        for name in names {
+            builder
+                .enable(name)
+                .expect("a feature of this machine's kind");
+        }
+        let flags = self.isa.flags().clone();
+        self.isa = builder.finish(flags).expect("a machine");
     }
 
     fn isa(&self, sliced: bool, function: &ir::Function) -> &dyn TargetIsa {
@@ -528,20 +547,21 @@ impl Compiler {
     fn function(
         &self,
         (signature, sliced): (ir::Signature, bool),
-        source: &Function,
+        kernel: &CompiledKernel,
         emit: impl FnOnce(&mut FunctionBuilder<'_>, &mut DescTable) -> Result<(), Unsupported>,
     ) -> Result<CompiledFunction, CompileError> {
         let mut descs = DescTable::default();
         let mut context = self.built(signature, &mut descs, emit)?;
         let isa = self.isa(sliced, &context.func);
-        let compiled = context
+        context
             .compile(isa, &mut ControlPlane::default())
             .map_err(|error| CompileError::Backend(format!("{:?}", error.inner)))?;
-        if !compiled.buffer.relocs().is_empty() {
-            return Err(CompileError::Unsupported(
-                "an operation this machine lacks".into(),
-            ));
-        }
+        let lacks = || CompileError::Unsupported("an operation this machine lacks".into());
+        let compiled = context.compiled_code().ok_or_else(lacks)?;
+        let relocs = compiled.buffer.relocs().iter();
+        let sites: Option<Vec<Site>> = relocs.map(|reloc| Site::of(&context.func, reloc)).collect();
+        let sites = sites.ok_or_else(lacks)?;
+        let source = &kernel.function;
         let locs = compiled
             .buffer
             .get_srclocs_sorted()
@@ -557,9 +577,15 @@ impl Compiler {
                 }
             })
             .collect();
-        let code = CodeMemory::new(compiled.code_buffer())
-            .map_err(|error| CompileError::Memory(error.to_string()))?;
-        Ok(CompiledFunction { code, locs, descs })
+        let mut code = compiled.code_buffer().to_vec();
+        addresses::fill(&mut code, &sites, &descs, &kernel.points).ok_or_else(lacks)?;
+        Ok(CompiledFunction {
+            code: CodeMemory::new(&code)
+                .map_err(|error| CompileError::Memory(error.to_string()))?,
+            locs,
+            descs,
+            sites,
+        })
     }
 
     fn built(

@@ -10,6 +10,8 @@
 //! Cranelift is hidden behind [`emit`]; nothing of it shows in this crate's interface.
 
 pub mod abi;
+mod addresses;
+mod cache;
 pub mod code_memory;
 mod compiler;
 mod emit;
@@ -17,5 +19,7 @@ mod fast;
 pub mod points;
 mod slices;
 
-pub use compiler::{CompileError, CompiledFunction, CompiledKernel, Compiler, DescTable, Version};
+pub use addresses::DescTable;
+pub use cache::DiskCache;
+pub use compiler::{CompileError, CompiledFunction, CompiledKernel, Compiler, Version};
 pub use slices::Widths;

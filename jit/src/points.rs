@@ -166,7 +166,8 @@ impl PointTable {
     }
 
     /// The address that generated code passes on.
-    pub(crate) fn address(&self, index: usize) -> *const PointPlaces {
-        std::ptr::from_ref(&self.0[index])
+    pub(crate) fn address(&self, index: u32) -> Option<u64> {
+        let place: &PointPlaces = self.0.get(index as usize)?;
+        Some(std::ptr::from_ref(place) as u64)
     }
 }

@@ -17,7 +17,7 @@ use margay_jit::{CompileError, CompiledKernel};
 
 use crate::engine::LoadOptions;
 use crate::error::{Error, Result};
-use crate::native::{compiler, linked};
+use crate::native::{Caching, compiler, linked};
 
 /// A pass of the compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,7 +179,7 @@ impl Inspection {
     /// [`Error::NotFound`] if there is no such function; [`Error::Internal`] if there is no code
     /// generator for this machine.
     pub fn generated(&self, function: &str, language: Language) -> Result<Vec<Listing>> {
-        let compiler = compiler()?;
+        let compiler = compiler(Caching::Off)?;
         let kernel = CompiledKernel::new(&self.module, self.find(function)?);
         let text = |stop: Option<Stop>| {
             let made = match language {

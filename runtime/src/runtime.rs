@@ -16,6 +16,7 @@ use crate::kernel::Kernel;
 use crate::launch::LaunchConfig;
 use crate::machine::{Machine, check_fork};
 use crate::module::Module;
+use crate::native::{Caching, PtxLoader};
 use crate::scheduler::SchedulerConfig;
 
 /// A machine with one device. Clones are the same machine.
@@ -40,6 +41,7 @@ pub struct RuntimeBuilder {
     time_limit: Option<Duration>,
     deterministic: bool,
     reverse: bool,
+    caching: Caching,
 }
 
 impl RuntimeBuilder {
@@ -86,6 +88,13 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Neither takes native code from the disk nor leaves it there (default: `MARGAY_CACHE=0`). A loader of one's
+    /// own decides for itself.
+    pub fn without_disk_cache(mut self) -> Self {
+        self.caching = Caching::Off;
+        self
+    }
+
     /// Makes the runtime. No thread starts before there is work.
     ///
     /// # Errors
@@ -115,7 +124,7 @@ impl RuntimeBuilder {
         let choice = self.engine.unwrap_or_else(EngineChoice::from_env);
         let loader = self
             .loader
-            .unwrap_or_else(|| crate::engine::built_in_loader(choice));
+            .unwrap_or_else(|| Arc::new(PtxLoader::new(choice).caching(self.caching)));
         let machine = Machine::new(config, scheduler, loader)?;
         let primary = Context::new(&machine, true, 0);
         machine.set_primary(&primary);

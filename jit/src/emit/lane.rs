@@ -11,7 +11,7 @@ use margay_ir::ops::{Effects, Opcode};
 use rustc_hash::FxHashMap;
 
 use super::clif_type;
-use crate::compiler::DescTable;
+use crate::addresses::DescTable;
 use crate::fast;
 
 /// Something native code cannot do; the kernel then runs in the interpreter.

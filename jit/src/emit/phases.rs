@@ -27,6 +27,7 @@ use super::memory::shared_base;
 use super::slice::hoist::Hoisted;
 use super::slice::{Ends, NOBODY, Slice, View};
 use crate::abi::{Helpers, NativeContext, TURNS, sorted, status};
+use crate::addresses::Target;
 use crate::points::{Completion, PointTable};
 
 /// Blocks and variables that all regions share.
@@ -387,8 +388,7 @@ impl<'a> Driver<'a> {
             sig.returns.push(AbiParam::new(types::I32));
         }
         let sig = b.import_signature(sig);
-        let point = self.points.address(index) as i64;
-        let point = b.ins().iconst(types::I64, point);
+        let point = Target::Point(index as u32).emit(b);
         let args = [self.ctx, frame, point, word];
         let call = b.ins().call_indirect(sig, target, &args);
         b.inst_results(call).first().copied()

@@ -13,6 +13,7 @@ use margay_ir::syscall::Syscall;
 use super::clif_type;
 use super::lane::{Lane, Unsupported, fixed, host};
 use crate::abi::{Helpers, NativeContext, status};
+use crate::addresses::Target;
 
 /// Operands or results that the shared stack slots hold.
 const SHARED_CELLS: usize = 16;
@@ -108,8 +109,7 @@ impl Lane<'_, '_> {
 
     /// Address of a description, which lives as long as the code.
     pub(crate) fn desc(&mut self, desc: Desc) -> ir::Value {
-        let address = self.descs.address_of(desc) as i64;
-        self.b.ins().iconst(types::I64, address)
+        Target::Desc(self.descs.number_of(desc)).emit(self.b)
     }
 
     /// Computes a pure operation by its reference meaning.

@@ -10,10 +10,11 @@ use margay_ir::entity::{Entity, FuncId, PrimaryMap, SymbolId};
 use margay_ir::function::Linkage;
 use margay_ir::mods::StateSpace;
 use margay_ir::module::{Module, RelocTarget, Symbol};
-use margay_jit::Compiler;
+use margay_jit::{Compiler, DiskCache};
 
 use super::bodies::Bodies;
 use super::cache::ImageCache;
+use super::disk::Caching;
 use super::kernel::{NativeCode, PtxKernel};
 use super::link;
 use crate::engine::{
@@ -31,6 +32,7 @@ pub(super) const FUNCTION_BASE: u64 = 0x7ff0_0000_0000_0000;
 #[derive(Debug)]
 pub(crate) struct PtxLoader {
     choice: EngineChoice,
+    caching: Caching,
     cache: ImageCache,
 }
 
@@ -39,21 +41,33 @@ impl PtxLoader {
     pub(crate) fn new(choice: EngineChoice) -> PtxLoader {
         PtxLoader {
             choice,
+            caching: Caching::default(),
             cache: ImageCache::default(),
         }
     }
+
+    /// The same with another way to keep code on disk.
+    pub(crate) fn caching(self, caching: Caching) -> PtxLoader {
+        PtxLoader { caching, ..self }
+    }
 }
 
-/// The compiler that all kernels share. `MARGAY_LANES` sets how many lanes of a warp run side by side (1,
-/// 4, 8, 16 or 32) where the kernel's own best is not wanted.
-pub(crate) fn compiler() -> Result<&'static Compiler> {
-    static COMPILER: OnceLock<Result<Compiler, String>> = OnceLock::new();
-    let made = COMPILER.get_or_init(|| {
+/// The compiler that all kernels share that keep code in this way. `MARGAY_LANES` sets how many lanes of a warp run
+/// side by side (1, 4, 8, 16 or 32) where the kernel's own best is not wanted.
+pub(crate) fn compiler(caching: Caching) -> Result<&'static Compiler> {
+    type Made = OnceLock<Result<Compiler, String>>;
+    static WITH_DISK: Made = OnceLock::new();
+    static WITHOUT: Made = OnceLock::new();
+    let make = |cache: Option<DiskCache>| {
         let lanes = std::env::var("MARGAY_LANES");
         let lanes = lanes.ok().and_then(|text| text.parse().ok());
         let compiler = Compiler::new().map_err(|error| error.to_string())?;
-        Ok(compiler.with_width(lanes))
-    });
+        Ok(compiler.with_width(lanes).with_cache(cache))
+    };
+    let made = match caching {
+        Caching::Configured => WITH_DISK.get_or_init(|| make(super::disk::configured())),
+        Caching::Off => WITHOUT.get_or_init(|| make(None)),
+    };
     made.as_ref()
         .map_err(|error| Error::Internal(error.clone()))
 }
@@ -73,7 +87,7 @@ impl Loader for PtxLoader {
             Image::Bytes(bytes) => loaded(&[bytes], options, &name, &mut log)?,
             Image::Linked(images) => loaded(images, options, &name, &mut log)?,
         };
-        let image = Arc::new(PtxImage::new(loaded, self.choice, log));
+        let image = Arc::new(PtxImage::new(loaded, self.choice, self.caching, log));
         self.cache.keep(key, &image);
         Ok(image)
     }
@@ -201,17 +215,17 @@ pub(super) struct PtxImage {
 }
 
 impl PtxImage {
-    fn new(loaded: Loaded, choice: EngineChoice, log: String) -> PtxImage {
+    fn new(loaded: Loaded, choice: EngineChoice, caching: Caching, log: String) -> PtxImage {
         match loaded {
             Loaded::Whole(mut module) => {
                 let contents = module.take_contents();
                 let heads = Heads::new(&module, &contents, |id| module.functions[id].has_body());
-                heads.image(contents, Bodies::whole(module), choice, log)
+                heads.image(contents, Bodies::whole(module), (choice, caching), log)
             }
             Loaded::Lazy(mut lazy) => {
                 let contents = lazy.take_contents();
                 let heads = Heads::new(lazy.module(), &contents, |id| lazy.is_defined(id));
-                heads.image(contents, Bodies::lazy(lazy), choice, log)
+                heads.image(contents, Bodies::lazy(lazy), (choice, caching), log)
             }
         }
     }
@@ -301,12 +315,12 @@ impl Heads {
         self,
         contents: PrimaryMap<SymbolId, Symbol>,
         bodies: Bodies,
-        choice: EngineChoice,
+        (choice, caching): (EngineChoice, Caching),
         log: String,
     ) -> PtxImage {
         PtxImage {
             bodies: Arc::new(bodies),
-            native: Arc::new(NativeCode::new(self.count)),
+            native: Arc::new(NativeCode::new(self.count, caching)),
             choice,
             kernels: self.kernels,
             functions: self.functions,

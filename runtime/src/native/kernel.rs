@@ -8,10 +8,11 @@ use margay_ir::exec::{LaunchInfo, Stop};
 use margay_ir::interp::Code;
 use margay_ir::module::Module;
 use margay_ir::ops::{Effects, Opcode};
-use margay_jit::{CompileError, CompiledFunction, CompiledKernel, Version, Widths};
+use margay_jit::{CompileError, CompiledFunction, CompiledKernel, Compiler, Version, Widths};
 use parking_lot::Mutex;
 
 use super::bodies::Bodies;
+use super::disk::Caching;
 use super::helpers::TidTable;
 use super::image::compiler;
 use super::launch::PtxLaunch;
@@ -76,6 +77,7 @@ unsafe impl Sync for FunctionTable {}
 /// Native code of a kernel.
 #[derive(Debug)]
 pub(super) struct NativeKernel {
+    compiler: &'static Compiler,
     pub(super) compiled: CompiledKernel,
     pub(super) functions: FunctionTable,
     /// Device functions that `functions` points into.
@@ -98,8 +100,10 @@ impl NativeKernel {
         id: FuncId,
         owner: u64,
         block: [u32; 3],
+        caching: Caching,
     ) -> Result<NativeKernel, CompileError> {
-        let compiler = compiler().map_err(|error| CompileError::Machine(error.to_string()))?;
+        let compiler =
+            compiler(caching).map_err(|error| CompileError::Machine(error.to_string()))?;
         let compiled = CompiledKernel::new(module, id);
         let mut kernel = NativeKernel {
             functions: FunctionTable(vec![std::ptr::null(); module.functions.len()]),
@@ -112,6 +116,7 @@ impl NativeKernel {
                 .collect(),
             cta: Default::default(),
             phases: Default::default(),
+            compiler,
             widths: compiled.widths(compiler),
             trial: Trial::new(compiled.patience(compiler)),
             compiled,
@@ -133,7 +138,11 @@ impl NativeKernel {
             }
         }
         // A kernel that native code refuses must be known before the first thread runs.
-        let version = kernel.trial.now(kernel.version(block));
+        let wanted = kernel.version(block);
+        if kernel.compiled.is_kept(compiler, wanted) {
+            kernel.trial.hurry();
+        }
+        let version = kernel.trial.now(wanted);
         if kernel.compiled.is_pointless() {
             kernel.cta_entry(version)?;
         } else if kernel.phases_entry(version).is_err() {
@@ -161,9 +170,8 @@ impl NativeKernel {
     /// The function that runs whole CTAs.
     pub(super) fn cta_entry(&self, version: Version) -> Result<Entry, CompileError> {
         let made = self.cta[version.index()].get_or_init(|| {
-            let compiler = compiler().map_err(|error| CompileError::Machine(error.to_string()))?;
             self.compiled
-                .cta(compiler, version)
+                .cta(self.compiler, version)
                 .map(|made| register(made, self.owner))
         });
         made.clone()
@@ -172,9 +180,8 @@ impl NativeKernel {
     /// The function that runs whole CTAs in phases.
     pub(super) fn phases_entry(&self, version: Version) -> Result<Entry, CompileError> {
         let made = self.phases[version.index()].get_or_init(|| {
-            let compiler = compiler().map_err(|error| CompileError::Machine(error.to_string()))?;
             self.compiled
-                .phases(compiler, version)
+                .phases(self.compiler, version)
                 .map(|made| register(made, self.owner))
         });
         made.clone()
@@ -193,9 +200,8 @@ impl NativeKernel {
             ));
         };
         let made = cell.get_or_init(|| {
-            let compiler = compiler().map_err(|error| CompileError::Machine(error.to_string()))?;
             self.compiled
-                .region(compiler, stop)
+                .region(self.compiler, stop)
                 .map(|made| register(made, self.owner))
         });
         made.clone()
@@ -261,12 +267,18 @@ impl KernelCode {
 
 /// Native code of a module's kernels. It does not depend on where variables are, so all contexts that
 /// load the module share it.
-pub(super) struct NativeCode(Vec<OnceLock<Result<Arc<NativeKernel>, CompileError>>>);
+pub(super) struct NativeCode {
+    kernels: Vec<OnceLock<Result<Arc<NativeKernel>, CompileError>>>,
+    caching: Caching,
+}
 
 impl NativeCode {
     /// For a module of so many functions.
-    pub(super) fn new(functions: usize) -> NativeCode {
-        NativeCode((0..functions).map(|_| OnceLock::new()).collect())
+    pub(super) fn new(functions: usize, caching: Caching) -> NativeCode {
+        NativeCode {
+            kernels: (0..functions).map(|_| OnceLock::new()).collect(),
+            caching,
+        }
     }
 
     fn get(
@@ -275,8 +287,11 @@ impl NativeCode {
         id: FuncId,
         block: [u32; 3],
     ) -> Result<Arc<NativeKernel>, CompileError> {
-        let make = || NativeKernel::new(module, id, crate::machine::next_id(), block).map(Arc::new);
-        self.0[id.index()].get_or_init(make).clone()
+        let make = || {
+            let owner = crate::machine::next_id();
+            NativeKernel::new(module, id, owner, block, self.caching).map(Arc::new)
+        };
+        self.kernels[id.index()].get_or_init(make).clone()
     }
 }
 

@@ -12,6 +12,7 @@
 
 mod bodies;
 mod cache;
+mod disk;
 mod faults;
 mod helpers;
 mod image;
@@ -24,4 +25,5 @@ mod pace;
 mod points;
 mod shared;
 
+pub(crate) use disk::Caching;
 pub(crate) use image::{PtxLoader, compiler, linked};

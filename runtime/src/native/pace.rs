@@ -63,6 +63,11 @@ impl Trial {
         }
     }
 
+    /// Slices need not be compiled, so they are tried as soon as the speed of single lanes is known.
+    pub(super) fn hurry(&mut self) {
+        self.patience = self.patience.min(TRIAL.as_nanos() as u64);
+    }
+
     /// `wanted`, or the version of single lanes.
     pub(super) fn now(&self, wanted: Version) -> Version {
         match self.verdict.load(Ordering::Relaxed) {
@@ -158,6 +163,18 @@ mod tests {
         let trial = Trial::new(micros(1000));
         assert_eq!(trial.now(wanted), Version::SINGLE);
         trial.note(Version::SINGLE, micros(999), 10);
+        assert_eq!(trial.now(wanted), Version::SINGLE);
+        trial.note(Version::SINGLE, micros(1), 1);
+        assert_eq!(trial.now(wanted), wanted);
+        assert!(!trial.is_over());
+    }
+
+    #[test]
+    fn slices_that_are_there_are_tried_at_once() {
+        let wanted = Version::of([32, 1, 1], Widths::all(16));
+        let mut trial = Trial::new(micros(100_000));
+        trial.hurry();
+        trial.note(Version::SINGLE, TRIAL - micros(1), 10);
         assert_eq!(trial.now(wanted), Version::SINGLE);
         trial.note(Version::SINGLE, micros(1), 1);
         assert_eq!(trial.now(wanted), wanted);

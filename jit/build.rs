@@ -1,0 +1,57 @@
+//! Gives the code generator a name for what it was made from (`MARGAY_BUILD`), so that code which one build has
+//! kept on disk is never run by another.
+
+use std::collections::BTreeMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What generated code comes from, beside the code generator: the sources of this crate and of the IR, and the
+/// versions of everything else.
+const SOURCES: [&str; 5] = [
+    "src",
+    "build.rs",
+    "../ir/src",
+    "../ir/Cargo.toml",
+    "../Cargo.lock",
+];
+
+/// What Cargo says of the target and of how it is built for.
+const SETTINGS: [&str; 6] = [
+    "CARGO_PKG_VERSION",
+    "TARGET",
+    "OPT_LEVEL",
+    "CARGO_CFG_DEBUG_ASSERTIONS",
+    "CARGO_CFG_TARGET_FEATURE",
+    "CARGO_ENCODED_RUSTFLAGS",
+];
+
+fn main() {
+    let mut hasher = DefaultHasher::new();
+    for name in SOURCES {
+        let path = Path::new(name);
+        if path.exists() {
+            println!("cargo::rerun-if-changed={name}");
+        }
+        for (path, content) in files(path) {
+            (path, content).hash(&mut hasher);
+        }
+    }
+    for name in SETTINGS {
+        (name, std::env::var_os(name)).hash(&mut hasher);
+    }
+    let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let version = Command::new(compiler).arg("-vV").output();
+    version.map(|output| output.stdout).ok().hash(&mut hasher);
+    println!("cargo::rustc-env=MARGAY_BUILD={:016x}", hasher.finish());
+}
+
+/// The files at or below a path, in order, with their content; none where there is nothing.
+fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    if let Ok(content) = std::fs::read(path) {
+        return BTreeMap::from([(path.to_owned(), content)]);
+    }
+    let inside = std::fs::read_dir(path).into_iter().flatten().flatten();
+    inside.flat_map(|entry| files(&entry.path())).collect()
+}

@@ -1,0 +1,186 @@
+//! Native code that earlier processes made, kept in a folder.
+//!
+//! An entry is found by a digest of all that its code was made from: the sources and the toolchain of this build,
+//! the machine's features, the prepared function down to its numbers and source positions, and which form of it was
+//! compiled ([`Form`]). What compiles faster than an entry is written is not kept. Nothing here ever fails a
+//! compilation: what cannot be read, written or trusted is compiled.
+//!
+//! Invariant: code comes from a file only after its owner, its key and its checksum were found right.
+
+mod digest;
+mod entry;
+mod folder;
+#[cfg(test)]
+mod tests;
+
+use std::hash::{Hash, Hasher};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use cranelift_codegen::isa::TargetIsa;
+
+pub(crate) use self::digest::Digest;
+use self::digest::Digester;
+use self::folder::Folder;
+use crate::compiler::{CompileError, CompiledFunction, CompiledKernel, Compiler, Version};
+
+/// What this build of the code generator was made from: a digest of its sources, their toolchain and options.
+const BUILD: &str = env!("MARGAY_BUILD");
+
+/// What compiles in less time is not kept: so long takes writing an entry, about.
+const WORTH: Duration = Duration::from_micros(300);
+
+/// Which code of a function. Whatever else the code of one function depends on must be named here.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Form {
+    /// The warp form of a region.
+    Region(u32),
+    /// The CTA form of a version, with slices of so many lanes.
+    Cta(Version, u32),
+    /// The same of a kernel with points.
+    Phases(Version, u32),
+    /// A device function.
+    Device,
+}
+
+/// A folder of native code, for one [`Compiler`].
+#[derive(Debug)]
+pub struct DiskCache {
+    folder: Folder,
+    build: String,
+    worth: Duration,
+    /// All that the keys of one compiler share.
+    common: OnceLock<Digester>,
+    found: AtomicU64,
+    kept: AtomicU64,
+}
+
+impl DiskCache {
+    /// A cache in a folder, which is made when it is first needed, of about `limit` bytes at most.
+    ///
+    /// Code in it is run. So a folder that belongs to somebody else or that others may write to is refused, and
+    /// so is every such file; the cache then finds and keeps nothing.
+    pub fn new(folder: PathBuf, limit: u64) -> DiskCache {
+        DiskCache {
+            folder: Folder::new(folder, limit),
+            build: BUILD.into(),
+            worth: WORTH,
+            common: OnceLock::new(),
+            found: AtomicU64::new(0),
+            kept: AtomicU64::new(0),
+        }
+    }
+
+    /// The same, but it keeps code that took at least this long to compile (0.3 ms).
+    pub fn worth(self, worth: Duration) -> DiskCache {
+        DiskCache { worth, ..self }
+    }
+
+    /// The same for another build of the code generator, whose code this one never runs.
+    pub fn build(self, build: &str) -> DiskCache {
+        let build = build.to_owned();
+        DiskCache { build, ..self }
+    }
+
+    /// Why the folder is not used; `None` as long as nothing speaks against it.
+    pub fn refusal(&self) -> Option<String> {
+        self.folder.refusal()
+    }
+
+    /// How many functions were found, and how many were written.
+    pub fn counts(&self) -> (u64, u64) {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        (read(&self.found), read(&self.kept))
+    }
+
+    fn key(&self, compiler: &Compiler, kernel: &CompiledKernel, form: Form) -> Digest {
+        let common = || {
+            let mut common = Digester::default();
+            (entry::FORMAT, &self.build, cranelift_codegen::VERSION).hash(&mut common);
+            for isa in compiler.machines() {
+                hash_machine(isa, &mut common);
+            }
+            compiler.asked_width().hash(&mut common);
+            common
+        };
+        let content = kernel.content.get_or_init(|| digest::of(&kernel.function));
+        let mut key = self.common.get_or_init(common).clone();
+        key.write(content);
+        form.hash(&mut key);
+        key.digest()
+    }
+
+    fn find(&self, key: &Digest, kernel: &CompiledKernel) -> Option<CompiledFunction> {
+        let bytes = self.folder.read(key)?;
+        let found = entry::read(&bytes, key, kernel);
+        let count = match found {
+            Some(_) => &self.found,
+            None => {
+                self.folder.remove(key);
+                return None;
+            }
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+        found
+    }
+
+    fn keep(&self, key: &Digest, made: &CompiledFunction, kernel: &CompiledKernel) {
+        if let Some(bytes) = entry::write(key, made, kernel)
+            && self.folder.write(key, &bytes)
+        {
+            self.kept.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Everything that is known of the machine and of how code is made for it.
+fn hash_machine(isa: &dyn TargetIsa, to: &mut Digester) {
+    (isa.name(), isa.triple().to_string()).hash(to);
+    isa.flags().to_string().hash(to);
+    for flag in isa.isa_flags() {
+        (flag.name, flag.value_string()).hash(to);
+    }
+}
+
+impl Compiler {
+    /// The same with a cache of what it makes.
+    pub fn with_cache(mut self, cache: Option<DiskCache>) -> Compiler {
+        self.cache = cache;
+        self
+    }
+
+    /// The cache, if there is one.
+    pub fn cache(&self) -> Option<&DiskCache> {
+        self.cache.as_ref()
+    }
+
+    /// The cached code of a form; else what `make` makes, which is kept if that took long.
+    pub(crate) fn cached(
+        &self,
+        kernel: &CompiledKernel,
+        form: Form,
+        make: impl FnOnce() -> Result<CompiledFunction, CompileError>,
+    ) -> Result<CompiledFunction, CompileError> {
+        let Some(cache) = &self.cache else {
+            return make();
+        };
+        let key = cache.key(self, kernel, form);
+        if let Some(found) = cache.find(&key, kernel) {
+            return Ok(found);
+        }
+        let start = Instant::now();
+        let made = make()?;
+        if start.elapsed() >= cache.worth {
+            cache.keep(&key, &made, kernel);
+        }
+        Ok(made)
+    }
+
+    /// Whether there seems to be cached code of a form.
+    pub(crate) fn keeps(&self, kernel: &CompiledKernel, form: Form) -> bool {
+        let cache = self.cache.as_ref();
+        cache.is_some_and(|cache| cache.folder.has(&cache.key(self, kernel, form)))
+    }
+}

@@ -1,0 +1,145 @@
+//! The bytes of a cached function.
+//!
+//! All numbers are little-endian words of 32 bits:
+//!
+//! | offset | what |
+//! |---|---|
+//! | 0 | `margayNC` |
+//! | 8 | [`FORMAT`] |
+//! | 12 | bytes of code, source positions, sites and descriptions |
+//! | 28 | the key |
+//! | 60 | the digest of everything before and behind it |
+//! | 92 | the code, with zeros for addresses |
+//! | | source positions: offset of the code, PTX line, `.loc`, lane |
+//! | | sites: offset, kind, number ([`Target::parts`]) |
+//! | | descriptions: an instruction of the function that has it |
+
+use margay_ir::entity::Inst;
+use margay_ir::function::SourceLoc;
+use margay_ir::meaning::Desc;
+use rustc_hash::FxHashMap;
+
+use super::digest::{self, Digest, Digester};
+use crate::addresses::{self, DescTable, Site, Target};
+use crate::code_memory::CodeMemory;
+use crate::compiler::{CompiledFunction, CompiledKernel};
+
+/// Number of this format.
+pub(super) const FORMAT: u32 = 1;
+
+const MAGIC: &[u8; 8] = b"margayNC";
+/// Where the key, the checksum and the body begin.
+const KEY: usize = 28;
+const CHECKSUM: usize = KEY + digest::BYTES;
+const BODY: usize = CHECKSUM + digest::BYTES;
+/// Bytes of a source position, a site and a description.
+const LOC: usize = 16;
+const SITE: usize = 12;
+const DESC: usize = 4;
+
+/// The bytes of a function; `None` if it holds something that no other process could find again.
+pub(super) fn write(
+    key: &Digest,
+    made: &CompiledFunction,
+    kernel: &CompiledKernel,
+) -> Option<Vec<u8>> {
+    let mut code = made.code.bytes().to_vec();
+    addresses::clear(&mut code, &made.sites)?;
+    let descs = insts_with(&made.descs, kernel)?;
+    let counts = [code.len(), made.locs.len(), made.sites.len(), descs.len()];
+    let mut bytes = Vec::with_capacity(BODY + code.len() + LOC * made.locs.len());
+    bytes.extend(MAGIC);
+    bytes.extend(FORMAT.to_le_bytes());
+    for count in counts {
+        bytes.extend(u32::try_from(count).ok()?.to_le_bytes());
+    }
+    bytes.extend(key);
+    bytes.extend([0; digest::BYTES]);
+    bytes.append(&mut code);
+    let mut put = |words: &[u32]| bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    for &(start, loc, lane) in &made.locs {
+        put(&[start, loc.ptx_line, loc.loc, lane]);
+    }
+    for site in &made.sites {
+        let (kind, index) = site.target.parts();
+        put(&[site.offset, kind, index]);
+    }
+    put(&descs);
+    let sum = checksum(&bytes);
+    bytes[CHECKSUM..BODY].copy_from_slice(&sum);
+    Some(bytes)
+}
+
+/// For each description an instruction that has it.
+fn insts_with(descs: &DescTable, kernel: &CompiledKernel) -> Option<Vec<u32>> {
+    let known: FxHashMap<Desc, Inst> = match descs.iter().next() {
+        Some(_) => {
+            let insts = kernel.function.dfg.insts.iter();
+            insts.map(|(inst, data)| (data.desc(), inst)).collect()
+        }
+        None => FxHashMap::default(),
+    };
+    descs.iter().map(|desc| Some(known.get(desc)?.0)).collect()
+}
+
+/// The function of these bytes; `None` if they are damaged, or of something else than the key says.
+pub(super) fn read(
+    bytes: &[u8],
+    key: &Digest,
+    kernel: &CompiledKernel,
+) -> Option<CompiledFunction> {
+    let (head, body) = bytes.split_at_checked(BODY)?;
+    let word = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?));
+    if !head.starts_with(MAGIC) || word(8)? != FORMAT || head[KEY..CHECKSUM] != *key {
+        return None;
+    }
+    let mut body = body;
+    let mut part = |at: usize, size: usize| {
+        let len = (word(at)? as usize).checked_mul(size)?;
+        let (part, rest) = body.split_at_checked(len)?;
+        body = rest;
+        Some(part)
+    };
+    let (code, locs) = (part(12, 1)?, part(16, LOC)?);
+    let (sites, descs) = (part(20, SITE)?, part(24, DESC)?);
+    if !body.is_empty() || head[CHECKSUM..] != checksum(bytes) {
+        return None;
+    }
+    let insts = &kernel.function.dfg.insts;
+    let desc_of = |[inst]: [u32; 1]| insts.get(Inst(inst)).map(|data| data.desc());
+    let descs: DescTable = words(descs).map(desc_of).collect::<Option<_>>()?;
+    let site_of = |[offset, kind, index]: [u32; 3]| {
+        let target = Target::of_parts(kind, index)?;
+        Some(Site { offset, target })
+    };
+    let sites: Vec<Site> = words(sites).map(site_of).collect::<Option<_>>()?;
+    let mut code = code.to_vec();
+    addresses::fill(&mut code, &sites, &descs, &kernel.points)?;
+    Some(CompiledFunction {
+        code: CodeMemory::new(&code).ok()?,
+        locs: words(locs)
+            .map(|[start, ptx_line, loc, lane]| (start, SourceLoc { ptx_line, loc }, lane))
+            .collect(),
+        descs,
+        sites,
+    })
+}
+
+/// Numbers in groups of `N`.
+fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u32; N]> {
+    bytes.chunks_exact(4 * N).map(|group| {
+        std::array::from_fn(|i| {
+            let word = group[4 * i..4 * i + 4].try_into();
+            u32::from_le_bytes(word.expect("a slice of four bytes"))
+        })
+    })
+}
+
+/// The digest of an entry without its checksum; at least [`BODY`] bytes.
+fn checksum(bytes: &[u8]) -> Digest {
+    use std::hash::Hasher;
+    let mut digester = Digester::default();
+    digester.write(&bytes[..CHECKSUM]);
+    digester.write(&bytes[BODY..]);
+    digester.digest()
+}

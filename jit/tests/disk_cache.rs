@@ -1,0 +1,154 @@
+//! Processes that share a folder of native code at the same time.
+//!
+//! The children are this program again, with one test selected and the folder named in `MARGAY_CHILD`. Each
+//! compiles, finds, drops and runs the same functions in a folder that holds only some of them, while another
+//! process damages entries.
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use margay_ir::entity::{Entity, FuncId};
+use margay_ir::meaning::Bits;
+use margay_ir::parse;
+use margay_jit::abi::{DeviceFn, NativeContext};
+use margay_jit::{CompiledKernel, Compiler, DiskCache};
+
+/// How many functions there are.
+const FUNCTIONS: u32 = 200;
+/// Times that a child goes over all functions.
+const ROUNDS: u32 = 5;
+/// Parts of the folder, each with room for one or two entries.
+const LIMIT: u64 = 64 * 8192;
+
+/// A function that adds `number` to its argument.
+fn adder(number: u32) -> CompiledKernel {
+    let text = format!(
+        "module version 8.0 target sm_80\n\n\
+         fn0 = func @add(b32) -> (b32) {{\n\
+         block0(v0: b32):\n  \
+         v1: b32 = const.b32 {number:#x}\n  \
+         v2: b32 = add.u32 v0, v1\n  \
+         ret v2\n}}\n"
+    );
+    let module = parse::module(&text).expect("the IR of a function");
+    CompiledKernel::new(&module, FuncId::new(0))
+}
+
+fn compiler(folder: &Path) -> Compiler {
+    let cache = DiskCache::new(folder.to_owned(), LIMIT).worth(Duration::ZERO);
+    let compiler = Compiler::new().expect("a code generator for this machine");
+    compiler.with_cache(Some(cache))
+}
+
+fn run(kernel: &CompiledKernel, compiler: &Compiler, argument: u32) -> u32 {
+    let code = kernel.device(compiler).expect("it compiles");
+    // SAFETY: all fields are integers or pointers, for which zero is valid; an addition reads none of them.
+    let mut context: NativeContext = unsafe { std::mem::zeroed() };
+    context.local_stride = 1 << 16;
+    let mut cells = [Bits::from(argument); 2];
+    // SAFETY: the code was made for this signature; the cell holds its operand and its result.
+    let status = unsafe {
+        let entry: DeviceFn = std::mem::transmute(code.code.start());
+        entry(&mut context, 0, 0, cells.as_mut_ptr())
+    };
+    assert_eq!(status, 0);
+    cells[0] as u32
+}
+
+/// In a child: runs all functions again and again, and says how many of them were found.
+#[test]
+fn child() {
+    let Some(folder) = std::env::var_os("MARGAY_CHILD").map(PathBuf::from) else {
+        return;
+    };
+    let mut found = 0;
+    for round in 0..ROUNDS {
+        let compiler = compiler(&folder);
+        for number in 0..FUNCTIONS {
+            assert_eq!(run(&adder(number), &compiler, round), number + round);
+        }
+        let cache = compiler.cache().expect("a cache");
+        assert_eq!(cache.refusal(), None);
+        found += cache.counts().0;
+    }
+    fs::write(
+        folder.join(format!("found-{}", std::process::id())),
+        found.to_string(),
+    )
+    .expect("the folder takes files");
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let inside = |path: PathBuf| {
+        let entries = fs::read_dir(path).into_iter().flatten();
+        entries.map(|entry| entry.expect("an entry").path())
+    };
+    inside(folder.to_owned()).flat_map(inside).collect()
+}
+
+#[test]
+fn processes_share_a_folder_that_is_too_small_and_gets_damaged() {
+    let name = format!("margay-shared-cache-{}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    fs::DirBuilder::new()
+        .mode(0o700)
+        .create(&folder)
+        .expect("a folder");
+    let start = || {
+        Command::new(std::env::current_exe().expect("own path"))
+            .args(["--exact", "child", "--nocapture"])
+            .env("MARGAY_CHILD", &folder)
+            .spawn()
+            .expect("a child")
+    };
+    let mut children: Vec<_> = (0..3).map(|_| start()).collect();
+    let mut damaged = 0;
+    while children
+        .iter_mut()
+        .any(|child| child.try_wait().expect("a child").is_none())
+    {
+        for path in entries(&folder).into_iter().step_by(7) {
+            // It may be gone by now; what is made of it then is no entry, or a damaged one.
+            if let Ok(mut bytes) = fs::read(&path)
+                && let Some(byte) = bytes.get_mut(100)
+            {
+                // Of the code: whoever runs it does something else, or crashes.
+                *byte ^= 1;
+                damaged += u32::from(fs::write(&path, bytes).is_ok());
+            }
+        }
+    }
+    for mut child in children {
+        assert!(child.wait().expect("a child").success());
+    }
+    let found: u32 = fs::read_dir(&folder)
+        .expect("the folder")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.is_file())
+        .map(|path| fs::read_to_string(path).expect("text"))
+        .map(|text| text.parse::<u32>().expect("a number"))
+        .sum();
+    let kept = entries(&folder);
+    let drafts = kept.iter().filter(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("draft-")
+    });
+    assert_eq!(drafts.count(), 0);
+    let bytes: u64 = kept
+        .iter()
+        .map(|path| {
+            fs::metadata(path)
+                .expect("a file")
+                .len()
+                .next_multiple_of(4096)
+        })
+        .sum();
+    // Each of three processes may have found room for the same last entry.
+    assert!(bytes <= 3 * LIMIT, "{bytes} bytes");
+    assert!(damaged > 0 && found > 0, "{damaged} damaged, {found} found");
+    assert!(found < 3 * ROUNDS * FUNCTIONS, "nothing was ever dropped");
+    fs::remove_dir_all(&folder).expect("a folder of ours");
+}
