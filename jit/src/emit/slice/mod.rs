@@ -15,6 +15,7 @@
 pub(crate) mod collective;
 pub(crate) mod control;
 pub(crate) mod decide;
+pub(crate) mod directed;
 pub(crate) mod each;
 pub(crate) mod guard;
 pub(crate) mod halves;

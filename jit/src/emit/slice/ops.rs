@@ -12,7 +12,7 @@ use margay_ir::ops::Opcode;
 use margay_ir::types::{Class, Kind, OpType};
 use smallvec::smallvec;
 
-use super::{Lanes, Slice, cast_flags, halves, vector_type};
+use super::{Lanes, Slice, cast_flags, directed, halves, vector_type};
 use crate::emit::lane::Unsupported;
 use crate::fast::{float_condition, integer_condition};
 
@@ -240,7 +240,7 @@ impl Slice<'_, '_> {
     // Floating point.
 
     /// An operand, flushed when the operation says so.
-    fn float_operand(
+    pub(super) fn float_operand(
         &mut self,
         inst: Inst,
         index: usize,
@@ -319,7 +319,13 @@ impl Slice<'_, '_> {
     }
 
     /// Flushes, saturates and defines the result.
-    fn finish(&mut self, inst: Inst, data: &InstData, ty: ir::Type, lanes: Lanes) -> Tried {
+    pub(super) fn finish(
+        &mut self,
+        inst: Inst,
+        data: &InstData,
+        ty: ir::Type,
+        lanes: Lanes,
+    ) -> Tried {
         let mut lanes = lanes;
         if data.mods.ftz() && ty == types::F32X4 {
             lanes = self.each1(&lanes, |s, a| s.flush(a));
@@ -341,6 +347,9 @@ impl Slice<'_, '_> {
     }
 
     fn float(&mut self, inst: Inst, data: &InstData) -> Tried {
+        if directed::is_directed(data) {
+            return self.directed(inst, data);
+        }
         let ty = bail!(float_vector(data.ty));
         let mods = data.mods;
         let single = ty == types::F32X4;
