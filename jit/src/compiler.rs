@@ -552,6 +552,10 @@ impl Compiler {
     ) -> Result<CompiledFunction, CompileError> {
         let mut descs = DescTable::default();
         let mut context = self.built(signature, &mut descs, emit)?;
+        if sliced && context.func.dfg.num_insts() > MAX_ALLOCATED {
+            // Every vector would have a place of its own in a frame of megabytes.
+            return Err(CompileError::Unsupported("slices of this size".into()));
+        }
         let isa = self.isa(sliced, &context.func);
         context
             .compile(isa, &mut ControlPlane::default())
