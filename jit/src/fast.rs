@@ -11,7 +11,7 @@ mod data;
 mod directed;
 mod fields;
 mod float;
-mod halves;
+pub(crate) mod halves;
 mod integer;
 mod logic;
 

@@ -9,7 +9,7 @@
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use margay_ir::entity::Inst;
 use margay_ir::function::InstData;
-use margay_ir::meaning::approx::halves;
+use margay_ir::meaning::approx::{Arithmetic, halves};
 use margay_ir::mods::{Mods, Rounding};
 use margay_ir::types::OpType;
 
@@ -19,13 +19,16 @@ use crate::emit::Lane;
 
 /// A 16-bit format.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Format {
+pub(crate) enum Format {
+    /// `f16`.
     Half,
+    /// `bf16`.
     Bfloat,
 }
 
 impl Format {
-    fn of(ty: OpType) -> Option<Format> {
+    /// That of a type's elements.
+    pub(crate) fn of(ty: OpType) -> Option<Format> {
         match ty {
             OpType::F16 | OpType::F16x2 => Some(Format::Half),
             OpType::BF16 | OpType::BF16x2 => Some(Format::Bfloat),
@@ -34,8 +37,7 @@ impl Format {
     }
 
     /// The f32 of a 16-bit value in a 32-bit integer.
-    fn widen(self, lane: &mut Lane<'_, '_>, bits: Value) -> Value {
-        let code = &mut Code(lane.b);
+    pub(crate) fn widen<A: Arithmetic>(self, code: &mut A, bits: A::Int) -> A::Float {
         match self {
             Format::Half => halves::single_of_half(code, bits),
             Format::Bfloat => halves::single_of_bfloat(code, bits),
@@ -43,8 +45,7 @@ impl Format {
     }
 
     /// The 16-bit value of an f32, in a 32-bit integer.
-    fn narrow(self, lane: &mut Lane<'_, '_>, value: Value) -> Value {
-        let code = &mut Code(lane.b);
+    pub(crate) fn narrow<A: Arithmetic>(self, code: &mut A, value: A::Float) -> A::Int {
         match self {
             Format::Half => halves::half_of_single(code, value),
             Format::Bfloat => halves::bfloat_of_single(code, value),
@@ -53,7 +54,7 @@ impl Format {
 }
 
 /// Whether the operation has no modifier but its rounding.
-fn is_plain(data: &InstData) -> bool {
+pub(crate) fn is_plain(data: &InstData) -> bool {
     let rounding = data.mods.rounding();
     let nearest = matches!(rounding, Rounding::None | Rounding::Rn);
     nearest && data.mods.with_rounding(Rounding::None) == Mods::NONE
@@ -68,7 +69,7 @@ pub(super) fn cvt(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
             let exact = matches!(data.mods.rounding(), Rounding::None | Rounding::Rn);
             let bits = logic::operand(lane, inst, 0, types::I16).filter(|_| exact)?;
             let bits = lane.b.ins().uextend(types::I32, bits);
-            let value = format.widen(lane, bits);
+            let value = format.widen(&mut Code(lane.b), bits);
             float::finish(lane, inst, data, types::F32, value)
         }
         (Some(format), None) if data.src == OpType::F32 => narrowing(lane, inst, data, format),
@@ -87,13 +88,13 @@ fn narrowing(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData, format: Forma
         return None;
     }
     let first = float::operand(lane, inst, 0, types::F32, ftz)?;
-    let first = format.narrow(lane, first);
+    let first = format.narrow(&mut Code(lane.b), first);
     if data.ty.elements() == 1 {
         let bits = lane.b.ins().ireduce(types::I16, first);
         return logic::define(lane, inst, bits);
     }
     let second = float::operand(lane, inst, 1, types::F32, ftz)?;
-    let second = format.narrow(lane, second);
+    let second = format.narrow(&mut Code(lane.b), second);
     let high = lane.b.ins().ishl_imm_u(first, 16);
     let bits = lane.b.ins().bor(high, second);
     logic::define(lane, inst, bits)
@@ -133,10 +134,10 @@ fn elementwise(
                 0 => lane.b.ins().band_imm_u(word, 0xffff),
                 _ => lane.b.ins().ushr_imm_u(word, 16),
             };
-            values.push(format.widen(lane, part));
+            values.push(format.widen(&mut Code(lane.b), part));
         }
         let value = operation(lane, &values);
-        format.narrow(lane, value)
+        format.narrow(&mut Code(lane.b), value)
     };
     let low = element(lane, 0);
     let bits = if held == types::I16 {

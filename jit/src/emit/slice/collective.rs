@@ -105,18 +105,13 @@ impl Slice<'_, '_> {
             .iter()
             .all(|lane| [first, second].contains(&(lane / 4)))
         {
-            let pick: Vec<u8> = from
-                .iter()
-                .flat_map(|&lane| {
-                    let base = if lane / 4 == first { 0 } else { 16 } + lane as u8 % 4 * 4;
-                    (0..4).map(move |byte| base + byte)
-                })
-                .collect();
-            let pick = self.lane.b.func.dfg.immediates.push(pick.as_slice().into());
-            let a = self.cast_one(lanes[first as usize], types::I8X16);
-            let b = self.cast_one(lanes[second as usize], types::I8X16);
-            let moved = self.lane.b.ins().shuffle(a, b, pick);
-            return self.cast_one(moved, types::I32X4);
+            let at = |lane: u32| {
+                let base = if lane / 4 == first { 0 } else { 16 };
+                base + lane as u8 % 4 * 4
+            };
+            let begins = std::array::from_fn(|i| at(from[i]));
+            let (a, b) = (lanes[first as usize], lanes[second as usize]);
+            return self.joined(a, b, begins, types::I32X4);
         }
         let scalars: Vec<ir::Value> = from
             .iter()

@@ -85,23 +85,8 @@ impl Slice<'_, '_> {
 
     fn wide(&mut self, four: ir::Value) -> Wide {
         let low = self.lane.b.ins().fvpromote_low(four);
-        let upper = self.picked_bytes(four, four, [8, 12, 8, 12]);
+        let upper = self.joined(four, four, [8, 12, 8, 12], types::F32X4);
         [low, self.lane.b.ins().fvpromote_low(upper)]
-    }
-
-    /// Four words of two vectors of f32, by the bytes at which they begin.
-    fn picked_bytes(&mut self, a: ir::Value, b: ir::Value, first: [u8; 4]) -> ir::Value {
-        let pick: Vec<u8> = first
-            .into_iter()
-            .flat_map(|first| (0..4).map(move |byte| first + byte))
-            .collect();
-        let pick = self.lane.b.func.dfg.immediates.push(pick.as_slice().into());
-        let (a, b) = (
-            self.cast_one(a, types::I8X16),
-            self.cast_one(b, types::I8X16),
-        );
-        let words = self.lane.b.ins().shuffle(a, b, pick);
-        self.cast_one(words, types::F32X4)
     }
 
     /// `a + b` exactly.
@@ -132,7 +117,7 @@ impl Slice<'_, '_> {
     fn rounded(&mut self, exact: &Exact, rounding: Rounding) -> ir::Value {
         let narrow = exact.sum.map(|x| self.lane.b.ins().fvdemote(x));
         let back = narrow.map(|x| self.lane.b.ins().fvpromote_low(x));
-        let nearest = self.picked_bytes(narrow[0], narrow[1], [0, 4, 16, 20]);
+        let nearest = self.joined(narrow[0], narrow[1], [0, 4, 16, 20], types::F32X4);
         let bits = self.cast_one(nearest, types::I32X4);
         let bits = match rounding {
             Rounding::Rm => self.moved_if_beyond(bits, back, exact, false),

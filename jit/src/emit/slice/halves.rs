@@ -8,50 +8,18 @@ use cranelift_codegen::ir::{self, InstBuilder, types};
 use margay_ir::entity::Inst;
 use margay_ir::function::InstData;
 use margay_ir::meaning::approx::{Arithmetic, halves};
-use margay_ir::mods::{Mods, Rounding};
+use margay_ir::mods::Rounding;
 use margay_ir::ops::Opcode;
 use margay_ir::types::{Kind, OpType};
 
-use super::ops::{Tried, Vector, bail};
+use super::float::Vector;
+use super::ops::{Tried, bail};
 use super::{Lanes, Slice};
-
-/// A 16-bit format.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Format {
-    Half,
-    Bfloat,
-}
-
-impl Format {
-    fn of(ty: OpType) -> Option<Format> {
-        match ty {
-            OpType::F16 | OpType::F16x2 => Some(Format::Half),
-            OpType::BF16 | OpType::BF16x2 => Some(Format::Bfloat),
-            _ => None,
-        }
-    }
-
-    fn widen(self, slice: &mut Slice<'_, '_>, bits: ir::Value) -> ir::Value {
-        let code = &mut Vector(slice);
-        match self {
-            Format::Half => halves::single_of_half(code, bits),
-            Format::Bfloat => halves::single_of_bfloat(code, bits),
-        }
-    }
-
-    fn narrow(self, slice: &mut Slice<'_, '_>, value: ir::Value) -> ir::Value {
-        let code = &mut Vector(slice);
-        match self {
-            Format::Half => halves::half_of_single(code, value),
-            Format::Bfloat => halves::bfloat_of_single(code, value),
-        }
-    }
-}
+use crate::fast::halves::{Format, is_plain};
 
 /// Whether an operation works on 16-bit floats in a way that this module knows.
 pub(super) fn is_known(data: &InstData) -> bool {
-    let nearest = matches!(data.mods.rounding(), Rounding::None | Rounding::Rn);
-    let plain = nearest && data.mods.with_rounding(Rounding::None) == Mods::NONE;
+    let plain = is_plain(data);
     match data.opcode {
         Opcode::Cvt => {
             plain
@@ -117,7 +85,7 @@ impl Slice<'_, '_> {
                     None => word,
                     Some(upper) => self.half_of_word(word, upper),
                 };
-                format.widen(self, bits)
+                format.widen(&mut Vector(self), bits)
             })
             .collect();
         let value = match opcode {
@@ -126,7 +94,7 @@ impl Slice<'_, '_> {
             Opcode::Mul => self.lane.b.ins().fmul(values[0], values[1]),
             _ => halves::fused_to_odd(&mut Vector(self), values[0], values[1], values[2]),
         };
-        format.narrow(self, value)
+        format.narrow(&mut Vector(self), value)
     }
 
     fn half_of_word(&mut self, word: ir::Value, upper: bool) -> ir::Value {
@@ -170,12 +138,18 @@ impl Slice<'_, '_> {
     fn half_conversion(&mut self, inst: Inst, data: &InstData) -> Tried {
         if let Some(format) = Format::of(data.src) {
             let words = bail!(self.words_of(inst, 0, false)?);
-            let lanes: Lanes = words.iter().map(|&four| format.widen(self, four)).collect();
+            let lanes: Lanes = words
+                .iter()
+                .map(|&four| format.widen(&mut Vector(self), four))
+                .collect();
             return self.define(inst, &lanes);
         }
         let format = bail!(Format::of(data.ty));
         let first = bail!(self.lanes_as(inst, 0, types::F32X4)?);
-        let first: Lanes = first.iter().map(|&x| format.narrow(self, x)).collect();
+        let first: Lanes = first
+            .iter()
+            .map(|&x| format.narrow(&mut Vector(self), x))
+            .collect();
         if data.ty.elements() == 1 {
             return self.define_words(inst, &first);
         }
@@ -185,7 +159,7 @@ impl Slice<'_, '_> {
             .iter()
             .zip(&second)
             .map(|(&high, &low)| {
-                let low = format.narrow(self, low);
+                let low = format.narrow(&mut Vector(self), low);
                 let high = Vector(self).shift_left(high, 16);
                 self.lane.b.ins().bor(high, low)
             })

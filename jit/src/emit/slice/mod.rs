@@ -14,9 +14,12 @@
 
 pub(crate) mod collective;
 pub(crate) mod control;
+pub(crate) mod convert;
 pub(crate) mod decide;
 pub(crate) mod directed;
 pub(crate) mod each;
+pub(crate) mod entries;
+pub(crate) mod float;
 pub(crate) mod guard;
 pub(crate) mod halves;
 pub(crate) mod hoist;

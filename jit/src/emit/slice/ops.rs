@@ -6,20 +6,19 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::InstData;
-use margay_ir::meaning::approx::{Arithmetic, functions};
-use margay_ir::mods::{BoolOp, Half, Mode, Precision, Rounding};
+use margay_ir::mods::{BoolOp, Half, Mode};
 use margay_ir::ops::Opcode;
 use margay_ir::types::{Class, Kind, OpType};
 use smallvec::smallvec;
 
-use super::{Lanes, Slice, cast_flags, directed, halves, vector_type};
+use super::{Lanes, Slice, halves, vector_type};
 use crate::emit::lane::Unsupported;
 use crate::fast::{float_condition, integer_condition};
 
 /// The outcome of trying a vector form: `None` when there is none.
 pub(super) type Tried = Result<Option<()>, Unsupported>;
 
-fn float_vector(ty: OpType) -> Option<ir::Type> {
+pub(super) fn float_vector(ty: OpType) -> Option<ir::Type> {
     match ty {
         OpType::F32 => Some(types::F32X4),
         OpType::F64 => Some(types::F64X2),
@@ -27,7 +26,7 @@ fn float_vector(ty: OpType) -> Option<ir::Type> {
     }
 }
 
-fn integer_vector(ty: OpType) -> Option<ir::Type> {
+pub(super) fn integer_vector(ty: OpType) -> Option<ir::Type> {
     if ty.class() == Class::Pred || ty.is_float() || ty.elements() != 1 {
         return None;
     }
@@ -88,7 +87,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    fn operand(&self, inst: Inst, index: usize) -> Option<Value> {
+    pub(super) fn operand(&self, inst: Inst, index: usize) -> Option<Value> {
         self.lane.function.dfg.args(inst).get(index).copied()
     }
 
@@ -120,11 +119,15 @@ impl Slice<'_, '_> {
         Ok(Some(()))
     }
 
-    fn each1(&mut self, a: &Lanes, mut op: impl FnMut(&mut Self, ir::Value) -> ir::Value) -> Lanes {
+    pub(super) fn each1(
+        &mut self,
+        a: &Lanes,
+        mut op: impl FnMut(&mut Self, ir::Value) -> ir::Value,
+    ) -> Lanes {
         a.iter().map(|&a| op(self, a)).collect()
     }
 
-    fn each2(
+    pub(super) fn each2(
         &mut self,
         a: &Lanes,
         b: &Lanes,
@@ -198,7 +201,7 @@ impl Slice<'_, '_> {
     }
 
     /// Lanes of 32 bits as lanes of 64.
-    fn extended(&mut self, lanes: &Lanes, signed: bool) -> Lanes {
+    pub(super) fn extended(&mut self, lanes: &Lanes, signed: bool) -> Lanes {
         lanes
             .iter()
             .flat_map(|&four| {
@@ -219,341 +222,12 @@ impl Slice<'_, '_> {
         self.words(a, b, 0)
     }
 
-    fn high_words(&mut self, a: ir::Value, b: ir::Value) -> ir::Value {
+    pub(super) fn high_words(&mut self, a: ir::Value, b: ir::Value) -> ir::Value {
         self.words(a, b, 4)
     }
 
-    fn words(&mut self, a: ir::Value, b: ir::Value, first: u8) -> ir::Value {
-        let pick: Vec<u8> = [0, 8, 16, 24]
-            .into_iter()
-            .flat_map(|lane| (0..4).map(move |byte| lane + first + byte))
-            .collect();
-        let pick = self.lane.b.func.dfg.immediates.push(pick.as_slice().into());
-        let (a, b) = (
-            self.cast_one(a, types::I8X16),
-            self.cast_one(b, types::I8X16),
-        );
-        let words = self.lane.b.ins().shuffle(a, b, pick);
-        self.cast_one(words, types::I32X4)
-    }
-
-    // Floating point.
-
-    /// An operand, flushed when the operation says so.
-    pub(super) fn float_operand(
-        &mut self,
-        inst: Inst,
-        index: usize,
-        (ty, ftz): (ir::Type, bool),
-    ) -> Result<Option<Lanes>, Unsupported> {
-        let lanes = bail!(self.lanes_as(inst, index, ty)?);
-        let normal = self
-            .operand(inst, index)
-            .is_some_and(|value| self.is_normal(value));
-        Ok(Some(if ftz && ty == types::F32X4 && !normal {
-            self.each1(&lanes, |s, a| s.flush(a))
-        } else {
-            lanes
-        }))
-    }
-
-    /// Whether a 32-bit float is never subnormal.
-    fn is_normal(&self, value: Value) -> bool {
-        let function = self.lane.function;
-        if let Some(bits) = function.dfg.constant(value) {
-            return !f32::from_bits(bits as u32).is_subnormal();
-        }
-        let Some(inst) = function.dfg.def_inst(value) else {
-            return false;
-        };
-        let data = &function.dfg.insts[inst];
-        let flushed = data.mods.ftz()
-            && matches!(
-                data.opcode,
-                Opcode::Add
-                    | Opcode::Sub
-                    | Opcode::Mul
-                    | Opcode::Fma
-                    | Opcode::Div
-                    | Opcode::Rcp
-                    | Opcode::Sqrt
-                    | Opcode::Rsqrt
-                    | Opcode::Sin
-                    | Opcode::Cos
-                    | Opcode::Lg2
-                    | Opcode::Ex2
-                    | Opcode::Neg
-                    | Opcode::Abs
-            );
-        let converted = data.opcode == Opcode::Cvt && data.src.is_integer();
-        data.ty == OpType::F32 && (flushed || converted)
-    }
-
-    /// Turns subnormals into zeros of the same sign.
-    fn flush(&mut self, a: ir::Value) -> ir::Value {
-        let smallest = self.constant(types::F32X4, u64::from(f32::MIN_POSITIVE.to_bits()));
-        let but_sign = self.constant(types::F32X4, 0x7fff_ffff);
-        let b = &mut *self.lane.b;
-        let size = b.ins().band(a, but_sign);
-        let small = b.ins().fcmp(FloatCC::LessThan, size, smallest);
-        let small = self.cast_one(small, types::F32X4);
-        let b = &mut *self.lane.b;
-        let dropped = b.ins().band(small, but_sign);
-        b.ins().band_not(a, dropped)
-    }
-
-    fn float_constant(&mut self, ty: ir::Type, value: f64) -> ir::Value {
-        let bits = if ty == types::F32X4 {
-            u64::from((value as f32).to_bits())
-        } else {
-            value.to_bits()
-        };
-        self.constant(ty, bits)
-    }
-
-    /// `a` where the condition holds, else `b`.
-    fn select(&mut self, condition: ir::Value, a: ir::Value, b: ir::Value) -> ir::Value {
-        let ty = self.lane.b.func.dfg.value_type(a);
-        let condition = self.cast_one(condition, ty);
-        self.lane.b.ins().bitselect(condition, a, b)
-    }
-
-    /// Flushes, saturates and defines the result.
-    pub(super) fn finish(
-        &mut self,
-        inst: Inst,
-        data: &InstData,
-        ty: ir::Type,
-        lanes: Lanes,
-    ) -> Tried {
-        let mut lanes = lanes;
-        if data.mods.ftz() && ty == types::F32X4 {
-            lanes = self.each1(&lanes, |s, a| s.flush(a));
-        }
-        if data.mods.sat() {
-            lanes = self.saturate(ty, &lanes);
-        }
-        self.define(inst, &lanes)
-    }
-
-    fn saturate(&mut self, ty: ir::Type, lanes: &Lanes) -> Lanes {
-        let (zero, one) = (self.float_constant(ty, 0.0), self.float_constant(ty, 1.0));
-        self.each1(lanes, |s, a| {
-            let above = s.lane.b.ins().fcmp(FloatCC::GreaterThan, a, zero);
-            let floored = s.select(above, a, zero);
-            let below = s.lane.b.ins().fcmp(FloatCC::LessThan, floored, one);
-            s.select(below, floored, one)
-        })
-    }
-
-    fn float(&mut self, inst: Inst, data: &InstData) -> Tried {
-        if directed::is_directed(data) {
-            return self.directed(inst, data);
-        }
-        let ty = bail!(float_vector(data.ty));
-        let mods = data.mods;
-        let single = ty == types::F32X4;
-        let nearest = matches!(mods.rounding(), Rounding::None | Rounding::Rn);
-        let root = matches!(
-            data.opcode,
-            Opcode::Div | Opcode::Sqrt | Opcode::Rcp | Opcode::Rsqrt
-        );
-        // Approximate forms of f32 are the correctly rounded operations.
-        let approximate = mods.precision() != Precision::None && root && single;
-        let rsqrt = data.opcode == Opcode::Rsqrt && (single || !mods.ftz());
-        if !(approximate || rsqrt)
-            && (!nearest || mods.precision() != Precision::None || data.opcode == Opcode::Rsqrt)
-            || mods.relu()
-        {
-            return Ok(None);
-        }
-        let how = (ty, mods.ftz());
-        let a = bail!(self.float_operand(inst, 0, how)?);
-        let lanes = match data.opcode {
-            Opcode::Sqrt => self.each1(&a, |s, a| s.lane.b.ins().sqrt(a)),
-            Opcode::Rcp => {
-                let one = self.float_constant(ty, 1.0);
-                self.each1(&a, |s, a| s.lane.b.ins().fdiv(one, a))
-            }
-            Opcode::Rsqrt => {
-                let one = self.float_constant(ty, 1.0);
-                self.each1(&a, |s, a| {
-                    let root = s.lane.b.ins().sqrt(a);
-                    s.lane.b.ins().fdiv(one, root)
-                })
-            }
-            Opcode::Fma => {
-                if !self.lane.has_fma {
-                    return Ok(None);
-                }
-                let b = bail!(self.float_operand(inst, 1, how)?);
-                let c = bail!(self.float_operand(inst, 2, how)?);
-                // The machine's result takes the place of the first operand: of two vectors rather that one
-                // which is not the same for all.
-                let shared = self.operand(inst, 0).is_some_and(|a| self.is_uniform(a));
-                let (a, b) = if shared && single { (b, a) } else { (a, b) };
-                a.iter()
-                    .zip(b.iter().zip(&c))
-                    .map(|(&a, (&b, &c))| self.lane.b.ins().fma(a, b, c))
-                    .collect()
-            }
-            opcode => {
-                let b = bail!(self.float_operand(inst, 1, how)?);
-                match opcode {
-                    Opcode::Add => self.each2(&a, &b, |s, a, b| s.lane.b.ins().fadd(a, b)),
-                    Opcode::Sub => self.each2(&a, &b, |s, a, b| s.lane.b.ins().fsub(a, b)),
-                    Opcode::Mul => self.each2(&a, &b, |s, a, b| s.lane.b.ins().fmul(a, b)),
-                    Opcode::Div if mods.precision() == Precision::Approx => {
-                        self.each2(&a, &b, |s, a, b| s.approximate_quotient(a, b))
-                    }
-                    Opcode::Div => self.each2(&a, &b, |s, a, b| s.lane.b.ins().fdiv(a, b)),
-                    _ => return Ok(None),
-                }
-            }
-        };
-        self.finish(inst, data, ty, lanes)
-    }
-
-    /// Divisors above 2^126 count as infinite.
-    fn approximate_quotient(&mut self, a: ir::Value, b: ir::Value) -> ir::Value {
-        let ty = types::F32X4;
-        let limit = self.constant(ty, 0x7e80_0000);
-        let infinity = self.float_constant(ty, f64::INFINITY);
-        let sign = self.constant(ty, 0x8000_0000);
-        let ins = &mut *self.lane.b;
-        let size = ins.ins().fabs(b);
-        let large = ins.ins().fcmp(FloatCC::GreaterThan, size, limit);
-        let signed = ins.ins().bitselect(sign, b, infinity);
-        let b = self.select(large, signed, b);
-        self.lane.b.ins().fdiv(a, b)
-    }
-
-    fn approximate(&mut self, inst: Inst, data: &InstData) -> Tried {
-        if data.ty != OpType::F32 || !self.lane.has_fma {
-            return Ok(None);
-        }
-        let ftz = data.mods.ftz();
-        let a = bail!(self.float_operand(inst, 0, (types::F32X4, ftz))?);
-        let lanes = self.each1(&a, |s, x| {
-            let mut code = Vector(s);
-            match data.opcode {
-                Opcode::Sin => functions::sin(&mut code, x, ftz),
-                Opcode::Cos => functions::cos(&mut code, x, ftz),
-                Opcode::Lg2 => functions::lg2(&mut code, x, ftz),
-                Opcode::Ex2 => functions::ex2(&mut code, x, ftz),
-                _ => functions::tanh(&mut code, x),
-            }
-        });
-        self.finish(inst, data, types::F32X4, lanes)
-    }
-
-    fn sign(&mut self, inst: Inst, data: &InstData) -> Tried {
-        let neg = data.opcode == Opcode::Neg;
-        if data.ty.is_float() {
-            let ty = bail!(float_vector(data.ty));
-            if data.mods.relu() {
-                return Ok(None);
-            }
-            let a = bail!(self.float_operand(inst, 0, (ty, data.mods.ftz()))?);
-            let lanes = self.each1(&a, |s, a| {
-                if neg {
-                    s.lane.b.ins().fneg(a)
-                } else {
-                    s.lane.b.ins().fabs(a)
-                }
-            });
-            return self.finish(inst, data, ty, lanes);
-        }
-        let ty = bail!(integer_vector(data.ty));
-        if data.mods.sat() || data.mods.relu() {
-            return Ok(None);
-        }
-        let a = bail!(self.lanes_as(inst, 0, ty)?);
-        let lanes = self.each1(&a, |s, a| {
-            if neg {
-                s.lane.b.ins().ineg(a)
-            } else {
-                s.lane.b.ins().iabs(a)
-            }
-        });
-        self.define(inst, &lanes)
-    }
-
-    fn extreme(&mut self, inst: Inst, data: &InstData) -> Tried {
-        let is_min = data.opcode == Opcode::Min;
-        let mods = data.mods;
-        if self.lane.function.dfg.args(inst).len() != 2 || mods.relu() {
-            return Ok(None);
-        }
-        if data.ty.is_float() {
-            let ty = bail!(float_vector(data.ty));
-            if mods.nan() || mods.xorsign_abs() {
-                return Ok(None);
-            }
-            let how = (ty, mods.ftz());
-            let a = bail!(self.float_operand(inst, 0, how)?);
-            let b = bail!(self.float_operand(inst, 1, how)?);
-            let lanes = self.each2(&a, &b, |s, a, b| s.float_extreme(a, b, is_min));
-            return self.finish(inst, data, ty, lanes);
-        }
-        let ty = bail!(integer_vector(data.ty));
-        if mods.sat() {
-            return Ok(None);
-        }
-        let a = bail!(self.lanes_as(inst, 0, ty)?);
-        let b = bail!(self.lanes_as(inst, 1, ty)?);
-        let signed = data.ty.is_signed();
-        let lanes = self.each2(&a, &b, |s, a, b| {
-            if ty == types::I64X2 {
-                let less = s.less(a, b, signed);
-                return if is_min {
-                    s.select(less, a, b)
-                } else {
-                    s.select(less, b, a)
-                };
-            }
-            let ins = s.lane.b.ins();
-            match (is_min, signed) {
-                (true, true) => ins.smin(a, b),
-                (true, false) => ins.umin(a, b),
-                (false, true) => ins.smax(a, b),
-                (false, false) => ins.umax(a, b),
-            }
-        });
-        self.define(inst, &lanes)
-    }
-
-    /// `a < b` of 64-bit lanes.
-    fn less(&mut self, a: ir::Value, b: ir::Value, signed: bool) -> ir::Value {
-        let (a, b) = if signed { (a, b) } else { self.biased(a, b) };
-        self.lane.b.ins().icmp(IntCC::SignedLessThan, a, b)
-    }
-
-    /// 64-bit lanes such that unsigned order becomes signed order.
-    fn biased(&mut self, a: ir::Value, b: ir::Value) -> (ir::Value, ir::Value) {
-        let top = self.constant(types::I64X2, 1 << 63);
-        let a = self.lane.b.ins().bxor(a, top);
-        (a, self.lane.b.ins().bxor(b, top))
-    }
-
-    fn float_extreme(&mut self, a: ir::Value, b: ir::Value, is_min: bool) -> ir::Value {
-        let order = if is_min {
-            FloatCC::LessThan
-        } else {
-            FloatCC::GreaterThan
-        };
-        let ins = &mut *self.lane.b;
-        let first = ins.ins().fcmp(order, a, b);
-        let nan = ins.ins().fcmp(FloatCC::Unordered, b, b);
-        let equal = ins.ins().fcmp(FloatCC::Equal, a, b);
-        let merged = if is_min {
-            ins.ins().bor(a, b)
-        } else {
-            ins.ins().band(a, b)
-        };
-        let chosen = self.select(first, a, b);
-        let chosen = self.select(nan, a, chosen);
-        self.select(equal, merged, chosen)
+    pub(super) fn words(&mut self, a: ir::Value, b: ir::Value, first: u8) -> ir::Value {
+        self.joined(a, b, [0, 8, 16, 24].map(|lane| lane + first), types::I32X4)
     }
 
     // Bits.
@@ -732,7 +406,7 @@ impl Slice<'_, '_> {
     // Comparison and selection.
 
     /// The comparison of the first two operands, as a mask.
-    fn compare(
+    pub(super) fn compare(
         &mut self,
         inst: Inst,
         data: &InstData,
@@ -803,7 +477,7 @@ impl Slice<'_, '_> {
     }
 
     /// Lanes whose low `bits` bits are a signed number.
-    fn sign_extended(&mut self, lanes: &Lanes, bits: u32) -> Lanes {
+    pub(super) fn sign_extended(&mut self, lanes: &Lanes, bits: u32) -> Lanes {
         let by = self.lane.int(types::I32, u64::from(32 - bits));
         self.each1(lanes, |s, a| {
             let up = s.lane.b.ins().ishl(a, by);
@@ -880,230 +554,6 @@ impl Slice<'_, '_> {
         Ok(Some(()))
     }
 
-    // Conversions.
-
-    fn convert(&mut self, inst: Inst, data: &InstData) -> Tried {
-        let mods = data.mods;
-        if mods.relu() || mods.satfinite() || mods.sat() && !data.ty.is_float() {
-            return Ok(None);
-        }
-        match (data.ty.is_integer(), data.src.is_integer()) {
-            (true, true) => self.int_to_int(inst, data),
-            (false, true) => self.int_to_float(inst, data),
-            (true, false) => self.float_to_int(inst, data),
-            (false, false) => self.float_to_float(inst, data),
-        }
-    }
-
-    /// The low bits of the source as numbers of 32 bits, or of 64 if it has so many.
-    fn source(&mut self, inst: Inst, data: &InstData) -> Result<Option<Lanes>, Unsupported> {
-        if data.src.elements() != 1 {
-            return Ok(None);
-        }
-        let value = bail!(self.operand(inst, 0));
-        let kind = self.lane.function.dfg.ty(value).kind();
-        let bits = data.src.bits();
-        let held = self.lane.function.dfg.ty(value).lane_bytes() * 8;
-        if kind == Kind::Pred || held < bits {
-            return Ok(None);
-        }
-        let lanes = self.get(value)?;
-        let vector = self.lane.b.func.dfg.value_type(lanes[0]);
-        let lanes = self.cast(&lanes, int_of(vector));
-        if bits == 64 {
-            return Ok(Some(lanes));
-        }
-        let lanes = self.narrow_mask(lanes);
-        Ok(Some(match (bits, data.src.is_signed()) {
-            (32, _) => lanes,
-            (_, true) => self.sign_extended(&lanes, bits),
-            _ => {
-                let mask = self.constant(types::I32X4, (1 << bits) - 1);
-                self.each1(&lanes, |s, a| s.lane.b.ins().band(a, mask))
-            }
-        }))
-    }
-
-    fn int_to_int(&mut self, inst: Inst, data: &InstData) -> Tried {
-        if data.ty.elements() != 1 {
-            return Ok(None);
-        }
-        let result = bail!(self.lane.function.dfg.results(inst).first().copied());
-        let kind = self.lane.function.dfg.ty(result).kind();
-        let held = self.lane.function.dfg.ty(result).lane_bytes() * 8;
-        let bits = data.ty.bits();
-        if kind == Kind::Pred || bits > held {
-            return Ok(None);
-        }
-        let lanes = bail!(self.source(inst, data)?);
-        let wide = self.lane.b.func.dfg.value_type(lanes[0]) == types::I64X2;
-        let signed = data.ty.is_signed();
-        // As a number of the destination's type in 32 or 64 bits.
-        let lanes = match (wide, bits) {
-            (true, 64) => lanes,
-            (false, 64) => self.extended(&lanes, data.src.is_signed()),
-            (_, 32) => self.narrow_mask(lanes),
-            _ => {
-                let low = self.narrow_mask(lanes);
-                if signed {
-                    self.sign_extended(&low, bits)
-                } else {
-                    let mask = self.constant(types::I32X4, (1 << bits) - 1);
-                    self.each1(&low, |s, a| s.lane.b.ins().band(a, mask))
-                }
-            }
-        };
-        let wide = self.lane.b.func.dfg.value_type(lanes[0]) == types::I64X2;
-        let lanes = match held {
-            64 if !wide => self.extended(&lanes, signed),
-            8 | 16 => lanes
-                .iter()
-                .map(|&four| self.narrowed(four, kind))
-                .collect(),
-            _ => lanes,
-        };
-        self.define(inst, &lanes)
-    }
-
-    fn int_to_float(&mut self, inst: Inst, data: &InstData) -> Tried {
-        let to = bail!(float_vector(data.ty));
-        let digits = if to == types::F64X2 { 53 } else { 24 };
-        let exact = data.src.bits() <= digits;
-        if data.mods.rounding() != Rounding::Rn && !exact || data.mods.sat() {
-            return Ok(None);
-        }
-        // Unsigned words need more than an instruction where the result is f64.
-        let signed = data.src.is_signed() || data.src.bits() < 32;
-        if data.src.bits() == 64 || to == types::F64X2 && !signed {
-            return Ok(None);
-        }
-        let lanes = bail!(self.source(inst, data)?);
-        let lanes: Lanes = if to == types::F32X4 {
-            self.each1(&lanes, |s, a| {
-                let ins = s.lane.b.ins();
-                if signed {
-                    ins.fcvt_from_sint(to, a)
-                } else {
-                    ins.fcvt_from_uint(to, a)
-                }
-            })
-        } else {
-            let wide = self.extended(&lanes, true);
-            self.each1(&wide, |s, a| s.lane.b.ins().fcvt_from_sint(to, a))
-        };
-        self.define(inst, &lanes)
-    }
-
-    fn integral(&mut self, rounding: Rounding, lanes: &Lanes) -> Option<Lanes> {
-        if !matches!(
-            rounding,
-            Rounding::Rni | Rounding::Rzi | Rounding::Rmi | Rounding::Rpi
-        ) {
-            return None;
-        }
-        Some(self.each1(lanes, |s, a| {
-            let ins = s.lane.b.ins();
-            match rounding {
-                Rounding::Rni => ins.nearest(a),
-                Rounding::Rzi => ins.trunc(a),
-                Rounding::Rmi => ins.floor(a),
-                _ => ins.ceil(a),
-            }
-        }))
-    }
-
-    fn float_to_int(&mut self, inst: Inst, data: &InstData) -> Tried {
-        if data.src != OpType::F32 || data.ty.elements() != 1 || data.ty.bits() != 32 {
-            return Ok(None);
-        }
-        let result = bail!(self.lane.function.dfg.results(inst).first().copied());
-        if self.lane.function.dfg.ty(result).lane_bytes() != 4 {
-            return Ok(None);
-        }
-        let lanes = bail!(self.float_operand(inst, 0, (types::F32X4, data.mods.ftz()))?);
-        let lanes = match data.mods.rounding() {
-            Rounding::Rzi => lanes,
-            rounding => bail!(self.integral(rounding, &lanes)),
-        };
-        let signed = data.ty.is_signed();
-        let lanes = self.each1(&lanes, |s, a| {
-            let ins = s.lane.b.ins();
-            if signed {
-                ins.fcvt_to_sint_sat(types::I32X4, a)
-            } else {
-                ins.fcvt_to_uint_sat(types::I32X4, a)
-            }
-        });
-        self.define(inst, &lanes)
-    }
-
-    fn float_to_float(&mut self, inst: Inst, data: &InstData) -> Tried {
-        let to = bail!(float_vector(data.ty));
-        let from = bail!(float_vector(data.src));
-        let ftz = data.mods.ftz();
-        let a = bail!(self.float_operand(inst, 0, (from, ftz))?);
-        let lanes = match (from == to, from == types::F32X4) {
-            (true, _) => match data.mods.rounding() {
-                Rounding::None => a,
-                rounding => bail!(self.integral(rounding, &a)),
-            },
-            (_, true) if data.mods.rounding() == Rounding::None => a
-                .iter()
-                .flat_map(|&four| {
-                    let high = self.upper_half(four);
-                    let b = &mut *self.lane.b;
-                    let low = b.ins().fvpromote_low(four);
-                    [low, b.ins().fvpromote_low(high)]
-                })
-                .collect(),
-            (_, false) if data.mods.rounding() == Rounding::Rn => {
-                let narrow: Lanes = a
-                    .chunks(2)
-                    .map(|pair| {
-                        let b = &mut *self.lane.b;
-                        let (low, high) = (b.ins().fvdemote(pair[0]), b.ins().fvdemote(pair[1]));
-                        self.lower_halves(low, high)
-                    })
-                    .collect();
-                if ftz {
-                    self.each1(&narrow, |s, a| s.flush(a))
-                } else {
-                    narrow
-                }
-            }
-            _ => return Ok(None),
-        };
-        let lanes = if data.mods.sat() {
-            self.saturate(to, &lanes)
-        } else {
-            lanes
-        };
-        self.define(inst, &lanes)
-    }
-
-    fn halves(&mut self, a: ir::Value, b: ir::Value, first: [u8; 2]) -> ir::Value {
-        let ty = self.lane.b.func.dfg.value_type(a);
-        let pick: Vec<u8> = first
-            .into_iter()
-            .flat_map(|first| (0..8).map(move |byte| first + byte))
-            .collect();
-        let pick = self.lane.b.func.dfg.immediates.push(pick.as_slice().into());
-        let (a, b) = (
-            self.cast_one(a, types::I8X16),
-            self.cast_one(b, types::I8X16),
-        );
-        let joined = self.lane.b.ins().shuffle(a, b, pick);
-        self.cast_one(joined, ty)
-    }
-
-    fn upper_half(&mut self, a: ir::Value) -> ir::Value {
-        self.halves(a, a, [8, 8])
-    }
-
-    fn lower_halves(&mut self, a: ir::Value, b: ir::Value) -> ir::Value {
-        self.halves(a, b, [0, 16])
-    }
-
     // Parts of registers.
 
     fn pack(&mut self, inst: Inst, data: &InstData) -> Tried {
@@ -1120,22 +570,8 @@ impl Slice<'_, '_> {
             .iter()
             .zip(&high)
             .flat_map(|(&low, &high)| {
-                let pick = |first: [u8; 4]| -> Vec<u8> {
-                    first
-                        .into_iter()
-                        .flat_map(|first| (0..4).map(move |byte| first + byte))
-                        .collect()
-                };
-                let (low, high) = (
-                    self.cast_one(low, types::I8X16),
-                    self.cast_one(high, types::I8X16),
-                );
-                [[0, 16, 4, 20], [8, 24, 12, 28]].map(|first| {
-                    let pick = pick(first);
-                    let pick = self.lane.b.func.dfg.immediates.push(pick.as_slice().into());
-                    let joined = self.lane.b.ins().shuffle(low, high, pick);
-                    self.cast_one(joined, types::I64X2)
-                })
+                let wide = types::I64X2;
+                [[0, 16, 4, 20], [8, 24, 12, 28]].map(|first| self.joined(low, high, first, wide))
             })
             .collect();
         self.define(inst, &lanes)
@@ -1173,87 +609,6 @@ fn signed_order(condition: IntCC) -> IntCC {
         IntCC::UnsignedGreaterThan => IntCC::SignedGreaterThan,
         IntCC::UnsignedGreaterThanOrEqual => IntCC::SignedGreaterThanOrEqual,
         other => other,
-    }
-}
-
-/// Arithmetic on vectors under construction.
-pub(super) struct Vector<'s, 'a, 'b>(pub(super) &'s mut Slice<'a, 'b>);
-
-macro_rules! operations {
-    ($($name:ident($($arg:ident),*) = $op:ident;)*) => {$(
-        fn $name(&mut self, $($arg: ir::Value),*) -> ir::Value {
-            self.0.lane.b.ins().$op($($arg),*)
-        }
-    )*};
-}
-
-impl Arithmetic for Vector<'_, '_, '_> {
-    type Float = ir::Value;
-    type Int = ir::Value;
-    type Truth = ir::Value;
-
-    operations! {
-        add(a, b) = fadd;
-        sub(a, b) = fsub;
-        mul(a, b) = fmul;
-        div(a, b) = fdiv;
-        mul_add(a, b, c) = fma;
-        nearest(a) = nearest;
-        int_add(a, b) = iadd;
-        int_sub(a, b) = isub;
-        and(a, b) = band;
-        xor(a, b) = bxor;
-    }
-
-    fn float(&mut self, value: f32) -> ir::Value {
-        self.0.constant(types::F32X4, u64::from(value.to_bits()))
-    }
-
-    fn int(&mut self, value: i32) -> ir::Value {
-        self.0.constant(types::I32X4, u64::from(value as u32))
-    }
-
-    fn to_int(&mut self, a: ir::Value) -> ir::Value {
-        self.0.lane.b.ins().fcvt_to_sint_sat(types::I32X4, a)
-    }
-
-    fn to_float(&mut self, a: ir::Value) -> ir::Value {
-        self.0.lane.b.ins().fcvt_from_sint(types::F32X4, a)
-    }
-
-    fn bits(&mut self, a: ir::Value) -> ir::Value {
-        self.0.lane.b.ins().bitcast(types::I32X4, cast_flags(), a)
-    }
-
-    fn of_bits(&mut self, a: ir::Value) -> ir::Value {
-        self.0.lane.b.ins().bitcast(types::F32X4, cast_flags(), a)
-    }
-
-    fn shift_left(&mut self, a: ir::Value, count: u32) -> ir::Value {
-        let count = self.0.lane.int(types::I32, u64::from(count));
-        self.0.lane.b.ins().ishl(a, count)
-    }
-
-    fn shift_right(&mut self, a: ir::Value, count: u32) -> ir::Value {
-        let count = self.0.lane.int(types::I32, u64::from(count));
-        self.0.lane.b.ins().sshr(a, count)
-    }
-
-    fn less(&mut self, a: ir::Value, b: ir::Value) -> ir::Value {
-        self.0.lane.b.ins().fcmp(FloatCC::LessThan, a, b)
-    }
-
-    fn is_nan(&mut self, a: ir::Value) -> ir::Value {
-        self.0.lane.b.ins().fcmp(FloatCC::Unordered, a, a)
-    }
-
-    fn is_zero(&mut self, a: ir::Value) -> ir::Value {
-        let zero = self.0.constant(types::I32X4, 0);
-        self.0.lane.b.ins().icmp(IntCC::Equal, a, zero)
-    }
-
-    fn select(&mut self, condition: ir::Value, a: ir::Value, b: ir::Value) -> ir::Value {
-        self.0.select(condition, a, b)
     }
 }
 

@@ -230,6 +230,26 @@ impl Slice<'_, '_> {
         }
     }
 
+    /// Four words of two vectors, by the bytes at which they begin (those of `b` from 16 on), as a vector of
+    /// a type.
+    pub(super) fn joined(
+        &mut self,
+        a: ir::Value,
+        b: ir::Value,
+        first: [u8; 4],
+        ty: ir::Type,
+    ) -> ir::Value {
+        let bytes = first
+            .into_iter()
+            .flat_map(|first| (0..4).map(move |byte| first + byte));
+        let pick: Vec<u8> = bytes.collect();
+        let pick = self.lane.b.func.dfg.immediates.push(pick.as_slice().into());
+        let a = self.cast_one(a, types::I8X16);
+        let b = self.cast_one(b, types::I8X16);
+        let words = self.lane.b.ins().shuffle(a, b, pick);
+        self.cast_one(words, ty)
+    }
+
     /// A mask for vectors of a type.
     pub(crate) fn mask_for(&mut self, mask: &Lanes, ty: ir::Type) -> Lanes {
         if ty.lane_bits() == 32 {

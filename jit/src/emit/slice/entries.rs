@@ -1,0 +1,298 @@
+//! Entries: what lives across points, out of frames and into them.
+//!
+//! Behind a point lanes may have come from different turns of a loop; what should be the same for them is
+//! compared, and those for which it differs wait. Behind a barrier that all threads pass equally often nothing
+//! needs comparing. Beside a guarded value its frame notes, for each slice, whether its check held.
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{self, InstBuilder, types};
+use cranelift_frontend::Variable;
+use margay_ir::analysis::regions::Entry;
+use margay_ir::analysis::uniformity::Class;
+use margay_ir::entity::{Block, Inst, Value};
+use rustc_hash::FxHashSet;
+
+use super::ops::int_of;
+use super::{Lanes, Slice};
+use crate::emit::clif_type;
+use crate::emit::lane::{Unsupported, host};
+
+impl Slice<'_, '_> {
+    /// Code behind a point: takes what lives there from the frame and goes on with those of the lanes
+    /// `bits` for which all that should be the same is. The others stay in `rest`.
+    pub(crate) fn behind_point(
+        &mut self,
+        entry: &Entry,
+        bits: ir::Value,
+        rest: Variable,
+    ) -> Result<(), Unsupported> {
+        self.block = entry.block;
+        self.mask = None;
+        self.made.clear();
+        // What was known of another slice does not hold of this one.
+        let guards: Vec<Variable> = self.holds.values().copied().collect();
+        let no = self.lane.b.ins().iconst(types::I8, 0);
+        for var in guards {
+            self.lane.b.def_var(var, no);
+        }
+        let first = self.lane.b.ins().ctz(bits);
+        let mut same: Option<Lanes> = None;
+        for &value in &entry.live_in {
+            if self.hoisted.has(value) {
+                let lanes = self.own(value)?;
+                self.freeze_all(value, &lanes)?;
+                continue;
+            }
+            let class = self.class(value);
+            let Some(lanes) = self.take_stored(value)? else {
+                continue;
+            };
+            if class == Class::Varying {
+                if self.is_guarded(value) {
+                    self.guard_stored(value, &lanes)?;
+                }
+                continue;
+            }
+            let base = self.first_stored(value, first, class);
+            if let Some(base) = base {
+                self.lane.set(value, base);
+            }
+            let wanted = self.get(value)?;
+            let int = int_of(self.lane.b.func.dfg.value_type(lanes[0]));
+            let (lanes, wanted) = (self.cast(&lanes, int), self.cast(&wanted, int));
+            let equal: Lanes = lanes
+                .iter()
+                .zip(&wanted)
+                .map(|(&a, &b)| self.lane.b.ins().icmp(IntCC::Equal, a, b))
+                .collect();
+            let equal = self.narrow_mask(equal);
+            same = Some(match same {
+                None => equal,
+                Some(so_far) => self.and(&so_far, &equal),
+            });
+        }
+        self.again(entry)?;
+        let group = match same {
+            None => bits,
+            Some(same) => {
+                let same = self.bits(&same);
+                let group = self.lane.b.ins().band(bits, same);
+                let left = self.lane.b.ins().band_not(bits, same);
+                let base = self.lane.b.ins().ireduce(types::I32, self.lane.here.lane);
+                let left = self.lane.b.ins().ishl(left, base);
+                let more = self.lane.b.use_var(rest);
+                let more = self.lane.b.ins().bor(more, left);
+                self.lane.b.def_var(rest, more);
+                group
+            }
+        };
+        self.start(entry.block, group);
+        Ok(())
+    }
+
+    /// Code behind a barrier for slices all of whose lanes go on, if `quick` says that they are in one
+    /// instance of it: what should be the same is. Leaves the builder where code for others belongs.
+    pub(crate) fn behind_barrier(
+        &mut self,
+        entry: &Entry,
+        bits: ir::Value,
+        quick: ir::Value,
+    ) -> Result<(), Unsupported> {
+        self.block = entry.block;
+        self.mask = None;
+        self.made.clear();
+        let all = self.active_bits();
+        let b = &mut *self.lane.b;
+        let [whole, others] = std::array::from_fn(|_| b.create_block());
+        let every = b.ins().icmp(IntCC::Equal, bits, all);
+        let every = b.ins().uextend(types::I32, every);
+        let both = b.ins().band(every, quick);
+        b.ins().brif(both, whole, &[], others, &[]);
+        b.switch_to_block(whole);
+        for &value in &entry.live_in {
+            if self.hoisted.has(value) {
+                let lanes = self.own(value)?;
+                self.freeze_all(value, &lanes)?;
+            } else if self.class(value) == Class::Varying {
+                if self.is_guarded(value) && !self.leaves(value) {
+                    self.take_note(value)?;
+                } else {
+                    self.take_stored(value)?;
+                }
+            } else {
+                if let Some(first) = self.first_lane(value) {
+                    self.lane.set(value, first);
+                }
+                if self.leaves(value) {
+                    let lanes = self.get(value)?;
+                    self.freeze_all(value, &lanes)?;
+                }
+            }
+        }
+        self.again(entry)?;
+        let full = self.full_block(entry.block);
+        self.lane.b.ins().jump(full, &[]);
+        self.lane.b.switch_to_block(others);
+        Ok(())
+    }
+
+    /// Computes again what the code at an entry needs and frames do not hold.
+    fn again(&mut self, entry: &Entry) -> Result<(), Unsupported> {
+        let mut done = FxHashSet::default();
+        for value in self.lane.again_from(entry.block, self.view.width == 32) {
+            self.compute_again(value, &mut done)?;
+            if self.leaves(value) {
+                let lanes = self.own(value)?;
+                self.freeze_all(value, &lanes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on from a block with the lanes whose bits are set.
+    pub(crate) fn start(&mut self, entry: Block, bits: ir::Value) {
+        let all = u64::from(u32::MAX >> (32 - self.view.width));
+        let all = self.lane.int(types::I32, all);
+        let whole = self.lane.b.ins().icmp(IntCC::Equal, bits, all);
+        let full = self.full_block(entry);
+        let some = self.lane.b.create_block();
+        self.lane.b.ins().brif(whole, full, &[], some, &[]);
+        self.lane.b.switch_to_block(some);
+        let mask = self.mask_of_bits(bits);
+        self.start_masked(entry, &mask);
+    }
+
+    /// The first lane of a guarded value from the frame, and whether all are affine.
+    fn guard_stored(&mut self, value: Value, lanes: &Lanes) -> Result<(), Unsupported> {
+        let Some(stride) = self.view.guarded.stride(value) else {
+            return Ok(());
+        };
+        let kind = self.lane.function.dfg.ty(value).kind();
+        let first = self.extract(lanes, kind, 0);
+        self.lane.set(value, first);
+        let wanted = self.affine(value, first, stride)?;
+        let equal: Lanes = lanes
+            .iter()
+            .zip(&wanted)
+            .map(|(&a, &b)| self.lane.b.ins().icmp(IntCC::Equal, a, b))
+            .collect();
+        let holds = self.all(&equal);
+        let var = self.holds_var(value);
+        self.lane.b.def_var(var, holds);
+        Ok(())
+    }
+
+    /// The first lane of a stored value.
+    fn first_lane(&mut self, value: Value) -> Option<ir::Value> {
+        let (address, offset) = self.stored_at(value)?;
+        let ty = clif_type(self.lane.function.dfg.ty(value));
+        Some(self.lane.b.ins().load(ty, host(), address, offset))
+    }
+
+    /// The first lane of a guarded value from the frame, and what was noted of it.
+    fn take_note(&mut self, value: Value) -> Result<(), Unsupported> {
+        let noted = self.note_at(value);
+        let (Some((address, offset)), Some(first)) = (noted, self.first_lane(value)) else {
+            let no = self.lane.b.ins().iconst(types::I8, 0);
+            let var = self.holds_var(value);
+            self.lane.b.def_var(var, no);
+            return self.take_stored(value).map(drop);
+        };
+        self.lane.set(value, first);
+        let holds = self.lane.b.ins().load(types::I8, host(), address, offset);
+        let var = self.holds_var(value);
+        self.lane.b.def_var(var, holds);
+        self.unless(holds, |s| s.take_stored(value).map(drop))
+    }
+
+    /// Notes, of a value that is stored, whether it is affine.
+    fn note(&mut self, value: Value) {
+        if self.view.guarded.stride(value).is_none() {
+            return;
+        }
+        let holds = match (self.mask.is_none(), self.holds(value)) {
+            (true, Some(holds)) => holds,
+            _ => self.lane.b.ins().iconst(types::I8, 0),
+        };
+        if let Some((address, offset)) = self.note_at(value) {
+            self.lane.b.ins().store(host(), holds, address, offset);
+        }
+    }
+
+    fn note_at(&mut self, value: Value) -> Option<(ir::Value, i32)> {
+        let offset = self.lane.regions?.note_offset(value)?;
+        let address = self
+            .lane
+            .b
+            .ins()
+            .iadd(self.lane.here.frame?, self.lane.here.lane);
+        Some((address, i32::try_from(offset).ok()?))
+    }
+
+    /// What the slice's first lane would have of a stored value, by the lane number `first` of those
+    /// that run.
+    fn first_stored(&mut self, value: Value, first: ir::Value, class: Class) -> Option<ir::Value> {
+        let ty = self.lane.function.dfg.ty(value);
+        let offset = self.lane.regions?.offset(value)?;
+        let frame = self.lane.here.frame?;
+        let b = &mut *self.lane.b;
+        let wide = b.ins().uextend(types::I64, first);
+        let number = b.ins().iadd(wide, self.lane.here.lane);
+        let scaled = b.ins().imul_imm_s(number, i64::from(ty.lane_bytes()));
+        let address = b.ins().iadd(frame, scaled);
+        let to = clif_type(ty);
+        let bits = b
+            .ins()
+            .load(to, host(), address, i32::try_from(offset).ok()?);
+        let Class::Affine(stride) = class else {
+            return Some(bits);
+        };
+        let number = match to {
+            types::I64 => wide,
+            types::I32 => first,
+            _ => b.ins().ireduce(to, first),
+        };
+        let step = b.ins().imul_imm_s(number, stride);
+        Some(b.ins().isub(bits, step))
+    }
+
+    fn compute_again(
+        &mut self,
+        value: Value,
+        done: &mut FxHashSet<Value>,
+    ) -> Result<(), Unsupported> {
+        if !done.insert(value) {
+            return Ok(());
+        }
+        let function = self.lane.function;
+        let Some(inst) = function.dfg.def_inst(value) else {
+            return Ok(());
+        };
+        for &arg in function.dfg.args(inst) {
+            self.compute_again(arg, done)?;
+        }
+        // Its operands are what they were where it stands, inside of the loops around it.
+        let here = self.block;
+        self.block = self.view.uniformity.home(value).unwrap_or(here);
+        let done = self.operation(inst);
+        self.block = here;
+        done
+    }
+
+    /// Stores what the point and the region behind it need.
+    pub(super) fn save_behind(&mut self, inst: Inst) -> Result<(), Unsupported> {
+        let function = self.lane.function;
+        let results = function.dfg.results(inst);
+        let behind = self.lane.behind(inst).unwrap_or_default();
+        for &value in behind.iter().filter(|value| !results.contains(value)) {
+            self.store_value(value)?;
+            self.note(value);
+        }
+        for &value in function.dfg.args(inst) {
+            if !behind.contains(&value) && function.dfg.constant(value).is_none() {
+                self.store_value(value)?;
+            }
+        }
+        Ok(())
+    }
+}
