@@ -3,6 +3,7 @@
 //! block sees.
 
 use margay_ir::analysis::uniformity::{Assumptions, Class, Uniformity, UniformityNotes};
+use margay_ir::analysis::{Cfg, Dominators};
 use margay_ir::entity::{Block, Value};
 use margay_ir::function::Function;
 use margay_ir::module::Module;
@@ -434,4 +435,92 @@ block3:
   v8: b32 = add.u32 v6, v2                 // varying
   exit",
     );
+}
+
+/// Whether lanes that come to block `number` equally often are in one instance of it.
+fn in_step(body: &str, number: u32) -> bool {
+    let (function, uniformity) = check(ROWS, body);
+    let cfg = Cfg::new(&function);
+    uniformity.in_step(&cfg, &Dominators::new(&cfg), Block(number))
+}
+
+#[test]
+fn lanes_are_in_step_in_every_turn_of_a_counted_loop() {
+    let body = "block0:
+  v0: b32 = const.b32 0x1
+  v1: b32 = sreg.u32 %ntid.x
+  v2: b32 = sreg.u32 %tid.x
+  v3: pred = setp.u32{cmp:lt} v2, v1
+  brif v3, block1(v0), block4
+block1(v4: b32):
+  v5: pred = setp.u32{cmp:lt} v2, v4
+  brif v5, block2, block3
+block2:
+  jump block3
+block3:
+  bar{mode:sync flag} v0, v0
+  v6: b32 = add.u32 v4, v0
+  v7: pred = setp.u32{cmp:lt} v6, v1
+  brif v7, block1(v6), block4
+block4:
+  exit";
+    // Some threads return before the loop, and each turn has a divergent branch.
+    assert!(in_step(body, 3));
+    // That branch leads to this block in other turns for other lanes.
+    assert!(!in_step(body, 2));
+}
+
+#[test]
+fn lanes_that_left_an_inner_loop_early_are_not_in_step() {
+    let body = |limit: &str| {
+        format!(
+            "block0:
+  v0: b32 = const.b32 0x1
+  v1: b32 = sreg.u32 %ntid.x
+  v2: b32 = sreg.u32 %tid.x
+  jump block1(v0)
+block1(v3: b32):
+  jump block2(v0)
+block2(v4: b32):
+  bar{{mode:sync flag}} v0, v0
+  v5: b32 = add.u32 v4, v0
+  v6: pred = setp.u32{{cmp:lt}} v5, {limit}
+  brif v6, block2(v5), block3
+block3:
+  v7: b32 = add.u32 v3, v0
+  v8: pred = setp.u32{{cmp:lt}} v7, v1
+  brif v8, block1(v7), block4
+block4:
+  exit"
+        )
+    };
+    assert!(in_step(&body("v1"), 2));
+    assert!(!in_step(&body("v2"), 2));
+}
+
+#[test]
+fn a_turn_that_may_pass_a_barrier_by_breaks_the_step() {
+    let body = |condition: &str| {
+        format!(
+            "block0:
+  v0: b32 = const.b32 0x1
+  v1: b32 = sreg.u32 %ntid.x
+  v2: b32 = sreg.u32 %tid.x
+  jump block1(v0)
+block1(v3: b32):
+  v4: pred = setp.u32{{cmp:lt}} {condition}, v3
+  brif v4, block2, block3
+block2:
+  bar{{mode:sync flag}} v0, v0
+  jump block3
+block3:
+  v5: b32 = add.u32 v3, v0
+  v6: pred = setp.u32{{cmp:lt}} v5, v1
+  brif v6, block1(v5), block4
+block4:
+  exit"
+        )
+    };
+    assert!(!in_step(&body("v2"), 2));
+    assert!(in_step(&body("v2"), 3));
 }

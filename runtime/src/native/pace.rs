@@ -1,8 +1,9 @@
 //! Which code a kernel's CTAs run: lanes one by one, or slices.
 //!
-//! Slices take longer to compile, so they come when single lanes have run for about that long. Then both have
-//! been measured on some CTAs, and the faster goes on: where each lane reads from elsewhere in loops of
-//! different lengths, single lanes are several times as fast. Results do not depend on the choice.
+//! Slices take longer to compile, so they come when single lanes have run for about that long. Then both take
+//! turns, each with a few CTAs beside those of the other, since CTAs far apart may have different work; and the
+//! faster goes on. Where each lane reads from elsewhere in loops of different lengths, single lanes are several
+//! times as fast. Results do not depend on the choice.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -11,11 +12,14 @@ use margay_jit::Version;
 
 use super::kernel::NativeKernel;
 
-/// How long slices are on trial.
+/// How long each of the two is on trial, at least, and in how many parts.
 const TRIAL: Duration = Duration::from_micros(500);
+const TRIAL_PARTS: u64 = 4;
+/// CTAs of such a part.
+const TRIAL_PART: u64 = 2;
 /// Single lanes win if slices take longer than theirs by these parts.
 const WORSE: (u128, u128) = (5, 4);
-/// CTAs of the first part.
+/// CTAs of the first part before the trial.
 const FIRST_PART: u64 = 16;
 
 /// Time taken by a number of CTAs.
@@ -23,6 +27,7 @@ const FIRST_PART: u64 = 16;
 struct Rate {
     nanoseconds: AtomicU64,
     ctas: AtomicU64,
+    parts: AtomicU64,
 }
 
 impl Rate {
@@ -30,11 +35,18 @@ impl Rate {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.nanoseconds.fetch_add(time, Ordering::Relaxed);
         self.ctas.fetch_add(ctas, Ordering::Relaxed);
+        self.parts.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn get(&self) -> (u64, u64) {
+    /// Time and number.
+    fn get(&self) -> (u128, u128) {
         let time = self.nanoseconds.load(Ordering::Relaxed);
-        (time, self.ctas.load(Ordering::Relaxed))
+        (time.into(), self.ctas.load(Ordering::Relaxed).into())
+    }
+
+    fn is_known(&self) -> bool {
+        let parts = self.parts.load(Ordering::Relaxed);
+        self.get().0 >= TRIAL.as_nanos() && parts >= TRIAL_PARTS
     }
 }
 
@@ -43,6 +55,9 @@ impl Rate {
 pub(super) struct Trial {
     /// Nanoseconds that single lanes run before slices are compiled.
     patience: u64,
+    /// Nanoseconds that they have run.
+    waited: AtomicU64,
+    /// Both, in the trial.
     single: Rate,
     slices: Rate,
     verdict: AtomicU8,
@@ -57,6 +72,7 @@ impl Trial {
     pub(super) fn new(patience: Duration) -> Trial {
         Trial {
             patience: u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX),
+            waited: AtomicU64::new(0),
             single: Rate::default(),
             slices: Rate::default(),
             verdict: AtomicU8::new(if patience.is_zero() { Trial::SLICES } else { 0 }),
@@ -73,28 +89,39 @@ impl Trial {
         match self.verdict.load(Ordering::Relaxed) {
             Trial::SLICES => wanted,
             Trial::SINGLE => Version::SINGLE,
-            _ if self.single.get().0 >= self.patience => wanted,
+            _ if self.has_begun() => wanted,
             _ => Version::SINGLE,
         }
+    }
+
+    fn has_begun(&self) -> bool {
+        self.waited.load(Ordering::Relaxed) >= self.patience
     }
 
     fn is_over(&self) -> bool {
         self.verdict.load(Ordering::Relaxed) != 0
     }
 
-    /// Notes that some CTAs of a version took some time.
+    /// Notes that single lanes have run for some time before the trial.
+    fn wait(&self, time: Duration) {
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        self.waited.fetch_add(time, Ordering::Relaxed);
+    }
+
+    /// Notes that some CTAs of a version took some time in the trial.
     fn note(&self, version: Version, time: Duration, ctas: u64) {
         if version == Version::SINGLE {
-            return self.single.add(time, ctas);
+            self.single.add(time, ctas);
+        } else {
+            self.slices.add(time, ctas);
         }
-        self.slices.add(time, ctas);
-        let ((single, of_single), (slices, of_slices)) = (self.single.get(), self.slices.get());
-        if u128::from(slices) < TRIAL.as_nanos() {
+        if !self.single.is_known() || !self.slices.is_known() {
             return;
         }
+        let ((single, of_single), (slices, of_slices)) = (self.single.get(), self.slices.get());
         // Time a CTA, brought to one denominator.
-        let theirs = u128::from(single) * u128::from(of_slices) * WORSE.0;
-        let ours = u128::from(slices) * u128::from(of_single) * WORSE.1;
+        let theirs = single * of_slices * WORSE.0;
+        let ours = slices * of_single * WORSE.1;
         let verdict = if ours > theirs {
             Trial::SINGLE
         } else {
@@ -110,8 +137,10 @@ pub(super) struct Pace<'a> {
     wanted: Version,
     /// What the next part runs.
     pub(super) version: Version,
-    /// CTAs of the next part.
+    /// CTAs of the next part before the trial.
     part: u64,
+    /// Whose turn it is in the trial.
+    slices: bool,
     began: Option<(Instant, u64)>,
 }
 
@@ -122,17 +151,28 @@ impl<'a> Pace<'a> {
             wanted,
             version: kernel.trial.now(wanted),
             part: FIRST_PART,
+            slices: true,
             began: None,
         }
     }
 
     /// How many of the CTAs that are left come next.
     pub(super) fn part(&mut self, left: u64) -> u64 {
-        self.version = self.kernel.trial.now(self.wanted);
-        if self.kernel.trial.is_over() {
+        let trial = &self.kernel.trial;
+        self.version = trial.now(self.wanted);
+        if trial.is_over() {
             return left;
         }
-        let part = self.part.min(left);
+        let part = if trial.has_begun() {
+            if !self.slices {
+                self.version = Version::SINGLE;
+            }
+            self.slices = !self.slices;
+            TRIAL_PART
+        } else {
+            self.part
+        };
+        let part = part.min(left);
         // Compiling is not part of the time.
         self.kernel.compile(self.version);
         self.began = Some((Instant::now(), part));
@@ -141,8 +181,14 @@ impl<'a> Pace<'a> {
 
     /// The part has run to its end.
     pub(super) fn done(&mut self) {
-        if let Some((began, ctas)) = self.began.take() {
-            self.kernel.trial.note(self.version, began.elapsed(), ctas);
+        let Some((began, ctas)) = self.began.take() else {
+            return;
+        };
+        let trial = &self.kernel.trial;
+        if trial.has_begun() {
+            trial.note(self.version, began.elapsed(), ctas);
+        } else {
+            trial.wait(began.elapsed());
             self.part *= 2;
         }
     }
@@ -157,14 +203,21 @@ mod tests {
         Duration::from_micros(n)
     }
 
+    /// A trial that has begun.
+    fn begun() -> Trial {
+        let trial = Trial::new(micros(1));
+        trial.wait(micros(1));
+        trial
+    }
+
     #[test]
     fn slices_come_when_single_lanes_have_run_for_long_enough() {
         let wanted = Version::of([32, 1, 1], Widths::all(16));
         let trial = Trial::new(micros(1000));
         assert_eq!(trial.now(wanted), Version::SINGLE);
-        trial.note(Version::SINGLE, micros(999), 10);
+        trial.wait(micros(999));
         assert_eq!(trial.now(wanted), Version::SINGLE);
-        trial.note(Version::SINGLE, micros(1), 1);
+        trial.wait(micros(1));
         assert_eq!(trial.now(wanted), wanted);
         assert!(!trial.is_over());
     }
@@ -174,9 +227,9 @@ mod tests {
         let wanted = Version::of([32, 1, 1], Widths::all(16));
         let mut trial = Trial::new(micros(100_000));
         trial.hurry();
-        trial.note(Version::SINGLE, TRIAL - micros(1), 10);
+        trial.wait(TRIAL - micros(1));
         assert_eq!(trial.now(wanted), Version::SINGLE);
-        trial.note(Version::SINGLE, micros(1), 1);
+        trial.wait(micros(1));
         assert_eq!(trial.now(wanted), wanted);
         assert!(!trial.is_over());
     }
@@ -185,12 +238,13 @@ mod tests {
     fn the_faster_of_the_two_goes_on() {
         let wanted = Version::of([32, 1, 1], Widths::all(16));
         // 100 microseconds a CTA by single lanes.
-        for (slices, winner) in [(50, wanted), (120, wanted), (130, Version::SINGLE)] {
-            let trial = Trial::new(micros(1000));
-            trial.note(Version::SINGLE, micros(1000), 10);
-            trial.note(wanted, micros(slices), 1);
-            assert!(!trial.is_over(), "too early to tell");
-            trial.note(wanted, micros(slices * 10), 10);
+        for (slices, winner) in [(60, wanted), (120, wanted), (130, Version::SINGLE)] {
+            let trial = begun();
+            for turn in 0..5 {
+                assert!(!trial.is_over() || turn >= 4, "too early to tell: {turn}");
+                trial.note(wanted, micros(slices * 2), 2);
+                trial.note(Version::SINGLE, micros(200), 2);
+            }
             assert!(trial.is_over());
             assert_eq!(trial.now(wanted), winner, "{slices} microseconds");
         }
