@@ -5,3 +5,4 @@ pub mod fuzz;
 mod fuzz_driver;
 pub mod ptx_files;
 pub mod random;
+pub mod sweep;

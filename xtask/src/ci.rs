@@ -72,6 +72,11 @@ const STEPS: &[Step] = &[
     in_slices("random kernels, 32 lanes", RANDOM_KERNELS, "32"),
     in_slices("file tests, 8 lanes", FILE_TESTS, "8"),
     in_slices("file tests, 32 lanes", FILE_TESTS, "32"),
+    // With 1, 8 and 32 lanes.
+    Step::new(
+        "sweeps, sampled",
+        &["xtask", "sweep", "--sample", "200000", "--threads", "2"],
+    ),
     Step::new("CUDA programs", CUDA_PROGRAMS),
 ];
 

@@ -11,7 +11,7 @@
 
 mod build;
 mod manifest;
-mod process;
+pub(crate) mod process;
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};

@@ -16,7 +16,9 @@ mod exec;
 mod fuzz_seeds;
 mod generate;
 mod mutants;
+mod public;
 mod support;
+mod sweep;
 mod toolchain;
 
 use std::process::ExitCode;
@@ -67,6 +69,16 @@ const COMMANDS: &[Command] = &[
         "generate",
         "run random kernels on every engine and compare; --count N, --seed S, --one KERNEL, --print KERNEL",
         generate::run,
+    ),
+    (
+        "public",
+        "run public CUDA programs from a folder and write docs/public-programs.md; FOLDER, --only PART, --once",
+        public::run,
+    ),
+    (
+        "sweep",
+        "numeric instructions over all inputs, and docs/accuracy.md; --threads N, --only PART, --sample N",
+        sweep::run,
     ),
     (
         "fuzz-seeds",

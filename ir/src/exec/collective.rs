@@ -124,7 +124,12 @@ pub fn perform_apart(
     stops: &[Stop; 32],
 ) {
     let members = group.members & standing;
-    let own = matches!(group.desc.opcode, Opcode::Vote | Opcode::Redux) && members != 0;
+    // A ballot of nobody is empty; a sum of nobody is not defined at all.
+    let own = match group.desc.opcode {
+        Opcode::Vote => true,
+        Opcode::Redux => members != 0,
+        _ => false,
+    };
     let sources = if own {
         members
     } else {

@@ -14,7 +14,7 @@ const READY: &str = "READY";
 const POLL: Duration = Duration::from_millis(20);
 
 /// A started child.
-pub(super) struct Process {
+pub(crate) struct Process {
     child: Child,
     lines: Receiver<(Stream, String)>,
 }
@@ -26,18 +26,18 @@ enum Stream {
 }
 
 /// How a child ended and what it said.
-pub(super) struct Ended {
+pub(crate) struct Ended {
     /// The exit code, 128 + N for signal N as in a shell; none past the time limit.
-    pub(super) code: Option<i32>,
+    pub(crate) code: Option<i32>,
     status: ExitStatus,
     timed_out: bool,
-    pub(super) stdout: String,
-    pub(super) stderr: String,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Ended {
     /// The end in words.
-    pub(super) fn how(&self) -> String {
+    pub(crate) fn how(&self) -> String {
         match (self.timed_out, self.status.signal(), self.code) {
             (true, ..) => "the time limit".to_owned(),
             (_, Some(signal), _) => format!("signal {signal}"),
@@ -49,7 +49,7 @@ impl Ended {
 
 impl Process {
     /// Starts `command` in a process group of its own, so that it can be ended with its children.
-    pub(super) fn start(command: &mut Command) -> Result<Self, String> {
+    pub(crate) fn start(command: &mut Command) -> Result<Self, String> {
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -69,7 +69,7 @@ impl Process {
     }
 
     /// Waits for the end, which `limit` forces. `signal` is sent to the group once it printed `READY`.
-    pub(super) fn wait(
+    pub(crate) fn wait(
         mut self,
         limit: Duration,
         mut signal: Option<&str>,

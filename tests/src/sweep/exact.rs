@@ -1,0 +1,389 @@
+//! Instructions whose results are defined bit by bit: roots, reciprocals, quotients and conversions of `f32`.
+//!
+//! A rounded result is judged by comparing the exact value with the result's neighbours: for a root by squares, for
+//! a quotient by products, which have at most 50 digits and are exact in `f64`. Integers come from shifts.
+
+use std::cmp::Ordering;
+
+use super::Check;
+use super::format::{Format, Mode, Rounding, Top};
+use super::tally::Tally;
+
+/// Modifiers that change what is rounded, or the result.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Modifiers {
+    /// Subnormal operands, and results of `f32`, are zeros.
+    pub ftz: bool,
+    /// Results are clamped to [0, 1], NaN to 0.
+    pub sat: bool,
+    /// Negative results are 0, NaN is canonical.
+    pub relu: bool,
+    /// Results beyond the largest number are the largest number.
+    pub satfinite: bool,
+}
+
+const SIGN: u32 = 1 << 31;
+
+/// A subnormal `f32` as a zero of its sign.
+fn flushed(x: f32, ftz: bool) -> f32 {
+    if ftz && x.is_subnormal() {
+        0f32.copysign(x)
+    } else {
+        x
+    }
+}
+
+fn order(a: f64, b: f64) -> Ordering {
+    a.partial_cmp(&b).expect("no NaN is compared")
+}
+
+#[inline(always)]
+fn single(mode: Mode, ftz: bool) -> Rounding {
+    Rounding {
+        format: Format::F32,
+        mode,
+        flush: ftz,
+        clamp: false,
+    }
+}
+
+/// Expects an encoding of `f32`; NaNs are all alike.
+fn expect(wanted: f32, inputs: &[u64], got: u64, tally: &mut Tally) {
+    let value = f32::from_bits(got as u32);
+    let same = value.to_bits() == wanted.to_bits() || value.is_nan() && wanted.is_nan();
+    tally.expect(same, inputs, got, "a special case");
+}
+
+/// `sqrt.MODE.f32`.
+pub fn root(mode: Mode, ftz: bool) -> Check {
+    Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
+        let rounding = single(mode, ftz);
+        let x = flushed(f32::from_bits(inputs[0] as u32), ftz);
+        if x == 0.0 || x == f32::INFINITY {
+            return expect(x, inputs, got, tally);
+        }
+        if x.is_nan() || x < 0.0 {
+            return expect(f32::NAN, inputs, got, tally);
+        }
+        let x = f64::from(x);
+        let right = rounding.is_right(false, got, |t| order(t * t, x));
+        tally.expect(right, inputs, got, "not the rounded root");
+    })
+}
+
+/// `rcp.MODE.f32`.
+pub fn reciprocal(mode: Mode, ftz: bool) -> Check {
+    Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
+        let rounding = single(mode, ftz);
+        let x = flushed(f32::from_bits(inputs[0] as u32), ftz);
+        if x.is_nan() || x == 0.0 || x.is_infinite() {
+            return expect(1.0 / x, inputs, got, tally);
+        }
+        let size = f64::from(x.abs());
+        let right = rounding.is_right(x < 0.0, got, |t| order(t * size, 1.0));
+        tally.expect(right, inputs, got, "not the rounded reciprocal");
+    })
+}
+
+/// `div.MODE.f32`.
+pub fn quotient(mode: Mode, ftz: bool) -> Check {
+    Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
+        let rounding = single(mode, ftz);
+        let operand = |at: usize| flushed(f32::from_bits(inputs[at] as u32), ftz);
+        let (a, b) = (operand(0), operand(1));
+        let special = |x: f32| x.is_nan() || x == 0.0 || x.is_infinite();
+        if special(a) || special(b) {
+            return expect(a / b, inputs, got, tally);
+        }
+        let negative = (a < 0.0) != (b < 0.0);
+        let (a, b) = (f64::from(a.abs()), f64::from(b.abs()));
+        let right = rounding.is_right(negative, got, |t| order(t * b, a));
+        tally.expect(right, inputs, got, "not the rounded quotient");
+    })
+}
+
+/// A conversion of `f32` to a narrower format.
+#[derive(Clone, Copy, Debug)]
+pub struct Narrowing {
+    /// The format.
+    pub format: Format,
+    /// The direction.
+    pub mode: Mode,
+    /// The rest.
+    pub modifiers: Modifiers,
+}
+
+impl Narrowing {
+    /// Whether `got` is `x` in the format.
+    #[inline]
+    fn is_right(&self, x: f32, got: u64) -> bool {
+        let Narrowing {
+            format, modifiers, ..
+        } = *self;
+        let x = flushed(x, modifiers.ftz);
+        let magnitude = got & (format.sign() - 1);
+        if x.is_nan() {
+            return match (modifiers.sat, format.top) {
+                (true, _) => got == 0,
+                (_, Top::Numbers) => got == format.end() - 1,
+                _ => format.is_nan(magnitude),
+            };
+        }
+        if modifiers.sat && x <= 0.0 || modifiers.relu && x < 0.0 {
+            return got == 0;
+        }
+        if modifiers.sat && x >= 1.0 {
+            return format.signed(got) == 1.0;
+        }
+        if modifiers.relu && x == 0.0 {
+            // The sign of a zero that is not negative is left open.
+            return magnitude == 0;
+        }
+        let negative = x.is_sign_negative();
+        let signed = |magnitude: u64| magnitude | if negative { format.sign() } else { 0 };
+        if x == 0.0 {
+            return got == signed(0);
+        }
+        let clamp = modifiers.satfinite;
+        if x.is_infinite() {
+            return got
+                == signed(if clamp {
+                    format.end() - 1
+                } else {
+                    format.end()
+                });
+        }
+        let rounding = Rounding {
+            format,
+            mode: self.mode,
+            flush: false,
+            clamp,
+        };
+        let size = f64::from(x.abs());
+        rounding.is_right(negative, got, |t| order(t, size))
+    }
+
+    /// The judge of `cvt` to one element that begins at bit `shift` of its register.
+    pub fn check(self, shift: u32) -> Check {
+        Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
+            let x = f32::from_bits(inputs[0] as u32);
+            // The canonical NaN has ones below, too.
+            let clean = got & ((1 << shift) - 1) == 0 || x.is_nan();
+            let right = clean && self.is_right(x, got >> shift);
+            tally.expect(right, inputs, got, "not the rounded number");
+        })
+    }
+
+    /// The judge of `cvt` to two elements of `width` bits, the first in the upper half.
+    pub fn check_pair(self, width: u32) -> Check {
+        Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
+            let mask = (1 << width) - 1;
+            let halves = [got >> width, got & mask];
+            for (half, operand) in halves.into_iter().zip(inputs) {
+                let right = self.is_right(f32::from_bits(*operand as u32), half);
+                tally.expect(right, inputs, got, "not the rounded number");
+            }
+        })
+    }
+}
+
+/// `cvt.f64.f32`.
+pub fn widened(modifiers: Modifiers) -> Check {
+    Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
+        let x = flushed(f32::from_bits(inputs[0] as u32), modifiers.ftz);
+        let value = f64::from_bits(got);
+        if x.is_nan() && !modifiers.sat {
+            return tally.expect(value.is_nan(), inputs, got, "NaN");
+        }
+        let bits = u64::from(x.to_bits() & !SIGN);
+        let size = match bits {
+            _ if x.is_infinite() => f64::INFINITY,
+            bits => Format::F32.value(bits.min(Format::F32.end())),
+        };
+        let wanted = match modifiers.sat {
+            true if x.is_nan() || x <= 0.0 => 0.0,
+            true => size.min(1.0),
+            false => size.copysign(x.into()),
+        };
+        let same = got == wanted.to_bits();
+        tally.expect(same, inputs, got, "not the same number");
+    })
+}
+
+/// The integer next to `|x|` in a direction of the magnitude, of at most 65 digits; larger ones are `None`.
+#[inline]
+fn whole(x: f32, mode: Mode) -> Option<u128> {
+    let bits = x.to_bits() & !SIGN;
+    let field = bits >> 23;
+    let fraction = u128::from(bits & 0x7f_ffff);
+    let digits = if field == 0 {
+        fraction
+    } else {
+        fraction | 1 << 23
+    };
+    let shift = field.max(1) as i32 - 150;
+    if shift >= 0 {
+        return (shift < 64).then(|| digits << shift);
+    }
+    let down = (-shift) as u32;
+    if down > 40 {
+        let some = digits != 0;
+        let up = matches!((mode, x < 0.0), (Mode::Up, false) | (Mode::Down, true));
+        return Some(u128::from(some && up));
+    }
+    let (floor, rest) = (digits >> down, digits & ((1 << down) - 1));
+    let half = 1 << (down - 1);
+    let up = match (mode, x < 0.0) {
+        (Mode::Up, false) | (Mode::Down, true) => rest != 0,
+        (Mode::Nearest, _) => rest > half || rest == half && floor % 2 == 1,
+        (Mode::Away, _) => rest >= half,
+        _ => false,
+    };
+    Some(floor + u128::from(up))
+}
+
+/// `cvt.MODEi.INT.f32`: an integer of `width` bits, extended by its sign to `register` bits.
+pub fn integer(width: u32, signed: bool, register: u32, mode: Mode, ftz: bool) -> Check {
+    let (least, most) = match signed {
+        true => (-(1i128 << (width - 1)), (1i128 << (width - 1)) - 1),
+        false => (0, (1i128 << width) - 1),
+    };
+    let mask = u64::MAX >> (64 - register);
+    Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
+        let x = flushed(f32::from_bits(inputs[0] as u32), ftz);
+        let wanted = if x.is_nan() {
+            // Zero, but the top bit for 64 bits.
+            if width == 64 { 1 << 63 } else { 0 }
+        } else {
+            let size = whole(x, mode).map_or(1i128 << 100, |size| size as i128);
+            let value = if x < 0.0 { -size } else { size };
+            value.clamp(least, most) as u64 & mask
+        };
+        tally.expect(got == wanted, inputs, got, "not the integer");
+    })
+}
+
+/// `cvt.MODEi.f32.f32`: an integral number.
+pub fn integral(mode: Mode, modifiers: Modifiers) -> Check {
+    Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
+        let x = flushed(f32::from_bits(inputs[0] as u32), modifiers.ftz);
+        let saturated = modifiers.sat && (x.is_nan() || x <= 0.0);
+        let wanted = if saturated {
+            0.0
+        } else if x.is_nan() {
+            f32::NAN
+        } else if x.abs() >= 8_388_608.0 {
+            x
+        } else {
+            let size = whole(x, mode).unwrap_or_default() as u32;
+            // Below 2^24 every integer is a number.
+            (size as f32).copysign(x)
+        };
+        let wanted = if modifiers.sat {
+            wanted.min(1.0)
+        } else {
+            wanted
+        };
+        expect(wanted, inputs, got, tally);
+    })
+}
+
+/// `cvt.f32.f32`, which only flushes and clamps.
+pub fn same(modifiers: Modifiers) -> Check {
+    Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
+        let x = flushed(f32::from_bits(inputs[0] as u32), modifiers.ftz);
+        let wanted = match modifiers.sat {
+            true if x.is_nan() || x <= 0.0 => 0.0,
+            true => x.min(1.0),
+            false => x,
+        };
+        expect(wanted, inputs, got, tally);
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn right(check: &Check, inputs: &[u64], got: u64) -> bool {
+        let mut tally = Tally::new(&[]);
+        check.one(inputs, got, &mut tally);
+        tally.wrong_count == 0
+    }
+
+    #[test]
+    fn neighbours_of_a_right_result_are_wrong() {
+        let bits = |x: f32| u64::from(x.to_bits());
+        let (three, tenth) = (bits(3.0), bits(0.1));
+        let cases: [(Check, Vec<u64>, f32); 6] = [
+            (root(Mode::Nearest, false), vec![three], 1.732_050_8),
+            (reciprocal(Mode::Nearest, true), vec![three], 0.333_333_34),
+            (reciprocal(Mode::Zero, true), vec![three], 0.333_333_3),
+            (quotient(Mode::Up, false), vec![three, tenth], 30.0),
+            (quotient(Mode::Down, false), vec![three, tenth], 29.999_998),
+            (integral(Mode::Up, Modifiers::default()), vec![tenth], 1.0),
+        ];
+        for (at, (check, inputs, wanted)) in cases.iter().enumerate() {
+            for step in -1i64..=1 {
+                let got = (bits(*wanted) as i64 + step) as u64;
+                assert_eq!(right(check, inputs, got), step == 0, "{at}: {step}");
+            }
+        }
+    }
+
+    #[test]
+    fn integers_saturate_and_round() {
+        let bits = |x: f32| [u64::from(x.to_bits())];
+        let byte = |mode| integer(8, true, 32, mode, false);
+        for (mode, x, wanted) in [
+            (Mode::Nearest, 2.5, 2),
+            (Mode::Nearest, 3.5, 4),
+            (Mode::Down, -0.25, -1),
+            (Mode::Up, 0.25, 1),
+            (Mode::Up, -0.25, 0),
+            (Mode::Zero, -127.9, -127),
+            (Mode::Zero, 300.0, 127),
+            (Mode::Nearest, f32::NEG_INFINITY, -128),
+            (Mode::Nearest, f32::NAN, 0),
+            (Mode::Up, f32::from_bits(1), 1),
+        ] {
+            let wanted: i32 = wanted;
+            assert!(
+                right(&byte(mode), &bits(x), u64::from(wanted as u32)),
+                "{x}"
+            );
+            let other = u64::from(wanted as u32 ^ 1);
+            assert!(!right(&byte(mode), &bits(x), other), "{x}");
+        }
+        let long = integer(64, true, 64, Mode::Zero, false);
+        assert!(right(&long, &bits(f32::NAN), 1 << 63));
+        assert!(right(&long, &bits(-1e30), 1 << 63));
+        assert!(right(&long, &bits(1e30), (1 << 63) - 1));
+        assert!(right(&long, &bits(-1.5), u64::MAX));
+        let natural = integer(64, false, 64, Mode::Zero, false);
+        assert!(right(&natural, &bits(1.5 * 2f32.powi(63)), 3 << 62));
+        assert!(right(&natural, &bits(-5.0), 0));
+    }
+
+    #[test]
+    fn narrow_numbers_clamp_or_overflow() {
+        let narrowing = |format, satfinite| Narrowing {
+            format,
+            mode: Mode::Nearest,
+            modifiers: Modifiers {
+                satfinite,
+                ..Modifiers::default()
+            },
+        };
+        let half = narrowing(Format::F16, false);
+        assert!(half.is_right(1e6, 0x7c00) && !half.is_right(1e6, 0x7bff));
+        let clamped = narrowing(Format::F16, true);
+        assert!(clamped.is_right(1e6, 0x7bff) && !clamped.is_right(1e6, 0x7c00));
+        let small = narrowing(Format::E2M1, true);
+        assert!(small.is_right(f32::NAN, 7) && small.is_right(-100.0, 15));
+        assert!(small.is_right(0.25, 0) && small.is_right(0.26, 1));
+        let pair = narrowing(Format::E4M3, true).check_pair(8);
+        let one = u64::from(1f32.to_bits());
+        assert!(right(&pair, &[one, 0], 0x3800) && !right(&pair, &[0, one], 0x3800));
+    }
+}

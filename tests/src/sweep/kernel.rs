@@ -1,0 +1,132 @@
+//! The PTX of an instruction over many inputs.
+//!
+//! `ramp` computes its operands as `start + step * i`, `list` loads them; both store one word for each result.
+
+/// How an operand or result is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// A register of this type and its width in bits.
+    Float(u32),
+    /// Bits in a register of this width.
+    Bits(u32),
+}
+
+impl Held {
+    fn register(self) -> String {
+        match self {
+            Held::Float(bits) => format!(".f{bits}"),
+            Held::Bits(bits) => format!(".b{bits}"),
+        }
+    }
+
+    /// Bytes of a word in memory.
+    pub const fn bytes(self) -> u32 {
+        match self {
+            Held::Float(64) | Held::Bits(64) => 8,
+            _ => 4,
+        }
+    }
+}
+
+/// An instruction with its operands.
+#[derive(Clone, Debug)]
+pub struct Instruction {
+    /// Name with all modifiers.
+    pub name: String,
+    /// Operands.
+    pub operands: Vec<Held>,
+    /// Result.
+    pub result: Held,
+    /// PTX version and target that it needs.
+    pub target: (&'static str, &'static str),
+}
+
+impl Instruction {
+    /// The text of its module.
+    pub fn module(&self) -> String {
+        let (version, target) = self.target;
+        let (ramp, list) = (self.entry(true), self.entry(false));
+        format!(".version {version}\n.target {target}\n.address_size 64\n\n{ramp}\n{list}")
+    }
+
+    fn entry(&self, ramp: bool) -> String {
+        let mut text = String::new();
+        let mut add = |line: &str| {
+            text += line;
+            text.push('\n');
+        };
+        let pointers: String = (0..self.operands.len())
+            .map(|i| format!(", .param .u64 in{i}"))
+            .collect();
+        if ramp {
+            add(
+                ".visible .entry ramp(.param .u64 out, .param .u32 count, .param .u32 start, .param .u32 step)",
+            );
+        } else {
+            add(&format!(
+                ".visible .entry list(.param .u64 out, .param .u32 count{pointers})"
+            ));
+        }
+        add("{");
+        add(
+            "    .reg .pred %p; .reg .b32 %i, %n, %t, %w; .reg .b64 %at, %v; .reg .b16 %h; .reg .b8 %zero;",
+        );
+        add(&format!("    .reg {} %d;", self.result.register()));
+        for (i, operand) in self.operands.iter().enumerate() {
+            add(&format!("    .reg {} %a{i};", operand.register()));
+        }
+        add("    mov.u32 %i, %ctaid.x; mov.u32 %n, %ntid.x; mov.u32 %t, %tid.x;");
+        add("    mad.lo.u32 %i, %i, %n, %t; ld.param.u32 %n, [count];");
+        add("    setp.ge.u32 %p, %i, %n; @%p bra done;");
+        if ramp {
+            add(
+                "    ld.param.u32 %n, [step]; ld.param.u32 %t, [start]; mad.lo.u32 %w, %i, %n, %t;",
+            );
+            for (i, operand) in self.operands.iter().enumerate() {
+                add(&move_in(*operand, i));
+            }
+        } else {
+            for (i, operand) in self.operands.iter().enumerate() {
+                let bytes = operand.bytes();
+                let word = if bytes == 8 { "%v" } else { "%w" };
+                add(&format!(
+                    "    ld.param.u64 %at, [in{i}]; mad.wide.u32 %at, %i, {bytes}, %at; ld.global.b{} {word}, [%at];",
+                    bytes * 8
+                ));
+                add(&move_in(*operand, i));
+            }
+        }
+        let operands: String = (0..self.operands.len())
+            .map(|i| format!(", %a{i}"))
+            .collect();
+        add(&format!("    {} %d{operands};", self.name));
+        let bytes = self.result.bytes();
+        add(&format!(
+            "    ld.param.u64 %at, [out]; mad.wide.u32 %at, %i, {bytes}, %at;"
+        ));
+        add(move_out(self.result));
+        add("done:\n    ret;\n}");
+        text
+    }
+}
+
+/// A word to an operand.
+fn move_in(operand: Held, i: usize) -> String {
+    match operand {
+        Held::Float(64) | Held::Bits(64) => format!("    mov.b64 %a{i}, %v;"),
+        Held::Bits(16) => format!("    cvt.u16.u32 %a{i}, %w;"),
+        _ => format!("    mov.b32 %a{i}, %w;"),
+    }
+}
+
+/// The result to memory, as a word.
+fn move_out(result: Held) -> &'static str {
+    match result {
+        Held::Float(64) | Held::Bits(64) => "    mov.b64 %v, %d; st.global.b64 [%at], %v;",
+        Held::Bits(16) => "    cvt.u32.u16 %w, %d; st.global.b32 [%at], %w;",
+        Held::Bits(8) => {
+            "    mov.b16 {%zero, _}, 0; mov.b16 %h, {%d, %zero}; cvt.u32.u16 %w, %h; st.global.b32 [%at], %w;"
+        }
+        _ => "    mov.b32 %w, %d; st.global.b32 [%at], %w;",
+    }
+}

@@ -1,0 +1,150 @@
+//! The page that a full sweep writes, and lines for the terminal.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::rows::{Inputs, Row};
+use super::tally::{Region, Tally, Unit, Worst};
+
+/// A row and what was found.
+pub struct Finding {
+    /// The instruction.
+    pub row: Row,
+    /// What was found.
+    pub tally: Tally,
+}
+
+/// A bound or an error with its unit.
+fn amount(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Ulp => format!("{value:.3} ulp"),
+        Unit::Size => format!("{value}"),
+        _ if value == 0.0 => "0".to_owned(),
+        Unit::Relative => format!("2^{:.2} relative", value.log2()),
+        Unit::Absolute => format!("2^{:.2} absolute", value.log2()),
+    }
+}
+
+fn bound(region: &Region) -> String {
+    let text = match region.unit {
+        Unit::Ulp => format!("{} ulp", region.bound),
+        unit => amount(unit, region.bound),
+    };
+    if region.stated {
+        text
+    } else {
+        format!("none stated; ours {text}")
+    }
+}
+
+/// Operands as they are written in PTX, with the number that they are.
+fn operands(row: &Row, worst: &Worst) -> String {
+    let words = row.instruction.operands.iter().zip(worst.at);
+    let shown: Vec<String> = words
+        .map(|(held, bits)| match (held.bytes(), row.inputs) {
+            (_, Inputs::Halves | Inputs::HalfPairs) => format!("`0x{bits:04x}`"),
+            (8, _) => format!("`0d{bits:016x}` ({:e})", f64::from_bits(bits)),
+            _ => format!("`0f{bits:08x}` ({:e})", f32::from_bits(bits as u32)),
+        })
+        .collect();
+    shown.join(", ")
+}
+
+fn inputs(row: &Row, tally: &Tally) -> String {
+    match row.inputs {
+        Inputs::Every(_) => "all 2^32".to_owned(),
+        Inputs::Halves | Inputs::HalfPairs => "all 2^16".to_owned(),
+        _ => format!("{:.1} million", tally.checked as f64 / 1e6),
+    }
+}
+
+/// One line on a row.
+pub fn line(finding: &Finding, took: Duration) -> String {
+    let Finding { row, tally } = finding;
+    let worst: Vec<String> = tally
+        .regions
+        .iter()
+        .zip(&tally.worst)
+        .map(|(region, worst)| {
+            let error = amount(region.unit, worst.error);
+            format!("{}: {error} at {}", region.about, operands(row, worst))
+        })
+        .collect();
+    format!(
+        "{:<34} {:>11} inputs, {} wrong, {:.1} s {}",
+        row.name(),
+        tally.checked,
+        tally.wrong_count,
+        took.as_secs_f64(),
+        worst.join("; ")
+    )
+}
+
+/// The wrong results of a row, each on a line of its own.
+pub fn wrong(tally: &Tally) -> String {
+    let mut text = String::new();
+    for wrong in &tally.wrong {
+        let inputs: Vec<String> = wrong.inputs.iter().map(|x| format!("{x:#x}")).collect();
+        let _ = write!(
+            text,
+            "\n    {} gives {:#x}: {}",
+            inputs.join(", "),
+            wrong.got,
+            wrong.why
+        );
+    }
+    text
+}
+
+/// The page.
+pub fn page(findings: &[Finding]) -> String {
+    let mut text = String::from(HEAD);
+    for Finding { row, tally } in findings {
+        for (region, worst) in tally.regions.iter().zip(&tally.worst) {
+            let _ = writeln!(
+                text,
+                "| `{}` | {} | {} | {} | {} | {} |",
+                row.name(),
+                region.about.replace('|', "\\|"),
+                bound(region),
+                amount(region.unit, worst.error),
+                operands(row, worst),
+                inputs(row, tally)
+            );
+        }
+    }
+    text += EXACT;
+    for Finding { row, tally } in findings.iter().filter(|f| f.tally.regions.is_empty()) {
+        let (inputs, wrong) = (inputs(row, tally), tally.wrong_count);
+        let _ = writeln!(text, "| `{}` | {inputs} | {wrong} |", row.name());
+    }
+    text
+}
+
+const HEAD: &str = "# Accuracy
+
+Written by `cargo xtask sweep`, which runs each instruction through native code over the inputs that the tables
+name; CI runs samples of them. `tests/src/sweep` holds the table of instructions and the judges.
+
+## Approximate functions
+
+The worst errors found, where they are, and the bounds of the PTX ISA. References are the host's `f64` functions
+(error below 2^-50); an infinite result is measured as the power of two behind the largest number. Special operands
+(infinities, zeros, NaN, negative numbers under roots, subnormal ones with `.ftz`) are compared with the ISA's tables.
+
+| instruction | operands | bound | worst error | at | inputs |
+|---|---|---|---|---|---|
+";
+
+const EXACT: &str = "
+## Results defined bit by bit
+
+Roots, reciprocals and quotients of `f32` are judged by exact products with the neighbours of the result, conversions
+by comparing the operand with the neighbours or by shifts of its digits, other arithmetic by `rustc_apfloat`. Where
+not all inputs ran, these did: every exponent with the fractions at its ends and middle, every rounding boundary of a
+format of 16 bits or fewer with its neighbours, near ties of quotients and products, cancelling sums, and random or
+evenly spaced ones.
+
+| instruction | inputs | wrong |
+|---|---|---|
+";

@@ -1,0 +1,308 @@
+//! Runs rows: inputs in pieces through a kernel, results to the judge.
+
+use std::sync::mpsc::sync_channel;
+
+use margay::{DeviceBuffer, DevicePtr, EngineChoice, Error, LaunchConfig, Module, Runtime};
+
+use super::inputs::{self, Random};
+use super::kernel::Held;
+use super::rows::{Inputs, Row};
+use super::tally::Tally;
+
+/// Inputs of one launch.
+const PIECE: usize = 1 << 19;
+/// Threads of a block.
+const BLOCK: u32 = 256;
+
+/// How many inputs.
+#[derive(Clone, Copy, Debug)]
+pub enum Depth {
+    /// All, and of instructions without a fast lowering every so many.
+    Full,
+    /// About this many, of those that have to be chosen.
+    Sample(usize),
+}
+
+/// A runtime, and the inputs that are chosen at random.
+pub struct Machine {
+    runtime: Runtime,
+    seed: u64,
+}
+
+/// Results as words of 32 or 64 bits.
+enum Words {
+    Narrow(Vec<u32>),
+    Wide(Vec<u64>),
+}
+
+impl Words {
+    fn get(&self, at: usize) -> u64 {
+        match self {
+            Words::Narrow(words) => words[at].into(),
+            Words::Wide(words) => words[at],
+        }
+    }
+}
+
+/// Device memory for results.
+enum Out {
+    Narrow(DeviceBuffer<u32>),
+    Wide(DeviceBuffer<u64>),
+}
+
+impl Out {
+    fn new(runtime: &Runtime, result: Held, len: usize) -> Result<Out, Error> {
+        Ok(match result.bytes() {
+            8 => Out::Wide(runtime.alloc(len)?),
+            _ => Out::Narrow(runtime.alloc(len)?),
+        })
+    }
+
+    fn ptr(&self) -> DevicePtr {
+        match self {
+            Out::Narrow(buffer) => buffer.ptr(),
+            Out::Wide(buffer) => buffer.ptr(),
+        }
+    }
+
+    fn read(&self) -> Result<Words, Error> {
+        Ok(match self {
+            Out::Narrow(buffer) => Words::Narrow(buffer.to_vec()?),
+            Out::Wide(buffer) => Words::Wide(buffer.to_vec()?),
+        })
+    }
+}
+
+/// Operands of one launch and their results.
+enum Piece {
+    Ramp { start: u32, step: u32 },
+    List(Vec<Vec<u64>>),
+}
+
+impl Machine {
+    /// A machine with an engine and one worker.
+    ///
+    /// # Errors
+    ///
+    /// Those of building a runtime.
+    pub fn new(engine: EngineChoice, seed: u64) -> Result<Machine, Error> {
+        let runtime = Runtime::builder().engine(engine).workers(1).build()?;
+        Ok(Machine { runtime, seed })
+    }
+
+    /// Runs a row and judges all its results.
+    ///
+    /// # Errors
+    ///
+    /// Those of loading and launching.
+    pub fn run(&self, row: &Row, depth: Depth) -> Result<Tally, Error> {
+        let module = self.runtime.load_ptx(&row.instruction.module())?;
+        let mut tally = Tally::new(row.regions);
+        let hashed = matches!(depth, Depth::Sample(_));
+        let (sender, receiver) = sync_channel::<(Piece, Words, usize)>(2);
+        std::thread::scope(|scope| {
+            let tally = &mut tally;
+            let judge = scope.spawn(move || {
+                for (piece, words, count) in receiver {
+                    judge(row, &piece, &words, count, hashed, tally);
+                }
+            });
+            let produced = self.produce(row, depth, &module, |piece, words, count| {
+                // The judge only ends when this side hangs up.
+                sender.send((piece, words, count)).expect("the judge works");
+            });
+            drop(sender);
+            judge.join().expect("the judge does not panic");
+            produced
+        })?;
+        module.unload()?;
+        Ok(tally)
+    }
+
+    fn produce(
+        &self,
+        row: &Row,
+        depth: Depth,
+        module: &Module,
+        mut give: impl FnMut(Piece, Words, usize),
+    ) -> Result<(), Error> {
+        for turn in 0..turns(row, depth) {
+            for list in self.lists(row, depth, turn) {
+                let count = list[0].len();
+                let words = self.list(row, module, &list)?;
+                give(Piece::List(list), words, count);
+            }
+        }
+        let Some(step) = step(row, depth) else {
+            return Ok(());
+        };
+        let total = (1u64 << 32).div_ceil(step.into());
+        let first = self.seed.wrapping_mul(0x9e37_79b9) as u32 % step;
+        let kernel = module.kernel("ramp")?;
+        let length = PIECE.min(total as usize);
+        let out = Out::new(&self.runtime, row.instruction.result, length)?;
+        let mut done = 0;
+        while done < total {
+            let count = (total - done).min(length as u64) as usize;
+            let start = (done as u32).wrapping_mul(step).wrapping_add(first);
+            let config = LaunchConfig::linear(count as u32, BLOCK);
+            let arguments = (out.ptr(), count as u32, start, step);
+            self.runtime.launch(&kernel, config, arguments)?;
+            give(Piece::Ramp { start, step }, out.read()?, count);
+            done += count as u64;
+        }
+        Ok(())
+    }
+
+    /// The inputs that are listed, operand by operand, in pieces; random ones are others each turn.
+    fn lists(&self, row: &Row, depth: Depth, turn: u64) -> Vec<Vec<Vec<u64>>> {
+        let random = &mut Random(self.seed ^ turn << 32);
+        let count = match depth {
+            Depth::Full => PIECE,
+            Depth::Sample(count) => count,
+        };
+        let singles = |list: Vec<u32>| list.into_iter().map(|x| vec![x.into()]).collect();
+        let tuples: Vec<Vec<u64>> = match row.inputs {
+            // Every input is among the ramp's; samples need the hard ones besides.
+            Inputs::Every(format) | Inputs::Strided(format) => {
+                let mut list = inputs::limits();
+                if let Some(format) = format {
+                    list.extend(inputs::boundaries(format));
+                }
+                singles(list)
+            }
+            Inputs::Halves => (0..1 << 16).map(|x| vec![x]).collect(),
+            Inputs::HalfPairs => (0..1 << 16)
+                .map(|x: u64| vec![x | (x * 40503 & 0xffff) << 16])
+                .collect(),
+            Inputs::Pairs => inputs::pairs(random, count)
+                .into_iter()
+                .map(|pair| pair.to_vec())
+                .collect(),
+            Inputs::BoundaryPairs(format) => {
+                let list: Vec<u64> = inputs::limits()
+                    .into_iter()
+                    .chain(inputs::boundaries(format))
+                    .map(u64::from)
+                    .collect();
+                let other = |at: usize| list[(at * 7919 + 13) % list.len()];
+                (0..list.len())
+                    .map(|at| vec![list[at], other(at)])
+                    .collect()
+            }
+            Inputs::Triples => inputs::triples(random, count)
+                .into_iter()
+                .map(|triple| triple.to_vec())
+                .collect(),
+            Inputs::Doubles => inputs::doubles(random, count)
+                .into_iter()
+                .map(|list| list[..row.instruction.operands.len()].to_vec())
+                .collect(),
+        };
+        tuples.chunks(PIECE).map(transposed).collect()
+    }
+
+    fn list(&self, row: &Row, module: &Module, list: &[Vec<u64>]) -> Result<Words, Error> {
+        let count = list[0].len();
+        let out = Out::new(&self.runtime, row.instruction.result, count)?;
+        let mut narrow = Vec::new();
+        let mut wide = Vec::new();
+        let mut pointers = Vec::new();
+        for (operand, values) in row.instruction.operands.iter().zip(list) {
+            if operand.bytes() == 8 {
+                let buffer = self.runtime.upload(values)?;
+                pointers.push(buffer.ptr());
+                wide.push(buffer);
+            } else {
+                let values: Vec<u32> = values.iter().map(|&x| x as u32).collect();
+                let buffer = self.runtime.upload(&values)?;
+                pointers.push(buffer.ptr());
+                narrow.push(buffer);
+            }
+        }
+        let kernel = module.kernel("list")?;
+        let config = LaunchConfig::linear(count as u32, BLOCK);
+        let (out_ptr, len) = (out.ptr(), count as u32);
+        match pointers[..] {
+            [a] => self.runtime.launch(&kernel, config, (out_ptr, len, a))?,
+            [a, b] => self.runtime.launch(&kernel, config, (out_ptr, len, a, b))?,
+            [a, b, c] => self
+                .runtime
+                .launch(&kernel, config, (out_ptr, len, a, b, c))?,
+            _ => return Err(Error::invalid("an instruction has one to three operands")),
+        }
+        out.read()
+    }
+}
+
+/// How often random operands are chosen.
+fn turns(row: &Row, depth: Depth) -> u64 {
+    const FULL_TURNS: u64 = 16;
+    match (row.inputs, depth) {
+        (Inputs::Pairs | Inputs::Triples | Inputs::Doubles, Depth::Full) => FULL_TURNS,
+        _ => 1,
+    }
+}
+
+fn transposed(tuples: &[Vec<u64>]) -> Vec<Vec<u64>> {
+    let operands = tuples.first().map_or(0, Vec::len);
+    let column = |at: usize| tuples.iter().map(|tuple| tuple[at]).collect();
+    (0..operands).map(column).collect()
+}
+
+/// The distance between inputs of a ramp; none when all inputs are listed.
+fn step(row: &Row, depth: Depth) -> Option<u32> {
+    /// Of slow instructions, whose rounding boundaries are all listed.
+    const FULL_STRIDE: u32 = 251;
+    let sampled = |count: usize| ((1u64 << 32) / count as u64) as u32 | 1;
+    match (row.inputs, depth) {
+        (Inputs::Every(_), Depth::Full) => Some(1),
+        (Inputs::Strided(_), Depth::Full) => Some(FULL_STRIDE),
+        (Inputs::Every(_) | Inputs::Strided(_), Depth::Sample(count)) => Some(sampled(count)),
+        _ => None,
+    }
+}
+
+fn judge(row: &Row, piece: &Piece, words: &Words, count: usize, hashed: bool, tally: &mut Tally) {
+    let check = &row.check;
+    match (piece, words) {
+        (Piece::Ramp { start, step }, Words::Narrow(words)) => {
+            ramp(row, *start, *step, &words[..count], tally);
+        }
+        (Piece::Ramp { start, step }, Words::Wide(words)) => {
+            for (at, &got) in words[..count].iter().enumerate() {
+                let input = (at as u32).wrapping_mul(*step).wrapping_add(*start);
+                check.one(&[input.into()], got, tally);
+            }
+        }
+        (Piece::List(list), _) => {
+            let mut inputs = [0; 3];
+            for at in 0..count {
+                for (input, operand) in inputs.iter_mut().zip(list) {
+                    *input = operand[at];
+                }
+                check.one(&inputs[..list.len()], words.get(at), tally);
+            }
+        }
+    }
+    for at in 0..if hashed { count } else { 0 } {
+        tally.hash = (tally.hash ^ words.get(at)).wrapping_mul(0x0100_0000_01b3);
+    }
+    tally.checked += count as u64;
+}
+
+/// Neighbouring inputs within one exponent. Where all their results are the same, the function is monotonic, and
+/// the worst error is at an end: a few are judged. (Sines vary, and where they do not, their size is judged.)
+fn ramp(row: &Row, start: u32, step: u32, results: &[u32], tally: &mut Tally) {
+    const SAMPLED: usize = 4096;
+    let first = results.first().copied().unwrap_or_default();
+    let inside = step == 1 && (start >> 23) == (start + (results.len() - 1) as u32) >> 23;
+    if !inside || results.iter().any(|&got| got != first) {
+        return row.check.ramp(start, step, results, tally);
+    }
+    let last = results.len() - 1;
+    for at in (0..last).step_by(SAMPLED).chain([1, last]) {
+        let input = start + at as u32;
+        row.check.one(&[input.into()], results[at].into(), tally);
+    }
+}

@@ -1,0 +1,65 @@
+//! Samples of the sweeps: native code against the judges, and against the interpreter.
+//!
+//! `MARGAY_SEED` chooses the inputs that are not always the same. `cargo xtask sweep` runs all inputs.
+
+use margay::EngineChoice;
+use margay_tests::conformance::sample_seed;
+use margay_tests::sweep::{Depth, Machine, report, rows};
+
+/// Inputs of a row besides the listed ones; native code goes from single lanes to slices on the way.
+const NATIVE: usize = 50_000;
+/// For the interpreter, which takes a microsecond for each.
+const INTERPRETED: usize = 500;
+
+#[test]
+fn native_results_are_right() {
+    let machine = Machine::new(EngineChoice::Native, sample_seed()).unwrap();
+    let mut wrong = Vec::new();
+    for row in rows() {
+        let tally = machine.run(&row, Depth::Sample(NATIVE)).unwrap();
+        assert!(tally.checked >= NATIVE as u64 * 9 / 10, "{}", row.name());
+        if tally.wrong_count > 0 {
+            wrong.push(format!("{}{}", row.name(), report::wrong(&tally)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The hash is over all results in order, so both engines leave the same bits.
+#[test]
+fn the_interpreter_gives_the_same_bits() {
+    let machine = |engine| Machine::new(engine, sample_seed()).unwrap();
+    let native = machine(EngineChoice::Native);
+    let interpreter = machine(EngineChoice::Interpreter);
+    for row in rows().iter().filter(|row| !row.regions.is_empty()) {
+        let depth = Depth::Sample(INTERPRETED);
+        let here = native.run(row, depth).unwrap();
+        let there = interpreter.run(row, depth).unwrap();
+        assert_eq!(there.wrong_count, 0, "{}", report::wrong(&there));
+        assert_eq!(here.hash, there.hash, "{}", row.name());
+    }
+}
+
+/// Every instruction of one operand that rounds an `f32` is in the table.
+#[test]
+fn the_table_is_complete() {
+    let rows = rows();
+    let has = |name: &str| rows.iter().any(|row| row.name() == name);
+    for function in ["ex2", "lg2", "sin", "cos", "rcp", "sqrt", "rsqrt"] {
+        assert!(has(&format!("{function}.approx.f32")), "{function}");
+        assert!(has(&format!("{function}.approx.ftz.f32")), "{function}");
+    }
+    for direction in ["rn", "rz", "rm", "rp"] {
+        for function in ["rcp", "sqrt", "div", "add", "mul", "fma"] {
+            assert!(
+                has(&format!("{function}.{direction}.ftz.f32")),
+                "{function}"
+            );
+            assert!(has(&format!("{function}.{direction}.f64")), "{function}");
+        }
+        assert!(has(&format!("cvt.{direction}.f16.f32")));
+        for ty in ["s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64", "f32"] {
+            assert!(has(&format!("cvt.{direction}i.{ty}.f32")), "{ty}");
+        }
+    }
+}

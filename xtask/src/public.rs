@@ -1,0 +1,345 @@
+//! `cargo xtask public FOLDER [--only PART] [--once] [--as-built]`: public CUDA programs on `libcuda.so.1`.
+//!
+//! The programs belong to others and are no part of this repository. FOLDER holds them, built by NVIDIA's compiler
+//! as PTX, and `programs.toml`, which says how to run them:
+//!
+//! ```toml
+//! [[program]]
+//! name = "suite/program"
+//! tier = 1                  # 1 to 5, by what of CUDA it asks for
+//! binary = "built/program"  # relative to FOLDER, like `folder`
+//! folder = "src/program"    # where it runs
+//! args = ["1024", "1"]
+//! pass = ["^PASS"]          # each must match a line of the output
+//! fail = ["FAIL"]           # none may
+//! limit = 300               # seconds
+//! ```
+//!
+//! Each program runs with one worker and with two, in turn, three times unless one run takes long; the least times
+//! count; `--once` runs once. It passes when it ends with exit code 0 and its own check says so, and must not be slower with two workers
+//! than with one by more than 5 % and 20 ms. `--as-built` runs what is built.
+//!
+//! Findings are kept in FOLDER's `findings.json`, so that a few programs can be run anew, and the page
+//! `docs/public-programs.md` is written from them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use regex_lite::Regex;
+use serde::{Deserialize, Serialize};
+
+use crate::e2e::process::{Ended, Process};
+use crate::{Outcome, exec};
+
+/// Runs with each number of workers.
+const RUNS: u32 = 3;
+/// A program that takes longer than this is run once, and again only when two workers seem slower.
+const LONG: Duration = Duration::from_secs(5);
+/// Two workers may be slower than one by this share ...
+const SHARE: f64 = 0.05;
+/// ... and this time besides.
+const SLACK: Duration = Duration::from_millis(20);
+/// Seconds, where a program names no limit.
+const LIMIT: u64 = 300;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct List {
+    program: Vec<Program>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Program {
+    name: String,
+    tier: u32,
+    binary: PathBuf,
+    folder: PathBuf,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    pass: Vec<String>,
+    #[serde(default)]
+    fail: Vec<String>,
+    limit: Option<u64>,
+}
+
+/// What came of a program.
+#[derive(Clone, Deserialize, Serialize)]
+struct Finding {
+    name: String,
+    tier: u32,
+    /// The least times with one and with two workers; none where a run failed.
+    times: [Option<Duration>; 2],
+    /// Why it failed.
+    cause: Option<String>,
+}
+
+impl Finding {
+    fn is_slower(&self) -> bool {
+        matches!(self.times, [Some(one), Some(two)] if slower(one, two))
+    }
+}
+
+fn slower(one: Duration, two: Duration) -> bool {
+    two > one.mul_f64(1.0 + SHARE) + SLACK
+}
+
+pub(crate) fn run(args: &[String]) -> Outcome {
+    let (mut folder, mut only, mut runs, mut build) = (None, None, RUNS, true);
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--only" => only = args.next(),
+            "--once" => runs = 1,
+            "--as-built" => build = false,
+            flag if flag.starts_with('-') => return Err(format!("no option {flag}")),
+            path => folder = Some(PathBuf::from(path)),
+        }
+    }
+    let folder = folder.ok_or("the folder of the programs is missing")?;
+    let path = folder.join("programs.toml");
+    let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let list: List = toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+    if build {
+        exec::build_programs()?;
+    }
+    let chosen = |program: &&Program| only.is_none_or(|part| program.name.contains(part));
+    let kept = folder.join("findings.json");
+    let mut findings: BTreeMap<String, Finding> = match fs::read_to_string(&kept) {
+        Ok(text) => serde_json::from_str(&text).map_err(|e| format!("{}: {e}", kept.display()))?,
+        Err(_) => BTreeMap::new(),
+    };
+    for program in list.program.iter().filter(chosen) {
+        let finding = examine(&folder, program, runs);
+        println!("{}", row(&finding));
+        findings.insert(program.name.clone(), finding);
+        let text = serde_json::to_string_pretty(&findings).map_err(|e| e.to_string())?;
+        fs::write(&kept, text).map_err(|e| format!("{}: {e}", kept.display()))?;
+    }
+    let findings: Vec<Finding> = list
+        .program
+        .iter()
+        .filter_map(|program| findings.get(&program.name).cloned())
+        .collect();
+    let path = exec::root().join("docs/public-programs.md");
+    fs::write(&path, page(&findings)).map_err(|e| format!("{}: {e}", path.display()))?;
+    judge(&findings)
+}
+
+/// At least 95 % have to pass, and none may be slower with two workers.
+fn judge(findings: &[Finding]) -> Outcome {
+    let failed: Vec<&str> = findings
+        .iter()
+        .filter(|f| f.cause.is_some())
+        .map(|f| f.name.as_str())
+        .collect();
+    let slow: Vec<&str> = findings
+        .iter()
+        .filter(|f| f.is_slower())
+        .map(|f| f.name.as_str())
+        .collect();
+    println!(
+        "{} of {} pass",
+        findings.len() - failed.len(),
+        findings.len()
+    );
+    if failed.len() * 20 > findings.len() || !slow.is_empty() {
+        return Err(format!(
+            "failed: {}; slower with two workers: {}",
+            failed.join(" "),
+            slow.join(" ")
+        ));
+    }
+    Ok(())
+}
+
+fn examine(folder: &Path, program: &Program, runs: u32) -> Finding {
+    let mut finding = Finding {
+        name: program.name.clone(),
+        tier: program.tier,
+        times: [None; 2],
+        cause: None,
+    };
+    for turn in 0..runs {
+        let long = finding.times[0].is_some_and(|time| time > LONG);
+        if turn > 0 && long && !finding.is_slower() {
+            break;
+        }
+        for (at, workers) in ["1", "2"].into_iter().enumerate() {
+            match try_once(folder, program, workers) {
+                Ok(time) => {
+                    let least = finding.times[at].map_or(time, |known| known.min(time));
+                    finding.times[at] = Some(least);
+                }
+                Err(cause) => {
+                    finding.times = [None; 2];
+                    finding.cause = Some(format!("{workers} worker(s): {cause}"));
+                    return finding;
+                }
+            }
+        }
+    }
+    finding
+}
+
+fn try_once(folder: &Path, program: &Program, workers: &str) -> Result<Duration, String> {
+    let folder = fs::canonicalize(folder).map_err(|e| e.to_string())?;
+    let mut command = Command::new(exec::release_dir().join("margay"));
+    command
+        .arg("run")
+        .arg("--")
+        .arg(folder.join(&program.binary))
+        .args(&program.args)
+        .current_dir(folder.join(&program.folder))
+        .env("MARGAY_WORKERS", workers);
+    let limit = Duration::from_secs(program.limit.unwrap_or(LIMIT));
+    let started = Instant::now();
+    let ended = Process::start(&mut command)?.wait(limit, None)?;
+    let took = started.elapsed();
+    verdict(program, &ended)?;
+    Ok(took)
+}
+
+fn verdict(program: &Program, ended: &Ended) -> Outcome {
+    if ended.code != Some(0) {
+        let last = ended.stderr.lines().last().unwrap_or_default();
+        return Err(format!("ended with {} {last}", ended.how()));
+    }
+    let matches = |pattern: &String| -> Result<bool, String> {
+        let regex = Regex::new(pattern).map_err(|e| format!("bad pattern {pattern}: {e}"))?;
+        let mut lines = ended.stdout.lines().chain(ended.stderr.lines());
+        Ok(lines.any(|line| regex.is_match(line)))
+    };
+    for pattern in &program.pass {
+        if !matches(pattern)? {
+            return Err(format!("no line matches {pattern}"));
+        }
+    }
+    for pattern in &program.fail {
+        if matches(pattern)? {
+            return Err(format!("a line matches {pattern}"));
+        }
+    }
+    Ok(())
+}
+
+fn row(finding: &Finding) -> String {
+    let time = |at: usize| {
+        finding.times[at].map_or_else(|| "-".to_owned(), |t| format!("{:.2}", t.as_secs_f64()))
+    };
+    let result = match &finding.cause {
+        Some(_) => "fails",
+        None if finding.is_slower() => "passes, slower with two",
+        None => "passes",
+    };
+    let cause = finding.cause.as_deref().unwrap_or_default();
+    format!(
+        "| {} | {} | {result} | {} | {} | {} |",
+        finding.name,
+        finding.tier,
+        time(0),
+        time(1),
+        cause.replace('|', "\\|")
+    )
+}
+
+fn page(findings: &[Finding]) -> String {
+    let passed = findings.iter().filter(|f| f.cause.is_none()).count();
+    let slow = findings.iter().filter(|f| f.is_slower()).count();
+    let mut text = String::from(HEAD);
+    for tier in 1..=5 {
+        let of_tier = || findings.iter().filter(|f| f.tier == tier);
+        let passed = of_tier().filter(|f| f.cause.is_none()).count();
+        if of_tier().count() > 0 {
+            let _ = writeln!(text, "| {tier} | {} | {passed} |", of_tier().count());
+        }
+    }
+    let _ = writeln!(
+        text,
+        "| all | {} | {passed} |\n\nSlower with two workers than with one by more than 5 % and 20 ms: {slow}.\n",
+        findings.len()
+    );
+    text += "| program | tier | result | 1 worker, s | 2 workers, s | cause |\n|---|---|---|---|---|---|\n";
+    for finding in findings {
+        let _ = writeln!(text, "{}", row(finding));
+    }
+    text
+}
+
+const HEAD: &str = "# Public CUDA programs
+
+Programs of public suites that check their own results, and whose check fails when no kernel runs. They were built
+unmodified in their device code by `nvcc` as PTX for compute_80 and run with `margay run`, with one worker and with
+two; seconds are those of the whole process, its own host code included, the least of up to three runs. Tiers order
+programs by what of CUDA they ask for. This page is written by `cargo xtask public`; the programs are not part of
+this repository.
+
+| tier | programs | pass |
+|---|---|---|
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(name: &str, cause: Option<&str>, times: [u64; 2]) -> Finding {
+        Finding {
+            name: name.to_owned(),
+            tier: 1,
+            times: times.map(|ms| Some(Duration::from_millis(ms))),
+            cause: cause.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn slower_means_by_five_percent_and_twenty_milliseconds() {
+        let ms = Duration::from_millis;
+        assert!(!slower(ms(1000), ms(1069)));
+        assert!(slower(ms(1000), ms(1072)));
+        assert!(!slower(ms(2), ms(21)));
+        assert!(slower(ms(2), ms(23)));
+    }
+
+    #[test]
+    fn one_failure_in_twenty_is_allowed_and_no_slow_program() {
+        let good = || finding("good", None, [10, 10]);
+        let mut findings: Vec<Finding> = (0..19).map(|_| good()).collect();
+        findings.push(finding("bad", Some("exit code 1"), [0, 0]));
+        assert!(judge(&findings).is_ok());
+        findings.pop();
+        findings.pop();
+        findings.push(finding("bad", Some("exit code 1"), [0, 0]));
+        assert!(judge(&findings).is_err());
+        assert!(judge(&[good(), finding("slow", None, [10, 100])]).is_err());
+    }
+
+    #[test]
+    fn a_verdict_needs_the_program_to_say_so() {
+        let program = |script: &str| Program {
+            name: "shell".into(),
+            tier: 1,
+            binary: "sh".into(),
+            folder: ".".into(),
+            args: vec!["-c".into(), script.into()],
+            pass: vec!["^PASS".into()],
+            fail: vec!["FAIL".into()],
+            limit: None,
+        };
+        let says = |script: &str| {
+            let program = program(script);
+            let mut command = Command::new("sh");
+            let process = Process::start(command.args(&program.args)).expect("starts");
+            let ended = process.wait(Duration::from_secs(60), None).expect("waits");
+            verdict(&program, &ended).is_ok()
+        };
+        assert!(says("echo PASS"));
+        assert!(!says("echo nothing"));
+        assert!(!says("echo PASS; exit 3"));
+        assert!(!says("echo PASS; echo FAIL >&2"));
+    }
+}
