@@ -127,6 +127,12 @@ fn fault() {
     run("fault", &[]);
 }
 
+/// Kernels leave the same bytes in guarded and in plain memory; `cargo xtask guards` measures them.
+#[test]
+fn guards() {
+    run("guards", &[]);
+}
+
 #[test]
 fn threads() {
     run("threads", &[]);

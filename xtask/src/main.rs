@@ -15,6 +15,7 @@ mod e2e;
 mod exec;
 mod fuzz_seeds;
 mod generate;
+mod guards;
 mod mutants;
 mod public;
 mod support;
@@ -74,6 +75,11 @@ const COMMANDS: &[Command] = &[
         "public",
         "run public CUDA programs from a folder and write docs/public-programs.md; FOLDER, --only PART, --once",
         public::run,
+    ),
+    (
+        "guards",
+        "measure what guard pages and fault handling cost; the number of rounds",
+        guards::run,
     ),
     (
         "sweep",

@@ -1,4 +1,4 @@
-//! `cargo xtask public FOLDER [--only PART] [--once] [--as-built]`: public CUDA programs on `libcuda.so.1`.
+//! `cargo xtask public FOLDER [--only PART] [--missing] [--once] [--as-built]`: public CUDA programs on `libcuda.so.1`.
 //!
 //! The programs belong to others and are no part of this repository. FOLDER holds them, built by NVIDIA's compiler
 //! as PTX, and `programs.toml`, which says how to run them:
@@ -20,7 +20,7 @@
 //! than with one by more than 5 % and 20 ms. `--as-built` runs what is built.
 //!
 //! Findings are kept in FOLDER's `findings.json`, so that a few programs can be run anew, and the page
-//! `docs/public-programs.md` is written from them.
+//! `docs/public-programs.md` is written from them; `--missing` runs those without one.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -90,13 +90,15 @@ fn slower(one: Duration, two: Duration) -> bool {
 }
 
 pub(crate) fn run(args: &[String]) -> Outcome {
-    let (mut folder, mut only, mut runs, mut build) = (None, None, RUNS, true);
+    let (mut folder, mut only, mut runs) = (None, None, RUNS);
+    let (mut build, mut again) = (true, true);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--only" => only = args.next(),
             "--once" => runs = 1,
             "--as-built" => build = false,
+            "--missing" => again = false,
             flag if flag.starts_with('-') => return Err(format!("no option {flag}")),
             path => folder = Some(PathBuf::from(path)),
         }
@@ -115,6 +117,9 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         Err(_) => BTreeMap::new(),
     };
     for program in list.program.iter().filter(chosen) {
+        if !again && findings.contains_key(&program.name) {
+            continue;
+        }
         let finding = examine(&folder, program, runs);
         println!("{}", row(&finding));
         findings.insert(program.name.clone(), finding);
