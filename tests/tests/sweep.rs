@@ -8,6 +8,8 @@ use margay_tests::sweep::{Depth, Machine, report, rows};
 
 /// Inputs of a row besides the listed ones; native code goes from single lanes to slices on the way.
 const NATIVE: usize = 50_000;
+/// Every row has at least the limits of `f32`, or as many random ones.
+const LEAST: u64 = 5_000;
 /// For the interpreter, which takes a microsecond for each.
 const INTERPRETED: usize = 500;
 
@@ -17,7 +19,7 @@ fn native_results_are_right() {
     let mut wrong = Vec::new();
     for row in rows() {
         let tally = machine.run(&row, Depth::Sample(NATIVE)).unwrap();
-        assert!(tally.checked >= NATIVE as u64 * 9 / 10, "{}", row.name());
+        assert!(tally.checked >= LEAST, "{}", row.name());
         if tally.wrong_count > 0 {
             wrong.push(format!("{}{}", row.name(), report::wrong(&tally)));
         }
@@ -25,7 +27,7 @@ fn native_results_are_right() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The hash is over all results in order, so both engines leave the same bits.
+/// The hash is over all results in order, so both engines leave the same bits, those of NaNs excepted.
 #[test]
 fn the_interpreter_gives_the_same_bits() {
     let machine = |engine| Machine::new(engine, sample_seed()).unwrap();

@@ -76,15 +76,32 @@ pub fn pairs(random: &mut Random, count: usize) -> Vec<[u64; 2]> {
         .collect()
 }
 
-/// `a` next to `b` times a number half way between two others, so that `a / b` nearly is a tie.
+/// Operands whose quotient is as near to the middle between two numbers as 24 digits allow.
+///
+/// `middle * b = a * 2^25 + rest` for a small odd rest: modulo 2^25 an odd `b` has an inverse, so the rest gives the
+/// middle, an odd number of 25 digits.
 fn near_tie(random: &mut Random) -> [u32; 2] {
+    const MODULUS: u64 = 1 << 25;
     let word = random.word();
-    let digits = (word & 0xff_ffff | 0x80_0000) as f64;
-    let quotient = ((word >> 24 & 0xff_ffff | 0x80_0000) * 2 + 1) as f64;
+    let b = word & 0xff_ffff | 0x80_0001;
+    // Each step doubles the digits that are right; of an odd number three are to begin with.
+    let inverse = (0..4).fold(b, |x, _| {
+        x.wrapping_mul(2u64.wrapping_sub(b.wrapping_mul(x)))
+    });
+    let rests = (0..64).map(|step| 2 * (step + (word >> 60)) + 1);
+    let middles = rests.map(|rest| (rest, rest.wrapping_mul(inverse) % MODULUS));
+    let found = middles
+        .into_iter()
+        .find(|(_, middle)| middle * 2 >= MODULUS);
+    let (rest, middle) = found.unwrap_or((1, MODULUS - 1));
+    let a = (middle * b - rest) / MODULUS;
     let scale = |bits: u64| 2f64.powi((bits % 200) as i32 - 124);
-    let b = digits * scale(random.below(200)) as f32 as f64;
-    let a = digits * quotient * scale(random.below(200));
-    [(a as f32).to_bits(), (b as f32).to_bits()]
+    let number = |digits: u64, bits: u64| (digits as f64 * scale(bits)) as f32;
+    let sign = (word >> 32) as u32 & 1 << 31;
+    [
+        number(a, word >> 24).to_bits() | sign,
+        number(b, word >> 40).to_bits(),
+    ]
 }
 
 /// Triples for fused products: the third nearly cancels the product of the first two, or is any.

@@ -286,9 +286,19 @@ fn judge(row: &Row, piece: &Piece, words: &Words, count: usize, hashed: bool, ta
         }
     }
     for at in 0..if hashed { count } else { 0 } {
-        tally.hash = (tally.hash ^ words.get(at)).wrapping_mul(0x0100_0000_01b3);
+        let result = without_payload(row.instruction.result, words.get(at));
+        tally.hash = (tally.hash ^ result).wrapping_mul(0x0100_0000_01b3);
     }
     tally.checked += count as u64;
+}
+
+/// A result with one encoding for all NaNs, whose bits the ISA leaves open.
+fn without_payload(held: Held, bits: u64) -> u64 {
+    match held {
+        Held::Float(32) if f32::from_bits(bits as u32).is_nan() => u64::MAX,
+        Held::Float(64) if f64::from_bits(bits).is_nan() => u64::MAX,
+        _ => bits,
+    }
 }
 
 /// Neighbouring inputs within one exponent. Where all their results are the same, the function is monotonic, and

@@ -62,7 +62,7 @@ pub struct Tally {
     pub wrong_count: u64,
     /// The first of them.
     pub wrong: Vec<Wrong>,
-    /// A hash of all results in order.
+    /// A hash of all results in order; all NaNs of `f32` and `f64` are one.
     pub hash: u64,
 }
 
