@@ -173,7 +173,7 @@ impl Machine {
             }
             Inputs::Halves => (0..1 << 16).map(|x| vec![x]).collect(),
             Inputs::HalfPairs => (0..1 << 16)
-                .map(|x: u64| vec![x | (x * 40503 & 0xffff) << 16])
+                .map(|x: u64| vec![x | ((x * 40503) & 0xffff) << 16])
                 .collect(),
             Inputs::Pairs => inputs::pairs(random, count)
                 .into_iter()
