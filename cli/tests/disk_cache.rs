@@ -48,8 +48,14 @@ fn kernels_do_the_same_with_code_of_an_earlier_process() {
     };
     let first = run();
     assert!(first.len() > 1000, "{} entries", first.len());
-    // An entry that was made again would be another file.
-    assert_eq!(run(), first);
+    // An entry that was made again would be another file. New ones may come: when a kernel gets slices depends
+    // on the time that it takes.
+    let second = run();
+    let changed = first
+        .iter()
+        .filter(|&(name, file)| second.get(name) != Some(file));
+    assert_eq!(changed.count(), 0);
+    assert!(second.len() < first.len() + first.len() / 10);
     fs::remove_dir_all(&cache).expect("a folder of ours");
 }
 
