@@ -280,9 +280,11 @@ const HEAD: &str = "# Public CUDA programs
 
 Programs of public suites that check their own results, and whose check fails when no kernel runs. They were built
 unmodified in their device code by `nvcc` as PTX for compute_80 and run with `margay run`, with one worker and with
-two; seconds are those of the whole process, its own host code included, the least of up to three runs. Tiers order
-programs by what of CUDA they ask for. This page is written by `cargo xtask public`; the programs are not part of
-this repository.
+two; problem sizes are small (PolyBench's are reduced at compile time). Seconds are those of the whole process, its own
+host code included, the least of up to three runs, on a machine that did other work at the same time: they compare one
+worker with two and say nothing else. Where a column is empty, the program ran to its end with two workers only. Tiers
+order programs by what of CUDA they ask for. This page is written by `cargo xtask public`; the programs are not part
+of this repository.
 
 | tier | programs | pass |
 |---|---|---|
