@@ -226,6 +226,15 @@ impl Dfg {
         end
     }
 
+    /// Lets an instruction name the values that stand for its operands by now.
+    pub fn resolve_args(&mut self, inst: Inst) {
+        let list = self.insts[inst].args;
+        for i in 0..self.pool.get(list).len() {
+            let value = self.resolve_and_shorten(self.pool.get(list)[i]);
+            self.pool.get_mut(list)[i] = value;
+        }
+    }
+
     /// The instruction that defines a value, if one does.
     pub fn def_inst(&self, value: Value) -> Option<Inst> {
         match self.values[value].def {
@@ -405,11 +414,7 @@ impl Function {
         let order = self.layout.order.clone();
         for block in order {
             for &inst in &self.layout.insts[block] {
-                let list = self.dfg.insts[inst].args;
-                for i in 0..self.dfg.pool.get(list).len() {
-                    let value = self.dfg.resolve_and_shorten(self.dfg.pool.get(list)[i]);
-                    self.dfg.pool.get_mut(list)[i] = value;
-                }
+                self.dfg.resolve_args(inst);
                 if let Some(mut calls) = self.dfg.targets.remove(&inst) {
                     for arg in calls.iter_mut().flat_map(|call| &mut call.args) {
                         *arg = self.dfg.resolve_and_shorten(*arg);

@@ -154,6 +154,8 @@ pub struct CompiledKernel {
     pub(crate) points: PointTable,
     /// The digest of the function: what cached code is found by.
     pub(crate) content: OnceLock<Digest>,
+    /// Asked of one compiler: a kernel has one.
+    widths: OnceLock<Widths>,
     warp: Vec<OnceLock<Result<CompiledFunction, CompileError>>>,
     phases: [OnceLock<Result<CompiledFunction, CompileError>>; Version::COUNT],
     cta: [OnceLock<Result<CompiledFunction, CompileError>>; Version::COUNT],
@@ -212,6 +214,7 @@ impl CompiledKernel {
             local_bytes,
             slots,
             content: OnceLock::new(),
+            widths: OnceLock::new(),
             warp,
             phases: Default::default(),
             cta: Default::default(),
@@ -328,7 +331,9 @@ impl CompiledKernel {
 
     /// Lanes of the kernel's slices.
     pub fn widths(&self, compiler: &Compiler) -> Widths {
-        slices::widths(&self.function, compiler.width)
+        *self
+            .widths
+            .get_or_init(|| slices::widths(&self.function, compiler.width))
     }
 
     /// Lanes of a version's slices; 1 where lanes run one by one.

@@ -54,7 +54,7 @@ pub fn run(function: &mut Function, module: &Module) -> bool {
         let mut behind: FxHashMap<Number, Inst> = FxHashMap::default();
         let mut gone: FxHashSet<Inst> = FxHashSet::default();
         for inst in function.insts(block).to_vec() {
-            resolve(function, inst);
+            function.dfg.resolve_args(inst);
             let data = function.dfg.insts[inst];
             if is_shared(function, inst) {
                 let number = Number {
@@ -108,16 +108,6 @@ fn has_points(function: &Function, cfg: &Cfg) -> bool {
     let blocks = cfg.rpo().iter();
     let mut insts = blocks.flat_map(|&block| function.insts(block));
     insts.any(|&inst| function.effects(inst).is_point())
-}
-
-/// Operands as the values that stand for them by now.
-fn resolve(function: &mut Function, inst: Inst) {
-    let list = function.dfg.insts[inst].args;
-    for i in 0..function.dfg.pool.get(list).len() {
-        let value = function.dfg.pool.get(list)[i];
-        let value = function.dfg.resolve_and_shorten(value);
-        function.dfg.pool.get_mut(list)[i] = value;
-    }
 }
 
 /// Whether a second execution gives the same results.

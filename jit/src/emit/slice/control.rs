@@ -490,14 +490,10 @@ impl Slice<'_, '_> {
 
     /// Writes the lanes of parameters that are in memory where the check of any argument does not hold.
     fn pass_in_memory(&mut self, params: &[(Value, Value)]) -> Result<(), Unsupported> {
-        let mut all: Option<ir::Value> = None;
-        for &(_, arg) in params {
-            all = match (all, self.holds(arg)) {
-                (Some(a), Some(b)) => Some(self.lane.b.ins().band(a, b)),
-                (a, b) => a.or(b),
-            };
-        }
-        let Some(all) = all else { return Ok(()) };
+        let args: Vec<Value> = params.iter().map(|&(_, arg)| arg).collect();
+        let Some(all) = self.all_hold(&args, None) else {
+            return Ok(());
+        };
         self.unless(all, |s| {
             let lanes: Vec<Lanes> = params
                 .iter()

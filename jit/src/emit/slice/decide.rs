@@ -39,7 +39,6 @@ impl Slice<'_, '_> {
     pub(super) fn find_conditions(&mut self) {
         let function = self.lane.function;
         let mut uses: FxHashMap<Value, (u32, Block)> = FxHashMap::default();
-        let mut conditions: Vec<Value> = Vec::new();
         for &block in &self.view.linear.order {
             let mut note = |value: Value, weight: u32| {
                 let known = uses.entry(value).or_insert((0, block));
@@ -64,16 +63,13 @@ impl Slice<'_, '_> {
                 }
             }
         }
-        for (&value, &(count, block)) in &uses {
-            if count == 1
+        let once = uses.iter().filter(|&(&value, &(count, block))| {
+            count == 1
                 && self.view.uniformity.home(value) == Some(block)
                 && self.view.uniformity.class(value) == Class::Varying
                 && self.waits(value, block)
-            {
-                conditions.push(value);
-            }
-        }
-        self.conditions = conditions.into_iter().collect();
+        });
+        self.conditions = once.map(|(&value, _)| value).collect();
     }
 
     /// Whether a value is a condition that ends may decide.
@@ -177,13 +173,8 @@ impl Slice<'_, '_> {
         let signed = ty.is_signed();
         let (first, last, fits) = self.ends_of(value, stride, signed);
         let bound = self.lane.get(bound);
+        let bound = self.as_64_bits(bound, signed);
         let b = &mut *self.lane.b;
-        let bound = if signed {
-            b.ins().sextend(types::I64, bound)
-        } else {
-            b.ins().uextend(types::I64, bound)
-        };
-        // Numbers of 64 bits hold both kinds.
         let (all, none) = match condition {
             IntCC::Equal | IntCC::NotEqual => {
                 let (low, high) = if stride < 0 {

@@ -51,11 +51,7 @@ impl Slice<'_, '_> {
 
     /// Whether what the scalar translator holds for the first lane tells all lanes of a value.
     fn is_told(&self, value: Value) -> bool {
-        match self.class(value) {
-            Class::Affine(_) => true,
-            Class::Varying => self.is_guarded(value),
-            _ => true,
-        }
+        self.class(value) != Class::Varying || self.is_guarded(value)
     }
 
     /// A value that is told, for the lane with a number.

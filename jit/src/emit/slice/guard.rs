@@ -80,6 +80,20 @@ impl Slice<'_, '_> {
         Some(self.lane.b.use_var(var))
     }
 
+    /// Whether a check and those of values hold; `None` if there is none.
+    pub(super) fn all_hold(
+        &mut self,
+        values: &[Value],
+        check: Option<ir::Value>,
+    ) -> Option<ir::Value> {
+        values
+            .iter()
+            .fold(check, |holds, &value| match (holds, self.holds(value)) {
+                (Some(a), Some(b)) => Some(self.lane.b.ins().band(a, b)),
+                (a, b) => a.or(b),
+            })
+    }
+
     /// Whether the lanes of a value are in memory, unless its check holds.
     pub(super) fn in_memory(&self, value: Value) -> bool {
         self.view.guarded.stride(value).is_some() && !self.lazy.contains(&value)
@@ -193,24 +207,11 @@ impl Slice<'_, '_> {
     /// Computes the first lane and the check of a guarded result.
     fn guard(&mut self, inst: Inst, result: Value) -> Result<(), Unsupported> {
         self.lane.operation(inst)?;
-        let args = self.lane.function.dfg.args(inst).to_vec();
-        let mut holds: Option<ir::Value> = None;
+        let args = self.lane.function.dfg.args(inst);
         let mine = self.view.guarded.check(inst);
         let mine = mine.map(|check| self.checked(check));
-        for arg in args {
-            let other = self.holds(arg);
-            holds = match (holds, other) {
-                (Some(a), Some(b)) => Some(self.lane.b.ins().band(a, b)),
-                (a, b) => a.or(b),
-            };
-        }
-        let holds = match (holds, mine) {
-            (Some(a), Some(b)) => self.lane.b.ins().band(a, b),
-            (a, b) => match a.or(b) {
-                Some(holds) => holds,
-                None => self.lane.b.ins().iconst(types::I8, 1),
-            },
-        };
+        let holds = self.all_hold(args, mine);
+        let holds = holds.unwrap_or_else(|| self.lane.b.ins().iconst(types::I8, 1));
         let var = self.holds_var(result);
         self.lane.b.def_var(var, holds);
         Ok(())
@@ -226,20 +227,21 @@ impl Slice<'_, '_> {
     ) -> (ir::Value, ir::Value, ir::Value) {
         let first = self.lane.get(value);
         let reach = stride.wrapping_mul(i64::from(self.view.width) - 1);
-        let b = &mut *self.lane.b;
-        let extend = |b: &mut cranelift_frontend::FunctionBuilder<'_>, word| {
-            if signed {
-                b.ins().sextend(types::I64, word)
-            } else {
-                b.ins().uextend(types::I64, word)
-            }
-        };
-        let first = extend(b, first);
-        let last = b.ins().iadd_imm_s(first, reach);
-        let low = b.ins().ireduce(types::I32, last);
-        let again = extend(b, low);
-        let fits = b.ins().icmp(IntCC::Equal, again, last);
+        let first = self.as_64_bits(first, signed);
+        let last = self.lane.b.ins().iadd_imm_s(first, reach);
+        let low = self.lane.b.ins().ireduce(types::I32, last);
+        let again = self.as_64_bits(low, signed);
+        let fits = self.lane.b.ins().icmp(IntCC::Equal, again, last);
         (first, last, fits)
+    }
+
+    /// A 32-bit number as a 64-bit one, which holds both kinds.
+    pub(super) fn as_64_bits(&mut self, word: ir::Value, signed: bool) -> ir::Value {
+        if signed {
+            self.lane.b.ins().sextend(types::I64, word)
+        } else {
+            self.lane.b.ins().uextend(types::I64, word)
+        }
     }
 
     fn checked(&mut self, check: Check) -> ir::Value {
@@ -258,12 +260,8 @@ impl Slice<'_, '_> {
             } => {
                 let (first, last, fits) = self.ends_of(value, stride, signed);
                 let bound = self.lane.get(bound);
+                let bound = self.as_64_bits(bound, signed);
                 let b = &mut *self.lane.b;
-                let bound = if signed {
-                    b.ins().sextend(types::I64, bound)
-                } else {
-                    b.ins().uextend(types::I64, bound)
-                };
                 let order = if is_min {
                     IntCC::SignedLessThanOrEqual
                 } else {

@@ -161,41 +161,37 @@ impl Slice<'_, '_> {
             return self.each_lane(inst);
         }
         let address = function.dfg.args(inst)[0];
-        let lanes = match self.guarded_run(address, data, element) {
-            Some((holds, stride)) => {
-                return self.load_guarded(inst, data, element, (holds, stride));
-            }
-            None => {
-                let places = self.places(address, data.mods.space(), None)?;
-                self.loaded(inst, data, element, &places)?
-            }
+        let load = |s: &mut Self, stride| {
+            let places = s.places(address, data.mods.space(), stride)?;
+            let lanes = s.loaded(inst, data, element, &places)?;
+            let mut results = results.iter().zip(&lanes);
+            results.try_for_each(|(&value, lanes)| s.set(value, lanes))
         };
-        for (&value, lanes) in results.iter().zip(&lanes) {
-            self.set(value, lanes)?;
+        match self.guarded_run(address, data, element) {
+            Some((holds, stride)) => {
+                self.in_a_run(inst, holds, |s| load(s, Some(stride)))?;
+                results.iter().for_each(|value| {
+                    self.made.remove(value);
+                });
+                Ok(())
+            }
+            None => load(self, None),
         }
-        Ok(())
     }
 
-    /// Whole vectors if a check holds, else lane after lane, in a loop: that it needs few registers keeps those
-    /// of the code around it.
-    fn load_guarded(
+    /// An access by `run`, of whole vectors, if a check holds; else lane after lane, in a loop: that it needs
+    /// few registers keeps those of the code around it.
+    fn in_a_run(
         &mut self,
         inst: Inst,
-        data: &InstData,
-        element: ir::Type,
-        (holds, stride): (ir::Value, i64),
+        holds: ir::Value,
+        run: impl FnOnce(&mut Self) -> Result<(), Unsupported>,
     ) -> Result<(), Unsupported> {
-        let function = self.lane.function;
-        let address = function.dfg.args(inst)[0];
-        let [run, each, join] = std::array::from_fn(|_| self.lane.b.create_block());
-        self.lane.b.ins().brif(holds, run, &[], each, &[]);
+        let [whole, each, join] = std::array::from_fn(|_| self.lane.b.create_block());
+        self.lane.b.ins().brif(holds, whole, &[], each, &[]);
         let made = self.made.clone();
-        self.lane.b.switch_to_block(run);
-        let places = self.places(address, data.mods.space(), Some(stride))?;
-        let lanes = self.loaded(inst, data, element, &places)?;
-        for (&value, lanes) in function.dfg.results(inst).iter().zip(&lanes) {
-            self.set(value, lanes)?;
-        }
+        self.lane.b.switch_to_block(whole);
+        run(self)?;
         self.lane.b.ins().jump(join, &[]);
         self.made.clone_from(&made);
         self.lane.b.switch_to_block(each);
@@ -203,9 +199,6 @@ impl Slice<'_, '_> {
         self.lane.b.ins().jump(join, &[]);
         self.made = made;
         self.lane.b.switch_to_block(join);
-        for value in function.dfg.results(inst) {
-            self.made.remove(value);
-        }
         Ok(())
     }
 
@@ -586,20 +579,10 @@ impl Slice<'_, '_> {
             // Made before the ways part.
             self.get(value)?;
         }
-        let [run, each, join] = std::array::from_fn(|_| self.lane.b.create_block());
-        self.lane.b.ins().brif(holds, run, &[], each, &[]);
-        let made = self.made.clone();
-        self.lane.b.switch_to_block(run);
-        let places = self.places(address, space, Some(stride))?;
-        self.stored(inst, data, element, (&places, false))?;
-        self.lane.b.ins().jump(join, &[]);
-        self.made.clone_from(&made);
-        self.lane.b.switch_to_block(each);
-        self.each_lane(inst)?;
-        self.lane.b.ins().jump(join, &[]);
-        self.made = made;
-        self.lane.b.switch_to_block(join);
-        Ok(())
+        self.in_a_run(inst, holds, |s| {
+            let places = s.places(address, space, Some(stride))?;
+            s.stored(inst, data, element, (&places, false))
+        })
     }
 
     /// Stores the lanes; `together` if all write to one place.
