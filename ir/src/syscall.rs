@@ -28,9 +28,8 @@ macro_rules! syscalls {
                 match self { $(Syscall::$name => &[$(Type::$result,)*],)* }
             }
 
-            /// The system function of that name.
-            pub fn from_name(name: &str) -> Option<Syscall> {
-                match name { $($text => Some(Syscall::$name),)* _ => None }
+            fn of_text(text: &str) -> Option<Syscall> {
+                match text { $($text => Some(Syscall::$name),)* _ => None }
             }
         }
     };
@@ -45,11 +44,126 @@ syscalls! {
     Free "free" (B64) -> ();
     /// `void __assertfail(message, file, line, function, size of a character)`: ends the launch.
     Assertfail "__assertfail" (B64, B64, B32, B64, B64) -> ();
+
+    // CUDA's device runtime (`cuda_device_runtime_api.h`): each returns a `cudaError_t` unless said otherwise.
+    // Structures come as addresses.
+
+    /// `void *GetParameterBuffer(size_t alignment, size_t size)`.
+    DevGetParameterBuffer "__cudaCDP2GetParameterBuffer" (B64, B64) -> (B64);
+    /// `void *GetParameterBufferV2(void *func, dim3 grid, dim3 block, unsigned shared bytes)`.
+    DevGetParameterBufferV2 "__cudaCDP2GetParameterBufferV2" (B64, B64, B64, B32) -> (B64);
+    /// `LaunchDevice(void *func, void *buffer, dim3 grid, dim3 block, unsigned shared bytes, stream)`.
+    DevLaunchDevice "__cudaCDP2LaunchDevice" (B64, B64, B64, B64, B32, B64) -> (B32);
+    /// `LaunchDeviceV2(void *buffer, stream)`.
+    DevLaunchDeviceV2 "__cudaCDP2LaunchDeviceV2" (B64, B64) -> (B32);
+    /// `GetLastError()`; forgets it.
+    DevGetLastError "__cudaCDP2GetLastError" () -> (B32);
+    /// `PeekAtLastError()`.
+    DevPeekAtLastError "__cudaCDP2PeekAtLastError" () -> (B32);
+    /// `const char *GetErrorString(error)`.
+    DevGetErrorString "__cudaCDP2GetErrorString" (B32) -> (B64);
+    /// `const char *GetErrorName(error)`.
+    DevGetErrorName "__cudaCDP2GetErrorName" (B32) -> (B64);
+    /// `GetDeviceCount(int *)`.
+    DevGetDeviceCount "__cudaCDP2GetDeviceCount" (B64) -> (B32);
+    /// `GetDevice(int *)`.
+    DevGetDevice "__cudaCDP2GetDevice" (B64) -> (B32);
+    /// `DeviceGetAttribute(int *value, attribute, device)`.
+    DevDeviceGetAttribute "__cudaCDP2DeviceGetAttribute" (B64, B32, B32) -> (B32);
+    /// `DeviceGetLimit(size_t *value, limit)`.
+    DevDeviceGetLimit "__cudaCDP2DeviceGetLimit" (B64, B32) -> (B32);
+    /// `DeviceGetCacheConfig(enum *)`.
+    DevDeviceGetCacheConfig "__cudaCDP2DeviceGetCacheConfig" (B64) -> (B32);
+    /// `DeviceGetSharedMemConfig(enum *)`.
+    DevDeviceGetSharedMemConfig "__cudaCDP2DeviceGetSharedMemConfig" (B64) -> (B32);
+    /// `RuntimeGetVersion(int *)`.
+    DevRuntimeGetVersion "__cudaCDP2RuntimeGetVersion" (B64) -> (B32);
+    /// `FuncGetAttributes(cudaFuncAttributes *, const void *func)`.
+    DevFuncGetAttributes "__cudaCDP2FuncGetAttributes" (B64, B64) -> (B32);
+    /// `OccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, func, int threads, size_t shared)`.
+    DevOccupancy "__cudaCDP2OccupancyMaxActiveBlocksPerMultiprocessor" (B64, B64, B32, B64) -> (B32);
+    /// The same with flags.
+    DevOccupancyWithFlags "__cudaCDP2OccupancyMaxActiveBlocksPerMultiprocessorWithFlags"
+        (B64, B64, B32, B64, B32) -> (B32);
+    /// `StreamCreateWithFlags(cudaStream_t *, unsigned flags)`.
+    DevStreamCreate "__cudaCDP2StreamCreateWithFlags" (B64, B32) -> (B32);
+    /// `StreamDestroy(stream)`.
+    DevStreamDestroy "__cudaCDP2StreamDestroy" (B64) -> (B32);
+    /// `StreamWaitEvent(stream, event, unsigned flags)`.
+    DevStreamWaitEvent "__cudaCDP2StreamWaitEvent" (B64, B64, B32) -> (B32);
+    /// `EventCreateWithFlags(cudaEvent_t *, unsigned flags)`.
+    DevEventCreate "__cudaCDP2EventCreateWithFlags" (B64, B32) -> (B32);
+    /// `EventRecord(event, stream)`.
+    DevEventRecord "__cudaCDP2EventRecord" (B64, B64) -> (B32);
+    /// `EventRecordWithFlags(event, stream, unsigned flags)`.
+    DevEventRecordWithFlags "__cudaCDP2EventRecordWithFlags" (B64, B64, B32) -> (B32);
+    /// `EventDestroy(event)`.
+    DevEventDestroy "__cudaCDP2EventDestroy" (B64) -> (B32);
+    /// `Malloc(void **, size_t)`.
+    DevMalloc "__cudaCDP2Malloc" (B64, B64) -> (B32);
+    /// `Free(void *)`.
+    DevFree "__cudaCDP2Free" (B64) -> (B32);
+    /// `MemcpyAsync(to, from, size_t bytes, kind, stream)`.
+    DevMemcpy "__cudaCDP2MemcpyAsync" (B64, B64, B64, B32, B64) -> (B32);
+    /// `Memcpy2DAsync(to, its pitch, from, its pitch, width, height, kind, stream)`.
+    DevMemcpy2D "__cudaCDP2Memcpy2DAsync" (B64, B64, B64, B64, B64, B64, B32, B64) -> (B32);
+    /// `Memcpy3DAsync(const cudaMemcpy3DParms *, stream)`.
+    DevMemcpy3D "__cudaCDP2Memcpy3DAsync" (B64, B64) -> (B32);
+    /// `MemsetAsync(to, int value, size_t bytes, stream)`.
+    DevMemset "__cudaCDP2MemsetAsync" (B64, B32, B64, B64) -> (B32);
+    /// `Memset2DAsync(to, pitch, int value, width, height, stream)`.
+    DevMemset2D "__cudaCDP2Memset2DAsync" (B64, B64, B32, B64, B64, B64) -> (B32);
+    /// `Memset3DAsync(cudaPitchedPtr, int value, cudaExtent, stream)`.
+    DevMemset3D "__cudaCDP2Memset3DAsync" (B64, B32, B64, B64) -> (B32);
 }
 
+/// Before the names of the device runtime's functions.
+const DEVICE_RUNTIME: &str = "__cudaCDP2";
+
 impl Syscall {
+    /// The system function of that name. The device runtime's go by its earlier names (`cudaMalloc`) too, and
+    /// by those for a default stream of each thread, of which device code has none (`_ptsz`).
+    pub fn from_name(name: &str) -> Option<Syscall> {
+        let rest = match name.strip_prefix(DEVICE_RUNTIME) {
+            Some(rest) => rest,
+            None => match name.strip_prefix("cuda") {
+                Some(rest) => rest,
+                None => return Syscall::of_text(name),
+            },
+        };
+        let rest = rest.strip_suffix("_ptsz").unwrap_or(rest);
+        Syscall::of_text(name).or_else(|| Syscall::of_text(&format!("{DEVICE_RUNTIME}{rest}")))
+    }
+
     /// The system function of that payload.
     pub fn from_payload(payload: u64) -> Option<Syscall> {
         Syscall::ALL.get(usize::try_from(payload).ok()?).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Syscall;
+
+    #[test]
+    fn the_device_runtime_has_several_names_for_one_function() {
+        for name in ["__cudaCDP2Malloc", "cudaMalloc", "cudaMalloc_ptsz"] {
+            assert_eq!(Syscall::from_name(name), Some(Syscall::DevMalloc));
+        }
+        let launch = Syscall::from_name("__cudaCDP2LaunchDeviceV2_ptsz");
+        assert_eq!(launch, Some(Syscall::DevLaunchDeviceV2));
+        assert_eq!(Syscall::from_name("malloc"), Some(Syscall::Malloc));
+        for name in [
+            "cuda",
+            "cudaDeviceSynchronize",
+            "Malloc",
+            "__cudaCDP2vprintf",
+            "cudamalloc",
+        ] {
+            assert_eq!(Syscall::from_name(name), None, "{name}");
+        }
+        for &call in Syscall::ALL {
+            assert_eq!(Syscall::from_name(call.name()), Some(call));
+        }
     }
 }

@@ -53,6 +53,8 @@ pub(crate) struct Inner {
     pub(crate) streams: Streams,
     pub(crate) output: Output,
     heap: Arc<DeviceHeap>,
+    /// Where kernels write the parameters of what they launch.
+    launch_buffers: Arc<DeviceHeap>,
 }
 
 impl Inner {
@@ -89,6 +91,9 @@ impl Drop for Inner {
 
 /// The time limit of launches that have none.
 const NO_LIMIT: u64 = u64::MAX;
+
+/// The largest depth of device-side synchronisation that may be asked for.
+const DEEPEST_SYNC: u64 = 24;
 
 /// Values of the limits, by number.
 struct Limits([AtomicU64; 7]);
@@ -207,6 +212,7 @@ impl Context {
             streams: Streams::default(),
             output: Output::default(),
             heap: DeviceHeap::new(machine, id),
+            launch_buffers: DeviceHeap::new(machine, id),
         });
         machine.add_context(&inner);
         Context { inner }
@@ -366,6 +372,7 @@ impl Context {
         self.flush_output();
         inner.streams.clear();
         inner.heap.clear();
+        inner.launch_buffers.clear();
         inner.machine.memory.release_context(inner.id);
         *inner.fault.lock() = None;
         inner.failed.store(false, Ordering::Release);
@@ -392,6 +399,10 @@ impl Context {
                 parking_lot::MutexGuard::unlocked(&mut guard, || self.stop_launches());
             }
         }
+    }
+
+    pub(crate) fn launch_buffers(&self) -> &DeviceHeap {
+        &self.inner.launch_buffers
     }
 
     pub(crate) fn heap(&self) -> Arc<DeviceHeap> {
@@ -448,7 +459,7 @@ impl Context {
     /// Changes a limit; values are rounded and clamped as the device allows.
     ///
     /// # Errors
-    /// [`Error::UnsupportedLimit`] for those of device-side launches.
+    /// [`Error::InvalidValue`] for a depth that no kernel may wait at.
     pub fn set_limit(&self, limit: Limit, value: u64) -> Result<()> {
         self.status()?;
         let value = match limit {
@@ -457,9 +468,11 @@ impl Context {
             Limit::MallocHeapSize => value.clamp(4 << 10, self.inner.machine.memory.total_bytes()),
             Limit::MaxL2FetchGranularity => value.min(128),
             Limit::PersistingL2CacheSize => 0,
-            Limit::DevRuntimeSyncDepth | Limit::DevRuntimePendingLaunchCount => {
-                return Err(Error::UnsupportedLimit(limit as i32));
+            Limit::DevRuntimeSyncDepth if value > DEEPEST_SYNC => {
+                return Err(Error::invalid(format!("a depth of {value}")));
             }
+            Limit::DevRuntimeSyncDepth => value,
+            Limit::DevRuntimePendingLaunchCount => value.clamp(1, 1 << 20),
         };
         self.inner.limits.0[limit as usize].store(value, Ordering::Relaxed);
         Ok(())

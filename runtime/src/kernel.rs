@@ -16,6 +16,7 @@ use crate::occupancy::{self, Footprint};
 use crate::params::Params;
 use crate::scheduler::{Run, RunSpec};
 use crate::syscalls::Services;
+use crate::syscalls::device_runtime::DeviceRuntime;
 
 /// `CUfunction_attribute`, same numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -445,9 +446,27 @@ impl Kernel {
 
     /// Checks a launch and makes it ready to run.
     pub(crate) fn start(&self, config: LaunchConfig, params: Params) -> Result<Arc<Run>> {
+        self.start_nested(config, params, 0)
+    }
+
+    /// Whether a launch could have this shape.
+    ///
+    /// # Errors
+    /// As those of a launch.
+    pub(crate) fn check_config(&self, config: &LaunchConfig) -> Result<()> {
+        self.check_shape(config)?;
+        self.check_shared(config)
+    }
+
+    /// As [`Kernel::start`], by a kernel `depth` grids below the host.
+    pub(crate) fn start_nested(
+        &self,
+        config: LaunchConfig,
+        params: Params,
+        depth: u32,
+    ) -> Result<Arc<Run>> {
         self.module.check()?;
-        self.check_shape(&config)?;
-        self.check_shared(&config)?;
+        self.check_config(&config)?;
         let cluster = self.cluster_of(&config)?;
         let resident = self.resident_units(&config, cluster)?;
         if params.bytes().len() != self.info().param_bytes as usize {
@@ -458,8 +477,8 @@ impl Kernel {
         let services = Services::new(
             &self.entry.name,
             context.limit_value(Limit::PrintfFifoSize),
-            context.limit_value(Limit::MallocHeapSize),
-            context.heap(),
+            (context.heap(), context.limit_value(Limit::MallocHeapSize)),
+            DeviceRuntime::new(Some(self.module.clone()), depth),
         );
         let shape = LaunchShape {
             grid: config.grid,

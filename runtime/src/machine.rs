@@ -31,6 +31,11 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
+    /// Number of devices: one.
+    pub(crate) fn device_count(&self) -> i32 {
+        1
+    }
+
     pub(crate) fn new(
         config: DeviceConfig,
         scheduler: SchedulerConfig,

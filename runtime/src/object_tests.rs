@@ -219,10 +219,12 @@ fn limits_are_rounded_and_remembered() {
     );
     context.set_limit(Limit::StackSize, 1025).expect("settable");
     assert_eq!(context.limit(Limit::StackSize).expect("known"), 1040);
-    assert!(matches!(
-        context.set_limit(Limit::DevRuntimeSyncDepth, 3),
-        Err(Error::UnsupportedLimit(3))
-    ));
+    context
+        .set_limit(Limit::DevRuntimePendingLaunchCount, 16)
+        .expect("settable");
+    let pending = context.limit(Limit::DevRuntimePendingLaunchCount);
+    assert_eq!(pending.expect("known"), 16);
+    assert!(context.set_limit(Limit::DevRuntimeSyncDepth, 25).is_err());
     assert!(Limit::from_number(7).is_err());
     assert!(context.set_cache_config(4).is_err());
     context.set_cache_config(2).expect("known");

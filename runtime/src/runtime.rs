@@ -183,7 +183,7 @@ impl Runtime {
 
     /// Number of devices: one.
     pub fn device_count(&self) -> i32 {
-        1
+        self.inner.machine.device_count()
     }
 
     /// The device with this ordinal.

@@ -35,6 +35,8 @@ pub(crate) enum Work {
     },
     /// Runs on the callback thread.
     Host(HostWork),
+    /// Completes another task, which is a launch whose children are complete.
+    Join(Arc<Task>),
     /// The submitting thread waits for its turn, does the work itself and completes the task.
     Caller,
 }
@@ -208,6 +210,10 @@ impl Task {
         let cancelled = context.work_cancelled();
         match work {
             Work::Marker | Work::Caller => return true,
+            Work::Join(launch) => {
+                launch.complete();
+                return true;
+            }
             Work::Launch(_) | Work::Device { .. } if cancelled => return true,
             Work::Host(host) if cancelled && !host.always => return true,
             Work::Launch(run) => context.machine().scheduler().submit(run, self),

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use margay_ir::entity::SymbolId;
+use margay_ir::entity::{FuncId, SymbolId};
 use margay_ir::exec::launch::special_register;
 use margay_ir::exec::{CtaInfo, FaultKind, LaunchInfo};
 use margay_ir::function::payload_sreg;
@@ -17,6 +17,7 @@ use margay_ir::syscall::Syscall;
 use margay_jit::abi::{Helpers, NativeContext, status};
 use smallvec::SmallVec;
 
+use super::image::FUNCTION_BASE;
 use super::{faults, points};
 use crate::fault::access;
 use crate::syscalls::{Coordinates, Services};
@@ -98,9 +99,17 @@ fn clock_value(payload: u64) -> u64 {
     }
 }
 
+/// The name of the function with a handle.
+fn name_of(module: &Module, handle: u64) -> Option<String> {
+    let offset = handle.checked_sub(FUNCTION_BASE)?;
+    let id = FuncId(u32::try_from(offset / 16).ok()?);
+    let function = module.functions.get(id)?;
+    offset.is_multiple_of(16).then(|| function.name.clone())
+}
+
 fn run_syscall(
     services: &Services,
-    info: &LaunchInfo,
+    (info, module): (&LaunchInfo, &Module),
     cta: &CtaInfo,
     thread: u32,
     which: Syscall,
@@ -135,6 +144,13 @@ fn run_syscall(
         Syscall::Assertfail => {
             let fault = services.assert_fail(&at, arg(0), arg(1), arg(2) as u32, arg(3), arg(4));
             return Err(of_fault(fault));
+        }
+        which => {
+            let args: SmallVec<[u64; 8]> = (0..args.len()).map(arg).collect();
+            let name = |handle| name_of(module, handle);
+            let answer = services.device_runtime_call(&at, which, &args, &name);
+            let answer = answer.ok_or(FaultKind::IllegalInstruction)?;
+            SmallVec::from_elem(Bits::from(answer.map_err(of_fault)?), 1)
         }
     })
 }
@@ -248,7 +264,14 @@ unsafe extern "C" fn syscall(
         at.linear = cta;
         at.index = host.info.cta_index(cta);
     }
-    match run_syscall(host.services, host.info, &at, thread, which, args) {
+    match run_syscall(
+        host.services,
+        (host.info, host.module),
+        &at,
+        thread,
+        which,
+        args,
+    ) {
         Ok(results) => {
             for (i, &bits) in results.iter().enumerate() {
                 // SAFETY: an area of at least 16 cells.
@@ -337,6 +360,7 @@ pub(super) fn erase(host: &mut HostData<'_>) -> *mut c_void {
 pub(super) struct HostMachine<'a> {
     pub(super) info: &'a LaunchInfo,
     pub(super) services: &'a Services,
+    pub(super) module: &'a Module,
 }
 
 impl Machine for HostMachine<'_> {
@@ -398,6 +422,13 @@ impl Machine for HostMachine<'_> {
         which: Syscall,
         args: &[Bits],
     ) -> Result<SmallVec<[Bits; 1]>, FaultKind> {
-        run_syscall(self.services, self.info, cta, thread, which, args)
+        run_syscall(
+            self.services,
+            (self.info, self.module),
+            cta,
+            thread,
+            which,
+            args,
+        )
     }
 }

@@ -36,6 +36,7 @@ impl InterpretedCta {
         let mut machine = HostMachine {
             info: &launch.info,
             services: &launch.shape.services,
+            module: &launch.code.module,
         };
         let code = &launch.code;
         let mut interpreter = Interpreter::resume(
@@ -63,6 +64,7 @@ impl InterpretedCta {
         let mut machine = HostMachine {
             info: &launch.info,
             services: &launch.shape.services,
+            module: &launch.code.module,
         };
         let code = &launch.code;
         let interpreter = Interpreter::resume(

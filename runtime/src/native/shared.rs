@@ -33,7 +33,14 @@ pub(super) fn reachable(module: &Module, kernel: FuncId) -> Vec<FuncId> {
             for &inst in function.insts(block) {
                 let data = &function.dfg.insts[inst];
                 match data.opcode {
-                    Opcode::Call | Opcode::FuncAddr => add(payload_func(data.payload())),
+                    Opcode::Call => add(payload_func(data.payload())),
+                    Opcode::FuncAddr => {
+                        let id = payload_func(data.payload());
+                        // A kernel's address is for launching it.
+                        if module.functions[id].kernel.is_none() {
+                            add(id);
+                        }
+                    }
                     // Through a handle anything without an own launch may be called.
                     Opcode::CallIndirect => {
                         for (id, callee) in module.functions.iter() {

@@ -11,6 +11,7 @@
 //! - A unit is run by one worker at a time; it is handed over under a lock.
 //! - No worker ever waits for another one, for a host function or for a copy.
 
+mod children;
 mod claim;
 mod keeper;
 mod run;

@@ -12,6 +12,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::Shared;
+use super::children::Children;
 use crate::engine::{ParkedUnit, PreparedLaunch};
 use crate::error::{Fault, FaultKind};
 use crate::kernel::Kernel;
@@ -62,6 +63,7 @@ pub(crate) struct Run {
     pub(super) stopping: AtomicBool,
     finished: AtomicBool,
     outcome: Mutex<Option<Fault>>,
+    pub(super) children: Children,
     /// Who was where when the run was stopped.
     places: Mutex<Vec<String>>,
     /// Running mean of a unit's time, for the size of chunks.
@@ -87,6 +89,7 @@ impl Run {
             stopping: AtomicBool::new(false),
             finished: AtomicBool::new(false),
             outcome: Mutex::new(None),
+            children: Children::default(),
             places: Mutex::new(Vec::new()),
             unit_nanos: AtomicU64::new(0),
         })
@@ -239,7 +242,7 @@ impl Run {
         if let Some(context) = task.context() {
             context.launch_finished(self, fault);
         }
-        task.complete();
+        self.complete_behind_children(task);
     }
 
     /// Notes where a unit was when the run was stopped.

@@ -307,6 +307,7 @@ impl Turn {
         end: u64,
     ) {
         let done = units_done(&outcome, first, end);
+        run.submit_wishes();
         match outcome {
             RunOutcome::Done => {
                 self.moved();

@@ -6,6 +6,7 @@
 //! memory than the limits allow.
 
 mod cformat;
+pub(crate) mod device_runtime;
 mod heap;
 mod printf;
 
@@ -13,8 +14,10 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use margay_ir::syscall::Syscall;
 use parking_lot::Mutex;
 
+use device_runtime::DeviceRuntime;
 pub use heap::DeviceHeap;
 
 use crate::error::{Fault, FaultKind};
@@ -40,6 +43,7 @@ pub struct Services {
     fifo: u64,
     heap_limit: u64,
     heap: Arc<DeviceHeap>,
+    pub(crate) device_runtime: DeviceRuntime,
 }
 
 #[derive(Default)]
@@ -54,7 +58,12 @@ const LONGEST_STRING: usize = 1 << 20;
 
 impl Services {
     /// For a launch of `kernel` in a context with these limits.
-    pub fn new(kernel: &Arc<str>, fifo: u64, heap_limit: u64, heap: Arc<DeviceHeap>) -> Services {
+    pub(crate) fn new(
+        kernel: &Arc<str>,
+        fifo: u64,
+        (heap, heap_limit): (Arc<DeviceHeap>, u64),
+        device_runtime: DeviceRuntime,
+    ) -> Services {
         Services {
             kernel: Arc::clone(kernel),
             printed: Mutex::default(),
@@ -62,6 +71,7 @@ impl Services {
             fifo,
             heap_limit,
             heap,
+            device_runtime,
         }
     }
 
@@ -149,6 +159,27 @@ impl Services {
         self.fault(at, FaultKind::Assert).with_detail(report)
     }
 
+    /// A function of CUDA's device runtime, whose arguments are zero-extended; `name_of` tells the name of the
+    /// function with a handle. `None` when `which` is none of them.
+    ///
+    /// # Errors
+    /// The fault of an address that cannot be used.
+    pub fn device_runtime_call(
+        &self,
+        at: &Coordinates,
+        which: Syscall,
+        args: &[u64],
+        name_of: &dyn Fn(u64) -> Option<String>,
+    ) -> Option<Result<u64, Fault>> {
+        let services = self;
+        device_runtime::Call {
+            services,
+            at,
+            name_of,
+        }
+        .answer(which, args)
+    }
+
     /// Takes what was printed, in CTA order.
     fn take_printed(&self) -> Vec<(u64, Vec<u8>)> {
         if !self.has_printed.load(Ordering::Acquire) {
@@ -219,7 +250,12 @@ mod tests {
     use super::*;
 
     fn services(fifo: u64) -> Services {
-        Services::new(&"k".into(), fifo, 1 << 20, DeviceHeap::detached())
+        Services::new(
+            &"k".into(),
+            fifo,
+            (DeviceHeap::detached(), 1 << 20),
+            DeviceRuntime::new(None, 0),
+        )
     }
 
     fn at(cta_number: u64) -> Coordinates {

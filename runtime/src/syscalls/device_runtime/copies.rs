@@ -1,0 +1,130 @@
+//! Copies and fills that device code asks for: boxes of bytes in device memory.
+
+use crate::error::{Error, Fault, FaultKind, Result};
+use crate::fault::{AccessFault, AccessKind, access};
+
+/// A box of `width` bytes, `height` rows and `depth` slices, somewhere in memory.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Place {
+    pub(crate) start: u64,
+    /// Bytes from row to row.
+    pub(crate) pitch: u64,
+    /// Bytes from slice to slice.
+    pub(crate) slice: u64,
+}
+
+impl Place {
+    /// One row.
+    pub(crate) fn row(start: u64) -> Place {
+        Place {
+            start,
+            ..Place::default()
+        }
+    }
+
+    fn at(&self, row: u64, slice: u64) -> u64 {
+        let rows = row.wrapping_mul(self.pitch);
+        let slices = slice.wrapping_mul(self.slice);
+        self.start.wrapping_add(rows).wrapping_add(slices)
+    }
+}
+
+/// What to write.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Source {
+    Bytes(Place),
+    Value(u8),
+}
+
+/// A copy or fill.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Job {
+    pub(crate) to: Place,
+    pub(crate) from: Source,
+    /// Width in bytes, rows, slices.
+    pub(crate) extent: [u64; 3],
+}
+
+impl Job {
+    /// Does it.
+    ///
+    /// # Errors
+    /// The fault of the first bad address, in the name of `kernel`.
+    pub(crate) fn run(&self, kernel: &str) -> Result<()> {
+        let [width, height, depth] = self.extent;
+        // What reaches beyond the memory faults at the first row that does; empty boxes have none.
+        if width == 0 || height == 0 || depth == 0 {
+            return Ok(());
+        }
+        let bytes = usize::try_from(width).map_err(|_| Error::invalid("a width of this size"))?;
+        for slice in 0..depth {
+            for row in 0..height {
+                let to = self.to.at(row, slice);
+                // SAFETY: device code names the addresses; what it may not touch faults and is reported.
+                let done = unsafe {
+                    match self.from {
+                        Source::Bytes(from) => access::copy(to, from.at(row, slice), bytes),
+                        Source::Value(value) => access::fill8(to, value, bytes),
+                    }
+                };
+                done.map_err(|fault| failure(kernel, fault))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn failure(kernel: &str, access: AccessFault) -> Error {
+    let mut fault = Fault::new(FaultKind::IllegalAddress, kernel)
+        .with_detail("a copy or fill that device code asked for".to_owned());
+    fault.address = Some(access.address);
+    fault.write = Some(access.access == AccessKind::Write);
+    fault.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boxes_keep_what_lies_between_their_rows() {
+        crate::fault::install().expect("supported");
+        let from: Vec<u8> = (0..64).collect();
+        let mut to = vec![0xff; 64];
+        let job = Job {
+            to: Place {
+                start: to.as_mut_ptr() as u64,
+                pitch: 8,
+                slice: 32,
+            },
+            from: Source::Bytes(Place {
+                start: from.as_ptr() as u64,
+                pitch: 4,
+                slice: 16,
+            }),
+            extent: [3, 2, 2],
+        };
+        job.run("k").expect("readable");
+        let mut wanted = vec![0xff; 64];
+        for (slice, row, x) in [0, 1].iter().flat_map(|&s| {
+            [0, 1]
+                .into_iter()
+                .flat_map(move |r| (0..3).map(move |x| (s, r, x)))
+        }) {
+            wanted[slice * 32 + row * 8 + x] = from[slice * 16 + row * 4 + x];
+        }
+        assert_eq!(to, wanted);
+        let fill = Job {
+            to: Place::row(to.as_mut_ptr() as u64),
+            from: Source::Value(7),
+            extent: [2, 1, 1],
+        };
+        fill.run("k").expect("writable");
+        assert_eq!(to[..3], [7, 7, 2]);
+        let bad = Job {
+            to: Place::row(16),
+            ..fill
+        };
+        assert!(matches!(bad.run("k"), Err(Error::Fault(fault)) if fault.address == Some(16)));
+    }
+}

@@ -1,0 +1,66 @@
+//! The errors of the device runtime: numbers, names and texts of `cudaError_t`.
+
+use std::ffi::CStr;
+
+/// A `cudaError_t`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CudaError(pub(crate) u32);
+
+/// A call's answer: nothing, or why not.
+pub(crate) type Answer = Result<(), CudaError>;
+
+macro_rules! errors {
+    ($($constant:ident $number:literal $name:literal $text:literal;)*) => {
+        impl CudaError {
+            $(pub(crate) const $constant: CudaError = CudaError($number);)*
+        }
+
+        const ALL: &[(u32, &CStr, &CStr)] = &[$(($number, $name, $text),)*];
+    };
+}
+
+errors! {
+    SUCCESS 0 c"cudaSuccess" c"no error";
+    INVALID_VALUE 1 c"cudaErrorInvalidValue" c"invalid argument";
+    MEMORY_ALLOCATION 2 c"cudaErrorMemoryAllocation" c"out of memory";
+    INVALID_CONFIGURATION 9 c"cudaErrorInvalidConfiguration" c"invalid configuration argument";
+    INVALID_PITCH 12 c"cudaErrorInvalidPitchValue" c"invalid pitch argument";
+    INVALID_DIRECTION 21 c"cudaErrorInvalidMemcpyDirection" c"invalid copy direction for memcpy";
+    MAX_DEPTH 65 c"cudaErrorLaunchMaxDepthExceeded" c"launch would exceed maximum depth of nested launches";
+    PENDING_COUNT 69 c"cudaErrorLaunchPendingCountExceeded" c"launch would exceed the number of pending launches";
+    INVALID_FUNCTION 98 c"cudaErrorInvalidDeviceFunction" c"invalid device function";
+    INVALID_DEVICE 101 c"cudaErrorInvalidDevice" c"invalid device ordinal";
+    INVALID_HANDLE 400 c"cudaErrorInvalidResourceHandle" c"invalid resource handle";
+    OUT_OF_RESOURCES 701 c"cudaErrorLaunchOutOfResources" c"too many resources requested for launch";
+    NOT_SUPPORTED 801 c"cudaErrorNotSupported" c"operation not supported";
+    UNKNOWN 999 c"cudaErrorUnknown" c"unknown error";
+}
+
+impl CudaError {
+    /// The error that a call of the runtime's would give.
+    pub(crate) fn of(error: &crate::Error) -> CudaError {
+        use crate::Error as E;
+        match error {
+            E::InvalidValue(_) => CudaError::INVALID_CONFIGURATION,
+            E::LaunchOutOfResources(_) => CudaError::OUT_OF_RESOURCES,
+            E::NotFound(_) => CudaError::INVALID_FUNCTION,
+            E::InvalidHandle(_) => CudaError::INVALID_HANDLE,
+            E::UnsupportedLimit(_) => CudaError::NOT_SUPPORTED,
+            _ => CudaError::UNKNOWN,
+        }
+    }
+}
+
+fn row(number: u32) -> Option<&'static (u32, &'static CStr, &'static CStr)> {
+    ALL.iter().find(|(known, ..)| *known == number)
+}
+
+/// The name of an error, `cudaErrorUnknown`'s for others.
+pub(crate) fn name(number: u32) -> &'static CStr {
+    row(number).map_or(c"unrecognized error code", |(_, name, _)| name)
+}
+
+/// The text of an error.
+pub(crate) fn text(number: u32) -> &'static CStr {
+    row(number).map_or(c"unrecognized error code", |(.., text)| text)
+}
