@@ -16,6 +16,7 @@ mod program;
 mod run;
 mod support;
 mod test;
+mod tools;
 
 use std::process::ExitCode;
 
@@ -69,6 +70,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Some(tool) = tools::started_as() {
+        return tool.run();
+    }
     let result = match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Launch(arguments) => launch::run(&arguments),

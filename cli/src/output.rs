@@ -58,6 +58,12 @@ pub(crate) fn print(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
+/// Writes a line to standard error as it is.
+pub(crate) fn note(line: &str) {
+    // Nobody is left to tell when standard error is gone.
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
 /// Writes an error to standard error.
 pub(crate) fn complain(message: &str) {
     let mut err = io::stderr().lock();

@@ -1,14 +1,14 @@
 //! `margay run`: a CUDA program with our driver library in front of all others.
 //!
-//! The process becomes the program, so its exit code, signals and terminal are its own. Invariant:
-//! the folder put into `LD_LIBRARY_PATH` belongs to the user and holds `libcuda.so.1` alone.
+//! The process becomes the program, so its exit code, signals and terminal are its own. Besides the libraries
+//! ([`folder`]), clients that compile kernels are led to PTX ([`environment`]).
 
-use std::collections::hash_map::DefaultHasher;
+pub(crate) mod environment;
+mod folder;
+
 use std::ffi::OsString;
 use std::fs;
-use std::hash::{Hash, Hasher};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,6 +16,7 @@ use std::process::Command;
 use clap::ValueEnum;
 
 use crate::output::{Failure, Outcome};
+use folder::Folder;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,6 +48,9 @@ pub(crate) struct Arguments {
     /// Run blocks and warps in the opposite order (finds programs that rely on it).
     #[arg(long)]
     reverse: bool,
+    /// Only put the libraries in front; leave caches, compilers and assemblers of clients as they are.
+    #[arg(long)]
+    plain: bool,
     /// The program and its arguments.
     #[arg(
         required = true,
@@ -65,6 +69,9 @@ pub(crate) enum Engine {
     /// The interpreter alone.
     Interpreter,
 }
+
+/// Beside the driver library: answers for NVIDIA's run-time compilers.
+pub(crate) const AUDIT: &str = "libmargay_audit.so";
 
 /// Read by the library.
 pub(crate) const ENGINE_VARIABLE: &str = "MARGAY_ENGINE";
@@ -116,56 +123,12 @@ pub(crate) fn libcuda() -> Result<PathBuf, Failure> {
     .into())
 }
 
-/// A folder for what lives while the user is logged in.
-fn base_folder(user: u32) -> PathBuf {
-    match std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| Path::new(dir).is_absolute()) {
-        Some(runtime) if Path::new(&runtime).is_dir() => PathBuf::from(runtime).join("margay"),
-        _ => std::env::temp_dir().join(format!("margay-{user}")),
-    }
-}
-
-/// Makes a folder that nobody else can write, or sees that it is one.
-fn own_folder(path: &Path, user: u32) -> io::Result<()> {
-    match fs::DirBuilder::new().mode(0o700).create(path) {
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-        other => return other,
-    }
-    // Another user could have made it first, and a library of theirs would run as ours.
-    let found = fs::symlink_metadata(path)?;
-    if !found.is_dir() || found.uid() != user || found.mode() & 0o022 != 0 {
-        return Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            "is not a folder of this user alone",
-        ));
-    }
-    Ok(())
-}
-
-/// A folder in which `libcuda.so.1` is `library`; one for each place of the library.
-fn link_folder(library: &Path) -> io::Result<PathBuf> {
-    let user = fs::metadata("/proc/self")?.uid();
-    let base = base_folder(user);
-    own_folder(&base, user)?;
-    let mut key = DefaultHasher::new();
-    library.hash(&mut key);
-    let folder = base.join(format!("{:016x}", key.finish()));
-    own_folder(&folder, user)?;
-    let link = folder.join("libcuda.so.1");
-    if fs::read_link(&link).ok().as_deref() != Some(library) {
-        // Under a name of its own first: another `margay run` may be at the same place.
-        let fresh = folder.join(format!("new-{}", std::process::id()));
-        let _ = fs::remove_file(&fresh);
-        symlink(library, &fresh)?;
-        fs::rename(&fresh, &link)?;
-    }
-    Ok(folder)
-}
-
-fn library_path(first: PathBuf) -> Result<OsString, Failure> {
-    let rest = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+/// Folders in front of those that a variable names.
+fn in_front(first: Vec<PathBuf>, variable: &str) -> Result<OsString, Failure> {
+    let rest = std::env::var_os(variable).unwrap_or_default();
     let rest = std::env::split_paths(&rest).filter(|path| !path.as_os_str().is_empty());
-    std::env::join_paths(std::iter::once(first).chain(rest))
-        .map_err(|e| Failure::from(format!("LD_LIBRARY_PATH: {e}")))
+    std::env::join_paths(first.into_iter().chain(rest))
+        .map_err(|e| Failure::from(format!("{variable}: {e}")))
 }
 
 fn settings(arguments: &Arguments) -> Vec<(&'static str, String)> {
@@ -194,16 +157,28 @@ fn settings(arguments: &Arguments) -> Vec<(&'static str, String)> {
 /// Becomes the program; returns only when that fails.
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let library = libcuda()?;
-    let folder =
-        link_folder(&library).map_err(|e| format!("cannot make a folder for libcuda.so.1: {e}"))?;
+    let toolkit = environment::toolkit().filter(|_| !arguments.plain);
+    let folder = Folder::fill(&library, toolkit.as_deref())
+        .map_err(|e| format!("cannot make a folder for libcuda.so.1: {e}"))?;
     let [program, rest @ ..] = arguments.program.as_slice() else {
         return Err(String::from("no program").into());
     };
-    let error = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args(rest)
-        .env("LD_LIBRARY_PATH", library_path(folder)?)
-        .envs(settings(arguments))
-        .exec();
+        .env(
+            "LD_LIBRARY_PATH",
+            in_front(vec![folder.libraries()], "LD_LIBRARY_PATH")?,
+        )
+        .envs(settings(arguments));
+    if !arguments.plain {
+        let audit = library.with_file_name(AUDIT);
+        let audit = audit.exists().then_some(audit.as_path());
+        command
+            .env("PATH", in_front(folder.tools(), "PATH")?)
+            .envs(environment::variables(&folder, toolkit.as_deref(), audit));
+    }
+    let error = command.exec();
     let status = match error.kind() {
         io::ErrorKind::NotFound => 127,
         _ => 126,

@@ -12,7 +12,6 @@ use margay::container::{
     container_len, detect, elf_len, elf_tables_len, wrapper,
 };
 
-use crate::linked;
 use crate::result::CuResult;
 
 /// More containers than any program has objects.
@@ -44,7 +43,6 @@ impl<'a> Images<'a> {
         let parts = unsafe {
             match kind {
                 Some(ImageKind::Wrapper) => wrapped(start)?,
-                Some(ImageKind::Text) => linked::parts(plain(start, ImageKind::Text)?),
                 Some(kind) => vec![plain(start, kind)?],
                 None => return Err(CuResult::INVALID_IMAGE),
             }
@@ -67,7 +65,6 @@ impl<'a> Images<'a> {
     pub(crate) fn of(bytes: &'a [u8]) -> Result<Images<'a>, CuResult> {
         match detect(bytes) {
             None | Some(ImageKind::Wrapper) => Err(CuResult::INVALID_IMAGE),
-            Some(ImageKind::Text) => Ok(linked::parts(bytes)),
             Some(_) => Ok(vec![bytes]),
         }
         .map(|parts| Images {

@@ -16,7 +16,6 @@ mod guard;
 mod handles;
 mod images;
 mod jit_options;
-mod linked;
 mod procaddress;
 mod result;
 mod serve;

@@ -15,6 +15,10 @@ use margay_ir::print::with_notes;
 use margay_ir::{parse, pass, verify};
 use margay_jit::{CompileError, CompiledKernel};
 
+mod check;
+
+pub use check::{Checked, Problem, check_ptx};
+
 use crate::engine::LoadOptions;
 use crate::error::{Error, Result};
 use crate::native::{Caching, compiler, linked};

@@ -1,10 +1,10 @@
 //! The linker: PTX in, an image out that loads.
 
-use std::ffi::{CStr, c_char, c_uint, c_void};
+use std::ffi::{c_char, c_uint, c_void};
 use std::sync::Arc;
 use std::time::Instant;
 
-use margay::container::select_ptx;
+use margay::container::{ImageKind, detect, join, select_ptx};
 use margay::{Image, Library, Runtime};
 use parking_lot::Mutex;
 
@@ -13,7 +13,6 @@ use crate::convert::{OptOut, Out, Text};
 use crate::guard::Call;
 use crate::handles::{current, links};
 use crate::jit_options::JitOptions;
-use crate::linked;
 use crate::result::{CuResult, Served};
 use crate::types::{CUjit_option, CUlinkState};
 
@@ -94,13 +93,10 @@ fn add(link: &LinkObject, kind: c_uint, bytes: &[u8]) -> Served {
         return Err(CuResult::INVALID_VALUE);
     }
     match kind {
-        INPUT_PTX => {
-            let text = CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes);
-            for part in linked::parts(text) {
-                state.texts.push(part.to_vec());
-            }
+        INPUT_PTX if detect(bytes) != Some(ImageKind::Text) => {
+            return Err(CuResult::INVALID_PTX);
         }
-        kind if INPUT_CONTAINERS.contains(&kind) => {
+        kind if kind == INPUT_PTX || INPUT_CONTAINERS.contains(&kind) => {
             let (major, minor) = Runtime::global()?.device(0)?.compute_capability();
             let selection = select_ptx(&[bytes], (major * 10 + minor) as u32)?;
             let texts = selection.texts.into_iter();
@@ -123,7 +119,7 @@ pub(crate) fn link_complete(
     }
     if state.output.is_none() {
         check(&link.options, &state.texts)?;
-        state.output = Some(linked::join(&state.texts).into_boxed_slice());
+        state.output = Some(join(&state.texts).into_boxed_slice());
     }
     let output = state.output.as_deref().unwrap_or_default();
     out.set(output.as_ptr().cast_mut().cast());

@@ -20,6 +20,7 @@ mod decompress;
 mod elf;
 mod error;
 mod fatbin;
+mod linked;
 mod select;
 
 pub use decompress::{Codec, MAX_UNCOMPRESSED};
@@ -32,6 +33,7 @@ pub use fatbin::{
     CONTAINER_HEADER_LEN, CONTAINER_MAGIC, Container, Entry, EntryFlags, EntryInfo, EntryKind,
     MAX_CONTAINER, container_len,
 };
+pub use linked::join;
 pub use select::{Selection, choose, select_ptx};
 
 use bytes::{Bytes, until_nul};
@@ -51,6 +53,16 @@ pub struct PtxText {
     pub text: String,
     /// The fat binary entry it came from; `None` for bare text.
     pub origin: Option<EntryInfo>,
+}
+
+impl PtxText {
+    /// Text that came from no fat binary.
+    pub(crate) fn bare(bytes: &[u8]) -> PtxText {
+        PtxText {
+            text: text_of(bytes.to_vec()),
+            origin: None,
+        }
+    }
 }
 
 /// Kind of an image, by its first bytes.

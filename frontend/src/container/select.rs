@@ -6,7 +6,7 @@
 //! device but its own it is the last resort.
 
 use super::error::Found;
-use super::{Container, Entry, EntryKind, Image, ImageError, PtxText};
+use super::{Container, Entry, EntryKind, Image, ImageError, PtxText, linked};
 
 /// Orders candidates; the smallest is taken.
 ///
@@ -83,7 +83,10 @@ pub fn select_ptx<'a>(images: &[&'a [u8]], capability: u32) -> Result<Selection<
     let mut selection = Selection::default();
     for bytes in images {
         match Image::parse(bytes)? {
-            Image::Text(text) => selection.texts.push(text),
+            Image::Text(text) => {
+                let parts = linked::parts(text.text.as_bytes()).into_iter();
+                selection.texts.extend(parts.map(PtxText::bare));
+            }
             Image::Cubin(cubin) => return Err(ImageError::Cubin(cubin)),
             Image::Fatbin(container) => {
                 add(&mut selection, &container, capability, images.len() > 1)?

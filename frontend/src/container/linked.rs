@@ -1,8 +1,8 @@
-//! What `cuLinkComplete` hands out: PTX texts in one text.
+//! What our linkers hand out (`cuLinkComplete`, the answers in nvJitLink's place): PTX texts in one text.
 //!
 //! A program may copy the result, write it to a file and load it later, so it must stand on its
 //! own. One input is handed back as it is. Several are joined under a first line that no PTX
-//! begins with, each after a line of its own; loading takes them apart again and links them.
+//! begins with, each after a line of its own; [`super::select_ptx`] takes them apart again.
 
 /// First line of joined texts.
 const HEAD: &[u8] = b"//@margay linked ptx\n";
@@ -10,7 +10,7 @@ const HEAD: &[u8] = b"//@margay linked ptx\n";
 const NEXT: &[u8] = b"\n//@margay next input\n";
 
 /// Joins texts; the result ends with a NUL.
-pub(crate) fn join(texts: &[Vec<u8>]) -> Vec<u8> {
+pub fn join(texts: &[Vec<u8>]) -> Vec<u8> {
     let mut joined = Vec::new();
     match texts {
         [one] => joined.extend_from_slice(one),
@@ -27,7 +27,7 @@ pub(crate) fn join(texts: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// The texts of a joined one; of any other, itself.
-pub(crate) fn parts(text: &[u8]) -> Vec<&[u8]> {
+pub(super) fn parts(text: &[u8]) -> Vec<&[u8]> {
     let Some(mut rest) = text
         .strip_prefix(HEAD)
         .and_then(|rest| rest.strip_prefix(NEXT))

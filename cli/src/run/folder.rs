@@ -1,0 +1,149 @@
+//! The folder that `margay run` puts in front of all others: our libraries under the names that programs look
+//! for, and stand-ins for NVIDIA's tools.
+//!
+//! ```text
+//! libcuda.so.1  libcuda.so  libnvidia-ml.so.1  libnvidia-ml.so  libgpuocelot.so    links to our libraries
+//! bin/ptxas                                                                        this program
+//! toolkit/      where a CUDA toolkit is installed: links to what it holds, but for bin/nvcc and bin/ptxas
+//! ```
+//!
+//! Invariants: the folder belongs to the user, and nobody else can write it; entries are replaced in one step, as
+//! another `margay run` may be at the same place.
+
+use std::collections::hash_map::DefaultHasher;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+
+/// The library beside the driver library, and the names it gets in the folder.
+const LIBRARIES: &[(&str, &[&str])] = &[
+    ("libnvidia_ml.so", &["libnvidia-ml.so.1", "libnvidia-ml.so"]),
+    ("libgpuocelot.so", &["libgpuocelot.so"]),
+];
+
+/// Tools that this program stands in for when it is started under their name.
+const TOOLS: [&str; 2] = ["ptxas", "nvcc"];
+
+/// A filled folder.
+pub(crate) struct Folder {
+    path: PathBuf,
+    /// Where a toolkit is mirrored.
+    pub(crate) toolkit: Option<PathBuf>,
+}
+
+impl Folder {
+    /// The folder for the driver library at `library`, and for the toolkit at `toolkit`.
+    pub(crate) fn fill(library: &Path, toolkit: Option<&Path>) -> io::Result<Folder> {
+        let user = fs::metadata("/proc/self")?.uid();
+        let base = base_folder(user);
+        own_folder(&base, user)?;
+        let program = fs::canonicalize(std::env::current_exe()?)?;
+        let mut key = DefaultHasher::new();
+        (library, &program, toolkit).hash(&mut key);
+        let path = base.join(format!("{:016x}", key.finish()));
+        own_folder(&path, user)?;
+        for name in ["libcuda.so.1", "libcuda.so"] {
+            link(library, &path.join(name))?;
+        }
+        for (file, names) in LIBRARIES {
+            let target = library.with_file_name(file);
+            for name in *names {
+                place(target.exists().then_some(&target), &path.join(name))?;
+            }
+        }
+        let bin = path.join("bin");
+        own_folder(&bin, user)?;
+        link(&program, &bin.join("ptxas"))?;
+        let mirrored =
+            toolkit.map(|toolkit| mirror(toolkit, &path.join("toolkit"), &program, user));
+        Ok(Folder {
+            toolkit: mirrored.transpose()?,
+            path,
+        })
+    }
+
+    /// For `LD_LIBRARY_PATH`.
+    pub(crate) fn libraries(&self) -> PathBuf {
+        self.path.clone()
+    }
+
+    /// For `PATH`: the stand-ins, those of the toolkit first.
+    pub(crate) fn tools(&self) -> Vec<PathBuf> {
+        let toolkit = self.toolkit.iter().map(|toolkit| toolkit.join("bin"));
+        toolkit.chain([self.path.join("bin")]).collect()
+    }
+
+    /// The stand-in for NVIDIA's assembler.
+    pub(crate) fn ptxas(&self) -> PathBuf {
+        self.path.join("bin/ptxas")
+    }
+}
+
+/// A folder for what lives while the user is logged in.
+fn base_folder(user: u32) -> PathBuf {
+    match std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| Path::new(dir).is_absolute()) {
+        Some(runtime) if Path::new(&runtime).is_dir() => PathBuf::from(runtime).join("margay"),
+        _ => std::env::temp_dir().join(format!("margay-{user}")),
+    }
+}
+
+/// Makes a folder that nobody else can write, or sees that it is one.
+fn own_folder(path: &Path, user: u32) -> io::Result<()> {
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+        other => return other,
+    }
+    // Another user could have made it first, and a library of theirs would run as ours.
+    let found = fs::symlink_metadata(path)?;
+    if !found.is_dir() || found.uid() != user || found.mode() & 0o022 != 0 {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "is not a folder of this user alone",
+        ));
+    }
+    Ok(())
+}
+
+/// Makes `at` a link to `target`.
+fn link(target: &Path, at: &Path) -> io::Result<()> {
+    if fs::read_link(at).ok().as_deref() == Some(target) {
+        return Ok(());
+    }
+    // Under a name of its own first.
+    let fresh = at.with_file_name(format!("new-{}", std::process::id()));
+    let _ = fs::remove_file(&fresh);
+    symlink(target, &fresh)?;
+    fs::rename(&fresh, at)
+}
+
+/// Makes `at` a link to `target`, or removes it when there is none.
+fn place(target: Option<&PathBuf>, at: &Path) -> io::Result<()> {
+    match target {
+        Some(target) => link(target, at),
+        None => match fs::remove_file(at) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+            _ => Ok(()),
+        },
+    }
+}
+
+/// Links to everything in a toolkit, with stand-ins among its tools.
+fn mirror(toolkit: &Path, at: &Path, program: &Path, user: u32) -> io::Result<PathBuf> {
+    own_folder(at, user)?;
+    let bin = at.join("bin");
+    own_folder(&bin, user)?;
+    for entry in fs::read_dir(toolkit)?.flatten() {
+        if entry.file_name() != "bin" {
+            link(&entry.path(), &at.join(entry.file_name()))?;
+        }
+    }
+    for entry in fs::read_dir(toolkit.join("bin"))?.flatten() {
+        let name = entry.file_name();
+        let is_tool = TOOLS.iter().any(|tool| name == *tool);
+        let target = if is_tool { program } else { &entry.path() };
+        link(target, &bin.join(name))?;
+    }
+    Ok(at.to_owned())
+}

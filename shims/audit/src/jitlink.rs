@@ -1,0 +1,377 @@
+//! nvJitLink: a linker of PTX in the place of one that makes cubins.
+//!
+//! Inputs that are or hold PTX are read by Margay's own front end, so that errors come with their lines, and joined to
+//! one image that Margay loads and links ([`margay_frontend::container::join`]). Link-time code (LTO-IR) is NVIDIA's
+//! own format: where all inputs are of that kind, NVIDIA's linker is asked for their PTX (`-lto -ptx`);
+//! together with PTX they cannot be linked, which the error log says.
+//!
+//! Options are checked by NVIDIA's linker, of which each of our handles holds one. Invariant: a handle is looked up,
+//! never dereferenced.
+
+mod link;
+mod registry;
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+
+use super::guarded;
+use super::slots::{Kind, SLOTS, real};
+use link::Link;
+use registry::{insert, remove, with};
+
+type Handle = *mut c_void;
+type Create = unsafe extern "C" fn(*mut Handle, u32, *const *const c_char) -> c_int;
+type Destroy = unsafe extern "C" fn(*mut Handle) -> c_int;
+type AddData = unsafe extern "C" fn(Handle, c_int, *const c_void, usize, *const c_char) -> c_int;
+type Complete = unsafe extern "C" fn(Handle) -> c_int;
+type Size = unsafe extern "C" fn(Handle, *mut usize) -> c_int;
+type Get = unsafe extern "C" fn(Handle, *mut c_void) -> c_int;
+
+/// The results that we give (`nvJitLinkResult`).
+pub(crate) mod code {
+    use std::ffi::c_int;
+
+    pub(crate) const SUCCESS: c_int = 0;
+    pub(crate) const INVALID_INPUT: c_int = 3;
+    pub(crate) const PTX_COMPILE: c_int = 4;
+    pub(crate) const INTERNAL: c_int = 6;
+    pub(crate) const NULL_INPUT: c_int = 10;
+    pub(crate) const INCOMPATIBLE_OPTIONS: c_int = 11;
+    pub(crate) const INCORRECT_INPUT_TYPE: c_int = 12;
+}
+
+/// What a client may ask of a finished link, or of its logs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Output {
+    Cubin,
+    Ptx,
+    LtoIr,
+    ErrorLog,
+    InfoLog,
+}
+
+impl Output {
+    const fn from_number(number: usize) -> Output {
+        match number {
+            0 => Output::Cubin,
+            1 => Output::Ptx,
+            2 => Output::LtoIr,
+            3 => Output::ErrorLog,
+            _ => Output::InfoLog,
+        }
+    }
+
+    /// The name of the function that copies it.
+    fn getter(self) -> &'static str {
+        match self {
+            Output::Cubin => "nvJitLinkGetLinkedCubin",
+            Output::Ptx => "nvJitLinkGetLinkedPtx",
+            Output::LtoIr => "nvJitLinkGetLinkedLTOIR",
+            Output::ErrorLog => "nvJitLinkGetErrorLog",
+            Output::InfoLog => "nvJitLinkGetInfoLog",
+        }
+    }
+}
+
+macro_rules! in_slots {
+    ($type:ty: $function:ident $(, $output:literal)?) => {
+        const {
+            let table: [$type; SLOTS] = [
+                $function::<0 $(, $output)?>, $function::<1 $(, $output)?>,
+                $function::<2 $(, $output)?>, $function::<3 $(, $output)?>,
+                $function::<4 $(, $output)?>, $function::<5 $(, $output)?>,
+                $function::<6 $(, $output)?>, $function::<7 $(, $output)?>,
+            ];
+            table
+        }
+    };
+}
+
+/// Our function for a symbol, for the copy in a slot. Names come plain and, from the macros of NVIDIA's header, with
+/// the version of the header: `__nvJitLinkCreate_13_5`.
+pub fn stand_in(slot: usize, symbol: &str) -> Option<usize> {
+    if slot >= SLOTS {
+        return None;
+    }
+    Some(match plain(symbol) {
+        "nvJitLinkCreate" => in_slots!(Create: create)[slot] as usize,
+        "nvJitLinkDestroy" => destroy as *const () as usize,
+        "nvJitLinkAddData" => add_data as *const () as usize,
+        "nvJitLinkAddFile" => add_file as *const () as usize,
+        "nvJitLinkComplete" => complete as *const () as usize,
+        "nvJitLinkGetLinkedCubinSize" => size::<0> as *const () as usize,
+        "nvJitLinkGetLinkedCubin" => get::<0> as *const () as usize,
+        "nvJitLinkGetLinkedPtxSize" => size::<1> as *const () as usize,
+        "nvJitLinkGetLinkedPtx" => get::<1> as *const () as usize,
+        "nvJitLinkGetLinkedLTOIRSize" => size::<2> as *const () as usize,
+        "nvJitLinkGetLinkedLTOIR" => get::<2> as *const () as usize,
+        "nvJitLinkGetErrorLogSize" => size::<3> as *const () as usize,
+        "nvJitLinkGetErrorLog" => get::<3> as *const () as usize,
+        "nvJitLinkGetInfoLogSize" => size::<4> as *const () as usize,
+        "nvJitLinkGetInfoLog" => get::<4> as *const () as usize,
+        _ => return None,
+    })
+}
+
+/// A function's name without the version that a header gave it.
+fn plain(symbol: &str) -> &str {
+    match symbol.strip_prefix("__") {
+        None => symbol,
+        Some(versioned) => versioned.split('_').next().unwrap_or(versioned),
+    }
+}
+
+/// NVIDIA's linker behind one of our handles.
+#[derive(Clone, Copy)]
+pub(crate) struct Theirs {
+    slot: usize,
+    handle: usize,
+}
+
+impl Theirs {
+    /// # Safety
+    /// `F` is the type of the function.
+    unsafe fn function<F: Copy>(self, name: &str) -> Option<F> {
+        // SAFETY: the caller vouches for the type.
+        unsafe { real(Kind::JitLink, self.slot, name) }
+    }
+
+    fn handle(self) -> Handle {
+        self.handle as Handle
+    }
+
+    fn add(self, kind: c_int, bytes: &[u8], name: &CStr) -> c_int {
+        // SAFETY: that is its type; bytes and name are alive.
+        unsafe {
+            match self.function::<AddData>("nvJitLinkAddData") {
+                Some(add) => {
+                    let data = bytes.as_ptr().cast();
+                    add(self.handle(), kind, data, bytes.len(), name.as_ptr())
+                }
+                None => code::INTERNAL,
+            }
+        }
+    }
+
+    fn complete(self) -> c_int {
+        // SAFETY: that is its type.
+        match unsafe { self.function::<Complete>("nvJitLinkComplete") } {
+            // SAFETY: the handle lives as long as ours.
+            Some(complete) => unsafe { complete(self.handle()) },
+            None => code::INTERNAL,
+        }
+    }
+
+    /// One of its outputs.
+    fn output(self, output: Output) -> Result<Vec<u8>, c_int> {
+        let name = output.getter();
+        // SAFETY: these are their types.
+        let functions = unsafe {
+            (
+                self.function::<Size>(&format!("{name}Size")),
+                self.function::<Get>(name),
+            )
+        };
+        let (Some(size), Some(get)) = functions else {
+            return Err(code::INTERNAL);
+        };
+        let mut bytes = 0;
+        // SAFETY: the handle lives as long as ours; the buffer has the size that was told.
+        unsafe {
+            match size(self.handle(), &raw mut bytes) {
+                code::SUCCESS => {}
+                code => return Err(code),
+            }
+            if bytes == 0 {
+                return Ok(Vec::new());
+            }
+            // Room for a NUL that is not counted.
+            let mut data = vec![0; bytes + 1];
+            match get(self.handle(), data.as_mut_ptr().cast()) {
+                code::SUCCESS => {
+                    data.truncate(bytes);
+                    Ok(data)
+                }
+                code => Err(code),
+            }
+        }
+    }
+
+    fn destroy(self) {
+        let mut handle = self.handle();
+        // SAFETY: that is its type, and nobody has the handle any more.
+        unsafe {
+            if let Some(destroy) = self.function::<Destroy>("nvJitLinkDestroy") {
+                destroy(&raw mut handle);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As `nvJitLinkCreate`.
+unsafe extern "C" fn create<const SLOT: usize>(
+    out: *mut Handle,
+    count: u32,
+    options: *const *const c_char,
+) -> c_int {
+    guarded(code::INTERNAL, || {
+        let mut given = Vec::new();
+        for index in 0..count as usize {
+            if options.is_null() {
+                break;
+            }
+            // SAFETY: the caller vouches for `count` C strings.
+            let option = unsafe { options.add(index).read() };
+            if option.is_null() {
+                return code::NULL_INPUT;
+            }
+            // SAFETY: as above.
+            given.push(unsafe { CStr::from_ptr(option) }.to_owned());
+        }
+        let link = Link::new(&given);
+        if link.wants_lto() && !given.iter().any(|option| option.as_c_str() == c"-ptx") {
+            // What NVIDIA's linker makes of link-time code has to be PTX.
+            given.push(CString::from(c"-ptx"));
+        }
+        let pointers: Vec<*const c_char> = given.iter().map(|option| option.as_ptr()).collect();
+        // SAFETY: that is its type.
+        let Some(own) = (unsafe { real::<Create>(Kind::JitLink, SLOT, "nvJitLinkCreate") }) else {
+            return code::INTERNAL;
+        };
+        // SAFETY: the caller's place for a handle, and as many C strings as are counted.
+        unsafe {
+            let code = own(out, pointers.len() as u32, pointers.as_ptr());
+            if code == code::SUCCESS {
+                let handle = *out as usize;
+                *out = insert(link.over(Theirs { slot: SLOT, handle }));
+            }
+            code
+        }
+    })
+}
+
+/// # Safety
+/// As `nvJitLinkDestroy`.
+unsafe extern "C" fn destroy(handle: *mut Handle) -> c_int {
+    guarded(code::INTERNAL, || {
+        if handle.is_null() {
+            return code::NULL_INPUT;
+        }
+        // SAFETY: the caller vouches for the handle's place.
+        let Some(link) = remove(unsafe { *handle }) else {
+            return code::INVALID_INPUT;
+        };
+        link.end();
+        // SAFETY: as above.
+        unsafe { *handle = std::ptr::null_mut() };
+        code::SUCCESS
+    })
+}
+
+/// # Safety
+/// As `nvJitLinkAddData`.
+unsafe extern "C" fn add_data(
+    handle: Handle,
+    kind: c_int,
+    data: *const c_void,
+    size: usize,
+    name: *const c_char,
+) -> c_int {
+    guarded(code::INTERNAL, || {
+        if data.is_null() || size == 0 {
+            return code::NULL_INPUT;
+        }
+        // SAFETY: the caller vouches for `size` bytes and for the name.
+        let (bytes, name) = unsafe {
+            let name = match name.is_null() {
+                true => c"input",
+                false => CStr::from_ptr(name),
+            };
+            (std::slice::from_raw_parts(data.cast::<u8>(), size), name)
+        };
+        with(handle, |link| link.add(kind, bytes, name))
+    })
+}
+
+/// # Safety
+/// As `nvJitLinkAddFile`.
+unsafe extern "C" fn add_file(handle: Handle, kind: c_int, path: *const c_char) -> c_int {
+    guarded(code::INTERNAL, || {
+        if path.is_null() {
+            return code::NULL_INPUT;
+        }
+        // SAFETY: the caller vouches for the path.
+        let path = unsafe { CStr::from_ptr(path) };
+        with(handle, |link| {
+            match std::fs::read(path.to_string_lossy().as_ref()) {
+                Ok(bytes) => link.add(kind, &bytes, path),
+                Err(error) => {
+                    link.complain(&format!("{}: {error}", path.to_string_lossy()));
+                    code::INVALID_INPUT
+                }
+            }
+        })
+    })
+}
+
+unsafe extern "C" fn complete(handle: Handle) -> c_int {
+    guarded(code::INTERNAL, || with(handle, Link::complete))
+}
+
+/// # Safety
+/// As `nvJitLinkGetLinkedCubinSize` and its kin.
+unsafe extern "C" fn size<const OUTPUT: usize>(handle: Handle, out: *mut usize) -> c_int {
+    guarded(code::INTERNAL, || {
+        if out.is_null() {
+            return code::NULL_INPUT;
+        }
+        with(handle, |link| {
+            match link.output(Output::from_number(OUTPUT)) {
+                Ok(bytes) => {
+                    // SAFETY: the caller's place for a size.
+                    unsafe { *out = bytes.len() };
+                    code::SUCCESS
+                }
+                Err(code) => code,
+            }
+        })
+    })
+}
+
+/// # Safety
+/// As `nvJitLinkGetLinkedCubin` and its kin.
+unsafe extern "C" fn get<const OUTPUT: usize>(handle: Handle, out: *mut c_void) -> c_int {
+    guarded(code::INTERNAL, || {
+        if out.is_null() {
+            return code::NULL_INPUT;
+        }
+        with(handle, |link| {
+            match link.output(Output::from_number(OUTPUT)) {
+                Ok(bytes) => {
+                    // SAFETY: the caller has room for as many bytes as the size function told.
+                    unsafe {
+                        std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.cast(), bytes.len())
+                    };
+                    code::SUCCESS
+                }
+                Err(code) => code,
+            }
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_names_do_not_matter() {
+        assert_eq!(plain("__nvJitLinkAddData_13_5"), "nvJitLinkAddData");
+        assert_eq!(plain("nvJitLinkAddData"), "nvJitLinkAddData");
+        let plain = stand_in(2, "nvJitLinkCreate");
+        assert!(plain.is_some());
+        assert_eq!(stand_in(2, "__nvJitLinkCreate_12_9"), plain);
+        assert_ne!(stand_in(3, "nvJitLinkCreate"), plain);
+        assert_eq!(stand_in(2, "nvJitLinkVersion"), None);
+    }
+}

@@ -1,0 +1,280 @@
+//! One link: its options, inputs and result.
+
+use std::ffi::{CStr, CString, c_int};
+
+use margay_frontend::container::{ImageKind, detect, join, select_ptx};
+use margay_frontend::diagnostic::Style;
+use margay_frontend::{SourceFile, parse, resolve};
+
+use super::{Output, Theirs, code};
+
+/// `NVJITLINK_INPUT_*`.
+mod input {
+    use std::ffi::c_int;
+
+    pub(super) const CUBIN: c_int = 1;
+    pub(super) const PTX: c_int = 2;
+    pub(super) const LTOIR: c_int = 3;
+    pub(super) const FATBIN: c_int = 4;
+    pub(super) const OBJECT: c_int = 5;
+    pub(super) const LIBRARY: c_int = 6;
+    pub(super) const INDEX: c_int = 7;
+    pub(super) const ANY: c_int = 10;
+}
+
+/// The SM number that is taken where the options name none.
+const DEFAULT_SM: u32 = 86;
+/// First bytes of bitcode, which link-time code is.
+const BITCODE: &[u8] = b"BC\xc0\xde";
+/// At most this many errors of a text are told.
+const ERRORS_SHOWN: usize = 20;
+
+/// A link in the making.
+pub(crate) struct Link {
+    sm: u32,
+    lto: bool,
+    theirs: Option<Theirs>,
+    texts: Vec<Vec<u8>>,
+    /// How many inputs are link-time code.
+    lto_inputs: usize,
+    log: String,
+    result: Option<Vec<u8>>,
+}
+
+impl Link {
+    /// A link with these options.
+    pub(super) fn new(options: &[CString]) -> Link {
+        let options = options.iter().filter_map(|option| option.to_str().ok());
+        let mut link = Link {
+            sm: DEFAULT_SM,
+            lto: false,
+            theirs: None,
+            texts: Vec::new(),
+            lto_inputs: 0,
+            log: String::new(),
+            result: None,
+        };
+        for option in options {
+            if let Some(arch) = option.strip_prefix("-arch=") {
+                let digits: String = arch.chars().filter(char::is_ascii_digit).collect();
+                link.sm = digits.parse().unwrap_or(DEFAULT_SM);
+            }
+            link.lto |= matches!(option, "-lto" | "-dlto");
+        }
+        link
+    }
+
+    /// The same in front of NVIDIA's linker.
+    pub(super) fn over(self, theirs: Theirs) -> Link {
+        Link {
+            theirs: Some(theirs),
+            ..self
+        }
+    }
+
+    /// Whether link-time code may come.
+    pub(super) fn wants_lto(&self) -> bool {
+        self.lto
+    }
+
+    /// Puts a line into the error log.
+    pub(super) fn complain(&mut self, text: &str) {
+        self.log.push_str(text);
+        self.log.push('\n');
+    }
+
+    /// Takes an input.
+    pub(super) fn add(&mut self, kind: c_int, bytes: &[u8], name: &CStr) -> c_int {
+        if self.result.is_some() {
+            self.complain("the link is complete; it takes no more inputs");
+            return code::INVALID_INPUT;
+        }
+        match kind {
+            input::LTOIR => self.add_lto(bytes, name),
+            input::ANY if bytes.starts_with(BITCODE) => self.add_lto(bytes, name),
+            input::PTX if detect(bytes) != Some(ImageKind::Text) => {
+                self.complain(&format!("{}: this is no PTX text", name.to_string_lossy()));
+                code::PTX_COMPILE
+            }
+            input::CUBIN | input::PTX | input::FATBIN | input::OBJECT | input::LIBRARY => {
+                self.add_ptx(bytes, name)
+            }
+            input::ANY => self.add_ptx(bytes, name),
+            input::INDEX => {
+                self.complain(
+                    "an index file refers to link-time code, which cannot be linked here",
+                );
+                code::INCORRECT_INPUT_TYPE
+            }
+            _ => code::INVALID_INPUT,
+        }
+    }
+
+    fn add_lto(&mut self, bytes: &[u8], name: &CStr) -> c_int {
+        if !self.lto {
+            self.complain("link-time code (LTO-IR) needs the option -lto");
+            return code::INCOMPATIBLE_OPTIONS;
+        }
+        let Some(theirs) = self.theirs else {
+            return code::INTERNAL;
+        };
+        self.lto_inputs += 1;
+        theirs.add(input::LTOIR, bytes, name)
+    }
+
+    fn add_ptx(&mut self, bytes: &[u8], name: &CStr) -> c_int {
+        let name = name.to_string_lossy();
+        let selection = match select_ptx(&[bytes], self.sm) {
+            Ok(selection) => selection,
+            Err(error) => {
+                self.complain(&format!("{name}: {error}"));
+                return code::INVALID_INPUT;
+            }
+        };
+        for text in selection.texts {
+            if let Err(problems) = check(&name, &text.text) {
+                self.complain(&problems);
+                return code::PTX_COMPILE;
+            }
+            self.texts.push(text.text.into_bytes());
+        }
+        code::SUCCESS
+    }
+
+    /// Links.
+    pub(super) fn complete(&mut self) -> c_int {
+        match (self.lto_inputs, self.texts.is_empty()) {
+            (0, true) => {
+                self.complain("no input holds device code");
+                code::INVALID_INPUT
+            }
+            (0, false) => {
+                self.result = Some(join(&self.texts));
+                code::SUCCESS
+            }
+            (_, true) => self.complete_theirs(),
+            (_, false) => {
+                self.complain(
+                    "link-time code (LTO-IR) and PTX cannot be linked together without a GPU's assembler: \
+                     compile all inputs to PTX (without -dlto, --gen-lto or lto=True), or all to LTO-IR",
+                );
+                code::INCOMPATIBLE_OPTIONS
+            }
+        }
+    }
+
+    fn complete_theirs(&mut self) -> c_int {
+        let Some(theirs) = self.theirs else {
+            return code::INTERNAL;
+        };
+        match theirs.complete() {
+            code::SUCCESS => match theirs.output(Output::Ptx) {
+                Ok(ptx) => {
+                    self.result = Some(ptx);
+                    code::SUCCESS
+                }
+                Err(code) => code,
+            },
+            code => code,
+        }
+    }
+
+    /// What a client asks for, with the closing NUL that texts have.
+    pub(super) fn output(&self, output: Output) -> Result<Vec<u8>, c_int> {
+        match output {
+            Output::Cubin | Output::Ptx => self.result.clone().ok_or(code::INVALID_INPUT),
+            Output::LtoIr => match self.theirs {
+                Some(theirs) => theirs.output(output),
+                None => Err(code::INTERNAL),
+            },
+            Output::ErrorLog => Ok(self.with_their_log(output, &self.log)),
+            Output::InfoLog => Ok(self.with_their_log(output, "")),
+        }
+    }
+
+    fn with_their_log(&self, output: Output, ours: &str) -> Vec<u8> {
+        let mut log = ours.as_bytes().to_vec();
+        if let Some(Ok(theirs)) = self.theirs.map(|theirs| theirs.output(output)) {
+            log.extend(theirs.into_iter().take_while(|&byte| byte != 0));
+        }
+        if !log.is_empty() {
+            log.push(0);
+        }
+        log
+    }
+
+    /// Frees what NVIDIA's linker holds for it.
+    pub(super) fn end(self) {
+        if let Some(theirs) = self.theirs {
+            theirs.destroy();
+        }
+    }
+}
+
+/// The errors of a PTX text, as they would be told when it is loaded.
+fn check(name: &str, text: &str) -> Result<(), String> {
+    let parsed = parse(SourceFile::new(name, text));
+    let resolution = resolve::resolve(&parsed);
+    let problems = parsed.diagnostics.iter().chain(&resolution.diagnostics);
+    let errors: Vec<String> = problems
+        .filter(|problem| problem.is_error())
+        .take(ERRORS_SHOWN)
+        .map(|problem| problem.render(&parsed.source, Style::Plain))
+        .collect();
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(errors.join("\n")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: &[u8] =
+        b".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n\0";
+    const SECOND: &[u8] =
+        b".version 8.0\n.target sm_80\n.address_size 64\n.visible .func f() { ret; }\n";
+
+    fn link() -> Link {
+        Link::new(&[CString::from(c"-arch=sm_80")])
+    }
+
+    #[test]
+    fn inputs_become_one_image_that_comes_apart_again() {
+        let mut link = link();
+        assert_eq!(link.add(input::PTX, FIRST, c"a"), code::SUCCESS);
+        assert_eq!(link.add(input::CUBIN, SECOND, c"b"), code::SUCCESS);
+        assert!(link.output(Output::Cubin).is_err());
+        assert_eq!(link.complete(), code::SUCCESS);
+        let image = link.output(Output::Cubin).unwrap();
+        let selection = select_ptx(&[&image], 80).unwrap();
+        assert_eq!(selection.texts.len(), 2);
+        assert!(selection.texts[1].text.contains(".func f"));
+        assert_eq!(link.add(input::PTX, FIRST, c"late"), code::INVALID_INPUT);
+    }
+
+    #[test]
+    fn errors_tell_their_line() {
+        let mut link = link();
+        let text = b".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { sub.u32 a, b; }";
+        assert_eq!(link.add(input::PTX, text, c"bad.ptx"), code::PTX_COMPILE);
+        let log = String::from_utf8(link.output(Output::ErrorLog).unwrap()).unwrap();
+        assert!(log.contains("bad.ptx:4"), "{log}");
+        assert!(log.ends_with('\0'));
+    }
+
+    #[test]
+    fn what_cannot_be_linked_is_told() {
+        assert_eq!(
+            link().add(input::LTOIR, BITCODE, c"l"),
+            code::INCOMPATIBLE_OPTIONS
+        );
+        assert_eq!(
+            link().add(input::CUBIN, b"\x01\x02", c"c"),
+            code::INVALID_INPUT
+        );
+        assert_eq!(link().add(77, FIRST, c"x"), code::INVALID_INPUT);
+        assert_eq!(link().complete(), code::INVALID_INPUT);
+    }
+}

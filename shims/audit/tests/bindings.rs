@@ -1,0 +1,70 @@
+//! The library in `LD_AUDIT` of a program in C, with files in the place of NVIDIA's.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where cargo put the library: beside this test's own folder.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let deps = test.parent().unwrap();
+    let beside = deps.join("libmargay_audit.so");
+    match beside.exists() {
+        true => beside,
+        false => deps.parent().unwrap().join("libmargay_audit.so"),
+    }
+}
+
+fn compile(folder: &Path, source: &str, out: &str, more: &[&str]) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/c")
+        .join(source);
+    let out = folder.join(out);
+    let mut cc = Command::new("cc");
+    cc.arg("-w").arg(source).arg("-o").arg(&out).args(more);
+    let done = cc.current_dir(folder).output().unwrap();
+    assert!(
+        done.status.success(),
+        "{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+    out
+}
+
+#[test]
+fn clients_get_ptx_where_they_ask_for_machine_code() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("audit");
+    std::fs::create_dir_all(&folder).unwrap();
+    let shared = &["-shared", "-fPIC"];
+    let soname = "-Wl,-soname,libnvrtc.so.99";
+    let nvrtc = compile(
+        &folder,
+        "compiler.c",
+        "libnvrtc.so.99",
+        &["-shared", "-fPIC", soname],
+    );
+    let linker = compile(&folder, "linker.c", "libnvJitLink.so.99", shared);
+    let linked = &["-ldl", "-L.", "-l:libnvrtc.so.99", "-Wl,-rpath,$ORIGIN"];
+    let client = compile(&folder, "client.c", "client", linked);
+    let run = |audited: bool| {
+        let mut command = Command::new(&client);
+        command.args([&nvrtc, &linker]);
+        if audited {
+            command.env("LD_AUDIT", library());
+        }
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    // The files work as they say.
+    assert!(run(false).starts_with("0 6 cubin\n"), "{}", run(false));
+    let lines = run(true);
+    let expected = "\
+0 15 ptx compute_86
+0 6 cubin
+0 0 1 0 .version 8.0
+0 live, (nil)
+4 3 0 1 \n0 live, (nil)
+1 (nil)
+";
+    assert_eq!(lines, expected);
+}

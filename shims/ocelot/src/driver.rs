@@ -1,0 +1,211 @@
+//! The part of the driver API that running a kernel takes, from `libcuda.so`.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use std::mem::transmute_copy;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// A kernel (`CUfunction`): a handle, which is never dereferenced.
+#[repr(transparent)]
+#[derive(Clone, Copy)]
+pub(crate) struct Function(usize);
+
+/// The driver, with a context.
+pub(crate) struct Driver {
+    library: *mut c_void,
+    context: *mut c_void,
+}
+
+// SAFETY: handles of the driver and of the dynamic linker may be used from any thread.
+unsafe impl Send for Driver {}
+
+/// The driver library that lies beside this one.
+fn beside() -> Option<CString> {
+    // SAFETY: an all-zero structure is one of null pointers.
+    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+    let here = super::ptx_run as *const () as *const c_void;
+    // SAFETY: `info` is alive.
+    if unsafe { libc::dladdr(here, &raw mut info) } == 0 || info.dli_fname.is_null() {
+        return None;
+    }
+    // SAFETY: the file's name is a C string.
+    let file = unsafe { CStr::from_ptr(info.dli_fname) };
+    let file = PathBuf::from(std::ffi::OsStr::from_bytes(file.to_bytes()));
+    let libcuda = std::fs::canonicalize(file)
+        .ok()?
+        .with_file_name("libcuda.so");
+    libcuda
+        .exists()
+        .then(|| CString::new(libcuda.as_os_str().as_bytes()).ok())?
+}
+
+impl Driver {
+    /// Loads the library and makes its primary context.
+    pub(crate) fn load() -> Result<Driver, String> {
+        let names = beside().into_iter().chain([c"libcuda.so.1".to_owned()]);
+        // SAFETY: the names are C strings.
+        let open = |name: CString| unsafe {
+            libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL)
+        };
+        let library = names.map(open).find(|library| !library.is_null());
+        let mut driver = Driver {
+            library: library
+                .ok_or("libcuda.so is neither beside libgpuocelot.so nor in LD_LIBRARY_PATH")?,
+            context: std::ptr::null_mut(),
+        };
+        // SAFETY: these are the functions' types.
+        unsafe {
+            let init: unsafe extern "C" fn(c_uint) -> c_int = driver.function(c"cuInit")?;
+            driver.check("cuInit", init(0))?;
+            let retain: unsafe extern "C" fn(*mut *mut c_void, c_int) -> c_int =
+                driver.function(c"cuDevicePrimaryCtxRetain")?;
+            let mut context = std::ptr::null_mut();
+            driver.check("cuDevicePrimaryCtxRetain", retain(&raw mut context, 0))?;
+            driver.context = context;
+        }
+        Ok(driver)
+    }
+
+    /// # Safety
+    /// `F` is the type of the function.
+    unsafe fn function<F: Copy>(&self, name: &CStr) -> Result<F, String> {
+        const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
+        // SAFETY: the handle is a loaded library's.
+        let address = unsafe { libc::dlsym(self.library, name.as_ptr()) };
+        if address.is_null() {
+            return Err(format!("libcuda.so has no {}", name.to_string_lossy()));
+        }
+        // SAFETY: the caller vouches for the type.
+        Ok(unsafe { transmute_copy(&address) })
+    }
+
+    fn check(&self, what: &str, code: c_int) -> Result<(), String> {
+        type Name = unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int;
+        if code == 0 {
+            return Ok(());
+        }
+        let mut name = std::ptr::null();
+        // SAFETY: that is its type; the text is the library's.
+        let text = unsafe {
+            match self.function::<Name>(c"cuGetErrorName") {
+                Ok(get) if get(code, &raw mut name) == 0 && !name.is_null() => {
+                    CStr::from_ptr(name).to_string_lossy().into_owned()
+                }
+                _ => code.to_string(),
+            }
+        };
+        Err(format!("{what}: {text}"))
+    }
+
+    /// Makes the context the calling thread's.
+    pub(crate) fn make_current(&self) -> Result<(), String> {
+        // SAFETY: that is its type, and the context is alive.
+        unsafe {
+            let set: unsafe extern "C" fn(*mut c_void) -> c_int =
+                self.function(c"cuCtxSetCurrent")?;
+            self.check("cuCtxSetCurrent", set(self.context))
+        }
+    }
+
+    /// The only kernel of a text, or its first one.
+    pub(crate) fn kernel(&self, text: &CStr) -> Result<Function, String> {
+        type Load = unsafe extern "C" fn(*mut *mut c_void, *const c_void) -> c_int;
+        type Enumerate = unsafe extern "C" fn(*mut Function, c_uint, *mut c_void) -> c_int;
+        let (mut module, mut function) = (std::ptr::null_mut(), Function(0));
+        // SAFETY: these are their types; the text is a C string, the places are alive.
+        unsafe {
+            let load: Load = self.function(c"cuModuleLoadData")?;
+            let code = load(&raw mut module, text.as_ptr().cast());
+            self.check("cuModuleLoadData", code)?;
+            let enumerate: Enumerate = self.function(c"cuModuleEnumerateFunctions")?;
+            let code = enumerate(&raw mut function, 1, module);
+            self.check("cuModuleEnumerateFunctions", code)?;
+        }
+        if function.0 == 0 {
+            return Err("the PTX has no kernel".to_owned());
+        }
+        Ok(function)
+    }
+
+    /// Runs a kernel to its end.
+    pub(crate) fn launch(
+        &self,
+        function: Function,
+        words: &[*mut c_void],
+        size: [u32; 6],
+        shared: u32,
+    ) -> Result<(), String> {
+        type Launch = unsafe extern "C" fn(
+            Function,
+            c_uint,
+            c_uint,
+            c_uint,
+            c_uint,
+            c_uint,
+            c_uint,
+            c_uint,
+            *mut c_void,
+            *mut *mut c_void,
+            *mut *mut c_void,
+        ) -> c_int;
+        self.check_parameters(function, words.len())?;
+        let mut values = words.to_vec();
+        let mut places: Vec<*mut c_void> = values
+            .iter_mut()
+            .map(|value| (&raw mut *value).cast())
+            .collect();
+        let [gx, gy, gz, bx, by, bz] = size;
+        let none: *mut c_void = std::ptr::null_mut();
+        // SAFETY: these are their types; there is a value for each parameter.
+        unsafe {
+            let launch: Launch = self.function(c"cuLaunchKernel")?;
+            let places = places.as_mut_ptr();
+            let code = launch(
+                function,
+                gx,
+                gy,
+                gz,
+                bx,
+                by,
+                bz,
+                shared,
+                none,
+                places,
+                none.cast(),
+            );
+            self.check("cuLaunchKernel", code)?;
+            let wait: unsafe extern "C" fn() -> c_int = self.function(c"cuCtxSynchronize")?;
+            self.check("the kernel", wait())
+        }
+    }
+
+    /// A kernel must find a value for each parameter, and in each value as many bytes as the parameter has.
+    fn check_parameters(&self, function: Function, given: usize) -> Result<(), String> {
+        type Count = unsafe extern "C" fn(Function, *mut usize) -> c_int;
+        type Info = unsafe extern "C" fn(Function, usize, *mut usize, *mut usize) -> c_int;
+        let mut count = 0;
+        // SAFETY: that is its type.
+        let info = unsafe {
+            let get: Count = self.function(c"cuFuncGetParamCount")?;
+            self.check("cuFuncGetParamCount", get(function, &raw mut count))?;
+            self.function::<Info>(c"cuFuncGetParamInfo")?
+        };
+        if count > given {
+            return Err(format!(
+                "the kernel has {count} parameters, {given} were given"
+            ));
+        }
+        for index in 0..count {
+            let (mut offset, mut size) = (0, 0);
+            // SAFETY: that is its type.
+            let code = unsafe { info(function, index, &raw mut offset, &raw mut size) };
+            self.check("cuFuncGetParamInfo", code)?;
+            if size > size_of::<*mut c_void>() {
+                return Err(format!(
+                    "parameter {index} has {size} bytes, more than a word"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
