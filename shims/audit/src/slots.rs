@@ -67,8 +67,8 @@ pub fn open(kind: Kind, map: *mut LinkMap) -> Option<usize> {
 
 /// Gives a number back.
 pub fn close(number: usize) {
-    let all = NVRTC.iter().chain(&JIT_LINK);
-    if let Some(slot) = all.skip(number).next() {
+    let mut all = NVRTC.iter().chain(&JIT_LINK);
+    if let Some(slot) = all.nth(number) {
         slot.store(null_mut(), Ordering::Release);
     }
 }

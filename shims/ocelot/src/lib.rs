@@ -33,7 +33,6 @@ struct Kernels {
 /// # Safety
 /// `source` is a C string and `arguments` has `count` words. What the kernel does to the addresses is its business.
 #[unsafe(no_mangle)]
-#[expect(clippy::too_many_arguments, reason = "callers pass as many")]
 pub unsafe extern "C" fn ptx_run(
     source: *const c_char,
     count: c_int,
