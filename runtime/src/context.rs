@@ -34,6 +34,8 @@ pub struct Context {
 pub(crate) struct Inner {
     id: u64,
     machine: Arc<Machine>,
+    /// Ordinal of the device.
+    device: i32,
     primary: bool,
     alive: AtomicBool,
     /// Bumped when a life ends; objects remember the life they belong to.
@@ -188,14 +190,23 @@ pub struct PointerInfo {
     pub id: u64,
     /// From a stream-ordered pool.
     pub pooled: bool,
+    /// Ordinal of the device that it belongs to; -1: host memory of the virtual memory interface.
+    pub device: i32,
+    /// A mapping of the virtual memory interface.
+    pub mapped: bool,
+    /// Another process's memory.
+    pub imported: bool,
+    /// A variable of a module, or the system's; the program cannot free it.
+    pub internal: bool,
 }
 
 impl Context {
-    pub(crate) fn new(machine: &Arc<Machine>, primary: bool, flags: u32) -> Context {
+    pub(crate) fn new(machine: &Arc<Machine>, device: i32, primary: bool, flags: u32) -> Context {
         let id = next_id();
         let inner = Arc::new(Inner {
             id,
             machine: Arc::clone(machine),
+            device,
             primary,
             alive: AtomicBool::new(!primary),
             life: AtomicU64::new(1),
@@ -211,8 +222,8 @@ impl Context {
             became_idle: Condvar::new(),
             streams: Streams::default(),
             output: Output::default(),
-            heap: DeviceHeap::new(machine, id),
-            launch_buffers: DeviceHeap::new(machine, id),
+            heap: DeviceHeap::new(machine, device, id),
+            launch_buffers: DeviceHeap::new(machine, device, id),
         });
         machine.add_context(&inner);
         Context { inner }
@@ -237,7 +248,12 @@ impl Context {
 
     /// The device.
     pub fn device(&self) -> Device {
-        Device::of(&self.inner.machine)
+        Device::of(&self.inner.machine, self.inner.device)
+    }
+
+    /// Ordinal of the device.
+    pub(crate) fn ordinal(&self) -> i32 {
+        self.inner.device
     }
 
     /// Whether this is a device's primary context.
@@ -465,7 +481,10 @@ impl Context {
         let value = match limit {
             Limit::StackSize => value.clamp(16, 512 << 10).next_multiple_of(16),
             Limit::PrintfFifoSize => value.clamp(4 << 10, 1 << 30),
-            Limit::MallocHeapSize => value.clamp(4 << 10, self.inner.machine.memory.total_bytes()),
+            Limit::MallocHeapSize => {
+                let (total, _) = self.inner.machine.memory.device_info(self.ordinal());
+                value.clamp(4 << 10, total)
+            }
             Limit::MaxL2FetchGranularity => value.min(128),
             Limit::PersistingL2CacheSize => 0,
             Limit::DevRuntimeSyncDepth if value > DEEPEST_SYNC => {

@@ -189,9 +189,7 @@ fn overflow() -> Error {
 
 /// Checks that `span` bytes at `address` lie in one allocation; what kind it is.
 fn within(context: &Context, address: u64, span: u64) -> Result<Side> {
-    let found = context.machine().memory.lookup(address);
-    let inside = found.filter(|found| span <= found.size - (address - found.base).min(found.size));
-    match inside {
+    match context.machine().memory.holding(address, span) {
         Some(found) => Ok(match found.kind {
             PointerKind::Device | PointerKind::Managed => Side::Device,
             PointerKind::Pinned | PointerKind::Registered => Side::Pinned,

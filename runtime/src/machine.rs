@@ -25,17 +25,18 @@ pub(crate) struct Machine {
     pub(crate) loader: Arc<dyn Loader>,
     /// Contexts by id; a destroyed one disappears with its last handle.
     contexts: Mutex<Vec<Weak<ContextInner>>>,
+    devices: Vec<DeviceState>,
+}
+
+/// What changes of a device.
+#[derive(Default)]
+pub(crate) struct DeviceState {
     primary: OnceLock<Weak<ContextInner>>,
     /// How often the primary context is retained.
     pub(crate) retained: Mutex<u64>,
 }
 
 impl Machine {
-    /// Number of devices: one.
-    pub(crate) fn device_count(&self) -> i32 {
-        1
-    }
-
     pub(crate) fn new(
         config: DeviceConfig,
         scheduler: SchedulerConfig,
@@ -45,7 +46,8 @@ impl Machine {
         if let Err(error) = crate::fault::install() {
             tracing::error!(%error, "faults cannot be survived");
         }
-        let memory = DeviceMemory::new(config.memory)?;
+        let count = config.devices.max(1) as usize;
+        let memory = DeviceMemory::new(config.memory, count)?;
         Ok(Arc::new(Machine {
             reverse: scheduler.reverse,
             scheduler: Scheduler::new(scheduler),
@@ -54,8 +56,7 @@ impl Machine {
             memory,
             loader,
             contexts: Mutex::new(Vec::new()),
-            primary: OnceLock::new(),
-            retained: Mutex::new(0),
+            devices: (0..count).map(|_| DeviceState::default()).collect(),
             config,
         }))
     }
@@ -78,13 +79,26 @@ impl Machine {
         contexts.push(Arc::downgrade(context));
     }
 
+    /// Notes the primary context of its device.
     pub(crate) fn set_primary(&self, context: &Context) {
-        let _ = self.primary.set(context.downgrade());
+        if let Some(state) = self.device(context.ordinal()) {
+            let _ = state.primary.set(context.downgrade());
+        }
     }
 
-    /// The primary context; `None` once the runtime is gone.
-    pub(crate) fn primary(&self) -> Option<Context> {
-        Some(Context::from(self.primary.get()?.upgrade()?))
+    /// Number of devices.
+    pub(crate) fn device_count(&self) -> i32 {
+        self.devices.len() as i32
+    }
+
+    pub(crate) fn device(&self, ordinal: i32) -> Option<&DeviceState> {
+        self.devices.get(usize::try_from(ordinal).ok()?)
+    }
+
+    /// A device's primary context; `None` once the runtime is gone.
+    pub(crate) fn primary(&self, ordinal: i32) -> Option<Context> {
+        let state = self.device(ordinal)?;
+        Some(Context::from(state.primary.get()?.upgrade()?))
     }
 
     /// All contexts that are alive.
@@ -94,10 +108,10 @@ impl Machine {
         living.map(Context::from).collect()
     }
 
-    /// The context with this id; 0 stands for no context, which counts as the primary one.
+    /// The context with this id; 0 stands for no context, which counts as the first device's primary one.
     pub(crate) fn context(&self, id: u64) -> Option<Context> {
         if id == 0 {
-            return self.primary();
+            return self.primary(0);
         }
         let contexts = self.contexts.lock();
         let mut living = contexts.iter().filter_map(Weak::upgrade);

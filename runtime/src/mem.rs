@@ -18,7 +18,13 @@ pub(crate) struct Allocation {
     pub(crate) context: u64,
     pub(crate) flags: HostFlags,
     pub(crate) id: u64,
+    /// Ordinal of the device; -1: host memory of the virtual memory interface.
+    pub(crate) device: i32,
     pub(crate) pooled: bool,
+    /// A mapping of the virtual memory interface.
+    pub(crate) mapped: bool,
+    /// Another process's memory.
+    pub(crate) imported: bool,
     /// Belongs to a module or to the system; the program cannot free it.
     pub(crate) internal: bool,
 }
@@ -29,6 +35,8 @@ pub(crate) struct Request {
     pub(crate) size: u64,
     pub(crate) kind: PointerKind,
     pub(crate) context: u64,
+    /// Ordinal of the device.
+    pub(crate) device: i32,
     pub(crate) flags: HostFlags,
     pub(crate) pooled: bool,
     pub(crate) internal: bool,
@@ -37,7 +45,6 @@ pub(crate) struct Request {
 /// All memory of a machine.
 pub(crate) struct DeviceMemory {
     space: AddressSpace,
-    total: u64,
 }
 
 const PORTABLE: u32 = 1;
@@ -46,11 +53,12 @@ const WRITE_COMBINED: u32 = 4;
 const READ_ONLY: u32 = 8;
 const INTERNAL: u32 = 1 << 31;
 
-const ALL_KINDS: [MemoryKind; 4] = [
+const ALL_KINDS: [MemoryKind; 5] = [
     MemoryKind::Device,
     MemoryKind::Pool,
     MemoryKind::Managed,
     MemoryKind::Pinned,
+    MemoryKind::Imported,
 ];
 
 impl Request {
@@ -67,6 +75,16 @@ impl Request {
             | bit(write_combined, WRITE_COMBINED)
             | bit(read_only, READ_ONLY)
             | bit(self.internal, INTERNAL)
+    }
+
+    pub(crate) fn of_space(&self) -> memory::Request {
+        memory::Request {
+            bytes: self.size,
+            kind: self.kind(),
+            device: self.device,
+            owner: self.context,
+            flags: self.bits(),
+        }
     }
 
     fn kind(&self) -> MemoryKind {
@@ -87,7 +105,10 @@ impl From<memory::Allocation> for Allocation {
             base: found.base,
             size: found.size,
             kind: match found.kind {
-                MemoryKind::Device | MemoryKind::Pool => PointerKind::Device,
+                MemoryKind::Device
+                | MemoryKind::Pool
+                | MemoryKind::Mapped
+                | MemoryKind::Imported => PointerKind::Device,
                 MemoryKind::Pinned => PointerKind::Pinned,
                 MemoryKind::Managed => PointerKind::Managed,
                 MemoryKind::Registered => PointerKind::Registered,
@@ -100,34 +121,35 @@ impl From<memory::Allocation> for Allocation {
                 read_only: is(READ_ONLY),
             },
             id: found.id,
+            device: found.device,
             pooled: found.kind == MemoryKind::Pool,
+            mapped: found.kind == MemoryKind::Mapped,
+            imported: found.kind == MemoryKind::Imported,
             internal: is(INTERNAL),
         }
     }
 }
 
 impl DeviceMemory {
-    /// Memory of a device of `limit` bytes; `None`: of what this process may use.
-    pub(crate) fn new(limit: Option<u64>) -> Result<DeviceMemory> {
+    /// Memory of devices of `limit` bytes each; `None`: of what this process may use.
+    pub(crate) fn new(limit: Option<u64>, devices: usize) -> Result<DeviceMemory> {
         let config = MemoryConfig {
+            devices,
             device_limit: limit,
             ..MemoryConfig::default()
         };
         let space = AddressSpace::new(&config)?;
-        let total = space.info().total;
-        Ok(DeviceMemory { space, total })
+        Ok(DeviceMemory { space })
+    }
+
+    /// All of it.
+    pub(crate) fn space(&self) -> &AddressSpace {
+        &self.space
     }
 
     /// Memory that holds zeroes or what an earlier allocation left.
     pub(crate) fn allocate(&self, request: Request) -> Result<Allocation> {
-        let allocation = self.space.alloc(&memory::Request {
-            bytes: request.size,
-            kind: request.kind(),
-            device: 0,
-            owner: request.context,
-            flags: request.bits(),
-        })?;
-        Ok(allocation.into())
+        Ok(self.space.alloc(&request.of_space())?.into())
     }
 
     /// Zeroed memory.
@@ -139,10 +161,14 @@ impl DeviceMemory {
 
     /// Notes host memory of the program.
     pub(crate) fn register(&self, base: u64, request: Request) -> Result<Allocation> {
-        let Request { size, context, .. } = request;
-        let registered = self
-            .space
-            .register(base, size, 0, context, request.bits())?;
+        let memory::Request {
+            bytes,
+            device,
+            owner,
+            flags,
+            ..
+        } = request.of_space();
+        let registered = self.space.register(base, bytes, device, owner, flags)?;
         Ok(registered.into())
     }
 
@@ -155,6 +181,21 @@ impl DeviceMemory {
     /// The allocation that holds `address`.
     pub(crate) fn lookup(&self, address: u64) -> Option<Allocation> {
         self.space.find(address).map(Allocation::from)
+    }
+
+    /// What holds `span` bytes at `address`: one allocation, or mappings of the virtual memory interface side by
+    /// side, of which the first is told.
+    pub(crate) fn holding(&self, address: u64, span: u64) -> Option<Allocation> {
+        let first = self.lookup(address)?;
+        let end = address.checked_add(span)?;
+        let mut last = first;
+        while last.base + last.size < end {
+            if !last.mapped {
+                return None;
+            }
+            last = self.lookup(last.base + last.size)?;
+        }
+        (last.mapped == first.mapped).then_some(first)
     }
 
     /// Frees the allocation that starts at `base`; `internal`: whether it must be one that the
@@ -180,11 +221,9 @@ impl DeviceMemory {
         Ok(())
     }
 
-    pub(crate) fn free_bytes(&self) -> u64 {
-        self.space.info().free
-    }
-
-    pub(crate) fn total_bytes(&self) -> u64 {
-        self.total
+    /// A device's memory, and what of it is free.
+    pub(crate) fn device_info(&self, device: i32) -> (u64, u64) {
+        let device = usize::try_from(device).unwrap_or(0);
+        self.space.device_info(device)
     }
 }

@@ -377,6 +377,7 @@ impl LibraryInner {
                 size: variable.size.max(1),
                 kind: crate::context::PointerKind::Managed,
                 context: 0,
+                device: 0,
                 flags: Default::default(),
                 pooled: false,
                 internal: true,

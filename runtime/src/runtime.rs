@@ -1,4 +1,4 @@
-//! The entry to everything: one [`Runtime`] is one simulated machine with one device.
+//! The entry to everything: one [`Runtime`] is one simulated machine with its devices.
 //!
 //! Invariant: a runtime's worker threads are started once, with the first launch, and never
 //! joined.
@@ -15,11 +15,12 @@ use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::launch::LaunchConfig;
 use crate::machine::{Machine, check_fork};
+use crate::memory::AddressSpace;
 use crate::module::Module;
 use crate::native::{Caching, PtxLoader};
 use crate::scheduler::SchedulerConfig;
 
-/// A machine with one device. Clones are the same machine.
+/// A machine with one device or several. Clones are the same machine.
 #[derive(Clone)]
 pub struct Runtime {
     inner: Arc<Inner>,
@@ -27,8 +28,8 @@ pub struct Runtime {
 
 struct Inner {
     machine: Arc<Machine>,
-    /// Keeps the primary context's value for the runtime's life.
-    primary: Context,
+    /// Keeps the primary contexts' values for the runtime's life; there is one for each device.
+    primary: Vec<Context>,
 }
 
 /// Settings of a [`Runtime`]; the defaults come from the environment.
@@ -126,8 +127,12 @@ impl RuntimeBuilder {
             .loader
             .unwrap_or_else(|| Arc::new(PtxLoader::new(choice).caching(self.caching)));
         let machine = Machine::new(config, scheduler, loader)?;
-        let primary = Context::new(&machine, true, 0);
-        machine.set_primary(&primary);
+        let primary: Vec<Context> = (0..machine.device_count())
+            .map(|device| Context::new(&machine, device, true, 0))
+            .collect();
+        for context in &primary {
+            machine.set_primary(context);
+        }
         Ok(Runtime {
             inner: Arc::new(Inner { machine, primary }),
         })
@@ -181,9 +186,14 @@ impl Runtime {
         &self.inner.machine
     }
 
-    /// Number of devices: one.
+    /// Number of devices (`MARGAY_DEVICES`).
     pub fn device_count(&self) -> i32 {
         self.inner.machine.device_count()
+    }
+
+    /// The memory of all devices.
+    pub fn memory(&self) -> &AddressSpace {
+        self.inner.machine.memory.space()
     }
 
     /// The device with this ordinal.
@@ -191,9 +201,9 @@ impl Runtime {
     /// # Errors
     /// [`Error::InvalidDevice`].
     pub fn device(&self, ordinal: i32) -> Result<Device> {
-        match ordinal {
-            0 => Ok(Device::of(&self.inner.machine)),
-            _ => Err(Error::InvalidDevice(ordinal)),
+        match self.inner.machine.device(ordinal) {
+            Some(_) => Ok(Device::of(&self.inner.machine, ordinal)),
+            None => Err(Error::InvalidDevice(ordinal)),
         }
     }
 
@@ -207,15 +217,15 @@ impl Runtime {
         self.inner.machine.scheduler().workers()
     }
 
-    /// The primary context; retained at the first call, for good.
+    /// The first device's primary context; retained at the first call, for good.
     ///
     /// # Errors
     /// [`Error::NotInitialized`] in the child of a fork.
     pub fn context(&self) -> Result<Context> {
         check_fork()?;
-        let primary = &self.inner.primary;
+        let primary = self.first()?;
         if !primary.is_alive() {
-            Device::of(&self.inner.machine).primary_retain()?;
+            Device::of(&self.inner.machine, 0).primary_retain()?;
         }
         Ok(primary.clone())
     }
@@ -223,7 +233,11 @@ impl Runtime {
     /// Looks up any address: `None` when it is not memory of ours.
     pub fn pointer_info(&self, address: u64) -> Option<PointerInfo> {
         check_fork().ok()?;
-        self.inner.primary.describe(address)
+        self.first().ok()?.describe(address)
+    }
+
+    fn first(&self) -> Result<&Context> {
+        self.inner.primary.first().ok_or(Error::NoDevice)
     }
 
     /// Loads PTX text into the primary context.

@@ -3,8 +3,10 @@
 // side, with the system's default actions instead of the handlers.
 //
 // Without an argument each kernel runs once in both ways and the results are compared. With a number of rounds the
-// ways take turns, and the least times are printed. What this cannot take away is the entry into generated code
-// (about 5 ns for a range of blocks) and the windows of shared memory.
+// ways take turns, and the least times are printed. A second argument, 0 or 1, says which way's memory is written
+// first: which physical pages a way gets decides more than the guards do (`cargo xtask guards` takes turns there too).
+// What this cannot take away is the entry into generated code (about 5 ns for a range of blocks) and the windows of
+// shared memory.
 #include "abi.h"
 
 #include <signal.h>
@@ -123,8 +125,9 @@ int main(int count, char **arguments) {
     REQUIRE(cuModuleLoadData(&module, TEXT));
     guarded(&memories[0]);
     plain(&memories[1]);
-    fill(&memories[0]);
-    fill(&memories[1]);
+    int first = count > 2 && atoi(arguments[2]) != 0;
+    fill(&memories[first]);
+    fill(&memories[1 - first]);
     for (int round = 0; round < rounds; ++round)
         for (int w = 0; w < WORKS; ++w) {
             CUfunction kernel;

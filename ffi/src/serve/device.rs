@@ -27,7 +27,7 @@ pub(crate) fn device_get_count(_: &Call, count: Out<c_int>) -> Served {
 }
 
 pub(crate) fn device_get_name(_: &Call, name: *mut c_char, len: c_int, device: Device) -> Served {
-    write_text(name, len, device.name())
+    write_text(name, len, &device.name())
 }
 
 /// Writes a text with its NUL, cut to the caller's room.

@@ -15,6 +15,7 @@ impl Context {
             size,
             kind,
             context: self.id(),
+            device: self.ordinal(),
             flags: HostFlags::default(),
             pooled: false,
             internal: false,
@@ -221,8 +222,8 @@ impl Context {
     /// Free and total bytes of device memory.
     pub fn mem_info(&self) -> Result<(u64, u64)> {
         self.status()?;
-        let memory = &self.machine().memory;
-        Ok((memory.free_bytes(), memory.total_bytes()))
+        let (total, free) = self.machine().memory.device_info(self.ordinal());
+        Ok((free, total))
     }
 
     /// Start and size of the allocation that holds `ptr`.
@@ -247,9 +248,13 @@ impl Context {
             base: found.base,
             size: found.size,
             context: self.machine().context(found.context)?,
+            device: found.device,
             flags: found.flags,
             id: found.id,
             pooled: found.pooled,
+            mapped: found.mapped,
+            imported: found.imported,
+            internal: found.internal,
         })
     }
 }

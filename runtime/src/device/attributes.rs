@@ -7,7 +7,9 @@ use super::DeviceConfig;
 
 /// Reported PCI domain.
 pub const PCI_DOMAIN: i32 = 0;
-/// Reported PCI bus.
+/// The attribute that tells the bus.
+pub const PCI_BUS_ID: i32 = 33;
+/// Reported PCI bus of the first device; each other one has the next.
 pub const PCI_BUS: i32 = 0xa0;
 /// Reported PCI device.
 pub const PCI_DEVICE: i32 = 0;
@@ -135,8 +137,8 @@ const VALUES: &[(&str, Value)] = &[
     ("host_register_supported", YES),
     ("pageable_memory_access_uses_host_page_tables", NO),
     ("direct_managed_mem_access_from_host", NO),
-    ("virtual_memory_management_supported", NO),
-    ("handle_type_posix_file_descriptor_supported", NO),
+    ("virtual_memory_management_supported", YES),
+    ("handle_type_posix_file_descriptor_supported", YES),
     ("handle_type_win32_handle_supported", NO),
     ("handle_type_win32_kmt_handle_supported", NO),
     ("max_blocks_per_multiprocessor", Of(|c| c.capability.limits().ctas as i32)),
@@ -152,7 +154,8 @@ const VALUES: &[(&str, Value)] = &[
     ("gpu_direct_rdma_supported", NO),
     ("gpu_direct_rdma_flush_writes_options", NO),
     ("gpu_direct_rdma_writes_ordering", NO),
-    ("mempool_supported_handle_types", NO),
+    // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+    ("mempool_supported_handle_types", Is(1)),
     ("cluster_launch", Of(|c| i32::from(c.capability.major >= 9))),
     ("deferred_mapping_cuda_array_supported", NO),
     ("can_use_64_bit_stream_mem_ops", NO),

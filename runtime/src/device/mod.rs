@@ -17,11 +17,14 @@ pub(crate) use host::cores;
 
 use crate::context::{Context, check_flags};
 use crate::error::{Error, Result};
-use crate::machine::{Machine, check_fork};
+use crate::machine::{DeviceState, Machine, check_fork};
 
 /// Default number of SMs: the number of cores, within these bounds. The upper one keeps the
 /// windows of all resident CTAs under 8 TiB.
 const DEFAULT_SMS: (u32, u32) = (28, 48);
+
+/// Most devices: each has a PCI bus of its own.
+const MAX_DEVICES: u32 = 64;
 
 /// What the device is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,15 +35,18 @@ pub struct DeviceConfig {
     pub driver_version: i32,
     /// Reported number of multiprocessors.
     pub sms: u32,
-    /// Bytes of device memory; `None`: as much as this process may use.
+    /// Number of such devices.
+    pub devices: u32,
+    /// Bytes of memory of each device; `None`: equal parts of what this process may use.
     pub memory: Option<u64>,
-    /// Reported name.
+    /// Reported name; of several devices the later ones add their number.
     pub name: String,
 }
 
 impl DeviceConfig {
     /// The defaults, changed by `MARGAY_COMPUTE_CAPABILITY` (8.6, 86 or sm_86),
-    /// `MARGAY_DRIVER_VERSION`, `MARGAY_SMS` and `MARGAY_MEMORY` (bytes, or with K, M, G).
+    /// `MARGAY_DRIVER_VERSION`, `MARGAY_SMS`, `MARGAY_DEVICES`, `MARGAY_MEMORY` (bytes, or with K, M, G) and
+    /// `MARGAY_DEVICE_NAME`.
     pub fn from_env() -> DeviceConfig {
         let cores = host::cores();
         DeviceConfig {
@@ -54,8 +60,13 @@ impl DeviceConfig {
                 .and_then(|n| u32::try_from(n).ok())
                 .filter(|&sms| (1..=1 << 16).contains(&sms))
                 .unwrap_or((cores as u32).clamp(DEFAULT_SMS.0, DEFAULT_SMS.1)),
+            devices: number("MARGAY_DEVICES")
+                .and_then(|n| u32::try_from(n).ok())
+                .filter(|devices| (1..=MAX_DEVICES).contains(devices))
+                .unwrap_or(1),
             memory: number("MARGAY_MEMORY").filter(|&bytes| bytes > 0),
-            name: format!("Margay on {}", host::cpu_name()),
+            name: env("MARGAY_DEVICE_NAME")
+                .unwrap_or_else(|| format!("Margay on {}", host::cpu_name())),
         }
     }
 }
@@ -92,19 +103,28 @@ pub struct PrimaryState {
 #[derive(Clone)]
 pub struct Device {
     machine: Arc<Machine>,
+    ordinal: i32,
 }
 
 impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Device({})", self.machine.config.name)
+        write!(f, "Device({} {})", self.ordinal, self.name())
     }
 }
 
 impl Device {
-    pub(crate) fn of(machine: &Arc<Machine>) -> Device {
+    /// The device with this ordinal, which must exist.
+    pub(crate) fn of(machine: &Arc<Machine>, ordinal: i32) -> Device {
         Device {
             machine: Arc::clone(machine),
+            ordinal,
         }
+    }
+
+    fn state(&self) -> Result<&DeviceState> {
+        self.machine
+            .device(self.ordinal)
+            .ok_or(Error::InvalidDevice(self.ordinal))
     }
 
     /// What it is made of.
@@ -114,17 +134,23 @@ impl Device {
 
     /// Its ordinal.
     pub fn ordinal(&self) -> i32 {
-        0
+        self.ordinal
     }
 
-    /// Its name.
-    pub fn name(&self) -> &str {
-        &self.machine.config.name
+    /// Its name: the configured one, with the ordinal behind it where there are several devices.
+    pub fn name(&self) -> String {
+        let name = &self.machine.config.name;
+        match self.machine.device_count() {
+            1 => name.clone(),
+            _ => format!("{name} #{}", self.ordinal),
+        }
     }
 
     /// Its UUID, the same in every process and on every machine.
     pub fn uuid(&self) -> [u8; 16] {
-        *b"Margay-CPU-dev-0"
+        let mut bytes = *b"Margay-CPU-dev-0";
+        bytes[15] += self.ordinal as u8;
+        bytes
     }
 
     /// Locally unique id and node mask; Linux drivers report zeros.
@@ -134,7 +160,7 @@ impl Device {
 
     /// Bytes of memory.
     pub fn total_memory(&self) -> u64 {
-        self.machine.memory.total_bytes()
+        self.machine.memory.device_info(self.ordinal).0
     }
 
     /// Compute capability, major and minor.
@@ -148,14 +174,17 @@ impl Device {
         format!(
             "{:04x}:{:02x}:{:02x}.0",
             attributes::PCI_DOMAIN,
-            attributes::PCI_BUS,
+            attributes::PCI_BUS + self.ordinal,
             attributes::PCI_DEVICE
         )
     }
 
     /// The attribute with this `CUdevice_attribute` number; `None` when there is none.
     pub fn attribute(&self, number: i32) -> Option<i32> {
-        attributes::value(&self.machine.config, number)
+        match number {
+            attributes::PCI_BUS_ID => Some(attributes::PCI_BUS + self.ordinal),
+            _ => attributes::value(&self.machine.config, number),
+        }
     }
 
     /// The primary context, retained or not; the same value for the runtime's life.
@@ -165,7 +194,9 @@ impl Device {
     /// of a fork.
     pub fn primary_context(&self) -> Result<Context> {
         check_fork()?;
-        self.machine.primary().ok_or(Error::Deinitialized)
+        self.machine
+            .primary(self.ordinal)
+            .ok_or(Error::Deinitialized)
     }
 
     /// Retains the primary context, bringing it to life at the first call.
@@ -174,7 +205,7 @@ impl Device {
     /// [`Error::NotInitialized`] in the child of a fork.
     pub fn primary_retain(&self) -> Result<Context> {
         let primary = self.primary_context()?;
-        let mut retained = self.machine.retained.lock();
+        let mut retained = self.state()?.retained.lock();
         if *retained == 0 {
             primary.activate();
         }
@@ -188,7 +219,7 @@ impl Device {
     /// [`Error::InvalidContext`] when it is not retained.
     pub fn primary_release(&self) -> Result<()> {
         let primary = self.primary_context()?;
-        let mut retained = self.machine.retained.lock();
+        let mut retained = self.state()?.retained.lock();
         match *retained {
             0 => {
                 return Err(Error::InvalidContext(
@@ -209,7 +240,7 @@ impl Device {
     /// [`Error::NotInitialized`] in the child of a fork.
     pub fn primary_reset(&self) -> Result<()> {
         let primary = self.primary_context()?;
-        let retained = self.machine.retained.lock();
+        let retained = self.state()?.retained.lock();
         primary.end_life(*retained > 0);
         Ok(())
     }
@@ -241,6 +272,6 @@ impl Device {
     pub fn create_context(&self, flags: u32) -> Result<Context> {
         check_fork()?;
         check_flags(flags)?;
-        Ok(Context::new(&self.machine, false, flags))
+        Ok(Context::new(&self.machine, self.ordinal, false, flags))
     }
 }

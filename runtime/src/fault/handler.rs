@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use super::arch::{self, Context};
 use super::thread::{self, SaveArea, ThreadState};
-use super::{AccessKind, FaultError, Trap, TrapKind, code_ranges, entry, forward};
+use super::{AccessKind, FaultError, Trap, TrapKind, code_ranges, entry, forward, hold};
 
 /// `si_code` of faults that the kernel reports without an address.
 const SI_KERNEL: i32 = 0x80;
@@ -89,7 +89,8 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut c_
     let mut view = unsafe { Context::new(context) };
     // SAFETY: as is the information.
     let fault = unsafe { Fault::read(signal, &*info) };
-    if !recover(&fault, &mut view) {
+    let again = fault.is_synchronous() && fault.is_memory() && hold::wait_out(fault.address);
+    if !again && !recover(&fault, &mut view) {
         // SAFETY: the arguments are the kernel's.
         unsafe { forward::forward(signal, info, context) };
     }

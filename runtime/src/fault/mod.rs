@@ -31,6 +31,7 @@ mod entry;
 mod float_mode;
 mod forward;
 mod handler;
+pub(crate) mod hold;
 mod stack;
 mod thread;
 mod worker;

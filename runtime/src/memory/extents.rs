@@ -32,6 +32,25 @@ impl Extents {
         Some(start)
     }
 
+    /// Takes exactly this range, if it is free.
+    pub(super) fn take_at(&mut self, start: u64, len: u64) -> bool {
+        let Some(end) = start.checked_add(len) else {
+            return false;
+        };
+        let found = self.by_start.range(..=start).next_back();
+        let Some((&from, &size)) = found.filter(|&(&from, &size)| end <= from + size) else {
+            return false;
+        };
+        self.remove(from, size);
+        if from < start {
+            self.insert(from, start - from);
+        }
+        if end < from + size {
+            self.insert(end, from + size - end);
+        }
+        true
+    }
+
     /// Gives a range back.
     pub(super) fn give(&mut self, start: u64, len: u64) {
         let (mut start, mut len) = (start, len);
@@ -81,6 +100,27 @@ mod tests {
         assert_eq!(extents.take(0x2000), Some(0x2000));
         assert_eq!(extents.take(0x6000), None);
         assert_eq!(extents.total(), 0x5000);
+    }
+
+    #[test]
+    fn a_range_is_taken_where_it_is_asked_for() {
+        let mut extents = Extents::new(0x1000, 0x4000);
+        assert!(extents.take_at(0x2000, 0x1000));
+        for (start, len) in [
+            (0x2000, 1),
+            (0x1000, 0x1001),
+            (0x2fff, 2),
+            (0x4000, 0x1001),
+            (u64::MAX, 2),
+            (0, 1),
+        ] {
+            assert!(!extents.take_at(start, len), "{start:#x}");
+        }
+        assert_eq!(extents.total(), 0x3000);
+        assert!(extents.take_at(0x1000, 0x1000));
+        assert!(extents.take_at(0x4fff, 1));
+        extents.give(0x2000, 0x1000);
+        assert_eq!(extents.take(0x2fff), Some(0x2000));
     }
 
     #[test]

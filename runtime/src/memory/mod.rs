@@ -10,19 +10,31 @@
 //!   `pages` hands out guarded pieces of one and keeps freed pieces warm.
 //! - `extents` keeps book of free parts; `slab` cuts ranges for allocations under 64 KiB.
 //! - `space` ties them together and answers "what is at this address?" in a lock's time.
+//! - `shared` is memory that other mappings and processes may see; `arena` cuts pools from it, `sharing` makes an
+//!   allocation such memory, `virtual_memory` maps it where the program says. `usage` counts.
 //! - `windows` holds the shared and local memory of resident CTAs.
 //!
 //! Invariant: allocations, guards and free parts never overlap, and every open byte belongs to
 //! an allocation (or to the slab it was cut from). No request, whatever its size, aborts the
 //! process: what cannot be served is a [`MemoryError`].
 
+mod arena;
 mod extents;
 mod limits;
 mod pages;
 mod reservation;
+mod shared;
+mod sharing;
 mod slab;
 mod space;
+mod usage;
+mod virtual_memory;
 mod windows;
+
+pub use arena::Arena;
+pub use shared::{Address, Label, SharedKind, SharedMemory, start_of};
+pub use sharing::Export;
+pub use virtual_memory::{Access, GRANULARITY, Physical};
 
 pub use space::{
     AddressSpace, Allocation, MemoryConfig, MemoryInfo, MemoryKind, Request, SMALL_LIMIT,
@@ -76,6 +88,9 @@ pub enum MemoryError {
     /// All windows are in use.
     #[error("all {0} windows are in use")]
     NoWindow(usize),
+    /// A descriptor or a name stands for no shared memory of ours.
+    #[error("not shared memory, or not to be had any more")]
+    NotShared,
     /// The system refused.
     #[error("{what}: {source}")]
     System {
@@ -99,6 +114,7 @@ impl From<MemoryError> for Error {
             MemoryError::InvalidSize(_)
             | MemoryError::NotAllocated(_)
             | MemoryError::NotMapped(_)
+            | MemoryError::NotShared
             | MemoryError::Access(_) => Error::InvalidValue(error.to_string()),
         }
     }

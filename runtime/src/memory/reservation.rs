@@ -7,8 +7,12 @@
 //! Invariant: every part handed to a method lies inside the reservation (checked), so that no
 //! rights but our own ever change.
 
+use std::os::fd::AsRawFd;
+
 use super::MemoryError;
 use super::limits::page_size;
+use super::shared::SharedMemory;
+use crate::fault::access;
 
 /// Reserved addresses.
 #[derive(Debug)]
@@ -22,6 +26,7 @@ pub(super) struct Reservation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rights {
     None,
+    Read,
     ReadWrite,
 }
 
@@ -89,6 +94,7 @@ impl Reservation {
         self.check(start, len)?;
         let rights = match rights {
             Rights::None => libc::PROT_NONE,
+            Rights::Read => libc::PROT_READ,
             Rights::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
         };
         // SAFETY: inside our own reservation. Rust code holds no references into it.
@@ -106,6 +112,80 @@ impl Reservation {
             0 => Ok(()),
             _ => Err(system("madvise")),
         }
+    }
+
+    /// Puts part of a memory file, open for both, in the place of a part.
+    pub(super) fn map_shared(
+        &self,
+        start: u64,
+        len: u64,
+        memory: &SharedMemory,
+        offset: u64,
+    ) -> Result<(), MemoryError> {
+        let rights = libc::PROT_READ | libc::PROT_WRITE;
+        let file = memory.descriptor().as_raw_fd();
+        self.replace(start, len, rights, libc::MAP_SHARED, file, offset)
+    }
+
+    /// Makes a part what it was in the beginning: closed, empty, private.
+    pub(super) fn reset(&self, start: u64, len: u64) -> Result<(), MemoryError> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        self.replace(start, len, libc::PROT_NONE, flags, -1, 0)?;
+        // SAFETY: our own mapping; the advice changes no content. Failure changes nothing.
+        unsafe { libc::madvise(start as *mut _, len as usize, libc::MADV_DONTDUMP) };
+        Ok(())
+    }
+
+    fn replace(
+        &self,
+        start: u64,
+        len: u64,
+        rights: i32,
+        flags: i32,
+        file: i32,
+        offset: u64,
+    ) -> Result<(), MemoryError> {
+        self.check(start, len)?;
+        let flags = flags | libc::MAP_FIXED;
+        // SAFETY: inside our own reservation, which no Rust object lives in.
+        let at = unsafe {
+            libc::mmap(
+                start as *mut _,
+                len as usize,
+                rights,
+                flags,
+                file,
+                offset as libc::off_t,
+            )
+        };
+        match at == libc::MAP_FAILED {
+            true => Err(system("mmap")),
+            false => Ok(()),
+        }
+    }
+
+    /// Takes the right to write from an open part and copies what is not zero into a memory file. On failure the
+    /// part is open again.
+    pub(super) fn copy_into(
+        &self,
+        start: u64,
+        len: u64,
+        memory: &SharedMemory,
+    ) -> Result<(), MemoryError> {
+        self.protect(start, len, Rights::Read)?;
+        let mut page = vec![0; self.page as usize];
+        let copied = (0..len / self.page).try_for_each(|index| {
+            let offset = index * self.page;
+            access::read(&mut page, start + offset)?;
+            match page.iter().any(|&byte| byte != 0) {
+                true => memory.write(offset, &page),
+                false => Ok(()),
+            }
+        });
+        if copied.is_err() {
+            self.protect(start, len, Rights::ReadWrite)?;
+        }
+        copied
     }
 
     /// Asks for huge pages in a part; a hint.

@@ -1,18 +1,24 @@
 //! The address space of the device: allocate, free, look up, account.
 //!
 //! Two locks: the index (address to allocation), read by every lookup, and the books (free
-//! ranges, slabs, sums), held while something is allocated or freed. Nobody takes the index
-//! while holding the books' lock, so there is no order to get wrong.
+//! ranges, slabs), held while something is allocated or freed. Nobody takes the index
+//! while holding the books' lock, so there is no order to get wrong. The sums are atomic.
 //!
 //! Invariant: an address is in the index exactly while its memory is open to the program; what
 //! is removed from the index by one thread is freed by that thread alone.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
+use super::arena::Arena;
 use super::pages::Pages;
+use super::shared::SharedMemory;
 use super::slab::{self, Slab};
+use super::usage::Usage;
+use super::virtual_memory::Virtual;
 use super::{MemoryError, limits};
 use crate::fault::{AccessFault, AccessKind, TrapKind, access};
 
@@ -33,12 +39,24 @@ pub enum MemoryKind {
     Registered,
     /// From a stream-ordered pool.
     Pool,
+    /// A physical allocation, mapped by the virtual memory interface.
+    Mapped,
+    /// Another process's memory.
+    Imported,
 }
 
 impl MemoryKind {
     /// Whether it counts against the device's memory.
     pub fn is_device(self) -> bool {
         matches!(self, MemoryKind::Device | MemoryKind::Pool)
+    }
+
+    /// Whether [`AddressSpace::alloc`] makes such memory.
+    fn is_allocated(self) -> bool {
+        !matches!(
+            self,
+            MemoryKind::Registered | MemoryKind::Mapped | MemoryKind::Imported
+        )
     }
 }
 
@@ -77,6 +95,18 @@ pub struct Allocation {
 }
 
 impl Allocation {
+    pub(super) fn new(base: u64, request: &Request, id: u64) -> Allocation {
+        Allocation {
+            base,
+            size: request.bytes,
+            kind: request.kind,
+            device: request.device,
+            owner: request.owner,
+            flags: request.flags,
+            id,
+        }
+    }
+
     /// One past the last byte.
     pub fn end(&self) -> u64 {
         self.base + self.size
@@ -94,7 +124,9 @@ impl Allocation {
 pub struct MemoryConfig {
     /// Addresses to reserve, in bytes; less is taken where the system grants less.
     pub reserve: u64,
-    /// Device memory there is; `None`: four fifths of what this process may use.
+    /// Number of devices.
+    pub devices: usize,
+    /// Memory of each device; `None`: equal parts of four fifths of what this process may use.
     pub device_limit: Option<u64>,
     /// Pinned and managed memory there is; `None`: what this process may use.
     pub host_limit: Option<u64>,
@@ -109,6 +141,7 @@ impl Default for MemoryConfig {
     fn default() -> MemoryConfig {
         MemoryConfig {
             reserve: 4 << 40,
+            devices: 1,
             device_limit: None,
             host_limit: None,
             cache_limit: None,
@@ -120,11 +153,11 @@ impl Default for MemoryConfig {
 /// Figures for `cuMemGetInfo` and reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct MemoryInfo {
-    /// The device's memory.
+    /// The first device's memory.
     pub total: u64,
     /// What of it can still be allocated.
     pub free: u64,
-    /// Device memory in use, with rounding.
+    /// What of it is in use, with rounding.
     pub device: u64,
     /// Pinned memory in use.
     pub pinned: u64,
@@ -139,44 +172,52 @@ pub struct MemoryInfo {
 }
 
 /// Where an allocation's bytes came from.
-#[derive(Clone, Copy, Debug)]
-enum Place {
+#[derive(Clone, Debug)]
+pub(super) enum Place {
     /// A piece of its own of this length.
     Piece(u64),
     /// The slab at this address.
     Slab(u64),
-    /// The program.
+    /// The program, or the virtual memory interface.
     Foreign,
+    /// Part of a pool's shared memory, mapped at the allocation's base.
+    Arena(Arc<Arena>, u64),
+    /// Other processes' memory: the mapped pages.
+    Imported {
+        /// First mapped byte.
+        start: u64,
+        /// Bytes mapped.
+        len: u64,
+    },
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Record {
-    allocation: Allocation,
-    place: Place,
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    pub(super) allocation: Allocation,
+    pub(super) place: Place,
 }
 
 #[derive(Debug)]
-struct Books {
-    pages: Pages,
+pub(super) struct Books {
+    pub(super) pages: Pages,
     slabs: HashMap<u64, Slab>,
     /// Slabs with a free slot, by class.
     partial: Vec<Vec<u64>>,
-    device: u64,
-    pinned: u64,
-    managed: u64,
-    next_id: u64,
+    /// Pieces and slabs that other processes may see, by address.
+    pub(super) shared: HashMap<u64, Arc<SharedMemory>>,
 }
 
-/// The device's memory.
+/// The memory of all devices.
 #[derive(Debug)]
 pub struct AddressSpace {
-    index: RwLock<BTreeMap<u64, Record>>,
-    books: Mutex<Books>,
+    pub(super) index: RwLock<BTreeMap<u64, Record>>,
+    pub(super) books: Mutex<Books>,
+    pub(super) virtual_memory: Mutex<Virtual>,
+    pub(super) usage: Arc<Usage>,
+    next_id: AtomicU64,
     /// The reserved addresses; they never change.
     base: u64,
     len: u64,
-    device_limit: u64,
-    host_limit: u64,
     fresh: Option<u8>,
 }
 
@@ -187,7 +228,9 @@ impl AddressSpace {
     /// [`MemoryError::System`] if not even 256 MiB of addresses are to be had.
     pub fn new(config: &MemoryConfig) -> Result<AddressSpace, MemoryError> {
         let machine = limits::physical_memory();
-        let device_limit = config.device_limit.unwrap_or(machine / 5 * 4);
+        let devices = config.devices.max(1);
+        let each = machine / 5 * 4 / devices as u64;
+        let device_limit = config.device_limit.unwrap_or(each);
         let cache_limit = config.cache_limit.unwrap_or(device_limit / 4);
         let pages = Pages::new(reservation_sizes(config.reserve), cache_limit)?;
         let (base, len) = (pages.reservation().base(), pages.reservation().len());
@@ -198,15 +241,17 @@ impl AddressSpace {
                 pages,
                 slabs: HashMap::new(),
                 partial: vec![Vec::new(); slab::CLASSES.len()],
-                device: 0,
-                pinned: 0,
-                managed: 0,
-                next_id: 1,
+                shared: HashMap::new(),
             }),
+            virtual_memory: Mutex::default(),
+            usage: Arc::new(Usage::new(
+                devices,
+                device_limit,
+                config.host_limit.unwrap_or(machine),
+            )),
+            next_id: AtomicU64::new(1),
             base,
             len,
-            device_limit,
-            host_limit: config.host_limit.unwrap_or(machine),
             fresh: config.fresh,
         })
     }
@@ -217,12 +262,19 @@ impl AddressSpace {
     /// # Errors
     /// [`MemoryError::InvalidSize`] for 0 bytes, [`MemoryError::OutOfMemory`].
     pub fn alloc(&self, request: &Request) -> Result<Allocation, MemoryError> {
-        if request.bytes == 0 || request.kind == MemoryKind::Registered {
+        if request.bytes == 0 || !request.kind.is_allocated() {
             return Err(MemoryError::InvalidSize(request.bytes));
         }
         let record = self.books.lock().alloc(request, self)?;
+        self.enter(record)
+    }
+
+    /// Puts a new allocation's record into the index.
+    pub(super) fn enter(&self, record: Record) -> Result<Allocation, MemoryError> {
         let allocation = record.allocation;
-        if let Some(byte) = self.fresh {
+        if allocation.kind != MemoryKind::Imported
+            && let Some(byte) = self.fresh
+        {
             self.fill8(allocation.base, byte, allocation.size)?;
         }
         self.index.write().insert(allocation.base, record);
@@ -243,7 +295,7 @@ impl AddressSpace {
             found.then(|| index.remove(&base)).flatten()
         };
         let record = record.ok_or(MemoryError::NotAllocated(base))?;
-        self.books.lock().release(&record);
+        self.books.lock().release(&record, &self.usage);
         Ok(record.allocation)
     }
 
@@ -256,7 +308,7 @@ impl AddressSpace {
         };
         let mut books = self.books.lock();
         for record in &records {
-            books.release(record);
+            books.release(record, &self.usage);
         }
         records.len()
     }
@@ -293,7 +345,7 @@ impl AddressSpace {
         if !limits::is_mapped(base, bytes) {
             return Err(MemoryError::NotMapped(base));
         }
-        let id = self.books.lock().new_id();
+        let id = self.new_id();
         let mut index = self.index.write();
         let overlap = index
             .range(..end)
@@ -331,17 +383,28 @@ impl AddressSpace {
     /// The figures of this moment.
     pub fn info(&self) -> MemoryInfo {
         let allocations = self.index.read().len();
-        let books = self.books.lock();
+        let cached = self.books.lock().pages.warm_bytes();
+        let (total, free) = self.device_info(0);
         MemoryInfo {
-            total: self.device_limit,
-            free: self.device_limit.saturating_sub(books.device),
-            device: books.device,
-            pinned: books.pinned,
-            managed: books.managed,
-            cached: books.pages.warm_bytes(),
+            total,
+            free,
+            device: total - free,
+            pinned: self.usage.pinned(),
+            managed: self.usage.managed(),
+            cached,
             allocations,
             reserved: self.len,
         }
+    }
+
+    /// A device's memory, and what of it can still be allocated.
+    pub fn device_info(&self, device: usize) -> (u64, u64) {
+        self.usage.device(device)
+    }
+
+    /// A number that nothing here had before.
+    pub(super) fn new_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Gives all cached memory back to the system.
@@ -427,67 +490,40 @@ impl AddressSpace {
 }
 
 impl Books {
-    fn new_id(&mut self) -> u64 {
-        let id = self.next_id;
-        self.next_id += 1;
-        id
-    }
-
     fn alloc(&mut self, request: &Request, space: &AddressSpace) -> Result<Record, MemoryError> {
-        let free = self.room(request.kind, space);
+        let (usage, kind) = (&space.usage, request.kind);
         let out_of_memory = || MemoryError::OutOfMemory {
             requested: request.bytes,
-            free,
+            free: usage.free(kind, request.device),
         };
         let class = slab::class_of(request.bytes);
-        let cost = match class {
-            Some(class) => slab::CLASSES[class],
-            None => self
-                .pages
-                .rounded(request.bytes)
-                .ok_or_else(out_of_memory)?,
-        };
-        if cost > free {
+        let cost = self.cost(request.bytes).ok_or_else(out_of_memory)?;
+        if !usage.take(kind, request.device, cost) {
             return Err(out_of_memory());
         }
-        if self.pages.warm_bytes() > free - cost {
+        if self.pages.warm_bytes() > usage.free(kind, request.device) {
             self.pages.flush();
         }
-        let (base, place) = match class {
+        let found = match class {
             Some(class) => self.take_slot(class),
             None => {
                 let piece = self.pages.open(request.bytes);
                 piece.map(|base| (base, Place::Piece(request.bytes)))
             }
-        }
-        .ok_or_else(out_of_memory)?;
-        *self.sum(request.kind) += cost;
-        let allocation = Allocation {
-            base,
-            size: request.bytes,
-            kind: request.kind,
-            device: request.device,
-            owner: request.owner,
-            flags: request.flags,
-            id: self.new_id(),
         };
+        let Some((base, place)) = found else {
+            usage.give(kind, request.device, cost);
+            return Err(out_of_memory());
+        };
+        let allocation = Allocation::new(base, request, space.new_id());
         Ok(Record { allocation, place })
     }
 
-    /// What can still be allocated of this kind.
-    fn room(&self, kind: MemoryKind, space: &AddressSpace) -> u64 {
-        if kind.is_device() {
-            space.device_limit.saturating_sub(self.device)
-        } else {
-            space.host_limit.saturating_sub(self.pinned + self.managed)
-        }
-    }
-
-    fn sum(&mut self, kind: MemoryKind) -> &mut u64 {
-        match kind {
-            MemoryKind::Device | MemoryKind::Pool => &mut self.device,
-            MemoryKind::Managed => &mut self.managed,
-            MemoryKind::Pinned | MemoryKind::Registered => &mut self.pinned,
+    /// What an allocation takes of the machine's memory.
+    fn cost(&self, bytes: u64) -> Option<u64> {
+        match slab::class_of(bytes) {
+            Some(class) => Some(slab::CLASSES[class]),
+            None => self.pages.rounded(bytes),
         }
     }
 
@@ -508,23 +544,41 @@ impl Books {
     }
 
     /// Takes back what a record, already out of the index, holds.
-    fn release(&mut self, record: &Record) {
+    fn release(&mut self, record: &Record, usage: &Usage) {
         let Allocation {
-            base, size, kind, ..
+            base,
+            size,
+            kind,
+            device,
+            ..
         } = record.allocation;
-        let cost = match record.place {
+        let cost = match &record.place {
             Place::Foreign => return,
+            &Place::Imported { start, len } => return self.pages.close_shared(start, len),
             Place::Piece(len) => {
-                self.pages.close(base, len);
-                self.pages.rounded(len)
+                self.close(base, *len);
+                self.pages.rounded(*len)
             }
             Place::Slab(slab) => {
-                self.give_slot(slab, base);
-                slab::class_of(size).map(|class| slab::CLASSES[class])
+                self.give_slot(*slab, base);
+                self.cost(size)
+            }
+            Place::Arena(arena, offset) => {
+                let len = self.pages.rounded(size).unwrap_or(0);
+                self.pages.close_shared(base, len);
+                arena.give(*offset, len);
+                Some(len)
             }
         };
-        let sum = self.sum(kind);
-        *sum = sum.saturating_sub(cost.unwrap_or(0));
+        usage.give(kind, device, cost.unwrap_or(0));
+    }
+
+    /// Closes a piece, shared or not.
+    fn close(&mut self, base: u64, len: u64) {
+        match self.shared.remove(&base) {
+            Some(_) => self.pages.close_shared(base, len),
+            None => self.pages.close(base, len),
+        }
     }
 
     fn give_slot(&mut self, slab_base: u64, address: u64) {
@@ -543,7 +597,7 @@ impl Books {
         if slab.is_empty() && partial.len() > 1 {
             partial.retain(|&base| base != slab_base);
             self.slabs.remove(&slab_base);
-            self.pages.close(slab_base, self.pages.slab_len());
+            self.close(slab_base, self.pages.slab_len());
         }
     }
 }

@@ -20,6 +20,7 @@ const ALIGN: u64 = 16;
 /// The heap of a context.
 pub struct DeviceHeap {
     machine: Weak<Machine>,
+    device: i32,
     context: u64,
     state: Mutex<State>,
 }
@@ -34,9 +35,10 @@ struct State {
 }
 
 impl DeviceHeap {
-    pub(crate) fn new(machine: &Arc<Machine>, context: u64) -> Arc<DeviceHeap> {
+    pub(crate) fn new(machine: &Arc<Machine>, device: i32, context: u64) -> Arc<DeviceHeap> {
         Arc::new(DeviceHeap {
             machine: Arc::downgrade(machine),
+            device,
             context,
             state: Mutex::default(),
         })
@@ -47,6 +49,7 @@ impl DeviceHeap {
     pub(crate) fn detached() -> Arc<DeviceHeap> {
         Arc::new(DeviceHeap {
             machine: Weak::new(),
+            device: 0,
             context: 0,
             state: Mutex::default(),
         })
@@ -80,6 +83,7 @@ impl DeviceHeap {
             size: bytes,
             kind: PointerKind::Device,
             context: self.context,
+            device: self.device,
             flags: HostFlags::default(),
             pooled: false,
             internal: true,

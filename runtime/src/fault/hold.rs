@@ -1,0 +1,101 @@
+//! Writers that wait: while the pages of a range are replaced, a write to it sleeps in the signal handler and is
+//! then done again.
+//!
+//! A write may fault just before the range is released and reach the handler just after; so a released range is
+//! remembered, and a bounded number of faults in it are tried again before one counts.
+//!
+//! Invariant: at most one range is held; everything a handler reads here is atomic.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use parking_lot::{Mutex, MutexGuard};
+
+static START: AtomicU64 = AtomicU64::new(0);
+static END: AtomicU64 = AtomicU64::new(0);
+/// What a fault in the range may do: [`HELD`], or how many more are tried again.
+static TRIES: AtomicU32 = AtomicU32::new(0);
+const HELD: u32 = u32::MAX;
+/// More than there are threads that can be on their way into the handler.
+const LATE: u32 = 1 << 14;
+
+static ONE: Mutex<()> = Mutex::new(());
+
+/// Writers of a range wait while it lives.
+pub(crate) struct Hold {
+    _one: MutexGuard<'static, ()>,
+}
+
+/// From now on faults in `range` wait. The caller then takes the right to write from it, and gives it back.
+pub(crate) fn writers(range: Range<u64>) -> Hold {
+    let one = ONE.lock();
+    TRIES.store(0, Ordering::SeqCst);
+    START.store(range.start, Ordering::SeqCst);
+    END.store(range.end, Ordering::SeqCst);
+    TRIES.store(HELD, Ordering::SeqCst);
+    Hold { _one: one }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        TRIES.store(LATE, Ordering::SeqCst);
+    }
+}
+
+/// For the handler: whether the access at `address` is to be tried again; waits as long as its range is held.
+pub(super) fn wait_out(address: u64) -> bool {
+    let inside = || {
+        let (start, end) = (START.load(Ordering::SeqCst), END.load(Ordering::SeqCst));
+        start <= address && address < end
+    };
+    let mut waited = false;
+    loop {
+        if !inside() {
+            return waited;
+        }
+        match TRIES.load(Ordering::SeqCst) {
+            HELD => {
+                let pause = libc::timespec {
+                    tv_sec: 0,
+                    tv_nsec: 20_000,
+                };
+                // SAFETY: nanosleep is async-signal-safe.
+                unsafe { libc::nanosleep(&pause, std::ptr::null_mut()) };
+                waited = true;
+            }
+            _ if waited => return true,
+            0 => return false,
+            left => {
+                let order = Ordering::SeqCst;
+                if TRIES.compare_exchange(left, left - 1, order, order).is_ok() {
+                    return true;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_released_range_gives_way_a_bounded_number_of_times() {
+        let hold = writers(0x1000..0x2000);
+        assert!(!wait_out(0x2000), "outside");
+        drop(hold);
+        let tried = (0..2 * LATE).filter(|_| wait_out(0x1fff)).count();
+        assert_eq!(tried as u32, LATE);
+        assert!(!wait_out(0x1fff));
+    }
+
+    #[test]
+    fn faults_wait_for_the_release() {
+        let hold = writers(0x5000..0x6000);
+        let waiter = std::thread::spawn(|| wait_out(0x5000));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        assert!(!waiter.is_finished());
+        drop(hold);
+        assert!(waiter.join().expect("ended"));
+    }
+}

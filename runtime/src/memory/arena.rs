@@ -1,0 +1,94 @@
+//! The memory of a pool that other processes may use: one memory file, allocations at offsets in it.
+//!
+//! Whoever imports the pool gets the file, and then finds an allocation by its offset. The file is as long as the
+//! pool may become; only what is touched costs memory.
+//!
+//! Invariant: allocations of an arena never overlap; what is freed reads as zeroes when it is given out again.
+
+use parking_lot::Mutex;
+
+use super::extents::Extents;
+use super::shared::{Label, SharedKind, SharedMemory};
+use super::space::{Place, Record};
+use super::{AddressSpace, Allocation, MemoryError, Request};
+
+/// A pool's memory.
+#[derive(Debug)]
+pub struct Arena {
+    memory: SharedMemory,
+    free: Mutex<Extents>,
+}
+
+impl Arena {
+    /// For at most `bytes` bytes of a device.
+    ///
+    /// # Errors
+    /// [`MemoryError::System`].
+    pub fn new(bytes: u64, device: i32) -> Result<Arena, MemoryError> {
+        let kind = SharedKind::Pool;
+        let memory = SharedMemory::create(bytes, Label { kind, device })?;
+        Ok(Arena::of(memory))
+    }
+
+    /// Another process's pool.
+    pub fn of(memory: SharedMemory) -> Arena {
+        let free = Mutex::new(Extents::new(0, memory.len()));
+        Arena { memory, free }
+    }
+
+    /// The file.
+    pub fn memory(&self) -> &SharedMemory {
+        &self.memory
+    }
+
+    pub(super) fn give(&self, offset: u64, len: u64) {
+        // Failure keeps the content, which the next owner may then read: it goes to nobody.
+        if self.memory.empty(offset, len).is_ok() {
+            self.free.lock().give(offset, len);
+        }
+    }
+}
+
+impl AddressSpace {
+    /// Allocates from an arena of this process.
+    ///
+    /// # Errors
+    /// As [`AddressSpace::alloc`].
+    pub fn alloc_in(
+        &self,
+        arena: &std::sync::Arc<Arena>,
+        request: &Request,
+    ) -> Result<Allocation, MemoryError> {
+        let out_of_memory = || MemoryError::OutOfMemory {
+            requested: request.bytes,
+            free: self.usage.free(request.kind, request.device),
+        };
+        let mut books = self.books.lock();
+        let len = books.pages.rounded(request.bytes).filter(|&len| len != 0);
+        let len = len.ok_or(MemoryError::InvalidSize(request.bytes))?;
+        if !self.usage.take(request.kind, request.device, len) {
+            return Err(out_of_memory());
+        }
+        let offset = arena.free.lock().take(len);
+        let base = offset.and_then(|offset| books.pages.open_shared(&arena.memory, offset, len));
+        let (Some(offset), Some(base)) = (offset, base) else {
+            self.usage.give(request.kind, request.device, len);
+            if let Some(offset) = offset {
+                arena.give(offset, len);
+            }
+            return Err(out_of_memory());
+        };
+        drop(books);
+        let allocation = Allocation::new(base, request, self.new_id());
+        let place = Place::Arena(std::sync::Arc::clone(arena), offset);
+        self.enter(Record { allocation, place })
+    }
+
+    /// Where in its arena an allocation lies; `None` when it comes from no arena.
+    pub fn arena_offset(&self, base: u64) -> Option<(std::sync::Arc<Arena>, u64)> {
+        match self.index.read().get(&base)?.place {
+            Place::Arena(ref arena, offset) => Some((std::sync::Arc::clone(arena), offset)),
+            _ => None,
+        }
+    }
+}

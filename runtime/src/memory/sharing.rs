@@ -1,0 +1,108 @@
+//! Allocations that other processes use (`cuIpcGetMemHandle` and its kin).
+//!
+//! Device memory is private memory of this process: that is the fastest kind, gets huge pages, and most programs
+//! share nothing. An allocation becomes shared when it is exported: its bytes are copied into a memory file, which
+//! then takes the place of its pages. Meanwhile writers wait (`fault::hold`), so that no write is lost. Small
+//! allocations lie in slabs; the slab becomes shared, and an importer maps the pages of its allocation only.
+//!
+//! Invariant: the address of an allocation never changes, and its content does not by being exported.
+
+use std::sync::Arc;
+
+use super::shared::{Label, SharedKind, SharedMemory};
+use super::space::{Books, Place, Record};
+use super::{AddressSpace, Allocation, MemoryError, MemoryKind, Request};
+use crate::fault::hold;
+
+/// Where an exported allocation lies.
+#[derive(Clone, Debug)]
+pub struct Export {
+    /// The file.
+    pub memory: Arc<SharedMemory>,
+    /// The allocation's first byte in it.
+    pub offset: u64,
+    /// The allocation.
+    pub allocation: Allocation,
+}
+
+impl AddressSpace {
+    /// Makes the device memory that starts at `base` visible to other processes, at the first call.
+    ///
+    /// # Errors
+    /// [`MemoryError::NotAllocated`] unless it is an allocation of kind `Device`; [`MemoryError::System`].
+    pub fn export(&self, base: u64) -> Result<Export, MemoryError> {
+        // Read under the index's lock, so that it is not freed meanwhile.
+        let index = self.index.read();
+        let record = index
+            .get(&base)
+            .filter(|record| record.allocation.kind == MemoryKind::Device)
+            .ok_or(MemoryError::NotAllocated(base))?;
+        let mut books = self.books.lock();
+        let (start, len) = match record.place {
+            Place::Piece(len) => (base, books.pages.rounded(len).unwrap_or(len)),
+            Place::Slab(slab) => (slab, books.pages.slab_len()),
+            _ => return Err(MemoryError::NotAllocated(base)),
+        };
+        let allocation = record.allocation;
+        let memory = match books.shared.get(&start) {
+            Some(memory) => Arc::clone(memory),
+            None => books.share(start, len, allocation.device)?,
+        };
+        Ok(Export {
+            memory,
+            offset: base - start,
+            allocation,
+        })
+    }
+
+    /// Maps `request.bytes` bytes at `offset` of another process's memory.
+    ///
+    /// # Errors
+    /// [`MemoryError::InvalidSize`] when they are not inside the file, [`MemoryError::OutOfMemory`].
+    pub fn import(
+        &self,
+        memory: &SharedMemory,
+        offset: u64,
+        request: &Request,
+    ) -> Result<Allocation, MemoryError> {
+        let end = offset.checked_add(request.bytes);
+        if request.bytes == 0 || end.is_none_or(|end| end > memory.len()) {
+            return Err(MemoryError::InvalidSize(request.bytes));
+        }
+        let mut books = self.books.lock();
+        let page = books.pages.reservation().page();
+        let first = offset & !(page - 1);
+        let len = books.pages.rounded(offset - first + request.bytes);
+        let start = len.and_then(|len| books.pages.open_shared(memory, first, len));
+        let (Some(start), Some(len)) = (start, len) else {
+            return Err(MemoryError::OutOfMemory {
+                requested: request.bytes,
+                free: 0,
+            });
+        };
+        drop(books);
+        let allocation = Allocation::new(start + (offset - first), request, self.new_id());
+        let place = Place::Imported { start, len };
+        self.enter(Record { allocation, place })
+    }
+}
+
+impl Books {
+    /// Replaces an open piece by a memory file with the same content.
+    fn share(
+        &mut self,
+        start: u64,
+        len: u64,
+        device: i32,
+    ) -> Result<Arc<SharedMemory>, MemoryError> {
+        let kind = SharedKind::Allocation;
+        let memory = SharedMemory::create(len, Label { kind, device })?;
+        let reservation = self.pages.reservation();
+        let _hold = hold::writers(start..start + len);
+        reservation.copy_into(start, len, &memory)?;
+        reservation.map_shared(start, len, &memory, 0)?;
+        let memory = Arc::new(memory);
+        self.shared.insert(start, Arc::clone(&memory));
+        Ok(memory)
+    }
+}

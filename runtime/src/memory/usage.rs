@@ -1,0 +1,142 @@
+//! How much memory is in use, by device and by kind of host memory.
+//!
+//! Invariant: what is taken never exceeds the limit of its kind, and everything taken is given back once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::MemoryKind;
+
+/// The sums of an address space.
+#[derive(Debug)]
+pub(super) struct Usage {
+    devices: Vec<AtomicU64>,
+    device_limit: u64,
+    pinned: AtomicU64,
+    managed: AtomicU64,
+    host_limit: u64,
+}
+
+impl Usage {
+    pub(super) fn new(devices: usize, device_limit: u64, host_limit: u64) -> Usage {
+        Usage {
+            devices: (0..devices).map(|_| AtomicU64::new(0)).collect(),
+            device_limit,
+            pinned: AtomicU64::new(0),
+            managed: AtomicU64::new(0),
+            host_limit,
+        }
+    }
+
+    /// How many devices there are.
+    pub(super) fn devices(&self) -> usize {
+        self.devices.len()
+    }
+
+    /// What a device has, and what of it is free.
+    pub(super) fn device(&self, device: usize) -> (u64, u64) {
+        let used = self.devices.get(device);
+        let used = used.map_or(0, |used| used.load(Ordering::Relaxed));
+        (self.device_limit, self.device_limit.saturating_sub(used))
+    }
+
+    pub(super) fn pinned(&self) -> u64 {
+        self.pinned.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn managed(&self) -> u64 {
+        self.managed.load(Ordering::Relaxed)
+    }
+
+    /// What can still be allocated of this kind.
+    pub(super) fn free(&self, kind: MemoryKind, device: i32) -> u64 {
+        let (sum, others, limit) = self.place(kind, device);
+        let used = sum.load(Ordering::Relaxed) + others.map_or(0, |o| o.load(Ordering::Relaxed));
+        limit.saturating_sub(used)
+    }
+
+    /// Counts `bytes`, if there is room for them.
+    pub(super) fn take(&self, kind: MemoryKind, device: i32, bytes: u64) -> bool {
+        let (sum, others, limit) = self.place(kind, device);
+        let others = others.map_or(0, |others| others.load(Ordering::Relaxed));
+        let fits = |used: u64| {
+            let after = used.checked_add(bytes)?;
+            (after.checked_add(others)? <= limit).then_some(after)
+        };
+        let order = Ordering::Relaxed;
+        sum.fetch_update(order, order, fits).is_ok()
+    }
+
+    /// Counts `bytes` no longer.
+    pub(super) fn give(&self, kind: MemoryKind, device: i32, bytes: u64) {
+        let (sum, ..) = self.place(kind, device);
+        sum.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// The sum of a kind, another one that its limit is shared with, and the limit. The host's memory stands for
+    /// devices that there are not.
+    fn place(&self, kind: MemoryKind, device: i32) -> (&AtomicU64, Option<&AtomicU64>, u64) {
+        let found = usize::try_from(device)
+            .ok()
+            .and_then(|d| self.devices.get(d));
+        match (kind, found) {
+            (MemoryKind::Managed, _) => (&self.managed, Some(&self.pinned), self.host_limit),
+            (MemoryKind::Device | MemoryKind::Pool | MemoryKind::Mapped, Some(sum)) => {
+                (sum, None, self.device_limit)
+            }
+            _ => (&self.pinned, Some(&self.managed), self.host_limit),
+        }
+    }
+}
+
+/// Counted memory; given back when dropped.
+#[derive(Debug)]
+pub(super) struct Charge {
+    usage: Arc<Usage>,
+    device: i32,
+    bytes: u64,
+}
+
+impl Charge {
+    /// Counts `bytes` of a device, or of the host (-1).
+    pub(super) fn new(usage: &Arc<Usage>, device: i32, bytes: u64) -> Option<Charge> {
+        usage
+            .take(MemoryKind::Mapped, device, bytes)
+            .then(|| Charge {
+                usage: Arc::clone(usage),
+                device,
+                bytes,
+            })
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.usage.give(MemoryKind::Mapped, self.device, self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_hold_for_each_device_and_for_the_host() {
+        let usage = Arc::new(Usage::new(2, 100, 50));
+        assert!(usage.take(MemoryKind::Device, 0, 60));
+        assert!(!usage.take(MemoryKind::Pool, 0, 41));
+        assert!(usage.take(MemoryKind::Pool, 1, 41));
+        assert_eq!((usage.device(0), usage.device(1)), ((100, 40), (100, 59)));
+        assert!(usage.take(MemoryKind::Pinned, 0, 30));
+        assert!(!usage.take(MemoryKind::Managed, 0, 21));
+        assert!(!usage.take(MemoryKind::Managed, 0, u64::MAX));
+        let charge = Charge::new(&usage, 1, 59).expect("room");
+        assert!(Charge::new(&usage, 1, 1).is_none());
+        drop(charge);
+        let host = Charge::new(&usage, -1, 20).expect("room");
+        assert_eq!(usage.free(MemoryKind::Managed, 0), 0);
+        drop(host);
+        usage.give(MemoryKind::Device, 0, 60);
+        assert_eq!(usage.device(0), (100, 100));
+    }
+}

@@ -1,0 +1,260 @@
+//! Ranges, mappings and rights, as kernels meet them.
+
+use super::*;
+use crate::fault::{access, install};
+use crate::memory::MemoryConfig;
+
+const G: u64 = GRANULARITY;
+
+fn space(devices: usize) -> AddressSpace {
+    install().expect("handlers");
+    AddressSpace::new(&MemoryConfig {
+        devices,
+        device_limit: Some(64 * G),
+        ..MemoryConfig::default()
+    })
+    .expect("address space")
+}
+
+fn store(address: u64, value: u32) -> Result<(), access::AccessFault> {
+    // SAFETY: memory of this test alone.
+    unsafe { access::store32(address, value) }
+}
+
+#[test]
+fn two_mappings_of_one_allocation_show_the_same_bytes() {
+    let space = space(1);
+    let base = space.reserve(4 * G, 0, 0).expect("addresses");
+    assert_eq!(base % G, 0);
+    let physical = space.create_physical(G, 0, false, 0).expect("room");
+    space.map(base, G, &physical).expect("mapped");
+    space.map(base + 2 * G, G, &physical).expect("mapped twice");
+    assert!(access::load32(base).is_err(), "no rights yet");
+    for at in [base, base + 2 * G] {
+        space
+            .set_access(at, G, 0, Access::ReadWrite)
+            .expect("rights");
+    }
+    store(base + 100, 7).expect("open");
+    assert_eq!(access::load32(base + 2 * G + 100), Ok(7));
+    store(base + 3 * G - 4, 9).expect("open");
+    assert_eq!(access::load32(base + G - 4), Ok(9));
+    for closed in [base - 1, base + G, base + 2 * G - 4, base + 3 * G] {
+        assert!(access::load32(closed).is_err(), "{closed:#x}");
+    }
+    assert!(space.find(base + G).is_none());
+    assert_eq!(
+        space.find(base + 5).expect("known").kind,
+        MemoryKind::Mapped
+    );
+}
+
+#[test]
+fn rights_are_read_or_both_or_none() {
+    let space = space(2);
+    let base = space.reserve(G, 0, 0).expect("addresses");
+    let physical = space.create_physical(G, 1, false, 0).expect("room");
+    space.map(base, G, &physical).expect("mapped");
+    space.set_access(base, G, 1, Access::Read).expect("rights");
+    assert_eq!(access::load32(base), Ok(0));
+    assert!(store(base, 1).is_err());
+    assert_eq!(space.access(base + 8, 1), Some(Access::Read));
+    assert_eq!(space.access(base + 8, 0), Some(Access::None));
+    space
+        .set_access(base, G, 0, Access::ReadWrite)
+        .expect("rights");
+    store(base, 1).expect("one of them may");
+    space.set_access(base, G, 0, Access::None).expect("rights");
+    assert!(store(base, 1).is_err());
+    space.set_access(base, G, 1, Access::None).expect("rights");
+    assert!(access::load32(base).is_err());
+    assert_eq!(space.access(base + G, 0), None);
+    space
+        .set_access(base, G, -1, Access::Read)
+        .expect("the host");
+    assert_eq!(space.access(base, -1), Some(Access::Read));
+}
+
+#[test]
+fn what_is_unmapped_faults_and_what_is_mapped_again_is_there() {
+    let space = space(1);
+    let base = space.reserve(3 * G, 0, 0).expect("addresses");
+    let physical = space.create_physical(G, 0, false, 0).expect("room");
+    for at in [base, base + G] {
+        space.map(at, G, &physical).expect("mapped");
+    }
+    space
+        .set_access(base, 2 * G, 0, Access::ReadWrite)
+        .expect("both at once");
+    store(base, 5).expect("open");
+    space.unmap(base, 2 * G).expect("both at once");
+    assert!(access::load32(base).is_err());
+    assert!(space.find(base).is_none());
+    space.map(base + 2 * G, G, &physical).expect("mapped");
+    space
+        .set_access(base + 2 * G, G, 0, Access::Read)
+        .expect("rights");
+    assert_eq!(
+        access::load32(base + 2 * G),
+        Ok(5),
+        "the allocation keeps its bytes"
+    );
+}
+
+#[test]
+fn wrong_ranges_are_refused_and_change_nothing() {
+    let space = space(1);
+    assert!(space.reserve(0, 0, 0).is_err());
+    assert!(space.reserve(G + 4096, 0, 0).is_err());
+    assert!(space.reserve(G, 3 * G, 0).is_err());
+    for huge in [1 << 63, (1 << 47), u64::MAX & !(G - 1)] {
+        assert!(space.reserve(huge, 0, 0).is_err());
+    }
+    assert!(space.reserve(G, 1 << 62, 0).is_err());
+    let base = space.reserve(4 * G, 16 * G, 0).expect("addresses");
+    assert_eq!(base % (16 * G), 0);
+    let physical = space.create_physical(2 * G, 0, false, 0).expect("room");
+    for (at, len) in [
+        (base + 4096, G),
+        (base, G + 4096),
+        (base, 4 * G),
+        (base, 0),
+        (base - G, G),
+        (base + 3 * G, 2 * G),
+        (base + 4 * G, G),
+        (0, G),
+        (u64::MAX & !(G - 1), G),
+    ] {
+        assert!(space.map(at, len, &physical).is_err(), "{at:#x} {len:#x}");
+    }
+    space.map(base + G, 2 * G, &physical).expect("mapped");
+    for (at, len) in [(base, 2 * G), (base + G, G), (base + 2 * G, G)] {
+        assert!(space.map(at, len, &physical).is_err(), "overlap");
+    }
+    for (at, len) in [
+        (base, 4 * G),
+        (base + G, G),
+        (base + 2 * G, G),
+        (base + G, 3 * G),
+        (base, G),
+    ] {
+        assert!(space.unmap(at, len).is_err(), "no whole mappings");
+        assert!(space.set_access(at, len, 0, Access::Read).is_err());
+    }
+    assert!(space.unreserve(base, 4 * G).is_err(), "something is mapped");
+    space.unmap(base + G, 2 * G).expect("whole");
+    assert!(space.unreserve(base, 3 * G).is_err(), "another length");
+    space.unreserve(base, 4 * G).expect("whole");
+    assert!(space.unreserve(base, 4 * G).is_err(), "twice");
+    assert!(space.free(base, &[MemoryKind::Mapped]).is_err());
+}
+
+#[test]
+fn hints_are_taken_when_they_are_free() {
+    let space = space(1);
+    let first = space.reserve(2 * G, 0, 0).expect("addresses");
+    space.unreserve(first, 2 * G).expect("whole");
+    let again = space.reserve(G, 0, first + 64 * G).expect("addresses");
+    assert_eq!(again, first + 64 * G);
+    let other = space.reserve(G, 0, again).expect("addresses");
+    assert_ne!(other, again, "in use");
+    assert!(space.contains(space.reserve(G, 0, G).expect("anywhere")));
+}
+
+#[test]
+fn physical_memory_counts_until_its_last_user_is_gone() {
+    let space = space(2);
+    assert!(space.create_physical(65 * G, 0, false, 0).is_err());
+    assert!(space.create_physical(100, 0, false, 0).is_err());
+    let physical = space
+        .create_physical(64 * G, 0, false, 0)
+        .expect("all of it");
+    assert_eq!(space.device_info(0).1, 0);
+    assert_eq!(space.device_info(1).1, 64 * G);
+    let base = space.reserve(G, 0, 0).expect("addresses");
+    space.map(base, G, &physical).expect("mapped");
+    drop(physical);
+    assert_eq!(space.device_info(0).1, 0, "the mapping keeps it");
+    assert!(space.physical_at(base + 5).is_some());
+    space.unmap(base, G).expect("whole");
+    assert_eq!(space.device_info(0).1, 64 * G);
+}
+
+#[test]
+fn exported_allocations_keep_their_bytes_and_show_them_elsewhere() {
+    let space = space(1);
+    for size in [100, 60_000, 100 << 10, 5 << 20] {
+        let request = crate::memory::Request {
+            bytes: size,
+            kind: MemoryKind::Device,
+            device: 0,
+            owner: 1,
+            flags: 0,
+        };
+        let a = space.alloc(&request).expect("room");
+        space.fill8(a.base, 3, size).expect("open");
+        let export = space.export(a.base).expect("shared");
+        assert_eq!(access::load8(a.base), Ok(3));
+        assert_eq!(access::load8(a.end() - 1), Ok(3));
+        let import = crate::memory::Request {
+            kind: MemoryKind::Imported,
+            ..request
+        };
+        let copy = space
+            .import(&export.memory, export.offset, &import)
+            .expect("mapped");
+        assert_ne!(copy.base, a.base);
+        assert_eq!(access::load8(copy.end() - 1), Ok(3));
+        space.fill8(a.base, 9, size).expect("open");
+        assert_eq!(access::load8(copy.base), Ok(9));
+        space.free(a.base, &[MemoryKind::Device]).expect("live");
+        assert_eq!(access::load8(copy.base), Ok(9), "the importer keeps it");
+        space
+            .free(copy.base, &[MemoryKind::Imported])
+            .expect("live");
+        assert!(access::load8(copy.base).is_err());
+        let over = space.import(&export.memory, export.memory.len() - 1, &import);
+        assert!(over.is_err(), "beyond the end");
+    }
+    assert_eq!(space.info().device, 0);
+}
+
+#[test]
+fn no_write_is_lost_while_memory_becomes_shared() {
+    let space = space(1);
+    let bytes = 8 << 20;
+    let request = crate::memory::Request {
+        bytes,
+        kind: MemoryKind::Device,
+        device: 0,
+        owner: 1,
+        flags: 0,
+    };
+    for _ in 0..4 {
+        let a = space.alloc(&request).expect("room");
+        space.fill8(a.base, 0, bytes).expect("open");
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let last = std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let mut count = 0u32;
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    count += 1;
+                    // A word at every page, in turn.
+                    let at = a.base + u64::from(count) % (bytes / 4096) * 4096;
+                    store(at, count).expect("never faults");
+                }
+                count
+            });
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            space.export(a.base).expect("shared");
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            writer.join().expect("ended")
+        });
+        let pages = (bytes / 4096) as u32;
+        for count in last.saturating_sub(pages - 1).max(1)..=last {
+            let at = a.base + u64::from(count % pages) * 4096;
+            assert_eq!(access::load32(at), Ok(count));
+        }
+        space.free(a.base, &[MemoryKind::Device]).expect("live");
+    }
+}
