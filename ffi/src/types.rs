@@ -167,9 +167,7 @@ opaque!(
     CUgraphExecUpdateResultInfo,
     CUgraphNodeParams,
     CUlogicalEndpointProp,
-    CUmemAllocationProp,
     CUmemDecompressParams,
-    CUmemPoolPtrExportData,
     CUmemcpyAttributes,
     CUmulticastObjectProp,
     CUstreamBatchMemOpParams,
@@ -267,6 +265,36 @@ pub struct CUmemAccessDesc {
     pub location: CUmemLocation,
     /// 0: not, 1: read, 3: read and write.
     pub flags: CUmemAccess_flags,
+}
+
+/// Properties of a physical allocation.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct CUmemAllocationProp {
+    /// 1: pinned.
+    pub kind: CUmemAllocationType,
+    /// Handle types for sharing; 0: none.
+    pub requested_handle_types: CUmemAllocationHandleType,
+    /// Where the memory is.
+    pub location: CUmemLocation,
+    /// Windows only.
+    pub win32_handle_meta_data: *mut c_void,
+    /// 1: compressible, a hint.
+    pub compression_type: u8,
+    /// Whether it can be reached by RDMA.
+    pub gpu_direct_rdma_capable: u8,
+    /// Usage flags.
+    pub usage: u16,
+    /// Zero.
+    pub reserved: [u8; 4],
+}
+
+/// Names an allocation of a pool for another process.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct CUmemPoolPtrExportData {
+    /// Opaque bytes.
+    pub reserved: [u8; 64],
 }
 
 /// Properties of a new memory pool.
@@ -488,6 +516,8 @@ mod tests {
         assert_eq!(size_of::<CUlaunchConfig>(), 56);
         assert_eq!(size_of::<CUlaunchAttribute>(), 72);
         assert_eq!(size_of::<CUmemPoolProps>(), 88);
+        assert_eq!(size_of::<CUmemAllocationProp>(), 32);
+        assert_eq!(size_of::<CUmemPoolPtrExportData>(), 64);
         assert_eq!(size_of::<CUmemLocation>(), 8);
         assert_eq!(size_of::<CUmemAccessDesc>(), 12);
         assert_eq!(size_of::<CUctxCreateParams>(), 24);

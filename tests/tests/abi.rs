@@ -134,6 +134,16 @@ fn guards() {
 }
 
 #[test]
+fn virtual_memory() {
+    run("virtual_memory", &[]);
+}
+
+#[test]
+fn processes() {
+    run("processes", &[]);
+}
+
+#[test]
 fn threads() {
     run("threads", &[]);
 }

@@ -26,11 +26,11 @@ cuda_api! {
         (dptr: *mut CUdeviceptr, bytesize: usize, flags: c_uint) => mem_alloc_managed;
     cuIpcGetEventHandle 4010: (handle: *mut CUipcEventHandle, event: CUevent) => unsupported;
     cuIpcOpenEventHandle 4010: (ph_event: *mut CUevent, handle: CUipcEventHandle) => unsupported;
-    cuIpcGetMemHandle 4010: (handle: *mut CUipcMemHandle, dptr: CUdeviceptr) => unsupported;
+    cuIpcGetMemHandle 4010: (handle: *mut CUipcMemHandle, dptr: CUdeviceptr) => ipc_get_mem_handle;
     cuIpcOpenMemHandle 4010,
     cuIpcOpenMemHandle_v2 11000:
-        (pdptr: *mut CUdeviceptr, handle: CUipcMemHandle, flags: c_uint) => unsupported;
-    cuIpcCloseMemHandle 4010: (dptr: CUdeviceptr) => unsupported;
+        (pdptr: *mut CUdeviceptr, handle: CUipcMemHandle, flags: c_uint) => ipc_open_mem_handle;
+    cuIpcCloseMemHandle 4010: (dptr: CUdeviceptr) => ipc_close_mem_handle;
     cuMemHostRegister 4000,
     cuMemHostRegister_v2 6050:
         (p: *mut c_void, bytesize: usize, flags: c_uint) => mem_host_register;

@@ -43,13 +43,13 @@ cuda_api! {
          stream: CUstream) => mem_alloc_from_pool_async;
     cuMemPoolExportToShareableHandle 11020:
         (handle_out: *mut c_void, pool: CUmemoryPool, handle_type: CUmemAllocationHandleType,
-         flags: c_ulonglong) => unsupported;
+         flags: c_ulonglong) => mem_pool_export_to_shareable_handle;
     cuMemPoolImportFromShareableHandle 11020:
         (pool_out: *mut CUmemoryPool, handle: *mut c_void, handle_type: CUmemAllocationHandleType,
-         flags: c_ulonglong) => unsupported;
+         flags: c_ulonglong) => mem_pool_import_from_shareable_handle;
     cuMemPoolExportPointer 11020:
-        (share_data_out: *mut CUmemPoolPtrExportData, ptr: CUdeviceptr) => unsupported;
+        (share_data_out: *mut CUmemPoolPtrExportData, ptr: CUdeviceptr) => mem_pool_export_pointer;
     cuMemPoolImportPointer 11020:
         (ptr_out: *mut CUdeviceptr, pool: CUmemoryPool,
-         share_data: *mut CUmemPoolPtrExportData) => unsupported;
+         share_data: *mut CUmemPoolPtrExportData) => mem_pool_import_pointer;
 }

@@ -3,45 +3,46 @@
 //! One family of the table; see [`crate::api`].
 
 use super::cuda_api;
+use crate::serve::*;
 use crate::types::*;
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 
 cuda_api! {
     cuMemGetHandleForAddressRange 11070:
         (handle: *mut c_void, dptr: CUdeviceptr, size: usize, handle_type: CUmemRangeHandleType,
-         flags: c_ulonglong) => unsupported;
+         flags: c_ulonglong) => mem_get_handle_for_address_range;
     cuMemAddressReserve 10020:
         (ptr: *mut CUdeviceptr, size: usize, alignment: usize, addr: CUdeviceptr,
-         flags: c_ulonglong) => unsupported;
-    cuMemAddressFree 10020: (ptr: CUdeviceptr, size: usize) => unsupported;
+         flags: c_ulonglong) => mem_address_reserve;
+    cuMemAddressFree 10020: (ptr: CUdeviceptr, size: usize) => mem_address_free;
     cuMemCreate 10020:
         (handle: *mut CUmemGenericAllocationHandle, size: usize, prop: *const CUmemAllocationProp,
-         flags: c_ulonglong) => unsupported;
-    cuMemRelease 10020: (handle: CUmemGenericAllocationHandle) => unsupported;
+         flags: c_ulonglong) => mem_create;
+    cuMemRelease 10020: (handle: CUmemGenericAllocationHandle) => mem_release;
     cuMemMap 10020:
         (ptr: CUdeviceptr, size: usize, offset: usize, handle: CUmemGenericAllocationHandle,
-         flags: c_ulonglong) => unsupported;
+         flags: c_ulonglong) => mem_map;
     cuMemMapArrayAsync 11010,
     cuMemMapArrayAsync_ptsz 11010 ptsz:
-        (map_info_list: *mut CUarrayMapInfo, count: c_uint, stream: CUstream) => unsupported;
-    cuMemUnmap 10020: (ptr: CUdeviceptr, size: usize) => unsupported;
+        (map_info_list: *mut CUarrayMapInfo, count: c_uint, stream: CUstream) => mem_map_array_async;
+    cuMemUnmap 10020: (ptr: CUdeviceptr, size: usize) => mem_unmap;
     cuMemSetAccess 10020:
-        (ptr: CUdeviceptr, size: usize, desc: *const CUmemAccessDesc, count: usize) => unsupported;
+        (ptr: CUdeviceptr, size: usize, desc: *const CUmemAccessDesc, count: usize) => mem_set_access;
     cuMemGetAccess 10020:
-        (flags: *mut c_ulonglong, location: *const CUmemLocation, ptr: CUdeviceptr) => unsupported;
+        (flags: *mut c_ulonglong, location: *const CUmemLocation, ptr: CUdeviceptr) => mem_get_access;
     cuMemExportToShareableHandle 10020:
         (shareable_handle: *mut c_void, handle: CUmemGenericAllocationHandle,
-         handle_type: CUmemAllocationHandleType, flags: c_ulonglong) => unsupported;
+         handle_type: CUmemAllocationHandleType, flags: c_ulonglong) => mem_export_to_shareable_handle;
     cuMemImportFromShareableHandle 10020:
         (handle: *mut CUmemGenericAllocationHandle, os_handle: *mut c_void,
-         sh_handle_type: CUmemAllocationHandleType) => unsupported;
+         sh_handle_type: CUmemAllocationHandleType) => mem_import_from_shareable_handle;
     cuMemGetAllocationGranularity 10020:
         (granularity: *mut usize, prop: *const CUmemAllocationProp,
-         option: CUmemAllocationGranularity_flags) => unsupported;
+         option: CUmemAllocationGranularity_flags) => mem_get_allocation_granularity;
     cuMemGetAllocationPropertiesFromHandle 10020:
-        (prop: *mut CUmemAllocationProp, handle: CUmemGenericAllocationHandle) => unsupported;
+        (prop: *mut CUmemAllocationProp, handle: CUmemGenericAllocationHandle) => mem_get_allocation_properties_from_handle;
     cuMemRetainAllocationHandle 11000:
-        (handle: *mut CUmemGenericAllocationHandle, addr: *mut c_void) => unsupported;
+        (handle: *mut CUmemGenericAllocationHandle, addr: *mut c_void) => mem_retain_allocation_handle;
     cuMulticastCreate 12010:
         (mc_handle: *mut CUmemGenericAllocationHandle,
          prop: *const CUmulticastObjectProp) => unsupported;

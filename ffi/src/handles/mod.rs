@@ -24,6 +24,7 @@ pub(crate) use table::HandleTable;
 use crate::convert::FromAbi;
 use crate::guard::{Call, DefaultStream};
 use crate::result::CuResult;
+use crate::serve::ipc::forget_imports_of;
 use crate::serve::link::LinkObject;
 use crate::serve::pool::{PoolObject, forget_allocations_of};
 use crate::types::{CUevent, CUlibrary, CUlinkState, CUmemoryPool, CUmodule, CUstream};
@@ -107,6 +108,7 @@ pub(crate) fn stream(raw: CUstream, call: &Call) -> Result<Stream, CuResult> {
 /// Makes the handles of what a context owned stale.
 pub(crate) fn forget_objects_of(context: &margay::Context) {
     forget_allocations_of(context);
+    forget_imports_of(context);
     streams().remove_where(|stream| stream.context() == context);
     events().remove_where(|event| event.context() == context);
     for module in modules().remove_where(|module| module.module.context() == context) {

@@ -4,11 +4,10 @@ use std::ffi::{c_char, c_int, c_uint};
 
 use margay::{Device, Runtime};
 
-use super::pool::{default_pool, device_pool, set_device_pool};
 use crate::convert::{FromAbi, Out, Text};
 use crate::guard::Call;
 use crate::result::{CuResult, Served};
-use crate::types::{CUdevprop, CUmemoryPool, CUuuid};
+use crate::types::{CUdevprop, CUuuid};
 
 impl FromAbi<c_int> for Device {
     unsafe fn from_abi(raw: c_int, _call: &Call) -> Result<Device, CuResult> {
@@ -105,24 +104,6 @@ pub(crate) fn device_compute_capability(
     major.set(high);
     minor.set(low);
     Ok(())
-}
-
-pub(crate) fn device_get_default_mem_pool(
-    _: &Call,
-    pool: Out<CUmemoryPool>,
-    _device: Device,
-) -> Served {
-    pool.set(default_pool()?);
-    Ok(())
-}
-
-pub(crate) fn device_get_mem_pool(_: &Call, pool: Out<CUmemoryPool>, _device: Device) -> Served {
-    pool.set(device_pool()?);
-    Ok(())
-}
-
-pub(crate) fn device_set_mem_pool(_: &Call, _device: Device, pool: CUmemoryPool) -> Served {
-    set_device_pool(pool)
 }
 
 pub(crate) fn device_get_exec_affinity_support(

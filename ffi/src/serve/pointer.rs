@@ -4,10 +4,11 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use margay::{PointerInfo, PointerKind, Runtime};
 
-use super::pool::default_pool;
+use super::pool::pool_of;
+use super::virtual_memory::access_flags;
 use crate::convert::read_array;
 use crate::guard::Call;
-use crate::handles::handle_of;
+use crate::handles::{current, handle_of};
 use crate::result::{CuResult, Served};
 use crate::types::{CUcontext, CUmemoryPool};
 
@@ -17,6 +18,8 @@ const MEMORY_TYPE: (u32, u32) = (1, 2);
 const NO_DEVICE: c_int = -2;
 /// `CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE`.
 const READ_WRITE: u32 = 3;
+/// `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`.
+const DESCRIPTOR: u64 = 1;
 /// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`, the settable one.
 const SYNC_MEMOPS: c_uint = 6;
 const DEVICE_ORDINAL: c_uint = 9;
@@ -57,6 +60,8 @@ fn known(attribute: c_uint, address: u64, info: &PointerInfo) -> Result<Option<V
     let host = matches!(info.kind, PointerKind::Pinned | PointerKind::Registered);
     let managed = info.kind == PointerKind::Managed;
     let value = match attribute {
+        // Physical memory and pools belong to no context.
+        1 if info.mapped || info.pooled => Value::Context(CUcontext(0)),
         1 => Value::Context(handle_of(&info.context)?),
         2 if host => Value::Uint(MEMORY_TYPE.0),
         2 => Value::Uint(MEMORY_TYPE.1),
@@ -65,21 +70,58 @@ fn known(attribute: c_uint, address: u64, info: &PointerInfo) -> Result<Option<V
         SYNC_MEMOPS => Value::Int(0),
         7 => Value::Long(info.id),
         8 => Value::Int(c_int::from(managed)),
-        DEVICE_ORDINAL => Value::Int(info.context.device().ordinal()),
-        10 | 15 | 21 => Value::Int(0),
-        11 | 19 => Value::Long(info.base),
-        12 | 18 => Value::Long(info.size),
+        DEVICE_ORDINAL => Value::Int(info.device),
+        10 => {
+            let own = !info.mapped && !info.pooled && !info.imported && !info.internal;
+            Value::Int(c_int::from(own && info.kind == PointerKind::Device))
+        }
+        15 | 21 => Value::Int(0),
+        11 => Value::Long(range(address, info).0),
+        12 => Value::Long(range(address, info).1),
+        19 => Value::Long(info.base),
+        18 => Value::Long(info.size),
         13 => Value::Int(1),
-        14 => Value::Long(0),
-        16 => Value::Uint(READ_WRITE),
-        17 if info.pooled => Value::Pool(default_pool()?),
-        17 => Value::Pool(CUmemoryPool(0)),
+        14 => Value::Long(handle_types(address, info)),
+        16 => Value::Uint(access(address, info)),
+        17 => Value::Pool(pool_of(info.base).unwrap_or(CUmemoryPool(0))),
         20 => Value::Long(info.id),
         // In no header; NVIDIA's runtimes ask and take 0.
         22 => Value::Int(0),
         _ => return Ok(None),
     };
     Ok(Some(value))
+}
+
+/// Start and size of the addresses that a pointer belongs to: a reserved range, or the allocation.
+fn range(address: u64, info: &PointerInfo) -> (u64, u64) {
+    let reserved = || Runtime::global().ok()?.memory().range_at(address);
+    let found = info.mapped.then(reserved).flatten();
+    found.unwrap_or((info.base, info.size))
+}
+
+/// The kinds of handles by which other processes can get the memory.
+fn handle_types(address: u64, info: &PointerInfo) -> u64 {
+    let Ok(runtime) = Runtime::global() else {
+        return 0;
+    };
+    let memory = runtime.memory();
+    let exportable = match info.mapped {
+        true => memory
+            .physical_at(address)
+            .is_some_and(|p| p.is_exportable()),
+        false => memory.arena_offset(info.base).is_some(),
+    };
+    if exportable { DESCRIPTOR } else { 0 }
+}
+
+/// What the current context's device may do with the memory.
+fn access(address: u64, info: &PointerInfo) -> u32 {
+    if !info.mapped {
+        return READ_WRITE;
+    }
+    let device = current().map_or(info.device, |context| context.device().ordinal());
+    let access = || Runtime::global().ok()?.memory().access(address, device);
+    access().map_or(0, access_flags)
 }
 
 /// What is answered for an address that is not ours when all attributes are wanted.

@@ -1,28 +1,36 @@
 //! Memory pools and stream-ordered allocation.
 //!
 //! A pool is bookkeeping: the memory comes from the device's one allocator, which caches what is
-//! freed. Invariant: a pool's used bytes are those of the allocations made from it and not yet
-//! freed.
+//! freed; that of a pool which other processes may use comes from a memory file of its own. Invariant:
+//! a pool's used bytes are those of the allocations made from it and not yet freed.
 
 use std::collections::HashMap;
-use std::ffi::{c_uint, c_void};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::ffi::{c_uint, c_ulonglong, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use margay::{Context, DevicePtr, Stream};
+use margay::memory::{Access, Arena, GRANULARITY, SharedKind};
+use margay::{Context, Device, DevicePtr, Runtime, Stream};
 use parking_lot::Mutex;
 
+use super::virtual_memory::{
+    DESCRIPTOR, access_flags, access_of, check_handle_kind, give_descriptor, take_descriptor,
+};
+
+use super::ipc::{Named, pack, unpack};
 use crate::convert::{In, Out, read_array};
 use crate::guard::Call;
-use crate::handles::pools;
+use crate::handles::{current, pools};
 use crate::result::{CuResult, Served};
-use crate::types::{CUmemAccessDesc, CUmemLocation, CUmemPoolProps, CUmemoryPool};
+use crate::types::{
+    CUmemAccessDesc, CUmemLocation, CUmemPoolProps, CUmemPoolPtrExportData, CUmemoryPool,
+};
 
 /// `CU_MEM_ALLOCATION_TYPE_PINNED`, the kind of a device's pool.
 const PINNED: c_uint = 1;
 const LOCATION_DEVICE: c_uint = 1;
-/// `CU_MEM_ACCESS_FLAGS_PROT_READWRITE`.
-const READ_WRITE: c_uint = 3;
+/// What of `CUmemAllocationHandleType` has a name.
+const NAMED_HANDLES: c_uint = 0xf;
 
 /// The three switches of reuse come first; they are of type int.
 const REUSE: std::ops::RangeInclusive<c_uint> = 1..=3;
@@ -31,10 +39,27 @@ const RESERVED_CURRENT: c_uint = 5;
 const RESERVED_HIGH: c_uint = 6;
 const USED_CURRENT: c_uint = 7;
 const USED_HIGH: c_uint = 8;
+const ALLOCATION_TYPE: c_uint = 9;
+const HANDLE_TYPES: c_uint = 10;
+const LOCATION_ID: c_uint = 11;
+const LOCATION_TYPE: c_uint = 12;
+const MAX_SIZE: c_uint = 13;
+const DECOMPRESS: c_uint = 14;
+const LOCALITY_DOMAIN: c_uint = 15;
 
 /// A memory pool.
 #[derive(Default)]
 pub(crate) struct PoolObject {
+    /// Ordinal of its device.
+    device: i32,
+    /// Where the memory comes from if other processes may use it.
+    arena: Option<Arc<Arena>>,
+    /// Another process's.
+    imported: bool,
+    /// Bytes; 0: no limit of its own.
+    max_size: u64,
+    /// What other devices may do, by ordinal.
+    access: Mutex<HashMap<i32, Access>>,
     reuse: [AtomicU64; 3],
     threshold: AtomicU64,
     used: AtomicU64,
@@ -43,17 +68,26 @@ pub(crate) struct PoolObject {
 }
 
 impl PoolObject {
-    fn new() -> PoolObject {
+    fn new(device: i32) -> PoolObject {
         PoolObject {
+            device,
             reuse: [1, 1, 1].map(AtomicU64::new),
             ..PoolObject::default()
         }
     }
 
-    fn took(&self, bytes: u64) {
-        let used = self.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    /// Counts an allocation, if the pool may become so large.
+    fn take(&self, bytes: u64) -> Served {
+        let order = Ordering::Relaxed;
+        let fits = |used: u64| {
+            let after = used.checked_add(bytes)?;
+            (self.max_size == 0 || after <= self.max_size).then_some(after)
+        };
+        let before = self.used.fetch_update(order, order, fits);
+        let used = before.map_err(|_| CuResult::OUT_OF_MEMORY)? + bytes;
         self.high.fetch_max(used, Ordering::Relaxed);
         self.reserved_high.fetch_max(used, Ordering::Relaxed);
+        Ok(())
     }
 
     fn gave_back(&self, bytes: u64) {
@@ -75,30 +109,60 @@ fn allocations() -> &'static Mutex<Allocations> {
     ALLOCATIONS.get_or_init(Mutex::default)
 }
 
-/// The device's own pool.
-pub(crate) fn default_pool() -> Result<CUmemoryPool, CuResult> {
-    static POOL: OnceLock<Option<usize>> = OnceLock::new();
-    POOL.get_or_init(|| pools().insert(Arc::new(PoolObject::new())))
-        .map(CUmemoryPool)
-        .ok_or(CuResult::OUT_OF_MEMORY)
+/// The pools of a device: its own one, and the one that allocations without a pool come from.
+#[derive(Clone, Copy)]
+struct DevicePools {
+    default: usize,
+    current: usize,
 }
 
-/// The pool that was made the device's current one; 0: the default one.
-static CURRENT: AtomicUsize = AtomicUsize::new(0);
+/// Works on the pools of a device, which are made at the first call.
+fn with_pools<R>(device: i32, work: impl FnOnce(&mut DevicePools) -> R) -> Result<R, CuResult> {
+    static POOLS: Mutex<Vec<Option<DevicePools>>> = Mutex::new(Vec::new());
+    let place = usize::try_from(device).map_err(|_| CuResult::INVALID_DEVICE)?;
+    let mut all = POOLS.lock();
+    if all.len() <= place {
+        all.resize(place + 1, None);
+    }
+    let slot = &mut all[place];
+    if slot.is_none() {
+        let pool = pools().insert(Arc::new(PoolObject::new(device)));
+        let default = pool.ok_or(CuResult::OUT_OF_MEMORY)?;
+        let current = default;
+        *slot = Some(DevicePools { default, current });
+    }
+    slot.as_mut().map(work).ok_or(CuResult::OUT_OF_MEMORY)
+}
+
+/// The device's own pool.
+pub(crate) fn default_pool(device: i32) -> Result<CUmemoryPool, CuResult> {
+    with_pools(device, |pools| CUmemoryPool(pools.default))
+}
 
 /// The pool that allocations without one come from.
-pub(crate) fn device_pool() -> Result<CUmemoryPool, CuResult> {
-    match CURRENT.load(Ordering::Acquire) {
-        handle if pools().get(handle).is_some() => Ok(CUmemoryPool(handle)),
-        _ => default_pool(),
-    }
+pub(crate) fn device_pool(device: i32) -> Result<CUmemoryPool, CuResult> {
+    with_pools(device, |known| match pools().get(known.current) {
+        Some(_) => CUmemoryPool(known.current),
+        None => CUmemoryPool(known.default),
+    })
 }
 
-/// Changes the pool that allocations without one come from.
-pub(crate) fn set_device_pool(pool: CUmemoryPool) -> Served {
-    find(pool)?;
-    CURRENT.store(pool.0, Ordering::Release);
-    Ok(())
+/// Changes the pool that allocations without one come from; it must be of the same device.
+pub(crate) fn set_device_pool(device: i32, pool: CUmemoryPool) -> Served {
+    let found = find(pool)?;
+    if found.device != device || found.imported {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    with_pools(device, |pools| pools.current = pool.0)
+}
+
+/// The pool that the allocation at `address` came from.
+pub(crate) fn pool_of(address: u64) -> Option<CUmemoryPool> {
+    let allocations = allocations().lock();
+    let pool = &allocations.get(&address)?.pool;
+    pools()
+        .find(|known| Arc::ptr_eq(known, pool))
+        .map(CUmemoryPool)
 }
 
 fn find(pool: CUmemoryPool) -> Result<Arc<PoolObject>, CuResult> {
@@ -106,8 +170,19 @@ fn find(pool: CUmemoryPool) -> Result<Arc<PoolObject>, CuResult> {
 }
 
 fn alloc(out: &Out<u64>, bytes: usize, pool: Arc<PoolObject>, stream: &Stream) -> Served {
-    let address = stream.alloc_async(bytes as u64)?.address();
-    pool.took(bytes as u64);
+    if bytes == 0 || pool.imported {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    stream.context().status()?;
+    pool.take(bytes as u64)?;
+    let context = stream.context();
+    let address = match context.alloc_from_pool(bytes as u64, pool.device, pool.arena.as_ref()) {
+        Ok(pointer) => pointer.address(),
+        Err(error) => {
+            pool.gave_back(bytes as u64);
+            return Err(error.into());
+        }
+    };
     let entry = Allocation {
         pool,
         bytes: bytes as u64,
@@ -119,7 +194,8 @@ fn alloc(out: &Out<u64>, bytes: usize, pool: Arc<PoolObject>, stream: &Stream) -
 }
 
 pub(crate) fn mem_alloc_async(_: &Call, out: Out<u64>, bytes: usize, stream: Stream) -> Served {
-    alloc(&out, bytes, find(device_pool()?)?, &stream)
+    let device = stream.context().device().ordinal();
+    alloc(&out, bytes, find(device_pool(device)?)?, &stream)
 }
 
 pub(crate) fn mem_alloc_from_pool_async(
@@ -192,6 +268,22 @@ pub(crate) fn mem_pool_get_attribute(
         RESERVED_CURRENT | USED_CURRENT => long(&pool.used),
         RESERVED_HIGH => long(&pool.reserved_high),
         USED_HIGH => long(&pool.high),
+        MAX_SIZE if pool.max_size == 0 => Runtime::global()?.device(pool.device)?.total_memory(),
+        MAX_SIZE => pool.max_size,
+        ALLOCATION_TYPE | LOCATION_TYPE | LOCATION_ID | HANDLE_TYPES | DECOMPRESS
+        | LOCALITY_DOMAIN => {
+            let answer = match attribute {
+                ALLOCATION_TYPE => PINNED as i32,
+                LOCATION_TYPE => LOCATION_DEVICE as i32,
+                LOCATION_ID => pool.device,
+                LOCALITY_DOMAIN => -1,
+                HANDLE_TYPES if pool.arena.is_some() && !pool.imported => DESCRIPTOR as i32,
+                _ => 0,
+            };
+            // SAFETY: the caller gave room for an int or an enumeration.
+            unsafe { value.cast::<i32>().write_unaligned(answer) };
+            return Ok(());
+        }
         _ => return Err(CuResult::INVALID_VALUE),
     };
     // SAFETY: the caller gave room for 64 bits.
@@ -227,41 +319,57 @@ pub(crate) fn mem_pool_set_attribute(
     Ok(())
 }
 
-/// The one device always has access.
+/// All devices are this process, so rights are remembered and not enforced.
 pub(crate) fn mem_pool_set_access(
     _: &Call,
-    _pool: Arc<PoolObject>,
+    pool: Arc<PoolObject>,
     map: *const CUmemAccessDesc,
     count: usize,
 ) -> Served {
     // SAFETY: the caller vouches for `count` elements.
-    for access in unsafe { read_array(map, count) }? {
-        if access.location.kind != LOCATION_DEVICE || access.location.id != 0 {
-            return Err(CuResult::INVALID_DEVICE);
-        }
-        if access.flags != READ_WRITE {
+    let map = unsafe { read_array(map, count) }?;
+    let mut wanted = Vec::new();
+    for entry in &map {
+        let device = located_device(&entry.location)?;
+        let access = access_of(entry.flags)?;
+        // A device cannot lose the access to its own pool.
+        if device == pool.device && access != Access::ReadWrite {
             return Err(CuResult::INVALID_VALUE);
         }
+        wanted.push((device, access));
     }
+    pool.access.lock().extend(wanted);
     Ok(())
 }
 
 pub(crate) fn mem_pool_get_access(
     _: &Call,
     flags: Out<c_uint>,
-    _pool: Arc<PoolObject>,
+    pool: Arc<PoolObject>,
     location: *mut CUmemLocation,
 ) -> Served {
     if location.is_null() {
         return Err(CuResult::INVALID_VALUE);
     }
     // SAFETY: not null; the caller vouches for the rest.
-    let location = unsafe { location.read_unaligned() };
-    if location.kind != LOCATION_DEVICE || location.id != 0 {
-        return Err(CuResult::INVALID_DEVICE);
-    }
-    flags.set(READ_WRITE);
+    let device = located_device(&unsafe { location.read_unaligned() })?;
+    let access = pool.access.lock().get(&device).copied();
+    let own = if device == pool.device {
+        Access::ReadWrite
+    } else {
+        Access::None
+    };
+    flags.set(access_flags(access.unwrap_or(own)));
     Ok(())
+}
+
+/// The device that a location names.
+fn located_device(location: &CUmemLocation) -> Result<i32, CuResult> {
+    match location.kind {
+        LOCATION_DEVICE => Ok(Runtime::global()?.device(location.id)?.ordinal()),
+        2..=4 => Err(CuResult::NOT_SUPPORTED),
+        _ => Err(CuResult::INVALID_VALUE),
+    }
 }
 
 pub(crate) fn mem_pool_create(
@@ -270,22 +378,39 @@ pub(crate) fn mem_pool_create(
     properties: In<CUmemPoolProps>,
 ) -> Served {
     let properties = properties.0;
-    if properties.alloc_type != PINNED {
+    let handles = properties.handle_types;
+    let known = properties.alloc_type == PINNED && handles & !NAMED_HANDLES == 0;
+    if !known || properties.reserved != [0; 53] {
         return Err(CuResult::INVALID_VALUE);
     }
-    if properties.handle_types != 0 || properties.location.kind != LOCATION_DEVICE {
+    let device = located_device(&properties.location)?;
+    let other = handles & !DESCRIPTOR != 0 || properties.usage != 0;
+    if other || properties.gpu_direct_rdma_capable != 0 {
         return Err(CuResult::NOT_SUPPORTED);
     }
-    if properties.location.id != 0 {
-        return Err(CuResult::INVALID_DEVICE);
+    let mut pool = PoolObject {
+        max_size: properties.max_size as u64,
+        ..PoolObject::new(device)
+    };
+    if handles == DESCRIPTOR {
+        let total = Runtime::global()?.device(device)?.total_memory();
+        let most = match pool.max_size {
+            0 => total,
+            size => size.min(total),
+        };
+        // Whole pages of the largest kind, and as much again for what rounding leaves between allocations.
+        let room = most.saturating_mul(2).next_multiple_of(GRANULARITY);
+        let arena = Arena::new(room, device).map_err(|_| CuResult::OUT_OF_MEMORY)?;
+        pool.arena = Some(Arc::new(arena));
     }
-    let pool = pools().insert(Arc::new(PoolObject::new()));
+    let pool = pools().insert(Arc::new(pool));
     out.set(CUmemoryPool(pool.ok_or(CuResult::OUT_OF_MEMORY)?));
     Ok(())
 }
 
 pub(crate) fn mem_pool_destroy(_: &Call, pool: CUmemoryPool) -> Served {
-    if pool == default_pool()? {
+    let device = find(pool)?.device;
+    if pool == default_pool(device)? {
         return Err(CuResult::INVALID_VALUE);
     }
     pools()
@@ -294,18 +419,17 @@ pub(crate) fn mem_pool_destroy(_: &Call, pool: CUmemoryPool) -> Served {
         .ok_or(CuResult::INVALID_VALUE)
 }
 
-/// The device that a location names: pinned memory of the one device is all there is.
-fn check_place(location: *mut CUmemLocation, kind: c_uint) -> Served {
+/// The device that a location names: pinned memory of devices is all that pools hold.
+fn check_place(location: *mut CUmemLocation, kind: c_uint) -> Result<i32, CuResult> {
     if location.is_null() {
         return Err(CuResult::INVALID_VALUE);
     }
     // SAFETY: not null; the caller vouches for the rest.
-    let location = unsafe { location.read_unaligned() };
-    match (location.kind, location.id, kind) {
-        (LOCATION_DEVICE, 0, PINNED) => Ok(()),
-        (LOCATION_DEVICE, 0, _) => Err(CuResult::NOT_SUPPORTED),
-        (LOCATION_DEVICE, ..) => Err(CuResult::INVALID_DEVICE),
-        _ => Err(CuResult::NOT_SUPPORTED),
+    let device = located_device(&unsafe { location.read_unaligned() })?;
+    match kind {
+        PINNED => Ok(device),
+        2 => Err(CuResult::NOT_SUPPORTED),
+        _ => Err(CuResult::INVALID_VALUE),
     }
 }
 
@@ -315,8 +439,7 @@ pub(crate) fn mem_get_default_mem_pool(
     location: *mut CUmemLocation,
     kind: c_uint,
 ) -> Served {
-    check_place(location, kind)?;
-    pool.set(default_pool()?);
+    pool.set(default_pool(check_place(location, kind)?)?);
     Ok(())
 }
 
@@ -326,8 +449,7 @@ pub(crate) fn mem_get_mem_pool(
     location: *mut CUmemLocation,
     kind: c_uint,
 ) -> Served {
-    check_place(location, kind)?;
-    pool.set(device_pool()?);
+    pool.set(device_pool(check_place(location, kind)?)?);
     Ok(())
 }
 
@@ -337,6 +459,117 @@ pub(crate) fn mem_set_mem_pool(
     kind: c_uint,
     pool: CUmemoryPool,
 ) -> Served {
-    check_place(location, kind)?;
-    set_device_pool(pool)
+    set_device_pool(check_place(location, kind)?, pool)
+}
+
+pub(crate) fn device_get_default_mem_pool(
+    _: &Call,
+    pool: Out<CUmemoryPool>,
+    device: Device,
+) -> Served {
+    pool.set(default_pool(device.ordinal())?);
+    Ok(())
+}
+
+pub(crate) fn device_get_mem_pool(_: &Call, pool: Out<CUmemoryPool>, device: Device) -> Served {
+    pool.set(device_pool(device.ordinal())?);
+    Ok(())
+}
+
+pub(crate) fn device_set_mem_pool(_: &Call, device: Device, pool: CUmemoryPool) -> Served {
+    set_device_pool(device.ordinal(), pool)
+}
+
+/// The descriptor of a pool's memory; it is the program's.
+pub(crate) fn mem_pool_export_to_shareable_handle(
+    _: &Call,
+    out: *mut c_void,
+    pool: Arc<PoolObject>,
+    kind: c_uint,
+    flags: c_ulonglong,
+) -> Served {
+    if out.is_null() || flags != 0 || pool.imported {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    check_handle_kind(kind).map_err(|_| CuResult::INVALID_VALUE)?;
+    let arena = pool.arena.as_ref().ok_or(CuResult::INVALID_VALUE)?;
+    // SAFETY: not null; a descriptor is an int.
+    unsafe { give_descriptor(out, arena.memory()) }
+}
+
+pub(crate) fn mem_pool_import_from_shareable_handle(
+    _: &Call,
+    out: Out<CUmemoryPool>,
+    handle: *mut c_void,
+    kind: c_uint,
+    flags: c_ulonglong,
+) -> Served {
+    if flags != 0 {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    check_handle_kind(kind).map_err(|_| CuResult::INVALID_VALUE)?;
+    let memory = take_descriptor(handle)?;
+    let label = memory.label();
+    if label.kind != SharedKind::Pool {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    let known = Runtime::global()?.device(label.device).is_ok();
+    let pool = PoolObject {
+        arena: Some(Arc::new(Arena::of(memory))),
+        imported: true,
+        ..PoolObject::new(if known { label.device } else { 0 })
+    };
+    let pool = pools().insert(Arc::new(pool));
+    out.set(CUmemoryPool(pool.ok_or(CuResult::OUT_OF_MEMORY)?));
+    Ok(())
+}
+
+const POINTER_MAGIC: u64 = u64::from_le_bytes(*b"mrgyPtr1");
+
+pub(crate) fn mem_pool_export_pointer(
+    _: &Call,
+    out: Out<CUmemPoolPtrExportData>,
+    address: u64,
+) -> Served {
+    let runtime = Runtime::global()?;
+    let info = runtime.pointer_info(address);
+    let info = info.ok_or(CuResult::INVALID_VALUE)?;
+    let found = runtime.memory().arena_offset(info.base);
+    let (arena, offset) = found.ok_or(CuResult::INVALID_VALUE)?;
+    let named = Named {
+        file: arena
+            .memory()
+            .address()
+            .map_err(|_| CuResult::OUT_OF_MEMORY)?,
+        offset,
+        size: info.size,
+    };
+    out.set(CUmemPoolPtrExportData {
+        reserved: pack(POINTER_MAGIC, &named),
+    });
+    Ok(())
+}
+
+/// The allocation is of the pool whose descriptor was imported; the exporter may be gone.
+pub(crate) fn mem_pool_import_pointer(
+    _: &Call,
+    out: Out<u64>,
+    pool: Arc<PoolObject>,
+    data: *mut CUmemPoolPtrExportData,
+) -> Served {
+    if data.is_null() || !pool.imported {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    // SAFETY: not null; the caller vouches for the rest.
+    let data = unsafe { data.read_unaligned() };
+    let named = unpack(POINTER_MAGIC, &data.reserved).ok_or(CuResult::INVALID_VALUE)?;
+    let arena = pool.arena.as_ref().ok_or(CuResult::INVALID_VALUE)?;
+    let same = arena.memory().address();
+    if same.map_or(0, |file| file.inode) != named.file.inode {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    let context = current()?;
+    let pointer = context.import_pooled(arena, named.offset, named.size)?;
+    out.set(pointer.address());
+    Ok(())
 }

@@ -1,10 +1,13 @@
 //! The memory of a context: device, managed, pinned and registered.
 
+use std::sync::Arc;
+
 use super::{Context, HostFlags, PointerInfo, PointerKind};
 use crate::buffer::DevicePtr;
 use crate::error::{Error, Result};
 use crate::machine::check_fork;
 use crate::mem::{Allocation, Request};
+use crate::memory::{self, Arena, MemoryKind, SharedMemory};
 
 /// Rows of pitched memory start at multiples of this.
 const PITCH: u64 = 512;
@@ -37,6 +40,87 @@ impl Context {
     /// [`Error::InvalidValue`] for 0 bytes, [`Error::OutOfMemory`].
     pub fn alloc(&self, bytes: u64) -> Result<DevicePtr> {
         self.allocate(self.request(bytes, PointerKind::Device))
+    }
+
+    /// Memory that belongs to a stream-ordered pool of a device; from `arena` where other processes use the pool.
+    ///
+    /// # Errors
+    /// As [`Context::alloc`].
+    pub fn alloc_from_pool(
+        &self,
+        bytes: u64,
+        device: i32,
+        arena: Option<&Arc<Arena>>,
+    ) -> Result<DevicePtr> {
+        let request = Request {
+            pooled: true,
+            device,
+            ..self.request(bytes, PointerKind::Device)
+        };
+        let Some(arena) = arena else {
+            return self.allocate(request);
+        };
+        self.status()?;
+        let space = self.machine().memory.space();
+        let allocation = space.alloc_in(arena, &request.of_space())?;
+        Ok(DevicePtr::new(allocation.base))
+    }
+
+    /// An allocation of another process's pool, to be freed like one of this process.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when the pool has no such part.
+    pub fn import_pooled(&self, arena: &Arena, offset: u64, bytes: u64) -> Result<DevicePtr> {
+        self.import(arena.memory(), offset, bytes, false)
+    }
+
+    /// Another process's memory; the program ends it with [`Context::release_import`].
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when it is not inside the file.
+    pub fn import_memory(
+        &self,
+        memory: &SharedMemory,
+        offset: u64,
+        bytes: u64,
+    ) -> Result<DevicePtr> {
+        self.import(memory, offset, bytes, true)
+    }
+
+    fn import(
+        &self,
+        memory: &SharedMemory,
+        offset: u64,
+        bytes: u64,
+        internal: bool,
+    ) -> Result<DevicePtr> {
+        self.status()?;
+        let device = memory.label().device;
+        let known = self.machine().device(device).is_some();
+        let request = memory::Request {
+            kind: MemoryKind::Imported,
+            ..Request {
+                internal,
+                device: if known { device } else { self.ordinal() },
+                ..self.request(bytes, PointerKind::Device)
+            }
+            .of_space()
+        };
+        let space = self.machine().memory.space();
+        let allocation = space.import(memory, offset, &request)?;
+        Ok(DevicePtr::new(allocation.base))
+    }
+
+    /// Ends the use of another process's memory, after all work of the context.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when it is none.
+    pub fn release_import(&self, ptr: DevicePtr) -> Result<()> {
+        check_fork()?;
+        let base = ptr.address();
+        let owner = self.owner_of(base, |found| found.imported)?;
+        owner.wait_for_everything();
+        self.machine().memory.release(base, true)
     }
 
     /// Device memory that belongs to a stream-ordered pool.
