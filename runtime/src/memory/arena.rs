@@ -32,7 +32,7 @@ impl Arena {
 
     /// Another process's pool.
     pub fn of(memory: SharedMemory) -> Arena {
-        let free = Mutex::new(Extents::new(0, memory.len()));
+        let free = Mutex::new(Extents::new(0, memory.bytes()));
         Arena { memory, free }
     }
 

@@ -63,7 +63,7 @@ impl Pages {
         let first = reservation.base() + grain;
         let usable = reservation.len().saturating_sub(grain);
         let for_middle = if grain == HUGE_PAGE {
-            usable / 4 & !(grain - 1)
+            (usable / 4) & !(grain - 1)
         } else {
             0
         };

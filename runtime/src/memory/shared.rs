@@ -206,7 +206,7 @@ impl SharedMemory {
     }
 
     /// Bytes.
-    pub fn len(&self) -> u64 {
+    pub fn bytes(&self) -> u64 {
         self.len
     }
 
@@ -277,7 +277,7 @@ mod tests {
         let memory = SharedMemory::create(1 << 16, LABEL).expect("a file");
         let copy = memory.duplicate().expect("a descriptor");
         let again = SharedMemory::from_descriptor(copy.as_raw_fd()).expect("ours");
-        assert_eq!((again.len(), again.label()), (1 << 16, LABEL));
+        assert_eq!((again.bytes(), again.label()), (1 << 16, LABEL));
         assert_eq!(
             again.address().expect("named").inode,
             memory.address().expect("named").inode

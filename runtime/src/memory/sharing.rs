@@ -66,7 +66,7 @@ impl AddressSpace {
         request: &Request,
     ) -> Result<Allocation, MemoryError> {
         let end = offset.checked_add(request.bytes);
-        if request.bytes == 0 || end.is_none_or(|end| end > memory.len()) {
+        if request.bytes == 0 || end.is_none_or(|end| end > memory.bytes()) {
             return Err(MemoryError::InvalidSize(request.bytes));
         }
         let mut books = self.books.lock();

@@ -47,7 +47,7 @@ pub struct Physical {
 impl Physical {
     /// Bytes.
     pub fn size(&self) -> u64 {
-        self.memory.len()
+        self.memory.bytes()
     }
 
     /// Ordinal of its device; -1: the host.
@@ -208,7 +208,7 @@ impl AddressSpace {
     /// [`MemoryError::NotShared`] when the file holds something else.
     pub fn import_physical(&self, memory: SharedMemory) -> Result<Arc<Physical>, MemoryError> {
         let is_one = memory.label().kind == SharedKind::Physical;
-        if !is_one || memory.len() == 0 || !is_granular(memory.len()) {
+        if !is_one || memory.bytes() == 0 || !is_granular(memory.bytes()) {
             return Err(MemoryError::NotShared);
         }
         Ok(Arc::new(Physical {

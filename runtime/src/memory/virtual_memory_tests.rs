@@ -107,7 +107,7 @@ fn wrong_ranges_are_refused_and_change_nothing() {
     assert!(space.reserve(0, 0, 0).is_err());
     assert!(space.reserve(G + 4096, 0, 0).is_err());
     assert!(space.reserve(G, 3 * G, 0).is_err());
-    for huge in [1 << 63, (1 << 47), u64::MAX & !(G - 1)] {
+    for huge in [1 << 63, (1 << 47), !(G - 1)] {
         assert!(space.reserve(huge, 0, 0).is_err());
     }
     assert!(space.reserve(G, 1 << 62, 0).is_err());
@@ -123,7 +123,7 @@ fn wrong_ranges_are_refused_and_change_nothing() {
         (base + 3 * G, 2 * G),
         (base + 4 * G, G),
         (0, G),
-        (u64::MAX & !(G - 1), G),
+        (!(G - 1), G),
     ] {
         assert!(space.map(at, len, &physical).is_err(), "{at:#x} {len:#x}");
     }
@@ -213,7 +213,7 @@ fn exported_allocations_keep_their_bytes_and_show_them_elsewhere() {
             .free(copy.base, &[MemoryKind::Imported])
             .expect("live");
         assert!(access::load8(copy.base).is_err());
-        let over = space.import(&export.memory, export.memory.len() - 1, &import);
+        let over = space.import(&export.memory, export.memory.bytes() - 1, &import);
         assert!(over.is_err(), "beyond the end");
     }
     assert_eq!(space.info().device, 0);
