@@ -24,6 +24,7 @@ pub mod data;
 pub mod float;
 pub mod int;
 pub mod matrix;
+pub mod mbarrier;
 pub mod minmax;
 pub mod soft;
 pub mod video;

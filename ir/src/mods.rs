@@ -80,7 +80,9 @@ field_enum! {
 field_enum! {
     /// Read-modify-write operation of `atom`, `red`, `redux` and barrier reductions.
     AtomOp { Add = "add", Inc = "inc", Dec = "dec", Min = "min", Max = "max", And = "and",
-        Or = "or", Xor = "xor", Cas = "cas", Exch = "exch", Popc = "popc", }
+        Or = "or", Xor = "xor", Cas = "cas", Exch = "exch", Popc = "popc",
+        // Arrivals at an mbarrier (see `meaning::mbarrier`), for this phase or for good.
+        Signal = "signal", SignalDrop = "signal_drop", }
 }
 field_enum! {
     /// Variants that belong to one opcode only.

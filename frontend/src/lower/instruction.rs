@@ -102,6 +102,9 @@ impl FunctionLowering<'_, '_> {
             Action::Structural if self.is_matrix(instruction) => {
                 self.matrix(instruction, resolved, operands)
             }
+            Action::Structural if self.is_signal(instruction) => {
+                self.signal(instruction, resolved, operands)
+            }
             Action::Structural => self.structural(instruction, operands),
             Action::Becomes(Opcode::Mma) => self.product(instruction, resolved, operands),
             Action::Becomes(opcode) => self.operation(opcode, resolved, operands),

@@ -235,13 +235,13 @@ impl FunctionLowering<'_, '_> {
     }
 
     /// An address as plain bits of 32 or 64.
-    fn plain(&mut self, address: Value) -> Value {
+    pub(super) fn plain(&mut self, address: Value) -> Value {
         let bits = self.b.function.dfg.ty(address).lane_bits();
         self.b
             .bitcast(address, Type::bits_of(bits).unwrap_or(Type::B64))
     }
 
-    fn address_type(&self, address: Value) -> OpType {
+    pub(super) fn address_type(&self, address: Value) -> OpType {
         super::operand::unsigned(self.b.function.dfg.ty(address).lane_bits())
     }
 
@@ -510,7 +510,7 @@ impl FunctionLowering<'_, '_> {
     }
 }
 
-fn words_of<'m>(
+pub(super) fn words_of<'m>(
     module: &'m ast::Module,
     instruction: &ast::Instruction,
 ) -> SmallVec<[&'m str; 12]> {
@@ -534,7 +534,7 @@ fn memory(opcode: Opcode, ty: OpType, space: StateSpace) -> Desc {
     }
 }
 
-fn product_of_lane() -> Desc {
+pub(super) fn product_of_lane() -> Desc {
     Desc {
         opcode: Opcode::Mul,
         ty: OpType::U32,

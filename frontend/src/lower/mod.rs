@@ -19,6 +19,7 @@ mod matrix;
 mod memory;
 mod module;
 mod operand;
+mod signal;
 mod video;
 
 use margay_ir::entity::FuncId;

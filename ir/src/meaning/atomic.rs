@@ -6,7 +6,7 @@
 //! `max` of floating point ignore NaN. A floating `exch` or `cas` moves bits.
 
 use super::soft::{self, Format, Round};
-use super::{Bits, Desc, arg, int, map_elements, mask, minmax};
+use super::{Bits, Desc, arg, int, map_elements, mask, mbarrier, minmax};
 use crate::mods::{AtomOp, StateSpace};
 use crate::types::OpType;
 
@@ -79,6 +79,8 @@ pub(crate) fn integer(ty: OpType, op: AtomOp, old: Bits, args: &[Bits]) -> Bits 
             }
         }
         AtomOp::Exch => operand,
+        AtomOp::Signal => mbarrier::signal(old, operand, arg(args, 1)),
+        AtomOp::SignalDrop => mbarrier::signal_drop(old, operand, arg(args, 1)),
         AtomOp::Popc | AtomOp::None => old,
     };
     new & all

@@ -217,7 +217,12 @@ fn is_float_add(data: &InstData) -> bool {
 /// Whether native code computes the update.
 fn has_update(data: &InstData) -> bool {
     let op = data.mods.atom_op();
-    is_float_add(data) || data.ty.is_integer() && !matches!(op, AtomOp::Popc | AtomOp::None)
+    is_float_add(data)
+        || data.ty.is_integer()
+            && !matches!(
+                op,
+                AtomOp::Signal | AtomOp::SignalDrop | AtomOp::Popc | AtomOp::None
+            )
 }
 
 fn host_atomic(data: &InstData) -> Option<ir::AtomicRmwOp> {

@@ -14,11 +14,12 @@ import data
 import floating
 import integer
 import memory
+import signals
 import video
 import warp
 from emit import File
 
-MODULES = [data, integer, floating, compare, conversion, approximate, video, memory, warp]
+MODULES = [data, integer, floating, compare, conversion, approximate, video, memory, signals, warp]
 
 for module in MODULES:
     module.generate()

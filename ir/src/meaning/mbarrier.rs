@@ -1,0 +1,101 @@
+//! The mbarrier object: one 64-bit word of shared memory (PTX ISA, "mbarrier").
+//!
+//! The word is opaque to PTX, so its layout is ours: from the lowest bit on, arrivals that the phase still
+//! waits for (20 bits), arrivals that each phase expects (20), bytes of transactions outstanding (21, signed),
+//! and at the top the phase's parity. A phase is complete when it waits for neither.
+
+use super::Bits;
+
+/// Bits of a count of arrivals.
+const COUNT_BITS: u32 = 20;
+const COUNT: u64 = (1 << COUNT_BITS) - 1;
+const EXPECTED: u32 = COUNT_BITS;
+const PENDING_TX: u32 = 2 * COUNT_BITS;
+const TX: u64 = (1 << 21) - 1;
+
+/// The bit that tells the phase's parity.
+pub const PARITY: u32 = 63;
+/// Times a count of arrivals this is a new object that expects so many.
+pub const OF_COUNT: u64 = 1 | 1 << EXPECTED;
+/// The bits that hold the arrivals which a phase still waits for.
+pub const PENDING: u64 = COUNT;
+
+/// The object after `count` arrivals, of which `dropped` are not expected in later phases either, and `tx` more
+/// bytes (modulo 2^21, as a complement for bytes that have come).
+fn after(object: u64, count: u64, dropped: u64, tx: u64) -> u64 {
+    let expected = (object >> EXPECTED).wrapping_sub(dropped) & COUNT;
+    let pending = (object & COUNT).wrapping_sub(count) & COUNT;
+    let bytes = (object >> PENDING_TX).wrapping_add(tx) & TX;
+    let parity = object & 1 << PARITY;
+    let rest = expected << EXPECTED | bytes << PENDING_TX;
+    match (pending, bytes) {
+        (0, 0) => (parity ^ 1 << PARITY) | rest | expected,
+        _ => parity | rest | pending,
+    }
+}
+
+/// Arrivals (first operand) and bytes to come (second).
+pub(super) fn signal(old: Bits, count: Bits, tx: Bits) -> Bits {
+    after(old as u64, count as u64, 0, tx as u64).into()
+}
+
+/// Arrivals of threads that take no part in later phases, and bytes to come.
+pub(super) fn signal_drop(old: Bits, count: Bits, tx: Bits) -> Bits {
+    after(old as u64, count as u64, count as u64, tx as u64).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pending(object: u64) -> u64 {
+        object & PENDING
+    }
+
+    fn parity(object: u64) -> u64 {
+        object >> PARITY
+    }
+
+    #[test]
+    fn a_phase_ends_with_its_last_arrival() {
+        let mut object = 3 * OF_COUNT;
+        for phase in [0, 1, 0, 1] {
+            for left in [3, 2, 1] {
+                assert_eq!((parity(object), pending(object)), (phase, left));
+                object = after(object, 1, 0, 0);
+            }
+        }
+        assert_eq!(object, 3 * OF_COUNT, "two phases on it is as it was");
+        assert_eq!(parity(after(object, 3, 0, 0)), 1, "three arrivals at once");
+    }
+
+    #[test]
+    fn bytes_are_awaited_too() {
+        let object = after(OF_COUNT, 1, 0, 4096);
+        assert_eq!((parity(object), pending(object)), (0, 0));
+        let object = after(object, 0, 0, 1000u64.wrapping_neg());
+        assert_eq!(parity(object), 0);
+        let object = after(object, 0, 0, 3096u64.wrapping_neg());
+        assert_eq!(object, OF_COUNT | 1 << PARITY);
+        // They may come before they are expected.
+        let object = after(object, 0, 0, 16u64.wrapping_neg());
+        assert_eq!(parity(object), 1);
+        assert_eq!(after(object, 1, 0, 16), OF_COUNT);
+    }
+
+    #[test]
+    fn who_drops_out_is_not_expected_again() {
+        let object = after(2 * OF_COUNT, 1, 1, 0);
+        assert_eq!((parity(object), pending(object)), (0, 1));
+        let object = after(object, 1, 0, 0);
+        assert_eq!(object, OF_COUNT | 1 << PARITY);
+    }
+
+    #[test]
+    fn counts_fill_their_fields() {
+        let most = COUNT * OF_COUNT;
+        assert_eq!(pending(most), COUNT);
+        assert_eq!(pending(after(most, 1, 0, TX / 2)), COUNT - 1);
+        assert_eq!(parity(after(most, COUNT, 0, 0)), 1);
+    }
+}
