@@ -42,6 +42,21 @@ pub(crate) struct Arguments {
     /// Compute capability to report, such as 8.6.
     #[arg(long, value_name = "X.Y")]
     capability: Option<String>,
+    /// Number of devices to simulate.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    devices: Option<u32>,
+    /// Memory of each device, such as 2G.
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    memory: Option<String>,
+    /// Multiprocessors that a device reports.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    sms: Option<u32>,
+    /// Name that a device reports.
+    #[arg(long, value_name = "NAME")]
+    device_name: Option<String>,
+    /// Driver version to report, as 13050 for 13.5.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2000..=99_999))]
+    driver_version: Option<u32>,
     /// Log every call of the driver API.
     #[arg(long)]
     trace_api: bool,
@@ -83,6 +98,16 @@ impl Engine {
             Engine::Native => "native",
             Engine::Interpreter => "interpreter",
         }
+    }
+}
+
+/// Checks a number of bytes, which may end in K, M or G.
+fn bytes(text: &str) -> Result<String, String> {
+    let digits = text.trim_end_matches(['k', 'K', 'm', 'M', 'g', 'G']);
+    let number = digits.parse::<u64>().ok().filter(|&number| number > 0);
+    match text.len() - digits.len() <= 1 && number.is_some() {
+        true => Ok(text.to_owned()),
+        false => Err("not a number of bytes".to_owned()),
     }
 }
 
@@ -144,6 +169,21 @@ fn settings(arguments: &Arguments) -> Vec<(&'static str, String)> {
     }
     if let Some(capability) = &arguments.capability {
         settings.push(("MARGAY_COMPUTE_CAPABILITY", capability.clone()));
+    }
+    let numbers = [
+        ("MARGAY_DEVICES", arguments.devices),
+        ("MARGAY_SMS", arguments.sms),
+        ("MARGAY_DRIVER_VERSION", arguments.driver_version),
+    ];
+    for (name, number) in numbers {
+        settings.extend(number.map(|number| (name, number.to_string())));
+    }
+    let texts = [
+        ("MARGAY_MEMORY", &arguments.memory),
+        ("MARGAY_DEVICE_NAME", &arguments.device_name),
+    ];
+    for (name, text) in texts {
+        settings.extend(text.clone().map(|text| (name, text)));
     }
     if arguments.trace_api {
         settings.push(("MARGAY_TRACE_API", "1".into()));

@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use crate::api::symbol_of;
 use crate::result::{CuResult, Served};
+use crate::serve::log;
 
 /// Which stream the handle 0 names in an entry point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +94,13 @@ impl Call {
 /// The entry points that work before `cuInit`.
 const BEFORE_INIT: &[&str] = &[
     "cuInit",
+    "cuLogsCurrent",
+    "cuLogsDumpToFile",
+    "cuLogsDumpToMemory",
+    "cuLogsRegisterCallback",
+    "cuLogsUnregisterCallback",
+    "cuCoredumpGetAttributeGlobal",
+    "cuCoredumpSetAttributeGlobal",
     "cuDriverGetVersion",
     "cuGetErrorName",
     "cuGetErrorString",
@@ -171,7 +179,8 @@ pub(crate) fn enter(
 
 fn run(call: &'static Call, body: impl FnOnce() -> Served) -> CuResult {
     match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(served) => served.into(),
+        Ok(Ok(())) => CuResult::SUCCESS,
+        Ok(Err(code)) => failed(call, code),
         Err(panic) => {
             // The payload may be anything, its destructor included: it is not dropped.
             let text = panic_text(&*panic);
@@ -180,6 +189,20 @@ fn run(call: &'static Call, body: impl FnOnce() -> Served) -> CuResult {
             CuResult::UNKNOWN
         }
     }
+}
+
+/// Notes a failure in the log. Work that is not complete is none.
+#[cold]
+fn failed(call: &'static Call, code: CuResult) -> CuResult {
+    if code != CuResult::NOT_READY {
+        let text = code.text().and_then(|text| text.to_str().ok());
+        let text = text.unwrap_or("no known result");
+        log::add(
+            log::Level::Error,
+            &format!("{}: {code:?}, {text}", call.name),
+        );
+    }
+    code
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
@@ -226,11 +249,18 @@ pub(crate) fn unsupported(call: &'static Call, arguments: Arguments<'_>) -> CuRe
     code
 }
 
+/// Answers for an entry point that has nothing behind it and that the documentation gives a code for.
+#[cold]
+pub(crate) fn refuse(call: &'static Call, arguments: Arguments<'_>, code: CuResult) -> CuResult {
+    enter(call, arguments, || Err(code))
+}
+
 /// Says something on standard error and to the `tracing` subscriber, if there is one.
 /// `MARGAY_LOG=off` silences the former.
 pub(crate) fn warn(text: fmt::Arguments<'_>) {
     static SILENT: OnceLock<bool> = OnceLock::new();
     tracing::warn!("{text}");
+    log::add(log::Level::Warning, &text.to_string());
     if !*SILENT.get_or_init(|| std::env::var_os("MARGAY_LOG").is_some_and(|v| v == "off")) {
         eprintln!("margay: {text}");
     }
@@ -282,7 +312,7 @@ traced_as!("{}": u8 i8 u16 i32 u32 usize f32);
 traced_as!("{:#x}": u64);
 traced_as!("{:?}": crate::types::CUmemLocation crate::types::CUeglFrame CuResult);
 traced_as!("{:?}": crate::types::CUhostFn crate::types::CUstreamCallback
-    crate::types::CUoccupancyB2DSize crate::types::CUipcEventHandle crate::types::CUipcMemHandle);
+    crate::types::CUlogsCallback crate::types::CUoccupancyB2DSize crate::types::CUipcEventHandle crate::types::CUipcMemHandle);
 
 macro_rules! traced_handles {
     ($($t:ident)*) => {$(

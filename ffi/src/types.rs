@@ -146,29 +146,22 @@ opaque!(
     CUDA_KERNEL_NODE_PARAMS,
     CUDA_KERNEL_NODE_PARAMS_v1,
     CUDA_LAUNCH_PARAMS,
-    CUDA_MEMCPY2D_v1,
-    CUDA_MEMCPY3D_BATCH_OP,
-    CUDA_MEMCPY3D_PEER,
-    CUDA_MEMCPY3D_v1,
     CUDA_MEMSET_NODE_PARAMS,
     CUDA_MEM_ALLOC_NODE_PARAMS,
     CUDA_RESOURCE_DESC,
     CUDA_RESOURCE_VIEW_DESC,
     CUDA_TEXTURE_DESC,
-    CU_DEV_SM_RESOURCE_GROUP_PARAMS,
     CUarrayMapInfo,
     CUcheckpointCheckpointArgs,
     CUcheckpointLockArgs,
     CUcheckpointRestoreArgs,
     CUcheckpointUnlockArgs,
     CUcliqueInfo,
-    CUdevResource,
     CUgraphEdgeData,
     CUgraphExecUpdateResultInfo,
     CUgraphNodeParams,
     CUlogicalEndpointProp,
     CUmemDecompressParams,
-    CUmemcpyAttributes,
     CUmulticastObjectProp,
     CUstreamBatchMemOpParams,
     CUstreamCigCaptureParams,
@@ -200,10 +193,13 @@ pub type CUasyncCallback = *const c_void;
 pub type CUcoredumpStatusCallback = *const c_void;
 /// A callback that no served entry point calls.
 pub type CUgraphRecaptureCallback = *const c_void;
-/// A callback that no served entry point calls.
-pub type CUlogsCallback = *const c_void;
 /// A function that no served entry point calls.
 pub type VdpGetProcAddress = c_void;
+
+/// Is told each entry of the log.
+pub type CUlogsCallback = Option<
+    unsafe extern "C" fn(data: *mut c_void, level: c_uint, message: *mut c_char, length: usize),
+>;
 
 /// A host function run in stream order.
 pub type CUhostFn = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
@@ -461,6 +457,165 @@ pub struct CUDA_MEMCPY3D {
     pub depth: usize,
 }
 
+/// A copy of a rectangle, as before CUDA 3.2.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs, reason = "each field is that of `CUDA_MEMCPY2D`")]
+pub struct CUDA_MEMCPY2D_v1 {
+    pub src_x_in_bytes: c_uint,
+    pub src_y: c_uint,
+    pub src_memory_type: c_uint,
+    pub src_host: *const c_void,
+    pub src_device: CUdeviceptr_v1,
+    pub src_array: CUarray,
+    pub src_pitch: c_uint,
+    pub dst_x_in_bytes: c_uint,
+    pub dst_y: c_uint,
+    pub dst_memory_type: c_uint,
+    pub dst_host: *mut c_void,
+    pub dst_device: CUdeviceptr_v1,
+    pub dst_array: CUarray,
+    pub dst_pitch: c_uint,
+    pub width_in_bytes: c_uint,
+    pub height: c_uint,
+}
+
+/// A copy of a box, as before CUDA 3.2.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs, reason = "each field is that of `CUDA_MEMCPY3D`")]
+pub struct CUDA_MEMCPY3D_v1 {
+    pub src_x_in_bytes: c_uint,
+    pub src_y: c_uint,
+    pub src_z: c_uint,
+    pub src_lod: c_uint,
+    pub src_memory_type: c_uint,
+    pub src_host: *const c_void,
+    pub src_device: CUdeviceptr_v1,
+    pub src_array: CUarray,
+    pub reserved0: *mut c_void,
+    pub src_pitch: c_uint,
+    pub src_height: c_uint,
+    pub dst_x_in_bytes: c_uint,
+    pub dst_y: c_uint,
+    pub dst_z: c_uint,
+    pub dst_lod: c_uint,
+    pub dst_memory_type: c_uint,
+    pub dst_host: *mut c_void,
+    pub dst_device: CUdeviceptr_v1,
+    pub dst_array: CUarray,
+    pub reserved1: *mut c_void,
+    pub dst_pitch: c_uint,
+    pub dst_height: c_uint,
+    pub width_in_bytes: c_uint,
+    pub height: c_uint,
+    pub depth: c_uint,
+}
+
+/// A copy of a box between contexts.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs, reason = "each field is that of `CUDA_MEMCPY3D`")]
+pub struct CUDA_MEMCPY3D_PEER {
+    pub src_x_in_bytes: usize,
+    pub src_y: usize,
+    pub src_z: usize,
+    pub src_lod: usize,
+    pub src_memory_type: c_uint,
+    pub src_host: *const c_void,
+    pub src_device: CUdeviceptr,
+    pub src_array: CUarray,
+    pub src_context: CUcontext,
+    pub src_pitch: usize,
+    pub src_height: usize,
+    pub dst_x_in_bytes: usize,
+    pub dst_y: usize,
+    pub dst_z: usize,
+    pub dst_lod: usize,
+    pub dst_memory_type: c_uint,
+    pub dst_host: *mut c_void,
+    pub dst_device: CUdeviceptr,
+    pub dst_array: CUarray,
+    pub dst_context: CUcontext,
+    pub dst_pitch: usize,
+    pub dst_height: usize,
+    pub width_in_bytes: usize,
+    pub height: usize,
+    pub depth: usize,
+}
+
+/// How copies of a batch are done.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct CUmemcpyAttributes {
+    /// 1: in stream order, 2: during the call, 3: any time.
+    pub src_access_order: c_uint,
+    /// A hint.
+    pub src_loc_hint: CUmemLocation,
+    /// A hint.
+    pub dst_loc_hint: CUmemLocation,
+    /// 1: beside kernels, a hint.
+    pub flags: c_uint,
+}
+
+/// One side of a box of a batch.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct CUmemcpy3DOperand {
+    /// 1: a pointer, 2: an array.
+    pub kind: c_uint,
+    /// The union: pointer, length of rows, height of layers, hint; or array and offset.
+    pub words: [u64; 4],
+}
+
+/// A box of a batch.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct CUDA_MEMCPY3D_BATCH_OP {
+    /// Source.
+    pub src: CUmemcpy3DOperand,
+    /// Destination.
+    pub dst: CUmemcpy3DOperand,
+    /// Width, height, depth.
+    pub extent: [usize; 3],
+    /// As in [`CUmemcpyAttributes`].
+    pub src_access_order: c_uint,
+    /// As in [`CUmemcpyAttributes`].
+    pub flags: c_uint,
+}
+
+/// A resource of a device.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct CUdevResource {
+    /// 1: multiprocessors, 1000: configuration of queues, 10000: queues.
+    pub kind: CUdevResourceType,
+    /// The library's own.
+    pub filler: [u32; 23],
+    /// The union; of multiprocessors: number, fewest of a part, multiple of a part's, flags, domain.
+    pub words: [u32; 10],
+    /// Another resource.
+    pub next: *mut c_void,
+}
+
+/// What a part of a split shall be.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct CU_DEV_SM_RESOURCE_GROUP_PARAMS {
+    /// Multiprocessors; 0: as many as there are.
+    pub sm_count: c_uint,
+    /// Multiprocessors that go together.
+    pub coscheduled_sm_count: c_uint,
+    /// More of them, where possible.
+    pub preferred_coscheduled_sm_count: c_uint,
+    /// 1: others may fill it up.
+    pub flags: c_uint,
+    /// A domain.
+    pub locality_domain_id: c_uint,
+    /// Zero.
+    pub reserved: [c_uint; 11],
+}
+
 /// The value of a launch, stream or kernel node attribute.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
@@ -516,6 +671,14 @@ mod tests {
         assert_eq!(size_of::<CUlaunchConfig>(), 56);
         assert_eq!(size_of::<CUlaunchAttribute>(), 72);
         assert_eq!(size_of::<CUmemPoolProps>(), 88);
+        assert_eq!(size_of::<CUDA_MEMCPY2D_v1>(), 96);
+        assert_eq!(size_of::<CUDA_MEMCPY3D_v1>(), 144);
+        assert_eq!(size_of::<CUDA_MEMCPY3D_PEER>(), 200);
+        assert_eq!(size_of::<CUmemcpyAttributes>(), 24);
+        assert_eq!(size_of::<CUmemcpy3DOperand>(), 40);
+        assert_eq!(size_of::<CUDA_MEMCPY3D_BATCH_OP>(), 112);
+        assert_eq!(size_of::<CUdevResource>(), 144);
+        assert_eq!(size_of::<CU_DEV_SM_RESOURCE_GROUP_PARAMS>(), 64);
         assert_eq!(size_of::<CUmemAllocationProp>(), 32);
         assert_eq!(size_of::<CUmemPoolPtrExportData>(), 64);
         assert_eq!(size_of::<CUmemLocation>(), 8);

@@ -16,6 +16,7 @@ const OUT_OF_MEMORY: u32 = 2;
 const INVALID_DEVICE: u32 = 101;
 const INVALID_CONTEXT: u32 = 201;
 const UNSUPPORTED_LIMIT: u32 = 215;
+const INVALID_GRAPHICS_CONTEXT: u32 = 219;
 const FILE_NOT_FOUND: u32 = 301;
 const INVALID_HANDLE: u32 = 400;
 const NOT_FOUND: u32 = 500;
@@ -428,10 +429,11 @@ fn handles_of_what_is_gone_are_stale() {
 #[test]
 fn what_has_no_implementation_says_so() {
     let mut check = Checker::new();
-    check.expect("cuGLInit", &[], NOT_SUPPORTED);
     check.expect("cuVDPAUGetDevice", &[0, 0, 0], NOT_SUPPORTED);
-    check.expect("cuTexRefCreate", &[0], NOT_SUPPORTED);
-    check.expect("cuGreenCtxDestroy", &[0], NOT_SUPPORTED);
+    check.expect("cuEGLStreamConsumerDisconnect", &[0], NOT_SUPPORTED);
+    check.expect("cuGLInit", &[], INVALID_GRAPHICS_CONTEXT);
+    check.expect("cuGraphicsUnregisterResource", &[BOGUS], INVALID_HANDLE);
+    check.expect("cuDestroyExternalMemory", &[BOGUS], INVALID_HANDLE);
     check.finish();
 }
 

@@ -4,7 +4,9 @@
 //! destroyed that life ends, the object goes with it and every later use answers an error. A
 //! primary context has many lives, a created one has one.
 
+mod events;
 mod memory;
+mod peers;
 
 use std::fmt;
 use std::sync::Arc;
@@ -46,6 +48,8 @@ pub(crate) struct Inner {
     failed: AtomicBool,
     fault: Mutex<Option<Arc<Fault>>>,
     limits: Limits,
+    /// Contexts whose memory this one was given access to, by id.
+    peers: Mutex<std::collections::BTreeSet<u64>>,
     /// In nanoseconds; [`NO_LIMIT`] is none.
     time_limit: AtomicU64,
     /// Tasks that are not complete.
@@ -216,6 +220,7 @@ impl Context {
             failed: AtomicBool::new(false),
             fault: Mutex::new(None),
             limits: Limits::default(),
+            peers: Mutex::default(),
             time_limit: AtomicU64::new(NO_LIMIT),
             pending: AtomicUsize::new(0),
             idle: Mutex::new(()),
@@ -390,6 +395,7 @@ impl Context {
         inner.heap.clear();
         inner.launch_buffers.clear();
         inner.machine.memory.release_context(inner.id);
+        inner.peers.lock().clear();
         *inner.fault.lock() = None;
         inner.failed.store(false, Ordering::Release);
         inner.alive.store(again, Ordering::SeqCst);

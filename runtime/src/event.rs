@@ -3,6 +3,8 @@
 //! Invariant: recording takes a snapshot; waits and queries look at the snapshot that was the
 //! last one when they were called.
 
+mod shared;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,8 +14,11 @@ use parking_lot::Mutex;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::machine::next_id;
+use crate::memory::{SharedKind, SharedMemory};
 use crate::stream::Stream;
-use crate::task::Task;
+use crate::task::{Task, Work};
+
+pub(crate) use shared::SharedEvent;
 
 /// Properties of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,7 +27,7 @@ pub struct EventFlags {
     pub blocking_sync: bool,
     /// No time is taken; elapsed times are refused.
     pub disable_timing: bool,
-    /// Can be shared with other processes (refused for now).
+    /// Can be shared with other processes.
     pub interprocess: bool,
 }
 
@@ -39,6 +44,8 @@ struct Inner {
     flags: EventFlags,
     /// The last record.
     snapshot: Mutex<Option<Arc<Task>>>,
+    /// What other processes see of it.
+    shared: Option<Arc<SharedEvent>>,
     destroyed: AtomicBool,
 }
 
@@ -50,19 +57,48 @@ impl fmt::Debug for Event {
 
 impl Event {
     pub(crate) fn create(context: &Context, flags: EventFlags) -> Result<Event> {
-        if flags.interprocess {
-            return Err(Error::unsupported("events shared between processes"));
+        let shared = match flags.interprocess {
+            true => Some(SharedEvent::create(context.ordinal())?),
+            false => None,
+        };
+        Ok(Event::with(context, flags, shared))
+    }
+
+    /// Another process's event.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when the file holds something else.
+    pub fn open(context: &Context, memory: SharedMemory) -> Result<Event> {
+        context.status()?;
+        if memory.label().kind != SharedKind::Event {
+            return Err(Error::invalid("not the state of an event"));
         }
-        Ok(Event {
+        let flags = EventFlags {
+            disable_timing: true,
+            interprocess: true,
+            ..EventFlags::default()
+        };
+        let shared = SharedEvent::open(memory)?;
+        Ok(Event::with(context, flags, Some(shared)))
+    }
+
+    fn with(context: &Context, flags: EventFlags, shared: Option<SharedEvent>) -> Event {
+        Event {
             inner: Arc::new(Inner {
                 id: next_id(),
                 context: context.clone(),
                 life: context.life(),
                 flags,
                 snapshot: Mutex::new(None),
+                shared: shared.map(Arc::new),
                 destroyed: AtomicBool::new(false),
             }),
-        })
+        }
+    }
+
+    /// The file by which other processes can open the event; `None` unless it was created for them.
+    pub fn shared_memory(&self) -> Option<&SharedMemory> {
+        self.inner.shared.as_ref().map(|shared| shared.memory())
     }
 
     /// The context that owns the event.
@@ -103,22 +139,48 @@ impl Event {
         // Under the lock, so that of two records the one submitted last is the one kept.
         let mut snapshot = self.inner.snapshot.lock();
         *snapshot = Some(stream.mark()?);
+        if let Some(shared) = &self.inner.shared {
+            let completion = shared.record();
+            let job = Box::new(move || {
+                drop(completion);
+                Ok(())
+            });
+            stream.submit(Work::Device { job, short: true });
+        }
         Ok(())
     }
 
     /// Whether the work of the last record is complete; true when never recorded.
     pub fn query(&self) -> Result<bool> {
-        Ok(self.snapshot()?.is_none_or(|task| task.is_done()))
+        let snapshot = self.snapshot()?;
+        if let Some(shared) = &self.inner.shared {
+            return Ok(shared.query());
+        }
+        Ok(snapshot.is_none_or(|task| task.is_done()))
     }
 
     /// Waits for the work of the last record.
     pub fn synchronize(&self) -> Result<()> {
         self.context().check_wait(self.inner.life)?;
-        if let Some(task) = self.snapshot()? {
-            task.wait();
+        let snapshot = self.snapshot()?;
+        match &self.inner.shared {
+            Some(shared) => shared.wait(shared.last()),
+            None => {
+                if let Some(task) = snapshot {
+                    task.wait();
+                }
+            }
         }
         self.context().flush_output();
         self.context().fault_status()
+    }
+
+    /// The record of several processes that a stream would wait for now; `None` when it is complete, or when the event
+    /// is this process's alone.
+    pub(crate) fn foreign(&self) -> Option<(Arc<SharedEvent>, u64)> {
+        let shared = self.inner.shared.as_ref()?;
+        let last = shared.last();
+        (!shared.is_complete(last)).then(|| (Arc::clone(shared), last))
     }
 
     /// Milliseconds from `start` to this event.

@@ -22,7 +22,7 @@ use crate::buffer::DevicePtr;
 use crate::context::Context;
 use crate::copy::{self, Fill, Manner, Transfer};
 use crate::error::{Error, Result};
-use crate::event::Event;
+use crate::event::{Event, SharedEvent};
 use crate::kernel::Kernel;
 use crate::launch::LaunchConfig;
 use crate::machine::next_id;
@@ -87,6 +87,8 @@ struct Order {
     /// Every other line; destroyed ones until their work is complete.
     lines: Vec<Arc<Line>>,
     per_thread: FxHashMap<ThreadId, Arc<Line>>,
+    /// What new lines begin behind (`cuCtxWaitEvent`).
+    gate: Option<Arc<Task>>,
 }
 
 impl Default for Order {
@@ -95,6 +97,7 @@ impl Default for Order {
             legacy: Line::new(StreamKind::Legacy, 0),
             lines: Vec::new(),
             per_thread: FxHashMap::default(),
+            gate: None,
         }
     }
 }
@@ -118,6 +121,8 @@ impl Order {
     fn add(&mut self, line: &Arc<Line>) {
         self.lines
             .retain(|line| !line.destroyed.load(Ordering::Relaxed) || line.open_tail().is_some());
+        self.gate = self.gate.take().filter(|gate| !gate.is_done());
+        (*line.tail.lock()).clone_from(&self.gate);
         self.lines.push(Arc::clone(line));
     }
 }
@@ -126,6 +131,11 @@ impl Streams {
     /// Forgets all streams (the context's life has ended).
     pub(crate) fn clear(&self) {
         *self.order.write() = Order::default();
+    }
+
+    /// Streams that are made from now on begin behind `task`.
+    pub(crate) fn hold_new(&self, task: Arc<Task>) {
+        self.order.write().gate = Some(task);
     }
 
     /// The last tasks of all streams that are not complete.
@@ -203,6 +213,16 @@ impl Stream {
             life: context.life(),
             line,
         }
+    }
+
+    /// Every stream of a context, the legacy one first.
+    pub(crate) fn all_of(context: &Context) -> Vec<Stream> {
+        let order = context.inner().streams.order.read();
+        let living = order.lines.iter();
+        let living = living.filter(|line| !line.destroyed.load(Ordering::Acquire));
+        let all = std::iter::once(&order.legacy).chain(living);
+        all.map(|line| Stream::of(context, Arc::clone(line)))
+            .collect()
     }
 
     pub(crate) fn legacy(context: &Context) -> Stream {
@@ -416,10 +436,31 @@ impl Stream {
     /// [`Error::InvalidHandle`] when the event is destroyed.
     pub fn wait_event(&self, event: &Event) -> Result<()> {
         self.check()?;
-        if let Some(task) = event.snapshot()? {
+        let snapshot = event.snapshot()?;
+        if let Some((shared, record)) = event.foreign() {
+            return self.wait_for_process(&shared, record);
+        }
+        if let Some(task) = snapshot.filter(|_| !event.flags().interprocess) {
             self.submit_after(Work::Marker, Some(&task));
         }
         Ok(())
+    }
+
+    /// Later work waits for another process, which a thread of its own watches.
+    fn wait_for_process(&self, shared: &Arc<SharedEvent>, record: u64) -> Result<()> {
+        let (shared, task) = (Arc::clone(shared), self.submit(Work::Caller));
+        let watched = Arc::clone(&task);
+        let thread = std::thread::Builder::new().name("margay-event".into());
+        let started = thread.spawn(move || {
+            watched.wait_turn();
+            shared.wait(record);
+            watched.complete();
+        });
+        started.map(|_| ()).map_err(|error| {
+            task.wait_turn();
+            task.complete();
+            Error::OperatingSystem(error.to_string())
+        })
     }
 
     /// A point in the stream, complete when all earlier work is.

@@ -35,6 +35,8 @@ typedef struct {
 CUresult cuIpcGetMemHandle(Opaque *, CUdeviceptr);
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *, Opaque, unsigned);
 CUresult cuIpcCloseMemHandle(CUdeviceptr);
+CUresult cuIpcGetEventHandle(Opaque *, CUevent);
+CUresult cuIpcOpenEventHandle(CUevent *, Opaque);
 CUresult cuMemAddressReserve(CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long);
 CUresult cuMemAddressFree(CUdeviceptr, size_t);
 CUresult cuMemCreate(Handle *, size_t, const Properties *, unsigned long long);
@@ -58,7 +60,7 @@ enum { MAP_FAILED_ = 205 };
 static const size_t G = 2 << 20;
 
 // What is asked of the other process.
-enum { CHANGE, OFFER, PHYSICAL, POOL, END };
+enum { CHANGE, OFFER, PHYSICAL, POOL, EVENT, HANG, END };
 typedef struct {
     int what;
     size_t bytes;
@@ -130,6 +132,22 @@ static void poke(CUdeviceptr at) {
     REQUIRE(cuCtxSynchronize());
 }
 
+// A kernel in the stream that waits for a word of pinned memory.
+static unsigned *hang(CUstream stream) {
+    CUmodule module;
+    CUfunction spin;
+    CUdeviceptr place;
+    unsigned *flag;
+    REQUIRE(cuModuleLoadData(&module, KERNELS));
+    REQUIRE(cuModuleGetFunction(&spin, module, "spin"));
+    REQUIRE(cuMemHostAlloc((void **)&flag, 64, 0));
+    *flag = 0;
+    REQUIRE(cuMemHostGetDevicePointer_v2(&place, flag, 0));
+    void *arguments[] = {&place};
+    REQUIRE(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
+    return flag;
+}
+
 static CUdeviceptr map(Handle handle) {
     CUdeviceptr base;
     Access access = {{1, 0}, 3};
@@ -191,6 +209,41 @@ static int other(int socket) {
             EXPECT(cuMemPoolDestroy(pool), SUCCESS);
             message.results[2] = failures;
             break;
+        case EVENT: {
+            CUevent event, own;
+            CUstream stream;
+            REQUIRE(cuIpcOpenEventHandle(&event, message.handle));
+            REQUIRE(cuEventCreate(&own, 2));
+            REQUIRE(cuStreamCreate(&stream, 1));
+            EXPECT(cuEventQuery(event), NOT_READY);
+            REQUIRE(cuStreamWaitEvent(stream, event, 0));
+            REQUIRE(cuEventRecord(own, stream));
+            EXPECT(cuEventQuery(own), NOT_READY);
+            // The other process lets its kernel go.
+            put(socket, &message, -1);
+            EXPECT(cuEventSynchronize(own), SUCCESS);
+            EXPECT(cuEventQuery(event), SUCCESS);
+            // And now the other way round.
+            unsigned *flag = hang(stream);
+            EXPECT(cuEventRecord(event, stream), SUCCESS);
+            EXPECT(cuEventQuery(event), NOT_READY);
+            put(socket, &message, -1);
+            get(socket, &message);
+            __atomic_store_n(flag, 1, __ATOMIC_SEQ_CST);
+            EXPECT(cuEventSynchronize(event), SUCCESS);
+            REQUIRE(cuStreamDestroy_v2(stream));
+            REQUIRE(cuEventDestroy_v2(event));
+            message.results[0] = failures;
+            break;
+        }
+        case HANG: {
+            CUevent event;
+            REQUIRE(cuEventCreate(&event, 6));
+            hang(NULL);
+            REQUIRE(cuEventRecord(event, NULL));
+            REQUIRE(cuIpcGetEventHandle(&message.handle, event));
+            break;
+        }
         default:
             return failures != 0;
         }
@@ -308,9 +361,43 @@ static void pools(int socket, size_t bytes) {
     REQUIRE(cuMemPoolDestroy(pool));
 }
 
+static void events(int socket) {
+    CUevent event, ordinary;
+    CUstream stream;
+    Message message = {.what = EVENT};
+    REQUIRE(cuEventCreate(&ordinary, 2));
+    EXPECT(cuIpcGetEventHandle(&message.handle, ordinary), INVALID_HANDLE);
+    REQUIRE(cuEventCreate(&event, 6));
+    EXPECT(cuEventQuery(event), SUCCESS);
+    REQUIRE(cuIpcGetEventHandle(&message.handle, event));
+    EXPECT(cuIpcOpenEventHandle(&ordinary, message.handle), INVALID_CONTEXT);
+    REQUIRE(cuStreamCreate(&stream, 1));
+    unsigned *flag = hang(stream);
+    REQUIRE(cuEventRecord(event, stream));
+    EXPECT(cuEventQuery(event), NOT_READY);
+    put(socket, &message, -1);
+    get(socket, &message);
+    __atomic_store_n(flag, 1, __ATOMIC_SEQ_CST);
+    get(socket, &message);
+    EXPECT(cuEventQuery(event), NOT_READY);
+    put(socket, &message, -1);
+    EXPECT(cuEventSynchronize(event), SUCCESS);
+    get(socket, &message);
+    CHECK(message.results[0] == 0);
+    REQUIRE(cuMemFreeHost(flag));
+    REQUIRE(cuEventDestroy_v2(event));
+    REQUIRE(cuStreamDestroy_v2(stream));
+}
+
 static void death(const char *program) {
     int socket;
     pid_t child = begin(program, &socket);
+    CUevent never;
+    Message hanging = {.what = HANG};
+    put(socket, &hanging, -1);
+    get(socket, &hanging);
+    REQUIRE(cuIpcOpenEventHandle(&never, hanging.handle));
+    EXPECT(cuEventQuery(never), NOT_READY);
     Message large = {.what = OFFER, .bytes = 300000}, small = {.what = OFFER, .bytes = 1000};
     put(socket, &large, -1);
     get(socket, &large);
@@ -321,6 +408,9 @@ static void death(const char *program) {
     CHECK(holds(at, large.bytes, 5));
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
+    // Nobody waits for the dead.
+    EXPECT(cuEventSynchronize(never), SUCCESS);
+    EXPECT(cuIpcOpenEventHandle(&never, hanging.handle), MAP_FAILED_);
     // What is open stays; what is not is gone.
     CHECK(holds(at, large.bytes, 5));
     poke(at);
@@ -345,6 +435,7 @@ int main(int count, char **arguments) {
     physical(socket);
     pools(socket, 1000);
     pools(socket, 3 << 20);
+    events(socket);
     Message message = {.what = OFFER, .bytes = 70000};
     put(socket, &message, -1);
     get(socket, &message);

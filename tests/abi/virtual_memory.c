@@ -256,6 +256,36 @@ static void descriptors(void) {
     EXPECT(cuMemAddressFree(base, 2 * G), SUCCESS);
 }
 
+// Memory of the host, which both sides may have.
+static void on_host(CUmodule module) {
+    Properties host = {.type = 1, .location = {2, 0}}, seen;
+    Access both[2] = {{{DEVICE, 0}, BOTH}, {{2, 0}, BOTH}};
+    CUdeviceptr base;
+    Handle handle;
+    size_t free_before, free_now, total;
+    REQUIRE(cuMemGetInfo_v2(&free_before, &total));
+    REQUIRE(cuMemCreate(&handle, G, &host, 0));
+    EXPECT(cuMemGetAllocationPropertiesFromHandle(&seen, handle), SUCCESS);
+    CHECK(seen.location.type == 2);
+    REQUIRE(cuMemGetInfo_v2(&free_now, &total));
+    CHECK(free_before == free_now);
+    REQUIRE(cuMemAddressReserve(&base, G, 0, 0, 0));
+    REQUIRE(cuMemMap(base, G, 0, handle, 0));
+    REQUIRE(cuMemSetAccess(base, G, both, 2));
+    CUfunction poke;
+    REQUIRE(cuModuleGetFunction(&poke, module, "poke"));
+    void *arguments[] = {&base};
+    REQUIRE(cuLaunchKernel(poke, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL));
+    REQUIRE(cuCtxSynchronize());
+    CHECK(*(unsigned *)base == 7);
+    unsigned long long flags = 0;
+    EXPECT(cuMemGetAccess(&flags, &both[1].location, base), SUCCESS);
+    CHECK(flags == BOTH);
+    EXPECT(cuMemUnmap(base, G), SUCCESS);
+    EXPECT(cuMemRelease(handle), SUCCESS);
+    EXPECT(cuMemAddressFree(base, G), SUCCESS);
+}
+
 // A kernel that writes where nothing is mapped, where nobody may write, and where it was unmapped.
 static void faults(int way) {
     CUdeviceptr base;
@@ -310,6 +340,7 @@ int main(void) {
     aliases(module);
     mistakes();
     descriptors();
+    on_host(module);
     for (int way = 0; way < 5; ++way)
         faults(way);
     return finish();

@@ -144,6 +144,21 @@ fn processes() {
 }
 
 #[test]
+fn small_families() {
+    run("small_families", &[]);
+}
+
+#[test]
+fn devices() {
+    let program = compile("devices", "devices");
+    let settings = [("MARGAY_DEVICES", "3"), ("MARGAY_MEMORY", "64M")];
+    let mut command = Command::new(&program);
+    let output = succeed(command.envs(environment()).envs(settings));
+    assert!(output.stdout.ends_with(b"PASS\n"), "{output:?}");
+    fs::remove_file(program).expect("a program that has run");
+}
+
+#[test]
 fn threads() {
     run("threads", &[]);
 }

@@ -50,7 +50,7 @@ cuda_api! {
     cuMemcpy3D_v2 3020,
     cuMemcpy3D_v2_ptds 7000 ptds: (copy: *const CUDA_MEMCPY3D) => memcpy_3d;
     cuMemcpy3DPeer 4000,
-    cuMemcpy3DPeer_ptds 7000 ptds: (copy: *const CUDA_MEMCPY3D_PEER) => unsupported;
+    cuMemcpy3DPeer_ptds 7000 ptds: (copy: *const CUDA_MEMCPY3D_PEER) => memcpy_3d_peer;
     cuMemcpyAsync 4000,
     cuMemcpyAsync_ptsz 7000 ptsz:
         (dst: CUdeviceptr, src: CUdeviceptr, byte_count: usize, stream: CUstream) => memcpy_async;
@@ -86,23 +86,23 @@ cuda_api! {
         (copy: *const CUDA_MEMCPY3D, stream: CUstream) => memcpy_3d_async;
     cuMemcpy3DPeerAsync 4000,
     cuMemcpy3DPeerAsync_ptsz 7000 ptsz:
-        (copy: *const CUDA_MEMCPY3D_PEER, stream: CUstream) => unsupported;
+        (copy: *const CUDA_MEMCPY3D_PEER, stream: CUstream) => memcpy_3d_peer_async;
     cuMemcpyBatchAsync_v2 13000,
     cuMemcpyBatchAsync_v2_ptsz 13000 ptsz:
         (dsts: *mut CUdeviceptr, srcs: *mut CUdeviceptr, sizes: *mut usize, count: usize,
          attrs: *mut CUmemcpyAttributes, attrs_idxs: *mut usize, num_attrs: usize,
-         stream: CUstream) => unsupported;
+         stream: CUstream) => memcpy_batch_async_v2;
     cuMemcpy3DBatchAsync_v2 13000,
     cuMemcpy3DBatchAsync_v2_ptsz 13000 ptsz:
         (num_ops: usize, op_list: *mut CUDA_MEMCPY3D_BATCH_OP, flags: c_ulonglong,
-         stream: CUstream) => unsupported;
+         stream: CUstream) => memcpy_3d_batch_async_v2;
     cuMemcpyWithAttributesAsync 13020,
     cuMemcpyWithAttributesAsync_ptsz 13020 ptsz:
         (dst: CUdeviceptr, src: CUdeviceptr, size: usize, attr: *mut CUmemcpyAttributes,
-         stream: CUstream) => unsupported;
+         stream: CUstream) => memcpy_with_attributes_async;
     cuMemcpy3DWithAttributesAsync 13020,
     cuMemcpy3DWithAttributesAsync_ptsz 13020 ptsz:
-        (op: *mut CUDA_MEMCPY3D_BATCH_OP, flags: c_ulonglong, stream: CUstream) => unsupported;
+        (op: *mut CUDA_MEMCPY3D_BATCH_OP, flags: c_ulonglong, stream: CUstream) => memcpy_3d_with_attributes_async;
     cuMemsetD8_v2 3020,
     cuMemsetD8_v2_ptds 7000 ptds: (dst_device: CUdeviceptr, uc: c_uchar, n: usize) => memset_d8;
     cuMemsetD16_v2 3020,
@@ -147,11 +147,11 @@ cuda_api! {
         (num_ops: usize, op_list: *mut CUDA_FABRIC_COPY_BATCH_OP, flags: c_ulonglong,
          stream: CUstream) => unsupported;
     cuMemcpyHtoD 2000:
-        (dst_device: CUdeviceptr_v1, src_host: *const c_void, byte_count: c_uint) => unsupported;
+        (dst_device: CUdeviceptr_v1, src_host: *const c_void, byte_count: c_uint) => memcpy_htod_v1;
     cuMemcpyDtoH 2000:
-        (dst_host: *mut c_void, src_device: CUdeviceptr_v1, byte_count: c_uint) => unsupported;
+        (dst_host: *mut c_void, src_device: CUdeviceptr_v1, byte_count: c_uint) => memcpy_dtoh_v1;
     cuMemcpyDtoD 2000:
-        (dst_device: CUdeviceptr_v1, src_device: CUdeviceptr_v1, byte_count: c_uint) => unsupported;
+        (dst_device: CUdeviceptr_v1, src_device: CUdeviceptr_v1, byte_count: c_uint) => memcpy_dtod_v1;
     cuMemcpyDtoA 2000:
         (dst_array: CUarray, dst_offset: c_uint, src_device: CUdeviceptr_v1,
          byte_count: c_uint) => unsupported;
@@ -173,39 +173,39 @@ cuda_api! {
     cuMemcpyAtoHAsync 2000:
         (dst_host: *mut c_void, src_array: CUarray, src_offset: c_uint, byte_count: c_uint,
          stream: CUstream) => unsupported;
-    cuMemcpy2D 2000: (copy: *const CUDA_MEMCPY2D_v1) => unsupported;
-    cuMemcpy2DUnaligned 2000: (copy: *const CUDA_MEMCPY2D_v1) => unsupported;
-    cuMemcpy3D 2000: (copy: *const CUDA_MEMCPY3D_v1) => unsupported;
+    cuMemcpy2D 2000: (copy: *const CUDA_MEMCPY2D_v1) => memcpy_2d_v1;
+    cuMemcpy2DUnaligned 2000: (copy: *const CUDA_MEMCPY2D_v1) => memcpy_2d_v1;
+    cuMemcpy3D 2000: (copy: *const CUDA_MEMCPY3D_v1) => memcpy_3d_v1;
     cuMemcpyHtoDAsync 2000:
         (dst_device: CUdeviceptr_v1, src_host: *const c_void, byte_count: c_uint,
-         stream: CUstream) => unsupported;
+         stream: CUstream) => memcpy_htod_async_v1;
     cuMemcpyDtoHAsync 2000:
         (dst_host: *mut c_void, src_device: CUdeviceptr_v1, byte_count: c_uint,
-         stream: CUstream) => unsupported;
+         stream: CUstream) => memcpy_dtoh_async_v1;
     cuMemcpyDtoDAsync 3000:
         (dst_device: CUdeviceptr_v1, src_device: CUdeviceptr_v1, byte_count: c_uint,
-         stream: CUstream) => unsupported;
-    cuMemcpy2DAsync 2000: (copy: *const CUDA_MEMCPY2D_v1, stream: CUstream) => unsupported;
-    cuMemcpy3DAsync 2000: (copy: *const CUDA_MEMCPY3D_v1, stream: CUstream) => unsupported;
-    cuMemsetD8 2000: (dst_device: CUdeviceptr_v1, uc: c_uchar, n: c_uint) => unsupported;
-    cuMemsetD16 2000: (dst_device: CUdeviceptr_v1, us: c_ushort, n: c_uint) => unsupported;
-    cuMemsetD32 2000: (dst_device: CUdeviceptr_v1, ui: c_uint, n: c_uint) => unsupported;
+         stream: CUstream) => memcpy_dtod_async_v1;
+    cuMemcpy2DAsync 2000: (copy: *const CUDA_MEMCPY2D_v1, stream: CUstream) => memcpy_2d_async_v1;
+    cuMemcpy3DAsync 2000: (copy: *const CUDA_MEMCPY3D_v1, stream: CUstream) => memcpy_3d_async_v1;
+    cuMemsetD8 2000: (dst_device: CUdeviceptr_v1, uc: c_uchar, n: c_uint) => memset_d8_v1;
+    cuMemsetD16 2000: (dst_device: CUdeviceptr_v1, us: c_ushort, n: c_uint) => memset_d16_v1;
+    cuMemsetD32 2000: (dst_device: CUdeviceptr_v1, ui: c_uint, n: c_uint) => memset_d32_v1;
     cuMemsetD2D8 2000:
         (dst_device: CUdeviceptr_v1, dst_pitch: c_uint, uc: c_uchar, width: c_uint,
-         height: c_uint) => unsupported;
+         height: c_uint) => memset_d2d8_v1;
     cuMemsetD2D16 2000:
         (dst_device: CUdeviceptr_v1, dst_pitch: c_uint, us: c_ushort, width: c_uint,
-         height: c_uint) => unsupported;
+         height: c_uint) => memset_d2d16_v1;
     cuMemsetD2D32 2000:
         (dst_device: CUdeviceptr_v1, dst_pitch: c_uint, ui: c_uint, width: c_uint,
-         height: c_uint) => unsupported;
+         height: c_uint) => memset_d2d32_v1;
     cuMemcpyBatchAsync 12080,
     cuMemcpyBatchAsync_ptsz 12080 ptsz:
         (dsts: *mut CUdeviceptr, srcs: *mut CUdeviceptr, sizes: *mut usize, count: usize,
          attrs: *mut CUmemcpyAttributes, attrs_idxs: *mut usize, num_attrs: usize,
-         fail_idx: *mut usize, stream: CUstream) => unsupported;
+         fail_idx: *mut usize, stream: CUstream) => memcpy_batch_async_v1;
     cuMemcpy3DBatchAsync 12080,
     cuMemcpy3DBatchAsync_ptsz 12080 ptsz:
         (num_ops: usize, op_list: *mut CUDA_MEMCPY3D_BATCH_OP, fail_idx: *mut usize,
-         flags: c_ulonglong, stream: CUstream) => unsupported;
+         flags: c_ulonglong, stream: CUstream) => memcpy_3d_batch_async_v1;
 }

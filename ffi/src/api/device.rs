@@ -14,16 +14,16 @@ cuda_api! {
     cuDeviceGetUuid 9020,
     cuDeviceGetUuid_v2 11040: (uuid: *mut CUuuid, dev: CUdevice) => device_get_uuid;
     cuDeviceGetLuid 10000:
-        (luid: *mut c_char, device_node_mask: *mut c_uint, dev: CUdevice) => unsupported;
+        (luid: *mut c_char, device_node_mask: *mut c_uint, dev: CUdevice) => device_get_luid;
     cuDeviceTotalMem_v2 3020: (bytes: *mut usize, dev: CUdevice) => device_total_mem_v2;
     cuDeviceGetTexture1DLinearMaxWidth 11010:
         (max_width_in_elements: *mut usize, format: CUarray_format, num_channels: c_uint,
-         dev: CUdevice) => unsupported;
+         dev: CUdevice) => device_get_texture_1d_linear_max_width;
     cuDeviceGetAttribute 2000:
         (pi: *mut c_int, attrib: CUdevice_attribute, dev: CUdevice) => device_get_attribute;
     cuDeviceGetHostAtomicCapabilities 13000:
         (capabilities: *mut c_uint, operations: *const CUatomicOperation, count: c_uint,
-         dev: CUdevice) => unsupported;
+         dev: CUdevice) => device_get_host_atomic_capabilities;
     cuDeviceGetNvSciSyncAttributes 10020:
         (nv_sci_sync_attr_list: *mut c_void, dev: CUdevice, flags: c_int) => unsupported;
     cuDeviceSetMemPool 11020: (dev: CUdevice, pool: CUmemoryPool) => device_set_mem_pool;
@@ -35,7 +35,7 @@ cuda_api! {
          dev: CUdevice) => device_get_exec_affinity_support;
     cuFlushGPUDirectRDMAWrites 11030:
         (target: CUflushGPUDirectRDMAWritesTarget,
-         scope: CUflushGPUDirectRDMAWritesScope) => unsupported;
+         scope: CUflushGPUDirectRDMAWritesScope) => flush_gpu_direct_rdma_writes;
     cuDeviceGetProperties 2000: (prop: *mut CUdevprop, dev: CUdevice) => device_get_properties;
     cuDeviceComputeCapability 2000:
         (major: *mut c_int, minor: *mut c_int, dev: CUdevice) => device_compute_capability;
@@ -66,6 +66,6 @@ cuda_api! {
          dst_device: CUdevice) => device_get_p2p_attribute;
     cuDeviceGetP2PAtomicCapabilities 13000:
         (capabilities: *mut c_uint, operations: *const CUatomicOperation, count: c_uint,
-         src_device: CUdevice, dst_device: CUdevice) => unsupported;
+         src_device: CUdevice, dst_device: CUdevice) => device_get_p2p_atomic_capabilities;
     cuDeviceTotalMem 2000: (bytes: *mut c_uint, dev: CUdevice) => device_total_mem_v1;
 }

@@ -18,33 +18,33 @@ cuda_api! {
         (symbol: *const c_char, pfn: *mut *mut c_void, cuda_version: c_int, flags: u64,
          symbol_status: *mut CUdriverProcAddressQueryResult) => get_proc_address_v2;
     cuCoredumpGetAttribute 12010:
-        (attrib: CUcoredumpSettings, value: *mut c_void, size: *mut usize) => unsupported;
+        (attrib: CUcoredumpSettings, value: *mut c_void, size: *mut usize) => coredump_get_attribute;
     cuCoredumpGetAttributeGlobal 12010:
-        (attrib: CUcoredumpSettings, value: *mut c_void, size: *mut usize) => unsupported;
+        (attrib: CUcoredumpSettings, value: *mut c_void, size: *mut usize) => coredump_get_attribute_global;
     cuCoredumpSetAttribute 12010:
-        (attrib: CUcoredumpSettings, value: *mut c_void, size: *mut usize) => unsupported;
+        (attrib: CUcoredumpSettings, value: *mut c_void, size: *mut usize) => coredump_set_attribute;
     cuCoredumpSetAttributeGlobal 12010:
-        (attrib: CUcoredumpSettings, value: *mut c_void, size: *mut usize) => unsupported;
+        (attrib: CUcoredumpSettings, value: *mut c_void, size: *mut usize) => coredump_set_attribute_global;
     cuCoredumpRegisterStartCallback 13020:
         (callback: CUcoredumpStatusCallback, user_data: *mut c_void,
-         callback_out: *mut CUcoredumpCallbackHandle) => unsupported;
+         callback_out: *mut CUcoredumpCallbackHandle) => coredump_register_callback;
     cuCoredumpRegisterCompleteCallback 13020:
         (callback: CUcoredumpStatusCallback, user_data: *mut c_void,
-         callback_out: *mut CUcoredumpCallbackHandle) => unsupported;
-    cuCoredumpDeregisterStartCallback 13020: (callback: CUcoredumpCallbackHandle) => unsupported;
-    cuCoredumpDeregisterCompleteCallback 13020: (callback: CUcoredumpCallbackHandle) => unsupported;
+         callback_out: *mut CUcoredumpCallbackHandle) => coredump_register_callback;
+    cuCoredumpDeregisterStartCallback 13020: (callback: CUcoredumpCallbackHandle) => no_such_value;
+    cuCoredumpDeregisterCompleteCallback 13020: (callback: CUcoredumpCallbackHandle) => no_such_value;
     cuGetExportTable 3000:
         (pp_export_table: *mut *const c_void, export_table_id: *const CUuuid) => get_export_table;
     cuLogsRegisterCallback 12090:
         (callback_func: CUlogsCallback, user_data: *mut c_void,
-         callback_out: *mut CUlogsCallbackHandle) => unsupported;
-    cuLogsUnregisterCallback 12090: (callback: CUlogsCallbackHandle) => unsupported;
-    cuLogsCurrent 12090: (iterator_out: *mut CUlogIterator, flags: c_uint) => unsupported;
+         callback_out: *mut CUlogsCallbackHandle) => logs_register_callback;
+    cuLogsUnregisterCallback 12090: (callback: CUlogsCallbackHandle) => logs_unregister_callback;
+    cuLogsCurrent 12090: (iterator_out: *mut CUlogIterator, flags: c_uint) => logs_current;
     cuLogsDumpToFile 12090:
-        (iterator: *mut CUlogIterator, path_to_file: *const c_char, flags: c_uint) => unsupported;
+        (iterator: *mut CUlogIterator, path_to_file: *const c_char, flags: c_uint) => logs_dump_to_file;
     cuLogsDumpToMemory 12090:
         (iterator: *mut CUlogIterator, buffer: *mut c_char, size: *mut usize,
-         flags: c_uint) => unsupported;
+         flags: c_uint) => logs_dump_to_memory;
     cuGetProcAddress 11030:
         (symbol: *const c_char, pfn: *mut *mut c_void, cuda_version: c_int,
          flags: u64) => get_proc_address_v1;

@@ -24,8 +24,8 @@ cuda_api! {
     cuMemHostGetFlags 2030: (flags: *mut c_uint, p: *mut c_void) => mem_host_get_flags;
     cuMemAllocManaged 6000:
         (dptr: *mut CUdeviceptr, bytesize: usize, flags: c_uint) => mem_alloc_managed;
-    cuIpcGetEventHandle 4010: (handle: *mut CUipcEventHandle, event: CUevent) => unsupported;
-    cuIpcOpenEventHandle 4010: (ph_event: *mut CUevent, handle: CUipcEventHandle) => unsupported;
+    cuIpcGetEventHandle 4010: (handle: *mut CUipcEventHandle, event: CUevent) => ipc_get_event_handle;
+    cuIpcOpenEventHandle 4010: (ph_event: *mut CUevent, handle: CUipcEventHandle) => ipc_open_event_handle;
     cuIpcGetMemHandle 4010: (handle: *mut CUipcMemHandle, dptr: CUdeviceptr) => ipc_get_mem_handle;
     cuIpcOpenMemHandle 4010,
     cuIpcOpenMemHandle_v2 11000:
@@ -53,42 +53,42 @@ cuda_api! {
     cuMemPrefetchBatchAsync_ptsz 13000 ptsz:
         (dptrs: *mut CUdeviceptr, sizes: *mut usize, count: usize,
          prefetch_locs: *mut CUmemLocation, prefetch_loc_idxs: *mut usize,
-         num_prefetch_locs: usize, flags: c_ulonglong, stream: CUstream) => unsupported;
+         num_prefetch_locs: usize, flags: c_ulonglong, stream: CUstream) => mem_prefetch_batch_async;
     cuMemDiscardBatchAsync 13000,
     cuMemDiscardBatchAsync_ptsz 13000 ptsz:
         (dptrs: *mut CUdeviceptr, sizes: *mut usize, count: usize, flags: c_ulonglong,
-         stream: CUstream) => unsupported;
+         stream: CUstream) => mem_discard_batch_async;
     cuMemDiscardAndPrefetchBatchAsync 13000,
     cuMemDiscardAndPrefetchBatchAsync_ptsz 13000 ptsz:
         (dptrs: *mut CUdeviceptr, sizes: *mut usize, count: usize,
          prefetch_locs: *mut CUmemLocation, prefetch_loc_idxs: *mut usize,
-         num_prefetch_locs: usize, flags: c_ulonglong, stream: CUstream) => unsupported;
+         num_prefetch_locs: usize, flags: c_ulonglong, stream: CUstream) => mem_prefetch_batch_async;
     cuMemGetLocationInfo 13040:
         (ptr: CUdeviceptr, size: usize, summary_granularity: usize, sampling_granularity: usize,
-         location_out: *mut CUmemLocation) => unsupported;
+         location_out: *mut CUmemLocation) => mem_get_location_info;
     cuMemRangeGetAttribute 8000:
         (data: *mut c_void, data_size: usize, attribute: CUmem_range_attribute,
-         dev_ptr: CUdeviceptr, count: usize) => unsupported;
+         dev_ptr: CUdeviceptr, count: usize) => mem_range_get_attribute;
     cuMemRangeGetAttributes 8000:
         (data: *mut *mut c_void, data_sizes: *mut usize, attributes: *mut CUmem_range_attribute,
-         num_attributes: usize, dev_ptr: CUdeviceptr, count: usize) => unsupported;
+         num_attributes: usize, dev_ptr: CUdeviceptr, count: usize) => mem_range_get_attributes;
     cuPointerSetAttribute 6000:
         (value: *const c_void, attribute: CUpointer_attribute,
          ptr: CUdeviceptr) => pointer_set_attribute;
     cuPointerGetAttributes 7000:
         (num_attributes: c_uint, attributes: *mut CUpointer_attribute, data: *mut *mut c_void,
          ptr: CUdeviceptr) => pointer_get_attributes;
-    cuMemGetInfo 2000: (free: *mut c_uint, total: *mut c_uint) => unsupported;
-    cuMemAlloc 2000: (dptr: *mut CUdeviceptr_v1, bytesize: c_uint) => unsupported;
+    cuMemGetInfo 2000: (free: *mut c_uint, total: *mut c_uint) => mem_get_info_v1;
+    cuMemAlloc 2000: (dptr: *mut CUdeviceptr_v1, bytesize: c_uint) => mem_alloc_v1;
     cuMemAllocPitch 2000:
         (dptr: *mut CUdeviceptr_v1, pitch: *mut c_uint, width_in_bytes: c_uint, height: c_uint,
-         element_size_bytes: c_uint) => unsupported;
-    cuMemFree 2000: (dptr: CUdeviceptr_v1) => unsupported;
+         element_size_bytes: c_uint) => mem_alloc_pitch_v1;
+    cuMemFree 2000: (dptr: CUdeviceptr_v1) => mem_free_v1;
     cuMemGetAddressRange 2000:
-        (pbase: *mut CUdeviceptr_v1, psize: *mut c_uint, dptr: CUdeviceptr_v1) => unsupported;
+        (pbase: *mut CUdeviceptr_v1, psize: *mut c_uint, dptr: CUdeviceptr_v1) => mem_get_address_range_v1;
     cuMemAllocHost 2000: (pp: *mut *mut c_void, bytesize: c_uint) => mem_alloc_host_v1;
     cuMemHostGetDevicePointer 2020:
-        (pdptr: *mut CUdeviceptr_v1, p: *mut c_void, flags: c_uint) => unsupported;
+        (pdptr: *mut CUdeviceptr_v1, p: *mut c_void, flags: c_uint) => mem_host_get_device_pointer_v1;
     cuMemPrefetchAsync 8000,
     cuMemPrefetchAsync_ptsz 8000 ptsz:
         (dev_ptr: CUdeviceptr, count: usize, dst_device: CUdevice,

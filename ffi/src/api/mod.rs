@@ -2,8 +2,9 @@
 //!
 //! A row names the exports that share a signature, each with the CUDA version that introduced
 //! it and, for the variants whose default stream is the thread's own, `ptds` or `ptsz`; then the
-//! parameters with their C types; then the function of [`crate::serve`] that answers, or
-//! `unsupported`:
+//! parameters with their C types; then the function of [`crate::serve`] that answers, or what is answered where there
+//! is nothing behind it: `unsupported`, or the code that the documentation has for that function: `no_such_handle`
+//! where no handle can be a valid one, `no_such_value`, `no_graphics`.
 //!
 //! ```text
 //! cuMemsetD8_v2 3020,
@@ -149,6 +150,27 @@ macro_rules! cuda_api {
             &[$((stringify!($parameter), &$parameter as &dyn $crate::guard::Traced)),*],
         )
     };
+    (@body no_such_handle ($($parameter:ident),*)) => {
+        $crate::guard::refuse(
+            &CALL,
+            &[$((stringify!($parameter), &$parameter as &dyn $crate::guard::Traced)),*],
+            $crate::CuResult::INVALID_HANDLE,
+        )
+    };
+    (@body no_such_value ($($parameter:ident),*)) => {
+        $crate::guard::refuse(
+            &CALL,
+            &[$((stringify!($parameter), &$parameter as &dyn $crate::guard::Traced)),*],
+            $crate::CuResult::INVALID_VALUE,
+        )
+    };
+    (@body no_graphics ($($parameter:ident),*)) => {
+        $crate::guard::refuse(
+            &CALL,
+            &[$((stringify!($parameter), &$parameter as &dyn $crate::guard::Traced)),*],
+            $crate::CuResult::INVALID_GRAPHICS_CONTEXT,
+        )
+    };
     (@body $serve:ident ($($parameter:ident),*)) => {
         $crate::guard::enter(
             &CALL,
@@ -164,6 +186,9 @@ macro_rules! cuda_api {
     };
 
     (@served unsupported) => { false };
+    (@served no_such_handle) => { false };
+    (@served no_such_value) => { false };
+    (@served no_graphics) => { false };
     (@served $serve:ident) => { true };
     (@stream []) => { $crate::guard::DefaultStream::Legacy };
     (@stream [$suffix:ident]) => { $crate::guard::DefaultStream::PerThread };

@@ -15,6 +15,7 @@ use super::HandleTable;
 use crate::convert::FromAbi;
 use crate::guard::Call;
 use crate::result::CuResult;
+use crate::serve::green::GreenObject;
 use crate::types::CUcontext;
 
 /// A context and what only the driver interface keeps of it.
@@ -23,6 +24,8 @@ pub(crate) struct ContextObject {
     pub(crate) context: Context,
     /// Uses added by `cuCtxAttach`.
     pub(crate) attachments: Arc<AtomicU32>,
+    /// The part of the primary context that the handle stands for.
+    pub(crate) green: Option<Arc<GreenObject>>,
 }
 
 /// All contexts.
@@ -48,6 +51,7 @@ pub(crate) fn handle_of(context: &Context) -> Result<CUcontext, CuResult> {
     let object = ContextObject {
         context: context.clone(),
         attachments: Arc::default(),
+        green: None,
     };
     let handle = contexts().insert(object).ok_or(CuResult::OUT_OF_MEMORY)?;
     ids.insert(context.id(), CUcontext(handle));

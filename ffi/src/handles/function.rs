@@ -172,14 +172,14 @@ impl FunctionObject {
 }
 
 impl FromAbi<CUfunction> for Function {
-    unsafe fn from_abi(raw: CUfunction, _call: &Call) -> Result<Function, CuResult> {
-        functions().get(raw.0).ok_or(CuResult::INVALID_HANDLE)
+    unsafe fn from_abi(raw: CUfunction, call: &Call) -> Result<Function, CuResult> {
+        functions().get(raw.0).ok_or_else(|| call.bad_handle())
     }
 }
 
 impl FromAbi<CUkernel> for Function {
-    unsafe fn from_abi(raw: CUkernel, _call: &Call) -> Result<Function, CuResult> {
-        functions().get(raw.0).ok_or(CuResult::INVALID_HANDLE)
+    unsafe fn from_abi(raw: CUkernel, call: &Call) -> Result<Function, CuResult> {
+        functions().get(raw.0).ok_or_else(|| call.bad_handle())
     }
 }
 

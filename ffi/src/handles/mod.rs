@@ -12,8 +12,8 @@ use std::sync::Arc;
 use margay::{Event, Stream};
 
 pub(crate) use context::{
-    ContextOrCurrent, contexts, current, current_handle, forget, handle_of, pop_current,
-    push_current, set_current,
+    ContextObject, ContextOrCurrent, contexts, current, current_handle, forget, handle_of,
+    pop_current, push_current, set_current,
 };
 pub(crate) use function::{
     Function, FunctionObject, LibraryObject, ModuleObject, functions, kernel_handle,
@@ -24,8 +24,10 @@ pub(crate) use table::HandleTable;
 use crate::convert::FromAbi;
 use crate::guard::{Call, DefaultStream};
 use crate::result::CuResult;
+use crate::serve::green::{Description, GreenObject};
 use crate::serve::ipc::forget_imports_of;
 use crate::serve::link::LinkObject;
+use crate::serve::log::LogCallback;
 use crate::serve::pool::{PoolObject, forget_allocations_of};
 use crate::types::{CUevent, CUlibrary, CUlinkState, CUmemoryPool, CUmodule, CUstream};
 
@@ -57,6 +59,12 @@ tables! {
     links: Arc<LinkObject> = 7;
     /// Memory pools.
     pools: Arc<PoolObject> = 8;
+    /// Green contexts.
+    green_contexts: Arc<GreenObject> = 24;
+    /// Descriptions of device resources.
+    resource_descriptions: Description = 25;
+    /// What is called for entries of the log.
+    log_callbacks: LogCallback = 26;
 }
 
 /// Handles whose absence from a table is an invalid handle.

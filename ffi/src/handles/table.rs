@@ -109,6 +109,13 @@ impl<T: Clone> HandleTable<T> {
         removed
     }
 
+    /// Every object. For rare calls: looks at all.
+    pub(crate) fn all(&self) -> Vec<T> {
+        let used = self.free.lock().fresh;
+        let objects = (0..used).filter_map(|index| self.slot(index)?.read().object.clone());
+        objects.collect()
+    }
+
     /// The handle of the first object that `wanted` accepts. For rare calls: looks at all.
     pub(crate) fn find(&self, wanted: impl Fn(&T) -> bool) -> Option<usize> {
         let used = self.free.lock().fresh;

@@ -268,13 +268,25 @@ pub(crate) fn ctx_enable_peer_access(_: &Call, peer: Context, flags: c_uint) -> 
     }
     match peer == context {
         true => Err(CuResult::INVALID_CONTEXT),
-        false => Err(CuResult::PEER_ACCESS_UNSUPPORTED),
+        false => Ok(context.enable_peer(&peer)?),
     }
 }
 
-pub(crate) fn ctx_disable_peer_access(_: &Call, _peer: Context) -> Served {
-    current()?;
-    Err(CuResult::PEER_ACCESS_NOT_ENABLED)
+pub(crate) fn ctx_disable_peer_access(_: &Call, peer: Context) -> Served {
+    Ok(current()?.disable_peer(&peer)?)
+}
+
+/// Contexts have no affinity: `cuDeviceGetExecAffinitySupport` says so.
+pub(crate) fn ctx_get_exec_affinity(
+    _: &Call,
+    _out: Out<CUexecAffinityParam>,
+    kind: c_uint,
+) -> Served {
+    current()?.status()?;
+    match kind {
+        0 => Err(CuResult::UNSUPPORTED_EXEC_AFFINITY),
+        _ => Err(CuResult::INVALID_VALUE),
+    }
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@ use std::ffi::{c_char, c_int, c_uint};
 
 use margay::{Device, Runtime};
 
-use crate::convert::{FromAbi, Out, Text};
+use crate::convert::{FromAbi, Out, Text, read_array};
 use crate::guard::Call;
+use crate::handles::current;
 use crate::result::{CuResult, Served};
 use crate::types::{CUdevprop, CUuuid};
 
@@ -153,17 +154,18 @@ fn parse_pci(text: &str) -> Option<[u32; 3]> {
     }
 }
 
-/// A device has no access to itself as a peer.
+/// A device has no access to itself as a peer; every other one is in the same process.
 pub(crate) fn device_can_access_peer(
     _: &Call,
     can: Out<c_int>,
-    _device: Device,
-    _peer: Device,
+    device: Device,
+    peer: Device,
 ) -> Served {
-    can.set(0);
+    can.set(c_int::from(device.ordinal() != peer.ordinal()));
     Ok(())
 }
 
+/// All links are alike and can do everything.
 pub(crate) fn device_get_p2p_attribute(
     _: &Call,
     value: Out<c_int>,
@@ -171,14 +173,140 @@ pub(crate) fn device_get_p2p_attribute(
     source: Device,
     destination: Device,
 ) -> Served {
-    if !(1..=4).contains(&attribute) {
+    if !(1..=5).contains(&attribute) {
         return Err(CuResult::INVALID_VALUE);
     }
     if source.ordinal() == destination.ordinal() {
         return Err(CuResult::INVALID_DEVICE);
     }
-    value.set(0);
+    // Access, all atomics, arrays; rank 0 is the best, and not only some atomics are there.
+    value.set(c_int::from((2..=4).contains(&attribute)));
     Ok(())
+}
+
+/// `CUatomicOperationCapability`.
+const SIGNED: c_uint = 1;
+const UNSIGNED: c_uint = 2;
+const REDUCTION: c_uint = 4;
+const SCALAR_32: c_uint = 8;
+const SCALAR_64: c_uint = 0x10;
+const SCALAR_128: c_uint = 0x20;
+
+/// What kernels can do atomically with memory of another device, by `CUatomicOperation`: what PTX has for scalars.
+const PEER_ATOMICS: [c_uint; 13] = [
+    SIGNED | UNSIGNED | REDUCTION | SCALAR_32 | SCALAR_64,
+    SIGNED | UNSIGNED | REDUCTION | SCALAR_32 | SCALAR_64,
+    SIGNED | UNSIGNED | REDUCTION | SCALAR_32 | SCALAR_64,
+    UNSIGNED | REDUCTION | SCALAR_32,
+    UNSIGNED | REDUCTION | SCALAR_32,
+    UNSIGNED | REDUCTION | SCALAR_32 | SCALAR_64,
+    UNSIGNED | REDUCTION | SCALAR_32 | SCALAR_64,
+    UNSIGNED | REDUCTION | SCALAR_32 | SCALAR_64,
+    UNSIGNED | SCALAR_32 | SCALAR_64 | SCALAR_128,
+    UNSIGNED | SCALAR_32 | SCALAR_64 | SCALAR_128,
+    REDUCTION | SCALAR_32 | SCALAR_64,
+    0,
+    0,
+];
+
+/// Answers each operation from a table.
+fn atomic_capabilities(
+    out: *mut c_uint,
+    operations: *const c_uint,
+    count: c_uint,
+    table: &[c_uint; 13],
+) -> Served {
+    if out.is_null() || count == 0 {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    // SAFETY: the caller vouches for `count` elements.
+    let operations = unsafe { read_array(operations, count as usize) }?;
+    let answers: Option<Vec<c_uint>> = operations
+        .iter()
+        .map(|&operation| table.get(operation as usize).copied())
+        .collect();
+    for (index, answer) in answers
+        .ok_or(CuResult::INVALID_VALUE)?
+        .into_iter()
+        .enumerate()
+    {
+        // SAFETY: the caller gave `count` places.
+        unsafe { out.add(index).write_unaligned(answer) };
+    }
+    Ok(())
+}
+
+pub(crate) fn device_get_p2p_atomic_capabilities(
+    _: &Call,
+    out: *mut c_uint,
+    operations: *const c_uint,
+    count: c_uint,
+    source: Device,
+    destination: Device,
+) -> Served {
+    if source.ordinal() == destination.ordinal() {
+        return Err(CuResult::INVALID_DEVICE);
+    }
+    atomic_capabilities(out, operations, count, &PEER_ATOMICS)
+}
+
+/// Nothing is promised between device and host, as `HOST_NATIVE_ATOMIC_SUPPORTED` says.
+pub(crate) fn device_get_host_atomic_capabilities(
+    _: &Call,
+    out: *mut c_uint,
+    operations: *const c_uint,
+    count: c_uint,
+    _device: Device,
+) -> Served {
+    atomic_capabilities(out, operations, count, &[0; 13])
+}
+
+pub(crate) fn device_get_luid(
+    _: &Call,
+    luid: *mut c_char,
+    mask: Out<c_uint>,
+    device: Device,
+) -> Served {
+    if luid.is_null() {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    let (bytes, node) = device.luid();
+    // SAFETY: not null; the caller gave eight bytes.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr().cast(), luid, bytes.len()) };
+    mask.set(node);
+    Ok(())
+}
+
+/// The attribute that limits textures over linear memory, in elements.
+const LINEAR_WIDTH: i32 = 69;
+
+pub(crate) fn device_get_texture_1d_linear_max_width(
+    _: &Call,
+    width: Out<usize>,
+    format: c_uint,
+    channels: c_uint,
+    device: Device,
+) -> Served {
+    // The integers of 8, 16 and 32 bits, both floats, and the normalised formats of one to four channels.
+    let known = matches!(format, 1..=3 | 8..=10 | 0x10 | 0x20 | 0xc0..=0xcb);
+    if !known || !matches!(channels, 1 | 2 | 4) {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    let most = device
+        .attribute(LINEAR_WIDTH)
+        .ok_or(CuResult::INVALID_VALUE)?;
+    width.set(most as usize);
+    Ok(())
+}
+
+/// No other device writes into memory here, so there is nothing to flush.
+pub(crate) fn flush_gpu_direct_rdma_writes(_: &Call, target: c_uint, scope: c_uint) -> Served {
+    current()?.status()?;
+    // `CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX`, and to the owner or to all devices.
+    match target == 0 && matches!(scope, 100 | 200) {
+        true => Ok(()),
+        false => Err(CuResult::INVALID_VALUE),
+    }
 }
 
 #[cfg(test)]

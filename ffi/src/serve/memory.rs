@@ -1,15 +1,14 @@
 //! Memory: device, pinned, registered and managed.
 
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{c_uint, c_void};
 
-use margay::{Device, DevicePtr, HostFlags, PointerKind, Runtime, Stream};
+use margay::{DevicePtr, HostFlags, Runtime};
 
 use super::pool::free_counted;
-use crate::convert::{FromAbi, OptOut, Out};
+use crate::convert::{OptOut, Out};
 use crate::guard::Call;
 use crate::handles::current;
 use crate::result::{CuResult, Served};
-use crate::types::CUmemLocation;
 
 const PORTABLE: c_uint = 1;
 const DEVICE_MAP: c_uint = 2;
@@ -20,14 +19,6 @@ const IO_MEMORY: c_uint = 4;
 const READ_ONLY: c_uint = 8;
 /// `CU_MEM_ATTACH_GLOBAL` and `HOST`.
 const ATTACH_FLAGS: [c_uint; 2] = [1, 2];
-/// `CU_DEVICE_CPU`.
-const CPU: c_int = -1;
-/// The `CUmem_advise` values.
-const ADVICE: std::ops::RangeInclusive<c_uint> = 1..=6;
-/// The `CUmemLocationType` values that name a place.
-const LOCATIONS: std::ops::RangeInclusive<c_uint> = 1..=4;
-/// `CU_MEM_LOCATION_TYPE_DEVICE`.
-const LOCATION_DEVICE: c_uint = 1;
 
 pub(crate) fn mem_get_info(_: &Call, free: OptOut<usize>, total: OptOut<usize>) -> Served {
     let (free_bytes, total_bytes) = current()?.mem_info()?;
@@ -164,90 +155,4 @@ pub(crate) fn mem_alloc_managed(_: &Call, out: Out<u64>, bytes: usize, flags: c_
     }
     out.set(current()?.alloc_managed(bytes as u64, flags)?.address());
     Ok(())
-}
-
-/// Checks that a range is within one managed allocation.
-pub(crate) fn managed_range(address: u64, bytes: usize) -> Served {
-    let info = Runtime::global()?
-        .pointer_info(address)
-        .filter(|info| info.kind == PointerKind::Managed)
-        .ok_or(CuResult::INVALID_VALUE)?;
-    let room = (info.base + info.size).saturating_sub(address);
-    match bytes as u64 <= room && bytes > 0 {
-        true => Ok(()),
-        false => Err(CuResult::INVALID_VALUE),
-    }
-}
-
-/// Managed memory is in one place for all, so nothing has to move.
-pub(crate) fn mem_prefetch_async_v1(
-    call: &Call,
-    address: u64,
-    bytes: usize,
-    device: c_int,
-    _stream: Stream,
-) -> Served {
-    check_device(call, device)?;
-    managed_range(address, bytes)
-}
-
-pub(crate) fn mem_prefetch_async_v2(
-    call: &Call,
-    address: u64,
-    bytes: usize,
-    location: CUmemLocation,
-    flags: c_uint,
-    _stream: Stream,
-) -> Served {
-    if flags != 0 {
-        return Err(CuResult::INVALID_VALUE);
-    }
-    check_location(call, location)?;
-    managed_range(address, bytes)
-}
-
-pub(crate) fn mem_advise_v1(
-    call: &Call,
-    address: u64,
-    bytes: usize,
-    advice: c_uint,
-    device: c_int,
-) -> Served {
-    check_device(call, device)?;
-    advise(address, bytes, advice)
-}
-
-pub(crate) fn mem_advise_v2(
-    call: &Call,
-    address: u64,
-    bytes: usize,
-    advice: c_uint,
-    location: CUmemLocation,
-) -> Served {
-    check_location(call, location)?;
-    advise(address, bytes, advice)
-}
-
-/// Advice is a hint.
-fn advise(address: u64, bytes: usize, advice: c_uint) -> Served {
-    if !ADVICE.contains(&advice) {
-        return Err(CuResult::INVALID_VALUE);
-    }
-    managed_range(address, bytes)
-}
-
-fn check_device(call: &Call, device: c_int) -> Served {
-    if device == CPU {
-        return Ok(());
-    }
-    // SAFETY: an ordinal is looked up.
-    unsafe { Device::from_abi(device, call) }.map(|_| ())
-}
-
-fn check_location(call: &Call, location: CUmemLocation) -> Served {
-    match location.kind {
-        LOCATION_DEVICE => check_device(call, location.id),
-        kind if LOCATIONS.contains(&kind) => Ok(()),
-        _ => Err(CuResult::INVALID_VALUE),
-    }
 }

@@ -3,18 +3,25 @@
 //! Each takes the call it serves and its converted arguments ([`crate::convert`]); the table of
 //! [`crate::api`] names it. What a module here cannot do itself is the runtime's.
 
+mod batch;
 mod context;
 mod copy;
+mod coredump;
 mod device;
 mod event;
 mod fill;
 mod function;
 mod general;
+pub(crate) mod green;
 pub(crate) mod ipc;
+mod ipc_event;
 mod launch;
 mod legacy_launch;
+mod legacy_memory;
 mod library;
 pub(crate) mod link;
+pub(crate) mod log;
+mod managed;
 mod memory;
 mod module;
 mod occupancy;
@@ -24,18 +31,25 @@ mod primary;
 mod stream;
 mod virtual_memory;
 
+pub(crate) use batch::*;
 pub(crate) use context::*;
 pub(crate) use copy::*;
+pub(crate) use coredump::*;
 pub(crate) use device::*;
 pub(crate) use event::*;
 pub(crate) use fill::*;
 pub(crate) use function::*;
 pub(crate) use general::*;
+pub(crate) use green::*;
 pub(crate) use ipc::*;
+pub(crate) use ipc_event::*;
 pub(crate) use launch::*;
 pub(crate) use legacy_launch::*;
+pub(crate) use legacy_memory::*;
 pub(crate) use library::*;
 pub(crate) use link::*;
+pub(crate) use log::*;
+pub(crate) use managed::*;
 pub(crate) use memory::*;
 pub(crate) use module::*;
 pub(crate) use occupancy::*;

@@ -22,6 +22,11 @@ pub(crate) fn device_primary_ctx_retain(
 }
 
 pub(crate) fn device_primary_ctx_release(_: &Call, device: Device) -> Served {
+    release(&device)
+}
+
+/// Gives one use of a primary context back; the last ends its life.
+pub(super) fn release(device: &Device) -> Served {
     let context = device.primary_context()?;
     device.primary_release()?;
     if !context.is_alive() {

@@ -7,7 +7,8 @@ use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 use margay::{Event, Stream, StreamKind};
 use parking_lot::Mutex;
 
-use super::memory::managed_range;
+use super::green::{green_handle_of, own_by_current};
+use super::managed::managed_range;
 use crate::convert::{In, OptOut, Out};
 use crate::guard::Call;
 use crate::handles::{current, handle_of, streams};
@@ -45,6 +46,7 @@ pub(crate) fn stream_create_with_priority(
     };
     let stream = context.create_stream(kind, priority)?;
     let handle = streams().insert(stream).ok_or(CuResult::OUT_OF_MEMORY)?;
+    own_by_current(handle)?;
     out.set(CUstream(handle));
     Ok(())
 }
@@ -84,13 +86,14 @@ pub(crate) fn stream_get_ctx_v1(_: &Call, stream: Stream, context: Out<CUcontext
 }
 
 pub(crate) fn stream_get_ctx_v2(
-    _: &Call,
-    stream: Stream,
+    call: &Call,
+    handle: CUstream,
     context: OptOut<CUcontext>,
     green: OptOut<CUgreenCtx>,
 ) -> Served {
+    let stream = crate::handles::stream(handle, call)?;
     context.set(handle_of(stream.context())?);
-    green.set(CUgreenCtx(0));
+    green.set(green_handle_of(handle)?);
     Ok(())
 }
 

@@ -161,7 +161,7 @@ const VALUES: &[(&str, Value)] = &[
     ("can_use_64_bit_stream_mem_ops", NO),
     ("can_use_stream_wait_value_nor", NO),
     ("dma_buf_supported", NO),
-    ("ipc_event_supported", NO),
+    ("ipc_event_supported", YES),
     ("mem_sync_domain_count", YES),
     ("tensor_map_access_supported", NO),
     ("handle_type_fabric_supported", NO),
@@ -177,9 +177,15 @@ const VALUES: &[(&str, Value)] = &[
     ("vulkan_cig_supported", NO),
     ("gpu_pci_device_id", NO),
     ("gpu_pci_subsystem_id", NO),
-    ("host_numa_virtual_memory_management_supported", NO),
+    ("host_numa_virtual_memory_management_supported", YES),
     ("host_numa_memory_pools_supported", NO),
     ("host_numa_multinode_ipc_supported", NO),
+    ("host_memory_pools_supported", NO),
+    ("host_virtual_memory_management_supported", YES),
+    ("host_alloc_dma_buf_supported", NO),
+    ("only_partial_host_native_atomic_supported", NO),
+    ("atomic_reduction_supported", NO),
+    ("locality_domain_count", YES),
 ];
 
 /// The value of attribute `number`; `None` when there is no such attribute.
@@ -223,10 +229,11 @@ mod tests {
             (126, "mem_sync_domain_count"),
             (131, "numa_id"),
             (143, "host_numa_multinode_ipc_supported"),
+            (149, "locality_domain_count"),
         ] {
             assert_eq!(name(number), Some(expected));
         }
-        assert_eq!(LAST, 143);
+        assert_eq!(LAST, 149);
     }
 
     #[test]
@@ -236,7 +243,7 @@ mod tests {
         assert_eq!(value(&config, 81), Some(102_400));
         assert_eq!(value(&config, 97), Some(101_376));
         assert_eq!(value(&config, 0), None);
-        assert_eq!(value(&config, 144), None);
+        assert_eq!(value(&config, 150), None);
         assert_eq!(value(&config, i32::MIN), None);
     }
 }

@@ -32,7 +32,7 @@ mod virtual_memory;
 mod windows;
 
 pub use arena::Arena;
-pub use shared::{Address, Label, SharedKind, SharedMemory, start_of};
+pub use shared::{Address, Label, SharedKind, SharedMemory, SharedPage, start_of};
 pub use sharing::Export;
 pub use virtual_memory::{Access, GRANULARITY, Physical};
 

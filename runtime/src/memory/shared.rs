@@ -9,6 +9,7 @@
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::atomic::AtomicU64;
 
 use super::MemoryError;
 
@@ -245,6 +246,72 @@ impl SharedMemory {
             0 => Ok(()),
             _ => Err(system("fallocate")),
         }
+    }
+}
+
+/// A memory file of one page, mapped into this process: words that every process sees.
+#[derive(Debug)]
+pub struct SharedPage {
+    memory: SharedMemory,
+    start: std::ptr::NonNull<AtomicU64>,
+}
+
+// SAFETY: the page is mapped for the value's life, and is only seen as atomic words.
+unsafe impl Send for SharedPage {}
+// SAFETY: as above.
+unsafe impl Sync for SharedPage {}
+
+impl SharedPage {
+    /// Size of the file.
+    pub const BYTES: u64 = 4096;
+
+    /// Maps a file of that size.
+    ///
+    /// # Errors
+    /// [`MemoryError::NotShared`] for another size, [`MemoryError::System`].
+    pub fn new(memory: SharedMemory) -> Result<SharedPage, MemoryError> {
+        if memory.bytes() != SharedPage::BYTES {
+            return Err(MemoryError::NotShared);
+        }
+        let rights = libc::PROT_READ | libc::PROT_WRITE;
+        let file = memory.descriptor().as_raw_fd();
+        // SAFETY: a new mapping of a file that cannot shrink.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                SharedPage::BYTES as usize,
+                rights,
+                libc::MAP_SHARED,
+                file,
+                0,
+            )
+        };
+        match std::ptr::NonNull::new(start) {
+            Some(start) if start.as_ptr() != libc::MAP_FAILED => Ok(SharedPage {
+                memory,
+                start: start.cast(),
+            }),
+            _ => Err(system("mmap")),
+        }
+    }
+
+    /// The file.
+    pub fn memory(&self) -> &SharedMemory {
+        &self.memory
+    }
+
+    /// A word by its number, less than 512.
+    pub fn word(&self, index: usize) -> &AtomicU64 {
+        assert!(index < SharedPage::BYTES as usize / 8, "a word of the page");
+        // SAFETY: inside the page, aligned, and never seen but as an atomic.
+        unsafe { self.start.add(index).as_ref() }
+    }
+}
+
+impl Drop for SharedPage {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping, which nothing points into any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), SharedPage::BYTES as usize) };
     }
 }
 

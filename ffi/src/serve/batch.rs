@@ -1,0 +1,387 @@
+//! Copies in batches, copies with attributes, and boxes between contexts.
+//!
+//! The copies of a batch may run in any order; here they run in the order of the list. Hints of where memory should be
+//! do nothing: all of it is in one place. A source that is only valid during the call is read before it returns, out
+//! of the stream's order, as the attribute allows.
+
+use std::ffi::{c_uint, c_ulonglong};
+
+use margay::fault::access;
+use margay::{Direction, Runtime, Stream, StreamKind, Transfer};
+
+use super::copy::{memcpy_3d, memcpy_3d_async};
+use super::managed::groups;
+use crate::convert::{In, OptOut, read_array};
+use crate::guard::Call;
+use crate::handles::contexts;
+use crate::result::{CuResult, Served};
+use crate::types::{
+    CUDA_MEMCPY3D, CUDA_MEMCPY3D_BATCH_OP, CUDA_MEMCPY3D_PEER, CUcontext, CUmemcpy3DOperand,
+    CUmemcpyAttributes,
+};
+
+/// `CUmemcpySrcAccessOrder`.
+const ORDERS: std::ops::RangeInclusive<c_uint> = 1..=3;
+const DURING_CALL: c_uint = 2;
+/// `CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE`.
+const COPY_FLAGS: c_uint = 1;
+/// `CU_MEMCPY_OPERAND_TYPE_POINTER` and `ARRAY`.
+const POINTER: c_uint = 1;
+const ARRAY: c_uint = 2;
+/// `CU_MEMORYTYPE_HOST`.
+const HOST: c_uint = 1;
+
+fn check_attributes(order: c_uint, flags: c_uint) -> Served {
+    match ORDERS.contains(&order) && flags & !COPY_FLAGS == 0 {
+        true => Ok(()),
+        false => Err(CuResult::INVALID_VALUE),
+    }
+}
+
+/// These functions take every stream but the legacy default one.
+fn check_stream(stream: &Stream) -> Served {
+    match stream.kind() {
+        StreamKind::Legacy => Err(CuResult::INVALID_VALUE),
+        _ => Ok(()),
+    }
+}
+
+/// Submits a copy whose source is read as `order` says.
+fn submit(stream: &Stream, transfer: Transfer, order: c_uint) -> Served {
+    if transfer.dst == 0 || transfer.src == 0 {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    let ours = Runtime::global()?.pointer_info(transfer.src).is_some();
+    if order == DURING_CALL && ours {
+        return submit_now(stream, transfer);
+    }
+    // SAFETY: the caller of the entry point vouches for host memory until the copy is complete.
+    unsafe { stream.copy_async(transfer) }?;
+    Ok(())
+}
+
+/// Reads the source now, and submits the copy of what was read.
+fn submit_now(stream: &Stream, transfer: Transfer) -> Served {
+    let Transfer {
+        width,
+        height,
+        depth,
+        src_pitch,
+        src_slice,
+        ..
+    } = transfer;
+    let total = width.checked_mul(height).and_then(|n| n.checked_mul(depth));
+    let total = total.ok_or(CuResult::INVALID_VALUE)?;
+    let mut bytes = Vec::new();
+    bytes
+        .try_reserve_exact(total as usize)
+        .map_err(|_| CuResult::OUT_OF_MEMORY)?;
+    bytes.resize(total as usize, 0);
+    for (index, row) in bytes.chunks_exact_mut(width as usize).enumerate() {
+        let (slice, line) = (index as u64 / height, index as u64 % height);
+        let offset = slice
+            .checked_mul(src_slice)
+            .zip(line.checked_mul(src_pitch))
+            .and_then(|(slices, lines)| slices.checked_add(lines));
+        let at = offset.and_then(|offset| transfer.src.checked_add(offset));
+        let at = at.ok_or(CuResult::INVALID_VALUE)?;
+        access::read(row, at).map_err(|_| CuResult::INVALID_VALUE)?;
+    }
+    let staged = Transfer {
+        src: bytes.as_ptr() as u64,
+        src_pitch: width,
+        src_slice: width * height,
+        ..transfer
+    };
+    // SAFETY: pageable memory is read before the call returns, and lives until then.
+    unsafe { stream.copy_async(staged) }?;
+    Ok(())
+}
+
+/// The three lists of a batch and its attributes.
+struct Batch {
+    copies: Vec<(u64, u64, usize)>,
+    orders: Vec<c_uint>,
+}
+
+impl Batch {
+    /// # Safety
+    /// The arrays are null or hold as many elements as is said.
+    unsafe fn read(
+        dsts: *mut u64,
+        srcs: *mut u64,
+        sizes: *mut usize,
+        count: usize,
+        attributes: *mut CUmemcpyAttributes,
+        firsts: *mut usize,
+        attribute_count: usize,
+    ) -> Result<Batch, CuResult> {
+        // SAFETY: the caller vouches for the arrays.
+        let (dsts, srcs, sizes, attributes, firsts) = unsafe {
+            (
+                read_array(dsts.cast_const(), count)?,
+                read_array(srcs.cast_const(), count)?,
+                read_array(sizes.cast_const(), count)?,
+                read_array(attributes.cast_const(), attribute_count)?,
+                read_array(firsts.cast_const(), attribute_count)?,
+            )
+        };
+        if count == 0 {
+            return Err(CuResult::INVALID_VALUE);
+        }
+        for entry in &attributes {
+            check_attributes(entry.src_access_order, entry.flags)?;
+        }
+        let orders = groups(&firsts, count)?;
+        let orders = orders.into_iter().map(|g| attributes[g].src_access_order);
+        let copies = dsts.into_iter().zip(srcs).zip(sizes);
+        Ok(Batch {
+            copies: copies.map(|((dst, src), size)| (dst, src, size)).collect(),
+            orders: orders.collect(),
+        })
+    }
+
+    /// Submits all; on failure the index of the copy that failed.
+    fn submit(&self, stream: &Stream) -> Result<(), (usize, CuResult)> {
+        let all = self.copies.iter().zip(&self.orders).enumerate();
+        for (index, (&(dst, src, size), &order)) in all {
+            let transfer = Transfer::linear(dst, src, size as u64, Direction::Unified);
+            let done = match size {
+                0 => Err(CuResult::INVALID_VALUE),
+                _ => submit(stream, transfer, order),
+            };
+            done.map_err(|code| (index, code))?;
+        }
+        Ok(())
+    }
+}
+
+#[expect(clippy::too_many_arguments, reason = "the interface's own list")]
+pub(crate) fn memcpy_batch_async_v2(
+    _: &Call,
+    dsts: *mut u64,
+    srcs: *mut u64,
+    sizes: *mut usize,
+    count: usize,
+    attributes: *mut CUmemcpyAttributes,
+    firsts: *mut usize,
+    attribute_count: usize,
+    stream: Stream,
+) -> Served {
+    check_stream(&stream)?;
+    // SAFETY: the caller vouches for the arrays.
+    let batch = unsafe {
+        Batch::read(
+            dsts,
+            srcs,
+            sizes,
+            count,
+            attributes,
+            firsts,
+            attribute_count,
+        )
+    }?;
+    batch.submit(&stream).map_err(|(_, code)| code)
+}
+
+/// Also tells which copy failed; `usize::MAX`: none in particular.
+#[expect(clippy::too_many_arguments, reason = "the interface's own list")]
+pub(crate) fn memcpy_batch_async_v1(
+    _: &Call,
+    dsts: *mut u64,
+    srcs: *mut u64,
+    sizes: *mut usize,
+    count: usize,
+    attributes: *mut CUmemcpyAttributes,
+    firsts: *mut usize,
+    attribute_count: usize,
+    failed: OptOut<usize>,
+    stream: Stream,
+) -> Served {
+    failed.set(usize::MAX);
+    check_stream(&stream)?;
+    // SAFETY: the caller vouches for the arrays.
+    let batch = unsafe {
+        Batch::read(
+            dsts,
+            srcs,
+            sizes,
+            count,
+            attributes,
+            firsts,
+            attribute_count,
+        )
+    }?;
+    batch.submit(&stream).map_err(|(index, code)| {
+        failed.set(index);
+        code
+    })
+}
+
+pub(crate) fn memcpy_with_attributes_async(
+    _: &Call,
+    dst: u64,
+    src: u64,
+    size: usize,
+    attributes: *mut CUmemcpyAttributes,
+    stream: Stream,
+) -> Served {
+    check_stream(&stream)?;
+    if attributes.is_null() || size == 0 {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    // SAFETY: not null; the caller vouches for the rest.
+    let attributes = unsafe { attributes.read_unaligned() };
+    let order = attributes.src_access_order;
+    check_attributes(order, attributes.flags)?;
+    let transfer = Transfer::linear(dst, src, size as u64, Direction::Unified);
+    submit(&stream, transfer, order)
+}
+
+/// First byte, distance of rows, distance of slices of a box of `extent` bytes, rows and slices.
+fn operand(side: &CUmemcpy3DOperand, extent: [usize; 3]) -> Result<(u64, u64, u64), CuResult> {
+    let words = side.words;
+    match side.kind {
+        POINTER => {}
+        ARRAY => return Err(CuResult::NOT_SUPPORTED),
+        _ => return Err(CuResult::INVALID_VALUE),
+    }
+    let or = |given: u64, least: usize| if given == 0 { least as u64 } else { given };
+    let (pitch, rows) = (or(words[1], extent[0]), or(words[2], extent[1]));
+    let fits = pitch >= extent[0] as u64 && rows >= extent[1] as u64;
+    let slice = pitch.checked_mul(rows).filter(|_| fits);
+    Ok((words[0], pitch, slice.ok_or(CuResult::INVALID_VALUE)?))
+}
+
+fn submit_box(stream: &Stream, op: &CUDA_MEMCPY3D_BATCH_OP) -> Served {
+    check_attributes(op.src_access_order, op.flags)?;
+    if op.extent.contains(&0) {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    let (src, src_pitch, src_slice) = operand(&op.src, op.extent)?;
+    let (dst, dst_pitch, dst_slice) = operand(&op.dst, op.extent)?;
+    let [width, height, depth] = op.extent.map(|extent| extent as u64);
+    let transfer = Transfer {
+        dst,
+        src,
+        direction: Direction::Unified,
+        width,
+        height,
+        depth,
+        dst_pitch,
+        dst_slice,
+        src_pitch,
+        src_slice,
+    };
+    submit(stream, transfer, op.src_access_order)
+}
+
+/// Submits boxes; on failure the index of the one that failed.
+fn submit_boxes(
+    count: usize,
+    list: *mut CUDA_MEMCPY3D_BATCH_OP,
+    flags: c_ulonglong,
+    stream: &Stream,
+) -> Result<(), (usize, CuResult)> {
+    let whole = |code| (usize::MAX, code);
+    check_stream(stream).map_err(whole)?;
+    if flags != 0 || count == 0 {
+        return Err(whole(CuResult::INVALID_VALUE));
+    }
+    // SAFETY: the caller vouches for the array.
+    let list = unsafe { read_array(list.cast_const(), count) }.map_err(whole)?;
+    for (index, op) in list.iter().enumerate() {
+        submit_box(stream, op).map_err(|code| (index, code))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn memcpy_3d_batch_async_v2(
+    _: &Call,
+    count: usize,
+    list: *mut CUDA_MEMCPY3D_BATCH_OP,
+    flags: c_ulonglong,
+    stream: Stream,
+) -> Served {
+    submit_boxes(count, list, flags, &stream).map_err(|(_, code)| code)
+}
+
+pub(crate) fn memcpy_3d_batch_async_v1(
+    _: &Call,
+    count: usize,
+    list: *mut CUDA_MEMCPY3D_BATCH_OP,
+    failed: OptOut<usize>,
+    flags: c_ulonglong,
+    stream: Stream,
+) -> Served {
+    submit_boxes(count, list, flags, &stream).map_err(|(index, code)| {
+        failed.set(index);
+        code
+    })
+}
+
+pub(crate) fn memcpy_3d_with_attributes_async(
+    _: &Call,
+    op: *mut CUDA_MEMCPY3D_BATCH_OP,
+    flags: c_ulonglong,
+    stream: Stream,
+) -> Served {
+    submit_boxes(1, op, flags, &stream).map_err(|(_, code)| code)
+}
+
+/// The box without its contexts, which must exist where memory is not the host's.
+fn of_peers(copy: &CUDA_MEMCPY3D_PEER) -> Result<CUDA_MEMCPY3D, CuResult> {
+    let sides = [
+        (copy.src_memory_type, copy.src_context),
+        (copy.dst_memory_type, copy.dst_context),
+    ];
+    for (kind, context) in sides {
+        if kind != HOST {
+            known(context)?;
+        }
+    }
+    Ok(CUDA_MEMCPY3D {
+        src_x_in_bytes: copy.src_x_in_bytes,
+        src_y: copy.src_y,
+        src_z: copy.src_z,
+        src_lod: copy.src_lod,
+        src_memory_type: copy.src_memory_type,
+        src_host: copy.src_host,
+        src_device: copy.src_device,
+        src_array: copy.src_array,
+        reserved0: std::ptr::null_mut(),
+        src_pitch: copy.src_pitch,
+        src_height: copy.src_height,
+        dst_x_in_bytes: copy.dst_x_in_bytes,
+        dst_y: copy.dst_y,
+        dst_z: copy.dst_z,
+        dst_lod: copy.dst_lod,
+        dst_memory_type: copy.dst_memory_type,
+        dst_host: copy.dst_host,
+        dst_device: copy.dst_device,
+        dst_array: copy.dst_array,
+        reserved1: std::ptr::null_mut(),
+        dst_pitch: copy.dst_pitch,
+        dst_height: copy.dst_height,
+        width_in_bytes: copy.width_in_bytes,
+        height: copy.height,
+        depth: copy.depth,
+    })
+}
+
+fn known(context: CUcontext) -> Served {
+    let found = contexts().get(context.0);
+    found.map(|_| ()).ok_or(CuResult::INVALID_CONTEXT)
+}
+
+pub(crate) fn memcpy_3d_peer(call: &Call, copy: In<CUDA_MEMCPY3D_PEER>) -> Served {
+    memcpy_3d(call, In(of_peers(&copy.0)?))
+}
+
+pub(crate) fn memcpy_3d_peer_async(
+    call: &Call,
+    copy: In<CUDA_MEMCPY3D_PEER>,
+    stream: Stream,
+) -> Served {
+    memcpy_3d_async(call, In(of_peers(&copy.0)?), stream)
+}

@@ -1,0 +1,525 @@
+//! Managed memory: advice, prefetching, and what is remembered of both.
+//!
+//! Managed memory is in one place for all, so nothing has to move: advice and prefetches are remembered, page by page,
+//! for those who ask (`cuMemRangeGetAttribute`). Invariant: the notes of an allocation are sorted, do not overlap and
+//! cover it; they belong to its number, so that those of a freed allocation are never told of another.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
+use std::sync::OnceLock;
+
+use margay::{PointerInfo, PointerKind, Runtime, Stream};
+use parking_lot::Mutex;
+
+use crate::convert::read_array;
+use crate::guard::Call;
+use crate::handles::current;
+use crate::result::{CuResult, Served};
+use crate::types::CUmemLocation;
+
+/// `CU_DEVICE_CPU` and `CU_DEVICE_INVALID`.
+const CPU: c_int = -1;
+const NOWHERE: c_int = -2;
+/// `CUmemLocationType`.
+const NONE: c_uint = 0;
+const DEVICE: c_uint = 1;
+const HOST: c_uint = 2;
+const NODE: c_uint = 3;
+const THIS_NODE: c_uint = 4;
+/// Notes are kept for whole pages.
+const PAGE: u64 = 4096;
+/// More batch entries than any program submits at once.
+const NOTES_KEPT: usize = 4096;
+
+/// Where memory is, should be, or is used from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    kind: c_uint,
+    id: c_int,
+}
+
+impl Place {
+    /// The device's ordinal, or -1 for the host.
+    fn device(self) -> c_int {
+        match self.kind {
+            DEVICE => self.id,
+            _ => CPU,
+        }
+    }
+
+    fn of_device(device: c_int) -> Result<Place, CuResult> {
+        if device == CPU {
+            return Ok(Place { kind: HOST, id: 0 });
+        }
+        let id = Runtime::global()?.device(device)?.ordinal();
+        Ok(Place { kind: DEVICE, id })
+    }
+
+    fn of_location(location: CUmemLocation) -> Result<Place, CuResult> {
+        match (location.kind, location.id) {
+            (DEVICE, id) if id >= 0 => Place::of_device(id),
+            (DEVICE, _) => Err(CuResult::INVALID_DEVICE),
+            (HOST, _) => Ok(Place { kind: HOST, id: 0 }),
+            (NODE, 0) | (THIS_NODE, _) => Ok(Place { kind: NODE, id: 0 }),
+            _ => Err(CuResult::INVALID_VALUE),
+        }
+    }
+}
+
+/// What is known of some pages.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Notes {
+    read_mostly: bool,
+    preferred: Option<Place>,
+    accessed_by: BTreeSet<c_int>,
+    prefetched: Option<Place>,
+}
+
+/// An allocation's notes: the first byte behind each stretch of pages, and what is known of it.
+type Stretches = Vec<(u64, Notes)>;
+
+fn all() -> &'static Mutex<HashMap<u64, Stretches>> {
+    static ALL: OnceLock<Mutex<HashMap<u64, Stretches>>> = OnceLock::new();
+    ALL.get_or_init(Mutex::default)
+}
+
+/// The managed allocation that holds a range, which must not be empty.
+fn managed(address: u64, bytes: usize) -> Result<PointerInfo, CuResult> {
+    let info = Runtime::global()?.pointer_info(address);
+    let info = info.filter(|info| info.kind == PointerKind::Managed);
+    let info = info.ok_or(CuResult::INVALID_VALUE)?;
+    let room = (info.base + info.size).saturating_sub(address);
+    match bytes as u64 <= room && bytes > 0 {
+        true => Ok(info),
+        false => Err(CuResult::INVALID_VALUE),
+    }
+}
+
+/// Checks that a range is within one managed allocation.
+pub(crate) fn managed_range(address: u64, bytes: usize) -> Served {
+    managed(address, bytes).map(|_| ())
+}
+
+/// Changes the notes of the pages of a range.
+fn note(address: u64, bytes: usize, change: impl Fn(&mut Notes)) -> Served {
+    let info = managed(address, bytes)?;
+    let first = address & !(PAGE - 1);
+    let end = (address + bytes as u64).next_multiple_of(PAGE);
+    let mut all = all().lock();
+    if all.len() >= NOTES_KEPT {
+        let living = Runtime::global()?.memory().allocations();
+        let living: BTreeSet<u64> = living.iter().map(|allocation| allocation.id).collect();
+        all.retain(|id, _| living.contains(id));
+    }
+    let stretches = all
+        .entry(info.id)
+        .or_insert_with(|| vec![(u64::MAX, Notes::default())]);
+    split(stretches, first);
+    split(stretches, end);
+    for (stop, notes) in stretches.iter_mut() {
+        if *stop > first && *stop <= end {
+            change(notes);
+        }
+    }
+    stretches.dedup_by(|later, earlier| {
+        let same = later.1 == earlier.1;
+        if same {
+            earlier.0 = later.0;
+        }
+        same
+    });
+    Ok(())
+}
+
+/// Makes a stretch end at `at`.
+fn split(stretches: &mut Stretches, at: u64) {
+    let index = stretches.partition_point(|(stop, _)| *stop < at);
+    if let Some((stop, notes)) = stretches.get(index)
+        && *stop != at
+    {
+        let notes = notes.clone();
+        stretches.insert(index, (at, notes));
+    }
+}
+
+/// The notes of each stretch of a range.
+fn notes_of(info: &PointerInfo, address: u64, bytes: u64) -> Vec<Notes> {
+    let all = all().lock();
+    let Some(stretches) = all.get(&info.id) else {
+        return vec![Notes::default()];
+    };
+    let (first, end) = (address & !(PAGE - 1), address + bytes);
+    let start = stretches.partition_point(|(stop, _)| *stop <= first);
+    let mut begin = first;
+    let mut found = Vec::new();
+    for (stop, notes) in &stretches[start..] {
+        if begin >= end {
+            break;
+        }
+        found.push(notes.clone());
+        begin = *stop;
+    }
+    found
+}
+
+fn prefetch(address: u64, bytes: usize, place: Place) -> Served {
+    note(address, bytes, |notes| notes.prefetched = Some(place))
+}
+
+pub(crate) fn mem_prefetch_async_v1(
+    _: &Call,
+    address: u64,
+    bytes: usize,
+    device: c_int,
+    _stream: Stream,
+) -> Served {
+    prefetch(address, bytes, Place::of_device(device)?)
+}
+
+pub(crate) fn mem_prefetch_async_v2(
+    _: &Call,
+    address: u64,
+    bytes: usize,
+    location: CUmemLocation,
+    flags: c_uint,
+    _stream: Stream,
+) -> Served {
+    if flags != 0 {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    prefetch(address, bytes, Place::of_location(location)?)
+}
+
+/// The ranges of a batch.
+///
+/// # Safety
+/// The arrays are null or hold `count` elements.
+unsafe fn ranges(
+    addresses: *mut u64,
+    sizes: *mut usize,
+    count: usize,
+) -> Result<Vec<(u64, usize)>, CuResult> {
+    // SAFETY: the caller vouches for the arrays.
+    let (addresses, sizes) = unsafe {
+        (
+            read_array(addresses.cast_const(), count)?,
+            read_array(sizes.cast_const(), count)?,
+        )
+    };
+    if count == 0 {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    let ranges: Vec<_> = addresses.into_iter().zip(sizes).collect();
+    for &(address, bytes) in &ranges {
+        managed_range(address, bytes)?;
+    }
+    Ok(ranges)
+}
+
+/// For each entry of a batch of `count` the index of its attributes: `firsts` are the entries at which each begins.
+pub(super) fn groups(firsts: &[usize], count: usize) -> Result<Vec<usize>, CuResult> {
+    let ascending = firsts.windows(2).all(|pair| pair[0] < pair[1]);
+    if firsts.first() != Some(&0) || !ascending || firsts.last().is_some_and(|&last| last >= count)
+    {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    Ok((0..count)
+        .map(|entry| firsts.partition_point(|&first| first <= entry) - 1)
+        .collect())
+}
+
+#[expect(clippy::too_many_arguments, reason = "the interface's own list")]
+pub(crate) fn mem_prefetch_batch_async(
+    _: &Call,
+    addresses: *mut u64,
+    sizes: *mut usize,
+    count: usize,
+    places: *mut CUmemLocation,
+    firsts: *mut usize,
+    place_count: usize,
+    flags: c_ulonglong,
+    _stream: Stream,
+) -> Served {
+    if flags != 0 {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    // SAFETY: the caller vouches for the arrays.
+    let (ranges, places, firsts) = unsafe {
+        (
+            ranges(addresses, sizes, count)?,
+            read_array(places.cast_const(), place_count)?,
+            read_array(firsts.cast_const(), place_count)?,
+        )
+    };
+    let places: Vec<Place> = places
+        .into_iter()
+        .map(Place::of_location)
+        .collect::<Result<_, _>>()?;
+    for (&(address, bytes), group) in ranges.iter().zip(groups(&firsts, count)?) {
+        prefetch(address, bytes, places[group])?;
+    }
+    Ok(())
+}
+
+/// What is discarded may hold anything afterwards: also what it held.
+pub(crate) fn mem_discard_batch_async(
+    _: &Call,
+    addresses: *mut u64,
+    sizes: *mut usize,
+    count: usize,
+    flags: c_ulonglong,
+    _stream: Stream,
+) -> Served {
+    if flags != 0 {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    // SAFETY: the caller vouches for the arrays.
+    unsafe { ranges(addresses, sizes, count) }.map(|_| ())
+}
+
+pub(crate) fn mem_advise_v1(
+    _: &Call,
+    address: u64,
+    bytes: usize,
+    advice: c_uint,
+    device: c_int,
+) -> Served {
+    advise(address, bytes, advice, || Place::of_device(device))
+}
+
+pub(crate) fn mem_advise_v2(
+    _: &Call,
+    address: u64,
+    bytes: usize,
+    advice: c_uint,
+    location: CUmemLocation,
+) -> Served {
+    advise(address, bytes, advice, || Place::of_location(location))
+}
+
+/// Remembers advice; three kinds of it have no place (CUDA driver API, "cuMemAdvise").
+fn advise(
+    address: u64,
+    bytes: usize,
+    advice: c_uint,
+    place: impl FnOnce() -> Result<Place, CuResult>,
+) -> Served {
+    match advice {
+        1 => note(address, bytes, |notes| notes.read_mostly = true),
+        2 => note(address, bytes, |notes| notes.read_mostly = false),
+        3 => {
+            let place = place()?;
+            note(address, bytes, |notes| notes.preferred = Some(place))
+        }
+        4 => note(address, bytes, |notes| notes.preferred = None),
+        5 => {
+            let device = user(place()?)?;
+            note(address, bytes, |notes| {
+                notes.accessed_by.insert(device);
+            })
+        }
+        6 => {
+            let device = user(place()?)?;
+            note(address, bytes, |notes| {
+                notes.accessed_by.remove(&device);
+            })
+        }
+        _ => Err(CuResult::INVALID_VALUE),
+    }
+}
+
+/// Who accesses memory is a device or the host, no node of it.
+fn user(place: Place) -> Result<c_int, CuResult> {
+    match place.kind {
+        NODE => Err(CuResult::INVALID_VALUE),
+        _ => Ok(place.device()),
+    }
+}
+
+/// What all stretches agree on.
+fn common<T: PartialEq + Copy>(notes: &[Notes], part: impl Fn(&Notes) -> Option<T>) -> Option<T> {
+    let first = part(notes.first()?)?;
+    notes
+        .iter()
+        .all(|n| part(n) == Some(first))
+        .then_some(first)
+}
+
+/// An attribute's value: so many ints.
+fn attribute(number: c_uint, room: usize, notes: &[Notes]) -> Result<Vec<c_int>, CuResult> {
+    let preferred = || common(notes, |n| n.preferred);
+    let prefetched = || common(notes, |n| n.prefetched);
+    let kind = |place: Option<Place>| place.map_or(NONE, |p| p.kind) as c_int;
+    let id = |place: Option<Place>| place.map_or(NOWHERE, |p| p.id);
+    let device = |place: Option<Place>| place.map_or(NOWHERE, Place::device);
+    let one = match number {
+        1 => c_int::from(notes.iter().all(|n| n.read_mostly)),
+        2 => device(preferred()),
+        3 => return accessed_by(room, notes),
+        4 => device(prefetched()),
+        5 => kind(preferred()),
+        6 => id(preferred()),
+        7 => kind(prefetched()),
+        8 => id(prefetched()),
+        _ => return Err(CuResult::INVALID_VALUE),
+    };
+    match room == size_of::<c_int>() {
+        true => Ok(vec![one]),
+        false => Err(CuResult::INVALID_VALUE),
+    }
+}
+
+/// Those who access all of it, and then nobody.
+fn accessed_by(room: usize, notes: &[Notes]) -> Result<Vec<c_int>, CuResult> {
+    if room == 0 || !room.is_multiple_of(size_of::<c_int>()) {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    let mut users = notes
+        .first()
+        .map_or_else(BTreeSet::new, |n| n.accessed_by.clone());
+    users.retain(|user| notes.iter().all(|n| n.accessed_by.contains(user)));
+    let mut list: Vec<c_int> = users.into_iter().collect();
+    let places = room / size_of::<c_int>();
+    if places > 1 << 16 {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    list.resize(places, NOWHERE);
+    Ok(list)
+}
+
+pub(crate) fn mem_range_get_attribute(
+    _: &Call,
+    data: *mut c_void,
+    room: usize,
+    number: c_uint,
+    address: u64,
+    bytes: usize,
+) -> Served {
+    let info = managed(address, bytes)?;
+    if data.is_null() {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    let notes = notes_of(&info, address, bytes as u64);
+    let values = attribute(number, room, &notes)?;
+    // SAFETY: the caller gave `room` bytes, and the values fill no more.
+    unsafe { write(data, &values) };
+    Ok(())
+}
+
+/// # Safety
+/// `data` has room for the values.
+unsafe fn write(data: *mut c_void, values: &[c_int]) {
+    for (index, &value) in values.iter().enumerate() {
+        // SAFETY: the caller vouches for the room.
+        unsafe { data.cast::<c_int>().add(index).write_unaligned(value) };
+    }
+}
+
+pub(crate) fn mem_range_get_attributes(
+    _: &Call,
+    data: *mut *mut c_void,
+    rooms: *mut usize,
+    numbers: *mut c_uint,
+    count: usize,
+    address: u64,
+    bytes: usize,
+) -> Served {
+    if count == 0 {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    // SAFETY: the caller vouches for `count` elements of each array.
+    let (data, rooms, numbers) = unsafe {
+        (
+            read_array(data.cast_const(), count)?,
+            read_array(rooms.cast_const(), count)?,
+            read_array(numbers.cast_const(), count)?,
+        )
+    };
+    current()?;
+    let info = managed(address, bytes)?;
+    let notes = notes_of(&info, address, bytes as u64);
+    let mut answers = Vec::new();
+    for ((place, room), number) in data.into_iter().zip(rooms).zip(numbers) {
+        if place.is_null() {
+            return Err(CuResult::INVALID_VALUE);
+        }
+        answers.push((place, attribute(number, room, &notes)?));
+    }
+    for (place, values) in answers {
+        // SAFETY: the caller gave so many bytes for this attribute.
+        unsafe { write(place, &values) };
+    }
+    Ok(())
+}
+
+/// Where the pages are: where they were last asked to go.
+pub(crate) fn mem_get_location_info(
+    _: &Call,
+    address: u64,
+    bytes: usize,
+    summary: usize,
+    sampling: usize,
+    out: *mut CUmemLocation,
+) -> Served {
+    let info = managed(address, bytes)?;
+    if out.is_null() || summary == 0 || summary > bytes || sampling > summary {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    for index in 0..bytes.div_ceil(summary) {
+        let start = index * summary;
+        let len = summary.min(bytes - start);
+        let notes = notes_of(&info, address + start as u64, len as u64);
+        let place = notes.first().and_then(|n| n.prefetched.or(n.preferred));
+        let location = match place {
+            Some(place) => CUmemLocation {
+                kind: place.kind,
+                id: place.id,
+            },
+            None => CUmemLocation { kind: HOST, id: 0 },
+        };
+        // SAFETY: the caller gave a place for each part.
+        unsafe { out.add(index).write_unaligned(location) };
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_of_a_batch() {
+        assert_eq!(groups(&[0, 3], 5), Ok(vec![0, 0, 0, 1, 1]));
+        assert_eq!(groups(&[0], 2), Ok(vec![0, 0]));
+        for wrong in [&[1][..], &[], &[0, 0], &[0, 5], &[0, 3, 2]] {
+            assert_eq!(groups(wrong, 5), Err(CuResult::INVALID_VALUE), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn stretches_split_where_they_are_asked_to() {
+        let mut stretches = vec![(u64::MAX, Notes::default())];
+        split(&mut stretches, 8192);
+        split(&mut stretches, 4096);
+        split(&mut stretches, 8192);
+        let ends: Vec<u64> = stretches.iter().map(|(end, _)| *end).collect();
+        assert_eq!(ends, [4096, 8192, u64::MAX]);
+    }
+
+    #[test]
+    fn stretches_that_differ_have_nothing_in_common() {
+        let place = |id| Some(Place { kind: DEVICE, id });
+        let notes = |id| Notes {
+            preferred: place(id),
+            read_mostly: true,
+            ..Notes::default()
+        };
+        assert_eq!(attribute(2, 4, &[notes(1), notes(1)]), Ok(vec![1]));
+        assert_eq!(attribute(2, 4, &[notes(1), notes(0)]), Ok(vec![NOWHERE]));
+        assert_eq!(attribute(1, 4, &[notes(1), Notes::default()]), Ok(vec![0]));
+        assert_eq!(attribute(4, 4, &[notes(1)]), Ok(vec![NOWHERE]));
+        assert_eq!(attribute(3, 12, &[notes(1)]), Ok(vec![NOWHERE; 3]));
+        assert_eq!(attribute(2, 8, &[notes(1)]), Err(CuResult::INVALID_VALUE));
+        assert_eq!(attribute(9, 4, &[notes(1)]), Err(CuResult::INVALID_VALUE));
+    }
+}
