@@ -392,17 +392,17 @@ static void events(int socket) {
 static void death(const char *program) {
     int socket;
     pid_t child = begin(program, &socket);
+    Message large = {.what = OFFER, .bytes = 300000}, small = {.what = OFFER, .bytes = 1000};
+    put(socket, &large, -1);
+    get(socket, &large);
+    put(socket, &small, -1);
+    get(socket, &small);
     CUevent never;
     Message hanging = {.what = HANG};
     put(socket, &hanging, -1);
     get(socket, &hanging);
     REQUIRE(cuIpcOpenEventHandle(&never, hanging.handle));
     EXPECT(cuEventQuery(never), NOT_READY);
-    Message large = {.what = OFFER, .bytes = 300000}, small = {.what = OFFER, .bytes = 1000};
-    put(socket, &large, -1);
-    get(socket, &large);
-    put(socket, &small, -1);
-    get(socket, &small);
     CUdeviceptr at, late;
     REQUIRE(cuIpcOpenMemHandle_v2(&at, large.handle, 1));
     CHECK(holds(at, large.bytes, 5));

@@ -43,8 +43,12 @@ type Entry = unsafe extern "C" fn(
     u64,
 ) -> CuResult;
 
-/// Entry points that are left out: they wait for what only another thread of the program could do.
-const LEFT_OUT: &[&str] = &["cuStreamWaitValue", "cuStreamBatchMemOp"];
+/// Entry points that are left out: they wait for what only another thread of the program could do, or write files.
+const LEFT_OUT: &[&str] = &[
+    "cuStreamWaitValue",
+    "cuStreamBatchMemOp",
+    "cuLogsDumpToFile",
+];
 
 /// A kernel that can be launched with any arguments: it takes none.
 const IMAGE: &str = ".version 7.0\n.target sm_70\n.address_size 64\n\
@@ -134,7 +138,11 @@ impl Kind {
             "*const c_char" => Kind::Name,
             "*const c_void" => Kind::Read,
             "*mut c_void" | "*mut c_char" => Kind::Bulk,
-            "CUhostFn" | "CUstreamCallback" | "CUoccupancyB2DSize" => Kind::Callback,
+            "CUhostFn"
+            | "CUstreamCallback"
+            | "CUoccupancyB2DSize"
+            | "CUlogsCallback"
+            | "CUcoredumpStatusCallback" => Kind::Callback,
             "CUdevice" => Kind::Device,
             "usize" | "u64" | "c_ulonglong" => Kind::Size,
             _ if ty.starts_with("*mut *") => Kind::Pointers,

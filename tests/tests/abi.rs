@@ -149,6 +149,11 @@ fn small_families() {
 }
 
 #[test]
+fn behaviour() {
+    run("behaviour", &[]);
+}
+
+#[test]
 fn devices() {
     let program = compile("devices", "devices");
     let settings = [("MARGAY_DEVICES", "3"), ("MARGAY_MEMORY", "64M")];

@@ -236,6 +236,31 @@ mod tests {
         assert_eq!(LAST, 149);
     }
 
+    /// Programming guide, table of technical specifications per compute capability.
+    #[test]
+    fn values_follow_the_capability() {
+        // Threads, blocks, shared memory, opt-in, reserved, f32 to f64, clusters.
+        const NUMBERS: [i32; 7] = [39, 106, 81, 97, 111, 87, 120];
+        const KIB: i32 = 1024;
+        for (capability, wanted) in [
+            (75, [1024, 16, 64 * KIB, 64 * KIB, 0, 32, 0]),
+            (80, [2048, 32, 164 * KIB, 163 * KIB, KIB, 2, 0]),
+            (86, [1536, 16, 100 * KIB, 99 * KIB, KIB, 32, 0]),
+            (89, [1536, 24, 100 * KIB, 99 * KIB, KIB, 64, 0]),
+            (90, [2048, 32, 228 * KIB, 227 * KIB, KIB, 2, 1]),
+            (120, [1536, 24, 100 * KIB, 99 * KIB, KIB, 64, 1]),
+        ] {
+            let config = DeviceConfig {
+                capability: crate::device::Capability::from_number(capability),
+                ..DeviceConfig::from_env()
+            };
+            let have = NUMBERS.map(|number| value(&config, number));
+            assert_eq!(have, wanted.map(Some), "{capability}");
+            assert_eq!(value(&config, 75), Some(capability as i32 / 10));
+            assert_eq!(value(&config, 76), Some(capability as i32 % 10));
+        }
+    }
+
     #[test]
     fn values_follow_the_configuration() {
         let config = DeviceConfig::from_env();

@@ -258,3 +258,103 @@ fn no_write_is_lost_while_memory_becomes_shared() {
         space.free(a.base, &[MemoryKind::Device]).expect("live");
     }
 }
+
+/// What a range of eight granules should look like: the allocation behind each granule, where in it, and the rights.
+#[derive(Default)]
+struct Model {
+    granules: [Option<(usize, u64, Access)>; 8],
+    /// Start and length of each mapping, in granules.
+    mappings: BTreeMap<usize, usize>,
+    /// The first word of each granule of each allocation.
+    words: [[u32; 2]; 3],
+}
+
+impl Model {
+    fn is_whole(&self, from: usize, len: usize) -> bool {
+        let mut at = from;
+        while at < from + len {
+            match self.mappings.get(&at) {
+                Some(size) => at += size,
+                None => return false,
+            }
+        }
+        len > 0 && at == from + len
+    }
+
+    fn check(&self, base: u64) {
+        for (index, granule) in self.granules.iter().enumerate() {
+            let at = base + index as u64 * G;
+            let seen = access::load32(at).ok();
+            let wanted = granule.and_then(|(physical, part, rights)| {
+                (rights > Access::None).then(|| self.words[physical][part as usize])
+            });
+            assert_eq!(seen, wanted, "granule {index}");
+        }
+    }
+}
+
+/// Random maps, unmaps, rights and writes against the model; each refusal must be one of the model's too.
+#[test]
+fn random_mappings_look_like_the_model() {
+    let mut seed = 12345u64;
+    let mut random = move |below: u64| {
+        seed = seed
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (seed >> 33) % below
+    };
+    let space = space(1);
+    let base = space.reserve(8 * G, 0, 0).expect("addresses");
+    let physicals: Vec<_> = (0..3)
+        .map(|_| space.create_physical(2 * G, 0, false, 0).expect("room"))
+        .collect();
+    let mut model = Model::default();
+    for turn in 0..4000u32 {
+        let (from, len) = (random(8) as usize, 1 + random(3) as usize);
+        let (at, bytes) = (base + from as u64 * G, len as u64 * G);
+        let inside = from + len <= 8;
+        match random(4) {
+            0 => {
+                let which = random(3) as usize;
+                let free = inside && model.granules[from..from + len].iter().all(Option::is_none);
+                let done = space.map(at, bytes, &physicals[which]);
+                assert_eq!(done.is_ok(), free && len <= 2, "turn {turn}");
+                if done.is_ok() {
+                    model.mappings.insert(from, len);
+                    for part in 0..len {
+                        model.granules[from + part] = Some((which, part as u64, Access::None));
+                    }
+                }
+            }
+            1 => {
+                let whole = inside && model.is_whole(from, len);
+                assert_eq!(space.unmap(at, bytes).is_ok(), whole, "turn {turn}");
+                if whole {
+                    model
+                        .mappings
+                        .retain(|start, _| !(from..from + len).contains(start));
+                    model.granules[from..from + len].fill(None);
+                }
+            }
+            2 => {
+                let rights = [Access::None, Access::Read, Access::ReadWrite][random(3) as usize];
+                let whole = inside && model.is_whole(from, len);
+                let done = space.set_access(at, bytes, 0, rights);
+                assert_eq!(done.is_ok(), whole, "turn {turn}");
+                if whole {
+                    for granule in model.granules[from..from + len].iter_mut().flatten() {
+                        granule.2 = rights;
+                    }
+                }
+            }
+            _ => {
+                let may = model.granules[from].filter(|granule| granule.2 == Access::ReadWrite);
+                assert_eq!(store(at, turn).is_ok(), may.is_some(), "turn {turn}");
+                if let Some((physical, part, _)) = may {
+                    model.words[physical][part as usize] = turn;
+                }
+            }
+        }
+        model.check(base);
+    }
+}

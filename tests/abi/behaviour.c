@@ -1,0 +1,222 @@
+// How the library behaves at its edges: calls from host functions, forks, errors that stick and errors that do not,
+// many threads with contexts of their own, and a process that ends while work is pending.
+#include "abi.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { NOT_PERMITTED = 800, CONTEXT_DESTROYED = 709 };
+
+static CUresult from_callback[4];
+
+static void callback(void *data) {
+    // What waits for work would wait for itself; the rest may be refused or not.
+    from_callback[0] = cuCtxSetCurrent(data);
+    from_callback[1] = cuCtxSynchronize();
+    from_callback[2] = cuStreamSynchronize(NULL);
+    char byte;
+    from_callback[3] = cuMemcpyDtoH_v2(&byte, 4096, 1);
+}
+
+static void host_functions(CUcontext context) {
+    CUstream stream;
+    REQUIRE(cuStreamCreate(&stream, 1));
+    REQUIRE(cuLaunchHostFunc(stream, callback, context));
+    REQUIRE(cuStreamSynchronize(stream));
+    CHECK(from_callback[1] == NOT_PERMITTED);
+    CHECK(from_callback[2] == NOT_PERMITTED);
+    CHECK(from_callback[3] == NOT_PERMITTED);
+    REQUIRE(cuStreamDestroy_v2(stream));
+}
+
+static void forks(void) {
+    CUdeviceptr at;
+    REQUIRE(cuMemAlloc_v2(&at, 4096));
+    REQUIRE(cuMemsetD8_v2(at, 5, 4096));
+    REQUIRE(cuCtxSynchronize());
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        // The child of a process that uses the driver cannot use it.
+        int count;
+        CUdeviceptr other;
+        int good = cuInit(0) == NOT_INITIALIZED && cuDeviceGetCount(&count) == NOT_INITIALIZED &&
+                   cuMemAlloc_v2(&other, 16) == NOT_INITIALIZED && cuMemFree_v2(at) == NOT_INITIALIZED &&
+                   cuCtxSynchronize() == NOT_INITIALIZED && cuMemcpyDtoH_v2(&count, at, 4) == NOT_INITIALIZED;
+        _exit(good ? 0 : 1);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    // An ordinary exit of a child, with its exit handlers, ends too.
+    child = fork();
+    if (child == 0)
+        exit(0);
+    waitpid(child, &status, 0);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    unsigned char seen = 0;
+    REQUIRE(cuMemcpyDtoH_v2(&seen, at, 1));
+    CHECK(seen == 5);
+    REQUIRE(cuMemFree_v2(at));
+}
+
+// A kernel that fails makes its context useless until it is reset; a call that is refused does not.
+static void errors(CUcontext context) {
+    CUmodule module;
+    CUfunction poke;
+    CUdeviceptr at, wild = 16;
+    CUstream stream;
+    CUevent event;
+    void *wrong[] = {&wild};
+    for (int turn = 0; turn < 3; ++turn) {
+        REQUIRE(cuModuleLoadData(&module, KERNELS));
+        REQUIRE(cuModuleGetFunction(&poke, module, "poke"));
+        REQUIRE(cuStreamCreate(&stream, 0));
+        REQUIRE(cuEventCreate(&event, 0));
+        REQUIRE(cuMemAlloc_v2(&at, 4096));
+        EXPECT(cuLaunchKernel(poke, 1, 1, 1, 2000, 1, 1, 0, stream, wrong, NULL), INVALID_VALUE);
+        EXPECT(cuMemcpyDtoH_v2(&wild, 4096, 8), INVALID_VALUE);
+        EXPECT(cuMemAlloc_v2(&wild, (size_t)1 << 50), OUT_OF_MEMORY);
+        wild = 16;
+        void *right[] = {&at};
+        REQUIRE(cuLaunchKernel(poke, 1, 1, 1, 1, 1, 1, 0, stream, right, NULL));
+        REQUIRE(cuCtxSynchronize());
+        REQUIRE(cuLaunchKernel(poke, 1, 1, 1, 1, 1, 1, 0, stream, wrong, NULL));
+        EXPECT(cuStreamSynchronize(stream), ILLEGAL_ADDRESS);
+        EXPECT(cuCtxSynchronize(), ILLEGAL_ADDRESS);
+        EXPECT(cuStreamQuery(stream), ILLEGAL_ADDRESS);
+        EXPECT(cuEventRecord(event, stream), ILLEGAL_ADDRESS);
+        EXPECT(cuMemAlloc_v2(&wild, 16), ILLEGAL_ADDRESS);
+        EXPECT(cuMemcpyDtoH_v2(&wild, at, 8), ILLEGAL_ADDRESS);
+        EXPECT(cuLaunchKernel(poke, 1, 1, 1, 1, 1, 1, 0, stream, right, NULL), ILLEGAL_ADDRESS);
+        EXPECT(cuDevicePrimaryCtxReset_v2(0), SUCCESS);
+        wild = 16;
+        EXPECT(cuCtxSynchronize(), SUCCESS);
+        EXPECT(cuStreamQuery(stream), INVALID_HANDLE);
+        EXPECT(cuMemFree_v2(at), INVALID_VALUE);
+    }
+    // A context that was made, not retained: its fault is its own, and it goes with it.
+    CUcontext other;
+    REQUIRE(cuCtxCreate_v2(&other, 0, 0));
+    REQUIRE(cuModuleLoadData(&module, KERNELS));
+    REQUIRE(cuModuleGetFunction(&poke, module, "poke"));
+    REQUIRE(cuLaunchKernel(poke, 1, 1, 1, 1, 1, 1, 0, NULL, wrong, NULL));
+    EXPECT(cuCtxSynchronize(), ILLEGAL_ADDRESS);
+    REQUIRE(cuCtxSetCurrent(context));
+    EXPECT(cuCtxSynchronize(), SUCCESS);
+    REQUIRE(cuCtxDestroy_v2(other));
+    EXPECT(cuCtxSetCurrent(other), INVALID_CONTEXT);
+}
+
+enum { THREADS = 64 };
+
+static void *own_context(void *argument) {
+    unsigned number = (unsigned)(uintptr_t)argument, count = 500;
+    CUcontext context;
+    CUmodule module;
+    CUfunction scale;
+    CUdeviceptr at;
+    float values[500], factor = 3;
+    REQUIRE(cuCtxCreate_v2(&context, 0, 0));
+    REQUIRE(cuModuleLoadData(&module, KERNELS));
+    REQUIRE(cuModuleGetFunction(&scale, module, "scale"));
+    REQUIRE(cuMemAlloc_v2(&at, sizeof values));
+    for (unsigned i = 0; i < count; ++i)
+        values[i] = (float)(number + i);
+    REQUIRE(cuMemcpyHtoD_v2(at, values, sizeof values));
+    void *arguments[] = {&at, &factor, &count};
+    for (int turn = 0; turn < 4; ++turn)
+        REQUIRE(cuLaunchKernel(scale, 2, 1, 1, 256, 1, 1, 0, NULL, arguments, NULL));
+    REQUIRE(cuMemcpyDtoH_v2(values, at, sizeof values));
+    int good = 1;
+    for (unsigned i = 0; i < count; ++i)
+        good &= values[i] == (float)(number + i) * 81;
+    CHECK(good);
+    if (number % 4 == 0) {
+        CUdeviceptr wild = 32;
+        CUfunction poke;
+        void *wrong[] = {&wild};
+        REQUIRE(cuModuleGetFunction(&poke, module, "poke"));
+        REQUIRE(cuLaunchKernel(poke, 1, 1, 1, 1, 1, 1, 0, NULL, wrong, NULL));
+        EXPECT(cuCtxSynchronize(), ILLEGAL_ADDRESS);
+    } else {
+        REQUIRE(cuMemFree_v2(at));
+    }
+    REQUIRE(cuCtxDestroy_v2(context));
+    return NULL;
+}
+
+static void threads(void) {
+    pthread_t all[THREADS];
+    size_t before, after, total;
+    REQUIRE(cuMemGetInfo_v2(&before, &total));
+    for (uintptr_t i = 0; i < THREADS; ++i)
+        pthread_create(&all[i], NULL, own_context, (void *)i);
+    for (int i = 0; i < THREADS; ++i)
+        pthread_join(all[i], NULL);
+    REQUIRE(cuMemGetInfo_v2(&after, &total));
+    CHECK(before == after);
+}
+
+static void at_exit_use(void) {
+    // Handlers that were registered before the library's run after them; the driver may still be asked.
+    int count = -1;
+    CUresult result = cuDeviceGetCount(&count);
+    if (result != SUCCESS && result != 4 /* deinitialised */)
+        _exit(9);
+}
+
+// Ends with a kernel that never ends, copies and host functions behind it.
+static int pending(void) {
+    atexit(at_exit_use);
+    start();
+    CUmodule module;
+    CUfunction spin;
+    CUdeviceptr flag, at;
+    unsigned *word;
+    REQUIRE(cuModuleLoadData(&module, KERNELS));
+    REQUIRE(cuModuleGetFunction(&spin, module, "spin"));
+    REQUIRE(cuMemHostAlloc((void **)&word, 4096, 0));
+    *word = 0;
+    REQUIRE(cuMemHostGetDevicePointer_v2(&flag, word, 0));
+    REQUIRE(cuMemAlloc_v2(&at, 1 << 20));
+    void *arguments[] = {&flag};
+    REQUIRE(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL));
+    REQUIRE(cuMemsetD32Async(at, 1, 1 << 18, NULL));
+    REQUIRE(cuMemcpyHtoDAsync_v2(at, word, 4096, NULL));
+    REQUIRE(cuLaunchHostFunc(NULL, callback, NULL));
+    atexit(at_exit_use);
+    return 0;
+}
+
+static void exits(const char *program) {
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        execl(program, program, "pending", NULL);
+        _exit(3);
+    }
+    int status = -1, ended = 0;
+    for (int tenth = 0; tenth < 300 && !ended; ++tenth) {
+        ended = waitpid(child, &status, WNOHANG) == child;
+        nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+    }
+    CHECK(ended && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    if (!ended)
+        kill(child, 9);
+}
+
+int main(int count, char **arguments) {
+    if (count > 1)
+        return pending();
+    CUcontext context = start();
+    host_functions(context);
+    forks();
+    errors(context);
+    threads();
+    exits(arguments[0]);
+    return finish();
+}
