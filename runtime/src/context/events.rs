@@ -39,9 +39,8 @@ impl Context {
         for stream in self.streams()? {
             stream.wait_event(event)?;
         }
-        match event.snapshot()? {
-            Some(task) => self.inner().streams.hold_new(task),
-            None => {}
+        if let Some(task) = event.snapshot()? {
+            self.inner().streams.hold_new(task);
         }
         Ok(())
     }
