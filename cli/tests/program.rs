@@ -197,7 +197,8 @@ fn run_passes_the_exit_code_and_sets_the_environment() {
     let seven = folder.command(&["run", "--", "sh", "-c", "exit 7"]);
     assert_eq!({ seven }.status().unwrap().code(), Some(7));
     let script = "echo $LD_LIBRARY_PATH; readlink ${LD_LIBRARY_PATH%%:*}/libcuda.so.1; \
-                  echo $MARGAY_WORKERS $MARGAY_ORDER $MARGAY_TIME_LIMIT $MARGAY_ENGINE $MARGAY_TRACE_API";
+                  echo $MARGAY_WORKERS $MARGAY_ORDER $MARGAY_TIME_LIMIT $MARGAY_ENGINE $MARGAY_TRACE_API; \
+                  echo $MARGAY_DEVICES $MARGAY_MEMORY $MARGAY_SMS $MARGAY_DRIVER_VERSION $MARGAY_DEVICE_NAME";
     let mut shown = folder.command(&[
         "run",
         "--workers",
@@ -208,6 +209,16 @@ fn run_passes_the_exit_code_and_sets_the_environment() {
         "--engine",
         "interpreter",
         "--trace-api",
+        "--devices",
+        "2",
+        "--memory",
+        "3G",
+        "--sms",
+        "40",
+        "--driver-version",
+        "12080",
+        "--device-name",
+        "My device",
         "sh",
         "-c",
         script,
@@ -223,6 +234,14 @@ fn run_passes_the_exit_code_and_sets_the_environment() {
         folder.0.join("libcuda.so").canonicalize().unwrap()
     );
     assert_eq!(lines[2], "3 reverse 2.5 interpreter 1");
+    assert_eq!(lines[3], "2 3G 40 12080 My device");
+    for wrong in [
+        "run --devices 0 true",
+        "run --memory 3X true",
+        "run --memory 0 true",
+    ] {
+        assert_eq!(folder.margay(wrong).status.code(), Some(2), "{wrong}");
+    }
 }
 
 #[test]
@@ -270,7 +289,7 @@ fn support_prints_tables() {
         row.unwrap()["served"].as_bool().unwrap()
     };
     assert!(served("cuLaunchKernel"));
-    assert!(!served("cuCoredumpGetAttribute"));
+    assert!(!served("cuVDPAUGetDevice"));
     assert!(out(&folder.margay("support")).contains("entry points are served"));
 }
 

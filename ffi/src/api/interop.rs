@@ -9,7 +9,7 @@ use std::ffi::{c_int, c_uint, c_void};
 cuda_api! {
     cuImportExternalMemory 10000:
         (ext_mem_out: *mut CUexternalMemory,
-         mem_handle_desc: *const CUDA_EXTERNAL_MEMORY_HANDLE_DESC) => unsupported;
+         mem_handle_desc: *const CUDA_EXTERNAL_MEMORY_HANDLE_DESC) => no_system_support;
     cuExternalMemoryGetMappedBuffer 10000:
         (dev_ptr: *mut CUdeviceptr, ext_mem: CUexternalMemory,
          buffer_desc: *const CUDA_EXTERNAL_MEMORY_BUFFER_DESC) => no_such_handle;

@@ -38,7 +38,7 @@ cuda_api! {
     cuMemBatchDecompressAsync 12060,
     cuMemBatchDecompressAsync_ptsz 12060 ptsz:
         (params_array: *mut CUmemDecompressParams, count: usize, flags: c_uint,
-         error_index: *mut usize, stream: CUstream) => unsupported;
+         error_index: *mut usize, stream: CUstream) => no_such_value;
     cuPointerGetAttribute 4000:
         (data: *mut c_void, attribute: CUpointer_attribute,
          ptr: CUdeviceptr) => pointer_get_attribute;

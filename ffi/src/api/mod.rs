@@ -4,7 +4,7 @@
 //! it and, for the variants whose default stream is the thread's own, `ptds` or `ptsz`; then the
 //! parameters with their C types; then the function of [`crate::serve`] that answers, or what is answered where there
 //! is nothing behind it: `unsupported`, or the code that the documentation has for that function: `no_such_handle`
-//! where no handle can be a valid one, `no_such_value`, `no_graphics`.
+//! where no handle can be a valid one, `no_such_value`, `no_graphics`, `no_system_support`.
 //!
 //! ```text
 //! cuMemsetD8_v2 3020,
@@ -171,6 +171,13 @@ macro_rules! cuda_api {
             $crate::CuResult::INVALID_GRAPHICS_CONTEXT,
         )
     };
+    (@body no_system_support ($($parameter:ident),*)) => {
+        $crate::guard::refuse(
+            &CALL,
+            &[$((stringify!($parameter), &$parameter as &dyn $crate::guard::Traced)),*],
+            $crate::CuResult::OPERATING_SYSTEM,
+        )
+    };
     (@body $serve:ident ($($parameter:ident),*)) => {
         $crate::guard::enter(
             &CALL,
@@ -189,6 +196,7 @@ macro_rules! cuda_api {
     (@served no_such_handle) => { false };
     (@served no_such_value) => { false };
     (@served no_graphics) => { false };
+    (@served no_system_support) => { false };
     (@served $serve:ident) => { true };
     (@stream []) => { $crate::guard::DefaultStream::Legacy };
     (@stream [$suffix:ident]) => { $crate::guard::DefaultStream::PerThread };

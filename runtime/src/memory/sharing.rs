@@ -1,7 +1,8 @@
 //! Allocations that other processes use (`cuIpcGetMemHandle` and its kin).
 //!
 //! Device memory is private memory of this process: that is the fastest kind, gets huge pages, and most programs
-//! share nothing. An allocation becomes shared when it is exported: its bytes are copied into a memory file, which
+//! share nothing. (Measured with 64 MiB on an EPYC: first touch 7 ms, 190 ms for a memory file; reading in order 2.0
+//! and 4.3 ms; 2 million reads at random 14 and 36 ms.) An allocation becomes shared when it is exported: its bytes are copied into a memory file, which
 //! then takes the place of its pages. Meanwhile writers wait (`fault::hold`), so that no write is lost. Small
 //! allocations lie in slabs; the slab becomes shared, and an importer maps the pages of its allocation only.
 //!
