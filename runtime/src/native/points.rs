@@ -140,6 +140,20 @@ pub(super) fn perform(frame: Frame, point: &PointPlaces, active: u32) {
     for (&place, values) in point.results[..results].iter().zip(&out) {
         if active == u32::MAX {
             frame.put_words(place, values);
+        } else if matches!(
+            place,
+            Place::Stored {
+                bytes: 1 | 2 | 4,
+                ..
+            }
+        ) {
+            let mut all = frame.words(place);
+            for (lane, word) in all.iter_mut().enumerate() {
+                if active >> lane & 1 != 0 {
+                    *word = values[lane];
+                }
+            }
+            frame.put_words(place, &all);
         } else {
             for lane in lanes(active) {
                 let lane = lane as usize;

@@ -1,11 +1,14 @@
 //! Points that a whole warp passes in registers: all 32 lanes run, so all have arrived.
+//!
+//! Who is a member is known when the code is made, or compared when it runs: with everybody, and with tiles of
+//! 16, 8 and 4 neighbours, each lane naming its own, as cooperative groups do. Other masks are the host's.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind, types};
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::InstData;
 use margay_ir::meaning::warp::shuffle_source;
-use margay_ir::mods::Mode;
+use margay_ir::mods::{AtomOp, Mode};
 use margay_ir::ops::Opcode;
 use margay_ir::types::Kind;
 
@@ -14,22 +17,126 @@ use crate::emit::lane::{Unsupported, host};
 
 /// Every lane of a warp is a member.
 const EVERYBODY: u64 = 0xffff_ffff;
+/// Sizes of tiles that are looked for.
+const TILES: [u32; 4] = [32, 16, 8, 4];
+
+/// When 32 lanes that stand at a point pass it.
+pub(super) enum Pass {
+    Always,
+    /// If this is not zero.
+    If(ir::Value),
+}
+
+/// The members of the tile of a size in which a lane lies.
+fn tile_of(lane: u32, size: u32) -> u32 {
+    (u32::MAX >> (32 - size)) << (lane / size * size)
+}
+
+/// Lanes of a shuffle's segments, if these are tiles.
+fn segment(c: u32) -> Option<u32> {
+    let size = 32 - (c >> 8 & 31);
+    TILES.contains(&size).then_some(size)
+}
 
 impl Slice<'_, '_> {
-    /// Completes a point at which all 32 lanes stand, if that needs no scheduler; then they go on.
-    pub(super) fn passes(&mut self, inst: Inst, data: &InstData) -> Result<bool, Unsupported> {
+    /// When a point at which all 32 lanes stand is passed in registers; `None`: never.
+    pub(super) fn passing(
+        &mut self,
+        inst: Inst,
+        data: &InstData,
+    ) -> Result<Option<Pass>, Unsupported> {
         let function = self.lane.function;
-        let args = function.dfg.args(inst);
-        let everybody = |index: usize| {
-            args.get(index)
-                .and_then(|&value| function.dfg.constant(value))
-                .is_some_and(|bits| bits & EVERYBODY == EVERYBODY)
+        let args = function.dfg.args(inst).to_vec();
+        let constant = |index: usize| {
+            let value = args.get(index);
+            value.and_then(|&value| function.dfg.constant(value))
         };
+        let (mask, sizes): (usize, &[u32]) = match (data.opcode, args.len()) {
+            (Opcode::BarWarp, _) => (0, &TILES),
+            (Opcode::ActiveMask, _) => return Ok(Some(Pass::Always)),
+            (Opcode::Vote, 2) if is_plain_vote(data) => (1, &TILES),
+            (Opcode::Redux, 2) if is_word_reduction(data) => (1, &TILES[..1]),
+            (Opcode::Shfl, 4) => {
+                let ty = function.dfg.ty(args[0]);
+                let (Some(c), 4) = (constant(2), ty.lane_bytes()) else {
+                    return Ok(None);
+                };
+                let Some(size) = segment(c as u32) else {
+                    return Ok(None);
+                };
+                // Whether lanes read in their own segments.
+                let inside = match constant(1) {
+                    None if !is_any_index(data, c as u32) => return Ok(None),
+                    None => true,
+                    Some(distance) => (0..32).all(|lane| {
+                        let mode = data.mods.mode();
+                        shuffle_source(mode, lane, distance as u32, c as u32).0 / size
+                            == lane / size
+                    }),
+                };
+                if ty.kind() == Kind::Pred {
+                    return Ok(None);
+                }
+                let smallest = if inside { size } else { 32 };
+                let count = TILES.iter().filter(|&&tile| tile >= smallest).count();
+                (3, &TILES[..count])
+            }
+            _ => return Ok(None),
+        };
+        if let Some(bits) = constant(mask) {
+            let all = bits & EVERYBODY == EVERYBODY;
+            return Ok(all.then_some(Pass::Always));
+        }
+        if let Some(known) = self.known.get(&args[mask]) {
+            let named =
+                |size| move |lane: usize| u64::from(tile_of(lane as u32, size)) == known[lane];
+            let tiles = sizes.iter().any(|&size| (0..32).all(named(size)));
+            return Ok(tiles.then_some(Pass::Always));
+        }
+        if self.is_uniform(args[mask]) {
+            let mask = self.lane.get(args[mask]);
+            let all = self.lane.b.ins().icmp_imm_s(IntCC::Equal, mask, -1);
+            return Ok(Some(Pass::If(all)));
+        }
+        let masks = self.get(args[mask])?;
+        let mut any = None;
+        for &size in sizes {
+            let these = self.are_tiles(&masks, size);
+            any = Some(match any {
+                None => these,
+                Some(others) => self.lane.b.ins().bor(others, these),
+            });
+        }
+        Ok(any.map(Pass::If))
+    }
+
+    /// Whether each lane names the tile of a size that it lies in.
+    fn are_tiles(&mut self, masks: &Lanes, size: u32) -> ir::Value {
+        let mut all = None;
+        for (i, &four) in masks.iter().enumerate() {
+            let wanted = tile_of(4 * i as u32, size);
+            let wanted = self.constant(types::I32X4, u64::from(wanted));
+            let equal = self.lane.b.ins().icmp(IntCC::Equal, four, wanted);
+            all = Some(match all {
+                None => equal,
+                Some(others) => self.lane.b.ins().band(others, equal),
+            });
+        }
+        let all = all.unwrap_or_else(|| self.constant(types::I32X4, u64::MAX));
+        self.lane.b.ins().vall_true(all)
+    }
+
+    /// Completes a point that is passed.
+    pub(super) fn complete(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
         match data.opcode {
-            Opcode::BarWarp => Ok(everybody(0)),
-            Opcode::Shfl if args.len() == 4 && everybody(3) => self.shuffle(inst, data),
-            Opcode::Vote if args.len() == 2 && everybody(1) => self.vote(inst, data),
-            _ => Ok(false),
+            Opcode::Shfl => self.shuffle(inst, data),
+            Opcode::Vote => self.vote(inst, data),
+            Opcode::Redux => self.reduction(inst, data),
+            Opcode::ActiveMask => {
+                let all = self.lane.b.ins().iconst(types::I32, -1);
+                self.give_all(inst, all)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -40,21 +147,14 @@ impl Slice<'_, '_> {
     }
 
     /// `shfl` with a constant distance and a constant `c` operand: each lane's source is known.
-    fn shuffle(&mut self, inst: Inst, data: &InstData) -> Result<bool, Unsupported> {
+    fn shuffle(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
         let function = self.lane.function;
         let args = function.dfg.args(inst).to_vec();
         let results = function.dfg.results(inst).to_vec();
         let constant = |index: usize| function.dfg.constant(args[index]).map(|bits| bits as u32);
-        let Some(clamps) = constant(2) else {
-            return Ok(false);
-        };
-        if function.dfg.ty(args[0]).lane_bytes() != 4
-            || function.dfg.ty(args[0]).kind() == Kind::Pred
-        {
-            return Ok(false);
-        }
+        let clamps = constant(2).unwrap_or_default();
         let Some(distance) = constant(1) else {
-            return self.indexed_shuffle(&args, &results, data, clamps);
+            return self.indexed_shuffle(&args, &results, segment(clamps).unwrap_or(32));
         };
         let sources: Vec<(u32, bool)> = (0..32)
             .map(|lane| shuffle_source(data.mods.mode(), lane, distance, clamps))
@@ -86,7 +186,7 @@ impl Slice<'_, '_> {
                 .collect();
             self.set(value, &mask)?;
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Four lanes of a value, by their numbers.
@@ -120,17 +220,13 @@ impl Slice<'_, '_> {
         self.gathered(&scalars, types::I32X4)[0]
     }
 
-    /// `shfl.idx` from the same lane for all, and other forms through memory.
+    /// `shfl.idx` inside of segments, through memory.
     fn indexed_shuffle(
         &mut self,
         args: &[Value],
         results: &[Value],
-        data: &InstData,
-        clamps: u32,
-    ) -> Result<bool, Unsupported> {
-        if data.mods.mode() != Mode::Idx || clamps != 0x1f {
-            return Ok(false);
-        }
+        size: u32,
+    ) -> Result<(), Unsupported> {
         let lanes = self.get(args[0])?;
         let ty = self.lane.b.func.dfg.value_type(lanes[0]);
         let cells = self.stack(128);
@@ -140,25 +236,33 @@ impl Slice<'_, '_> {
                 .ins()
                 .store(host(), vector, cells, 16 * i as i32);
         }
-        let read = |s: &mut Self, index: ir::Value| {
+        let read = |s: &mut Self, index: ir::Value, lane: u32| {
             let b = &mut *s.lane.b;
-            let index = b.ins().band_imm_u(index, 31);
+            let index = b.ins().band_imm_u(index, i64::from(size - 1));
             let index = b.ins().uextend(types::I64, index);
             let offset = b.ins().ishl_imm_u(index, 2);
             let at = b.ins().iadd(cells, offset);
-            b.ins().load(ty.lane_type(), host(), at, 0)
+            let first = lane / size * size;
+            b.ins().load(ty.lane_type(), host(), at, 4 * first as i32)
         };
         let moved = if self.is_uniform(args[1]) {
             let index = self.lane.get(args[1]);
-            let word = read(self, index);
-            let splat = self.lane.b.ins().splat(ty, word);
-            (0..self.count(ty)).map(|_| splat).collect()
+            let mut splat = None;
+            (0..self.count(ty) as u32)
+                .map(|i| match splat {
+                    Some(known) if !(4 * i).is_multiple_of(size) => known,
+                    _ => {
+                        let word = read(self, index, 4 * i);
+                        *splat.insert(self.lane.b.ins().splat(ty, word))
+                    }
+                })
+                .collect()
         } else {
             let indices = self.get(args[1])?;
             let scalars: Vec<ir::Value> = (0..32)
                 .map(|lane| {
                     let index = self.extract(&indices, Kind::B32, lane);
-                    read(self, index)
+                    read(self, index, lane)
                 })
                 .collect();
             self.gathered(&scalars, ty)
@@ -171,39 +275,129 @@ impl Slice<'_, '_> {
             let all = self.all_lanes();
             self.set(value, &all)?;
         }
-        Ok(true)
+        Ok(())
     }
 
-    fn vote(&mut self, inst: Inst, data: &InstData) -> Result<bool, Unsupported> {
+    fn vote(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
         let function = self.lane.function;
-        let (arg, results) = (function.dfg.args(inst)[0], function.dfg.results(inst));
-        if data.mods.flag() {
-            return Ok(false);
-        }
-        let &[result] = results else {
-            return Ok(false);
+        let (args, results) = (function.dfg.args(inst), function.dfg.results(inst));
+        let (&[arg, mask], &[result]) = (args, results) else {
+            return Ok(());
         };
         let lanes = self.get(arg)?;
         let bits = self.bits(&lanes);
+        if !self.is_uniform(mask) {
+            return self.vote_of_tiles(bits, mask, result, data);
+        }
         let b = &mut *self.lane.b;
         let scalar = match data.mods.mode() {
             Mode::Ballot => bits,
             Mode::Any => b.ins().icmp_imm_s(IntCC::NotEqual, bits, 0),
             Mode::All => b.ins().icmp_imm_s(IntCC::Equal, bits, -1),
-            Mode::Uni => {
+            _ => {
                 let all = b.ins().icmp_imm_s(IntCC::Equal, bits, -1);
                 let none = b.ins().icmp_imm_s(IntCC::Equal, bits, 0);
                 b.ins().bor(all, none)
             }
-            _ => return Ok(false),
+        };
+        self.give_all(inst, scalar)
+    }
+
+    /// The only result of a point, the same for all lanes.
+    fn give_all(&mut self, inst: Inst, scalar: ir::Value) -> Result<(), Unsupported> {
+        let function = self.lane.function;
+        let &[result] = function.dfg.results(inst) else {
+            return Ok(());
         };
         if self.view.uniformity.class(result).is_uniform() {
             self.lane.set(result, scalar);
-            return Ok(true);
+            return Ok(());
         }
         let wide = self.widened(scalar, function.dfg.ty(result).kind());
         let lanes = self.splat_word(wide);
-        self.set(result, &lanes)?;
-        Ok(true)
+        self.set(result, &lanes)
     }
+
+    /// What a reduction makes of two words, or of two vectors of them.
+    fn reduced(&mut self, data: &InstData, x: ir::Value, y: ir::Value) -> ir::Value {
+        let (b, signed) = (&mut *self.lane.b, data.ty.is_signed());
+        match data.mods.atom_op() {
+            AtomOp::Add => b.ins().iadd(x, y),
+            AtomOp::And => b.ins().band(x, y),
+            AtomOp::Or => b.ins().bor(x, y),
+            AtomOp::Xor => b.ins().bxor(x, y),
+            AtomOp::Min if signed => b.ins().smin(x, y),
+            AtomOp::Min => b.ins().umin(x, y),
+            _ if signed => b.ins().smax(x, y),
+            _ => b.ins().umax(x, y),
+        }
+    }
+
+    /// `redux` of words: vector by vector, then the lanes of one.
+    fn reduction(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+        let lanes = self.get(self.lane.function.dfg.args(inst)[0])?;
+        let four = lanes.iter().copied();
+        let Some(four) = four.reduce(|x, y| self.reduced(data, x, y)) else {
+            return Ok(());
+        };
+        let words: [ir::Value; 4] =
+            std::array::from_fn(|lane| self.lane.b.ins().extractlane(four, lane as u8));
+        let word = words.into_iter().reduce(|x, y| self.reduced(data, x, y));
+        word.map_or(Ok(()), |word| self.give_all(inst, word))
+    }
+
+    /// A vote among the members that each lane names.
+    fn vote_of_tiles(
+        &mut self,
+        bits: ir::Value,
+        mask: Value,
+        result: Value,
+        data: &InstData,
+    ) -> Result<(), Unsupported> {
+        let bits = self.lane.b.ins().splat(types::I32X4, bits);
+        let none = self.constant(types::I32X4, 0);
+        let masks = self.get(mask)?;
+        let b = &mut *self.lane.b;
+        let lanes: Lanes = masks
+            .iter()
+            .map(|&members| {
+                let votes = b.ins().band(bits, members);
+                match data.mods.mode() {
+                    Mode::Ballot => votes,
+                    Mode::Any => b.ins().icmp(IntCC::NotEqual, votes, none),
+                    Mode::All => b.ins().icmp(IntCC::Equal, votes, members),
+                    _ => {
+                        let all = b.ins().icmp(IntCC::Equal, votes, members);
+                        let no = b.ins().icmp(IntCC::Equal, votes, none);
+                        b.ins().bor(all, no)
+                    }
+                }
+            })
+            .collect();
+        self.set(result, &lanes)
+    }
+}
+
+/// Whether a vote is one of lanes that name their members.
+fn is_plain_vote(data: &InstData) -> bool {
+    let modes = [Mode::Ballot, Mode::Any, Mode::All, Mode::Uni];
+    !data.mods.flag() && modes.contains(&data.mods.mode())
+}
+
+/// Whether a `redux` is one of 32-bit integers.
+fn is_word_reduction(data: &InstData) -> bool {
+    let ops = [
+        AtomOp::Add,
+        AtomOp::And,
+        AtomOp::Or,
+        AtomOp::Xor,
+        AtomOp::Min,
+        AtomOp::Max,
+    ];
+    data.ty.is_integer() && data.ty.bits() == 32 && ops.contains(&data.mods.atom_op())
+}
+
+/// Whether `shfl` reads any lane of the segment by its number.
+fn is_any_index(data: &InstData, c: u32) -> bool {
+    data.mods.mode() == Mode::Idx && c & 31 == 31
 }

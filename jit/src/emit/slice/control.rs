@@ -18,6 +18,7 @@ use margay_ir::function::{BlockCall, Function};
 use margay_ir::ops::Opcode;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::collective::Pass;
 use super::{Lanes, NOBODY, Slice, Vars};
 use crate::emit::clif_type;
 use crate::emit::lane::{Unsupported, host};
@@ -812,12 +813,41 @@ impl Slice<'_, '_> {
             // The lanes that run do so together.
             return Ok(false);
         }
-        if self.mask.is_none() && self.view.width == 32 && self.passes(inst, &data)? {
-            return Ok(false);
+        if self.mask.is_none() && self.view.width == 32 {
+            match self.passing(inst, &data)? {
+                Some(Pass::Always) => {
+                    self.complete(inst, &data)?;
+                    return Ok(false);
+                }
+                Some(Pass::If(members)) => {
+                    self.stop_unless(members, inst, stop)?;
+                    self.complete(inst, &data)?;
+                    return Ok(false);
+                }
+                None => {}
+            }
         }
         self.save_behind(inst)?;
         self.stop(stop)?;
         Ok(true)
+    }
+
+    /// Lanes, all of which run, stop at a point unless a condition holds.
+    fn stop_unless(
+        &mut self,
+        condition: ir::Value,
+        inst: Inst,
+        stop: Stop,
+    ) -> Result<(), Unsupported> {
+        let [on, wait] = std::array::from_fn(|_| self.lane.b.create_block());
+        self.lane.b.ins().brif(condition, on, &[], wait, &[]);
+        let made = self.made.clone();
+        self.lane.b.switch_to_block(wait);
+        self.save_behind(inst)?;
+        self.stop(stop)?;
+        self.made = made;
+        self.lane.b.switch_to_block(on);
+        Ok(())
     }
 
     /// Counts a turn of a waiting loop; the lanes stop when they have taken too many.

@@ -23,6 +23,7 @@ pub(crate) mod float;
 pub(crate) mod guard;
 pub(crate) mod halves;
 pub(crate) mod hoist;
+mod known;
 pub(crate) mod memory;
 pub(crate) mod ops;
 pub(crate) mod values;
@@ -105,6 +106,8 @@ pub(crate) struct Slice<'a, 'b> {
     memory: FxHashMap<Value, ir::StackSlot>,
     /// Conditions that ends may decide; their lanes are made where they do not.
     conditions: FxHashSet<Value>,
+    /// Values that the lane's number tells.
+    known: FxHashMap<Value, known::Known>,
     scratch: Option<ir::StackSlot>,
     /// Memory that operations which run lane by lane share.
     cells: Vec<ir::StackSlot>,
@@ -151,6 +154,7 @@ impl<'a, 'b> Slice<'a, 'b> {
             lazy: FxHashSet::default(),
             memory: FxHashMap::default(),
             conditions: FxHashSet::default(),
+            known: FxHashMap::default(),
             scratch: None,
             cells: Vec::new(),
             stops: Vec::new(),
@@ -162,6 +166,7 @@ impl<'a, 'b> Slice<'a, 'b> {
         slice.find_leaving();
         slice.find_lazy();
         slice.find_conditions();
+        slice.find_known();
         slice
     }
 
@@ -310,6 +315,11 @@ impl<'a, 'b> Slice<'a, 'b> {
 
     /// Computes the lanes of a pure operation's results.
     fn lanes_of(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
+        if let &[result] = self.lane.function.dfg.results(inst)
+            && let Some(lanes) = self.known_lanes(result)
+        {
+            return self.set(result, &lanes);
+        }
         if self.vector(inst, data)?.is_some() {
             return Ok(());
         }
