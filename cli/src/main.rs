@@ -14,6 +14,7 @@ mod npy;
 mod output;
 mod program;
 mod run;
+mod smi;
 mod support;
 mod test;
 mod tools;
@@ -40,6 +41,7 @@ Examples:
   margay test kernel.ptx
   margay dis saxpy.ptx --after points
   margay doctor -- ./vector_add
+  margay smi
   margay support
   margay bench saxpy matrix";
 
@@ -67,6 +69,8 @@ enum Command {
     Bench(bench::Arguments),
     /// Explain what a program would load, or what this machine offers.
     Doctor(doctor::Arguments),
+    /// Show the device, its memory and who uses it.
+    Smi(smi::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -81,6 +85,7 @@ fn main() -> ExitCode {
         Command::Support(arguments) => support::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Smi(arguments) => smi::run(&arguments),
     };
     match result {
         Ok(report) => {

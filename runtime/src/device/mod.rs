@@ -18,13 +18,21 @@ pub(crate) use host::cores;
 use crate::context::{Context, check_flags};
 use crate::error::{Error, Result};
 use crate::machine::{DeviceState, Machine, check_fork};
+use crate::memory::default_device_memory;
 
 /// Default number of SMs: the number of cores, within these bounds. The upper one keeps the
 /// windows of all resident CTAs under 8 TiB.
 const DEFAULT_SMS: (u32, u32) = (28, 48);
 
 /// Most devices: each has a PCI bus of its own.
-const MAX_DEVICES: u32 = 64;
+pub const MAX_DEVICES: u32 = 64;
+
+/// The UUID of the device with a number, the same in every process and on every machine.
+pub fn uuid_of(ordinal: i32) -> [u8; 16] {
+    let mut bytes = *b"Margay-CPU-dev-0";
+    bytes[15] += ordinal as u8;
+    bytes
+}
 
 /// What the device is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +75,20 @@ impl DeviceConfig {
             memory: number("MARGAY_MEMORY").filter(|&bytes| bytes > 0),
             name: env("MARGAY_DEVICE_NAME")
                 .unwrap_or_else(|| format!("Margay on {}", host::cpu_name())),
+        }
+    }
+
+    /// Bytes of memory that each device of this description has here.
+    pub fn total_memory(&self) -> u64 {
+        self.memory
+            .unwrap_or_else(|| default_device_memory(self.devices))
+    }
+
+    /// The name of the device with a number: with that behind it where there are several devices.
+    pub fn name_of(&self, ordinal: i32) -> String {
+        match self.devices {
+            1 => self.name.clone(),
+            _ => format!("{} #{ordinal}", self.name),
         }
     }
 }
@@ -139,18 +161,12 @@ impl Device {
 
     /// Its name: the configured one, with the ordinal behind it where there are several devices.
     pub fn name(&self) -> String {
-        let name = &self.machine.config.name;
-        match self.machine.device_count() {
-            1 => name.clone(),
-            _ => format!("{name} #{}", self.ordinal),
-        }
+        self.machine.config.name_of(self.ordinal)
     }
 
     /// Its UUID, the same in every process and on every machine.
     pub fn uuid(&self) -> [u8; 16] {
-        let mut bytes = *b"Margay-CPU-dev-0";
-        bytes[15] += self.ordinal as u8;
-        bytes
+        uuid_of(self.ordinal)
     }
 
     /// Locally unique id and node mask; Linux drivers report zeros.

@@ -34,11 +34,11 @@ mod windows;
 pub use arena::Arena;
 pub use shared::{Address, Label, SharedKind, SharedMemory, SharedPage, start_of};
 pub use sharing::Export;
-pub use virtual_memory::{Access, GRANULARITY, Physical};
-
+pub(crate) use space::default_device_memory;
 pub use space::{
     AddressSpace, Allocation, MemoryConfig, MemoryInfo, MemoryKind, Request, SMALL_LIMIT,
 };
+pub use virtual_memory::{Access, GRANULARITY, Physical};
 pub use windows::{CtaWindow, WindowGeometry, Windows};
 
 use crate::error::Error;

@@ -221,6 +221,11 @@ pub struct AddressSpace {
     fresh: Option<u8>,
 }
 
+/// Bytes of memory of each device where nothing else is asked for.
+pub(crate) fn default_device_memory(devices: u32) -> u64 {
+    limits::physical_memory() / 5 * 4 / u64::from(devices.max(1))
+}
+
 impl AddressSpace {
     /// Reserves the addresses.
     ///
@@ -229,8 +234,8 @@ impl AddressSpace {
     pub fn new(config: &MemoryConfig) -> Result<AddressSpace, MemoryError> {
         let machine = limits::physical_memory();
         let devices = config.devices.max(1);
-        let each = machine / 5 * 4 / devices as u64;
-        let device_limit = config.device_limit.unwrap_or(each);
+        let each = || default_device_memory(devices as u32);
+        let device_limit = config.device_limit.unwrap_or_else(each);
         let cache_limit = config.cache_limit.unwrap_or(device_limit / 4);
         let pages = Pages::new(reservation_sizes(config.reserve), cache_limit)?;
         let (base, len) = (pages.reservation().base(), pages.reservation().len());

@@ -1,0 +1,154 @@
+//! `margay smi`: the device and who uses it, in the form that users of `nvidia-smi` know.
+
+use std::fmt::Write;
+
+use nvidia_ml::facts::{Facts, utilization};
+use nvidia_ml::processes::{computing, name};
+use serde_json::{Value, json};
+
+use crate::output::{Outcome, Report};
+
+const EXAMPLES: &str = "\
+Examples:
+  margay smi
+  margay smi -L
+  margay smi --json
+
+Memory is the host's: what is free there, up to the device's limit. Processes of other users are not seen.";
+
+/// The arguments of `margay smi`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// List devices with their UUIDs.
+    #[arg(short = 'L', long, conflicts_with = "json")]
+    list_gpus: bool,
+    /// Print one JSON document.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows.
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    let facts = Facts::read();
+    if arguments.list_gpus {
+        let line = format!("GPU 0: {} (UUID: {})\n", facts.name(), facts.uuid());
+        return Ok(Report::of(line));
+    }
+    let processes: Vec<(u32, String)> = computing()
+        .into_iter()
+        .map(|pid| (pid, name(pid).unwrap_or_default()))
+        .collect();
+    let text = match arguments.json {
+        true => format!("{}\n", document(&facts, &processes)),
+        false => table(&facts, &processes),
+    };
+    Ok(Report::of(text))
+}
+
+fn cuda(facts: &Facts) -> String {
+    let version = facts.cuda_version();
+    format!("{}.{}", version / 1000, version % 1000 / 10)
+}
+
+fn document(facts: &Facts, processes: &[(u32, String)]) -> Value {
+    let (memory, (major, minor)) = (facts.memory(), facts.capability());
+    let processes: Vec<Value> = processes
+        .iter()
+        .map(|(pid, name)| json!({"pid": pid, "name": name}))
+        .collect();
+    json!({
+        "driver_version": facts.driver_version(),
+        "cuda_version": cuda(facts),
+        "gpus": [{
+            "index": 0,
+            "name": facts.name(),
+            "uuid": facts.uuid(),
+            "pci_bus_id": facts.bus_id(8),
+            "compute_capability": format!("{major}.{minor}"),
+            "memory_total": memory.total,
+            "memory_free": memory.free,
+            "memory_used": memory.total - memory.free,
+            "utilization": utilization(),
+            "processes": processes,
+        }],
+    })
+}
+
+/// Columns between the outer bars.
+const WIDTH: usize = 77;
+
+fn line(text: &mut String, content: &str) {
+    let content: String = content.chars().take(WIDTH - 2).collect();
+    let _ = writeln!(text, "| {content:<width$} |", width = WIDTH - 2);
+}
+
+fn table(facts: &Facts, processes: &[(u32, String)]) -> String {
+    let rule = format!("+{}+\n", "-".repeat(WIDTH));
+    let mib = |bytes: u64| format!("{}MiB", bytes >> 20);
+    let (memory, (major, minor)) = (facts.memory(), facts.capability());
+    let mut text = rule.clone();
+    let versions = format!(
+        "Margay {:<14} Driver Version: {:<16} CUDA Version: {}",
+        env!("CARGO_PKG_VERSION"),
+        facts.driver_version(),
+        cuda(facts)
+    );
+    line(&mut text, &versions);
+    text.push_str(&rule);
+    line(
+        &mut text,
+        &format!("GPU  {:<44} Bus-Id            sm", "Name"),
+    );
+    line(
+        &mut text,
+        &format!("     {:>22}  {:>8}", "Memory-Usage", "Util"),
+    );
+    text.push_str(&rule.replace('-', "="));
+    let name: String = facts.name().chars().take(44).collect();
+    let device = format!("  0  {name:<44} {}  {major}.{minor}", facts.bus_id(8));
+    line(&mut text, &device);
+    let used = format!(
+        "{} / {}",
+        mib(memory.total - memory.free),
+        mib(memory.total)
+    );
+    let busy = utilization().map_or_else(|| "N/A".to_owned(), |percent| format!("{percent}%"));
+    line(&mut text, &format!("     {used:>22}  {busy:>8}"));
+    text.push_str(&rule);
+    text.push('\n');
+    text.push_str(&rule);
+    line(&mut text, "Processes:");
+    line(&mut text, "  GPU       PID   Type   Process name");
+    text.push_str(&rule.replace('-', "="));
+    if processes.is_empty() {
+        line(&mut text, "  No running processes found");
+    }
+    for (pid, name) in processes {
+        line(&mut text, &format!("    0  {pid:>8}      C   {name}"));
+    }
+    text.push_str(&rule);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_table_are_equally_long() {
+        let long = "/a/very/long/name/of/a/program".repeat(5);
+        let text = table(&Facts::read(), &[(1, "/usr/bin/python".into()), (77, long)]);
+        let wide = |line: &str| line.chars().count() == WIDTH + 2;
+        assert!(text.lines().filter(|l| !l.is_empty()).all(wide), "{text}");
+        assert!(text.contains("/usr/bin/python"));
+        assert!(table(&Facts::read(), &[]).contains("No running processes found"));
+    }
+
+    #[test]
+    fn the_document_tells_the_same() {
+        let document = document(&Facts::read(), &[(7, "x".into())]);
+        assert_eq!(document["gpus"][0]["processes"][0]["pid"], 7);
+        assert_eq!(document["cuda_version"], "13.5");
+    }
+}

@@ -1,0 +1,202 @@
+//! What there is to know of the device without starting it; `margay smi` shows the same.
+
+use std::fs;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use margay::device::attributes::{PCI_BUS, PCI_DEVICE, PCI_DOMAIN};
+use margay::device::{DeviceConfig, uuid_of};
+
+/// CUDA cores of one multiprocessor of capability 8.6, whatever the capability says.
+const CORES_PER_SM: u32 = 128;
+
+/// A device, and how it is doing.
+#[derive(Debug)]
+pub struct Facts {
+    config: DeviceConfig,
+    number: u32,
+}
+
+/// Bytes of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// All there are.
+    pub total: u64,
+    /// Those that can be had now.
+    pub free: u64,
+}
+
+impl Facts {
+    /// Reads the environment, which describes the devices.
+    pub fn of(number: u32) -> Facts {
+        Facts {
+            config: DeviceConfig::from_env(),
+            number,
+        }
+    }
+
+    /// How many devices there are.
+    pub fn count() -> u32 {
+        DeviceConfig::from_env().devices
+    }
+
+    /// All devices.
+    pub fn all() -> Vec<Facts> {
+        (0..Facts::count()).map(Facts::of).collect()
+    }
+
+    /// The device's number.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The device's name.
+    pub fn name(&self) -> String {
+        self.config.name_of(self.number as i32)
+    }
+
+    /// Compute capability, major and minor.
+    pub fn capability(&self) -> (u32, u32) {
+        (self.config.capability.major, self.config.capability.minor)
+    }
+
+    /// What the driver reports as its version of CUDA: 13050 for 13.5.
+    pub fn cuda_version(&self) -> i32 {
+        self.config.driver_version
+    }
+
+    /// The version of a driver as users know it: its branch, and the version of CUDA.
+    pub fn driver_version(&self) -> String {
+        let branch = match self.config.driver_version / 1000 {
+            ..=11 => 450,
+            12 => 525,
+            _ => 580,
+        };
+        format!("{branch}.{}", self.config.driver_version)
+    }
+
+    /// Multiprocessors times what each of them computes at once.
+    pub fn cores(&self) -> u32 {
+        self.config.sms.saturating_mul(CORES_PER_SM)
+    }
+
+    /// The UUID as text.
+    pub fn uuid(&self) -> String {
+        let hex: String = uuid_of(self.number as i32)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let parts = [
+            &hex[..8],
+            &hex[8..12],
+            &hex[12..16],
+            &hex[16..20],
+            &hex[20..],
+        ];
+        format!("GPU-{}", parts.join("-"))
+    }
+
+    /// PCI domain, bus and device.
+    pub fn pci(&self) -> (u32, u32, u32) {
+        (
+            PCI_DOMAIN as u32,
+            PCI_BUS as u32 + self.number,
+            PCI_DEVICE as u32,
+        )
+    }
+
+    /// The place on the bus as text, with a domain of eight digits, or of four in the older form.
+    pub fn bus_id(&self, domain_digits: usize) -> String {
+        let (domain, bus, device) = self.pci();
+        format!("{domain:0domain_digits$X}:{bus:02X}:{device:02X}.0")
+    }
+
+    /// The device's memory, which is the host's.
+    pub fn memory(&self) -> Memory {
+        let total = self.config.total_memory();
+        Memory {
+            total,
+            free: available().unwrap_or(total).min(total),
+        }
+    }
+}
+
+/// Bytes of memory that the host can give without swapping.
+fn available() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kilobytes.checked_mul(1024)
+}
+
+/// Ticks of all cores since the start: busy ones, and all.
+fn ticks() -> Option<(u64, u64)> {
+    let text = fs::read_to_string("/proc/stat").ok()?;
+    let line = text.lines().next()?.strip_prefix("cpu ")?;
+    let ticks: Vec<u64> = line
+        .split_whitespace()
+        .map_while(|n| n.parse().ok())
+        .collect();
+    // User, nice, system, idle, waiting for a disk, interrupts; guests are in user time already.
+    let all: u64 = ticks.iter().take(8).sum();
+    let idle: u64 = ticks.iter().skip(3).take(2).sum();
+    Some((all.checked_sub(idle)?, all))
+}
+
+/// Shorter than this tells nothing.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// How busy the host's cores are, in percent: since the last question, or over a tenth of a second.
+pub fn utilization() -> Option<u32> {
+    type Last = Option<(Instant, (u64, u64), u32)>;
+    static LAST: Mutex<Last> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    let (then, before) = match *last {
+        Some((then, _, percent)) if then.elapsed() < PERIOD => return Some(percent),
+        Some((then, before, _)) => (then, before),
+        None => {
+            let before = ticks()?;
+            let then = Instant::now();
+            std::thread::sleep(PERIOD);
+            (then, before)
+        }
+    };
+    debug_assert!(then.elapsed() >= PERIOD);
+    let now = ticks()?;
+    let (busy, all) = (
+        now.0.saturating_sub(before.0),
+        now.1.saturating_sub(before.1),
+    );
+    let percent = (busy * 100).checked_div(all).unwrap_or(0).min(100) as u32;
+    *last = Some((Instant::now(), now, percent));
+    Some(percent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_have_their_forms() {
+        let facts = Facts::of(0);
+        assert_eq!(facts.uuid(), "GPU-4d617267-6179-2d43-5055-2d6465762d30");
+        assert_eq!(facts.bus_id(8), "00000000:A0:00.0");
+        assert_eq!(facts.bus_id(4), "0000:A0:00.0");
+        let second = Facts::of(1);
+        assert_eq!(second.uuid(), "GPU-4d617267-6179-2d43-5055-2d6465762d31");
+        assert_eq!(second.bus_id(8), "00000000:A1:00.0");
+    }
+
+    #[test]
+    fn the_host_tells_memory_and_use() {
+        let memory = Facts::of(0).memory();
+        assert!(
+            memory.total >= 1 << 28 && memory.free <= memory.total,
+            "{memory:?}"
+        );
+        assert!(utilization().unwrap() <= 100);
+        assert!(utilization().unwrap() <= 100);
+    }
+}
