@@ -78,6 +78,7 @@ const STEPS: &[Step] = &[
         &["xtask", "sweep", "--sample", "200000", "--threads", "2"],
     ),
     Step::new("CUDA programs", CUDA_PROGRAMS),
+    Step::new("clients", &["xtask", "clients", "--quick"]),
 ];
 
 /// A step that runs kernels in slices of so many lanes.

@@ -9,6 +9,7 @@
 
 mod bench;
 mod ci;
+mod clients;
 mod conformance;
 mod demo;
 mod e2e;
@@ -50,6 +51,11 @@ const COMMANDS: &[Command] = &[
         "bench",
         "measure everything and write the tables of BENCHMARKING.md; --check, --print",
         bench::run,
+    ),
+    (
+        "clients",
+        "real clients on libcuda.so.1, and docs/clients.md; --all, --quick, --no-suites, NAME ...",
+        clients::run,
     ),
     (
         "toolchain",

@@ -1,7 +1,7 @@
 """tinygrad: tensors on the device that DEV names against numpy; a training step among them."""
 
 import numpy as np
-from tinygrad import Device, Tensor, dtypes
+from tinygrad import Context, Device, Tensor, dtypes
 from tinygrad.nn import Linear
 from tinygrad.nn.optim import SGD
 
@@ -22,7 +22,7 @@ def main():
     goal = x.sum(1, keepdim=True)
     layer, losses = Linear(8, 1), []
     optimizer = SGD([layer.weight, layer.bias], lr=0.05)
-    with Tensor.train():
+    with Context(TRAINING=1):
         for _ in range(20):
             loss = ((layer(x) - goal) ** 2).mean()
             optimizer.zero_grad()

@@ -1,0 +1,288 @@
+//! `cargo xtask clients [--all|--quick] [--no-suites] [NAME ...]`: real clients, with their default installation, on Margay.
+//!
+//! `tests/clients/manifest.toml` lists them. Each gets a virtual environment with pinned wheels in `.cache/clients`, its
+//! minimal programs run under `margay run` and check their own results, and its own test suite runs where it has one.
+//! `docs/clients.csv` keeps what the last run of each found, and `docs/clients.md` shows it.
+//!
+//! `--quick` runs the first program of the lightest clients, as CI does, and writes nothing. Without a name or
+//! `--all`, clients that take over a gigabyte are left out. `MARGAY_CLIENTS` names the folder of the environments.
+//! A failure that is not among the known ones fails the command; so does a known one that is gone.
+
+mod junit;
+mod manifest;
+mod table;
+mod venv;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::e2e::process::Process;
+use crate::{Outcome, exec};
+use manifest::{Client, Suite};
+use table::{Row, Table};
+use venv::Venv;
+
+/// Longer than any minimal program takes on a slow machine.
+const PROGRAM_LIMIT: Duration = Duration::from_secs(600);
+/// A suite that takes this many times its stated cost hangs.
+const PATIENCE: u32 = 6;
+
+/// What the command line asks for.
+#[derive(Default)]
+struct Options {
+    quick: bool,
+    all: bool,
+    no_suites: bool,
+    names: Vec<String>,
+}
+
+impl Options {
+    fn parse(args: &[String]) -> Result<Options, String> {
+        let mut options = Options::default();
+        for arg in args {
+            match arg.as_str() {
+                "--quick" => options.quick = true,
+                "--all" => options.all = true,
+                "--no-suites" => options.no_suites = true,
+                flag if flag.starts_with('-') => return Err(format!("no option {flag}")),
+                name => options.names.push(name.to_owned()),
+            }
+        }
+        Ok(options)
+    }
+
+    fn wants(&self, client: &Client) -> bool {
+        if !self.names.is_empty() {
+            return self.names.contains(&client.name);
+        }
+        match self.quick {
+            true => client.quick,
+            false => self.all || !client.large,
+        }
+    }
+}
+
+/// The folder of the manifest.
+fn here() -> PathBuf {
+    exec::root().join("tests/clients")
+}
+
+pub(crate) fn run(args: &[String]) -> Outcome {
+    let options = Options::parse(args)?;
+    let clients = manifest::load(&here())?;
+    let known = |name: &&String| clients.iter().all(|client| client.name != **name);
+    if let Some(name) = options.names.iter().find(known) {
+        return Err(format!("no client {name} in tests/clients/manifest.toml"));
+    }
+    exec::build_programs()?;
+    let mut table = Table::load()?;
+    let mut wrong = Vec::new();
+    for client in clients.iter().filter(|client| options.wants(client)) {
+        let tried = try_client(client, &options, &mut table);
+        if let Err(what) = tried {
+            println!("{:<18} {what}", client.name);
+            wrong.push(format!("{}: {what}", client.name));
+        }
+    }
+    if !options.quick {
+        table.store(&clients)?;
+    }
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => Err(format!("\n  {}", wrong.join("\n  "))),
+    }
+}
+
+fn try_client(client: &Client, options: &Options, table: &mut Table) -> Outcome {
+    let venv = Venv::get(client, &here())?;
+    let version = venv.version(&client.package)?;
+    let mut wrong = Vec::new();
+    let programs = match options.quick {
+        true => &client.programs[..1],
+        false => &client.programs[..],
+    };
+    for program in programs {
+        let started = Instant::now();
+        let ran = run_program(client, &venv, program);
+        let seconds = started.elapsed().as_secs_f64();
+        let verdict = if ran.is_ok() { "ok" } else { "WRONG" };
+        println!(
+            "{:<18} {program:<20} {verdict:<6} {seconds:>6.1} s",
+            client.name
+        );
+        table.set(Row::of_program(client, &version, program, ran.is_ok()));
+        wrong.extend(ran.err());
+    }
+    if let Some(suite) = client
+        .suite
+        .as_ref()
+        .filter(|_| !options.quick && !options.no_suites)
+    {
+        match run_suite(client, suite, &venv) {
+            Ok((row, news)) => {
+                println!("{:<18} {}", client.name, row.summary());
+                table.set(Row { version, ..row });
+                wrong.extend(news);
+            }
+            Err(what) => wrong.push(format!("suite: {what}")),
+        }
+    }
+    match wrong.is_empty() {
+        true => Ok(()),
+        false => Err(wrong.join("\n    ")),
+    }
+}
+
+/// `margay run`, the client's interpreter and its variables.
+fn command(client: &Client, venv: &Venv) -> Command {
+    let mut command = Command::new(exec::release_dir().join("margay"));
+    command
+        .args(["run", "--time-limit", "120", "--"])
+        .arg(venv.python());
+    for (name, value) in &client.environment {
+        command.env(name, value.replace("HERE", &here().to_string_lossy()));
+    }
+    command
+}
+
+fn run_program(client: &Client, venv: &Venv, program: &str) -> Outcome {
+    let mut command = command(client, venv);
+    command.arg(here().join(&client.name).join(program));
+    let ended = Process::start(&mut command)?.wait(PROGRAM_LIMIT, None)?;
+    let passed = ended.stdout.lines().any(|line| line.starts_with("PASS "));
+    if ended.code == Some(0) && passed {
+        return Ok(());
+    }
+    let said: Vec<&str> = ended.stderr.lines().rev().take(8).collect();
+    let said: Vec<&str> = said.into_iter().rev().collect();
+    Err(format!(
+        "{program} ended with {}: {}",
+        ended.how(),
+        said.join("\n        ")
+    ))
+}
+
+/// Runs a suite; gives its row, and the failures that are not known.
+fn run_suite(client: &Client, suite: &Suite, venv: &Venv) -> Result<(Row, Vec<String>), String> {
+    let report = venv.folder().join("report.xml");
+    let _ = std::fs::remove_file(&report);
+    let sources = suite
+        .sources
+        .as_ref()
+        .map(|[repository, tag]| venv::sources(repository, tag));
+    let sources = sources.transpose()?.unwrap_or_default();
+    let fill = |text: &String| {
+        text.replace("SOURCES", &sources.to_string_lossy())
+            .replace("REPORT", &report.to_string_lossy())
+            .replace("HERE", &here().to_string_lossy())
+    };
+    let mut command = command(client, venv);
+    command
+        .args(suite.command.iter().map(fill))
+        .current_dir(venv.folder())
+        .env("MARGAY_LOG", "off")
+        .env("MARGAY_QUIET", "1");
+    println!(
+        "{:<18} suite, about {} minutes ...",
+        client.name, suite.cost
+    );
+    let limit = Duration::from_secs(60 * u64::from(suite.cost * PATIENCE));
+    let ended = Process::start(&mut command)?.wait(limit, None)?;
+    let results = junit::read(&report).map_err(|what| {
+        let last: Vec<&str> = ended.stderr.lines().rev().take(3).collect();
+        format!(
+            "{what}; it ended with {}: {}",
+            ended.how(),
+            last.join(" | ")
+        )
+    })?;
+    let known = known_failures(&here().join(&client.name))?;
+    let (row, news) = judge(client, &results, &known);
+    Ok((row, news))
+}
+
+/// Parts of names of tests, and the reason why those fail.
+type Known = Vec<(String, String)>;
+
+fn known_failures(folder: &Path) -> Result<Known, String> {
+    let path = folder.join("known-failures.txt");
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        return Ok(Known::new());
+    };
+    let lines = text
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .map(|line| {
+            let (part, reason) = line
+                .split_once(" | ")
+                .ok_or_else(|| format!("{}: no reason in: {line}", path.display()))?;
+            Ok((part.trim().to_owned(), reason.trim().to_owned()))
+        })
+        .collect()
+}
+
+/// A suite's row, and what is wrong: failures that nobody expected, and expected ones that did not come.
+fn judge(client: &Client, results: &junit::Results, known: &Known) -> (Row, Vec<String>) {
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut met = vec![false; known.len()];
+    let mut news = Vec::new();
+    for failed in &results.failed {
+        match known
+            .iter()
+            .position(|(part, _)| failed.contains(part.as_str()))
+        {
+            Some(at) => {
+                met[at] = true;
+                *reasons.entry(known[at].1.as_str()).or_default() += 1;
+            }
+            None => news.push(format!("fails: {failed}")),
+        }
+    }
+    let gone = known.iter().zip(met).filter(|(_, met)| !met);
+    news.extend(gone.map(|((part, _), _)| format!("no failure any more: {part}")));
+    let reasons = reasons
+        .iter()
+        .map(|(reason, count)| format!("{count} {reason}"));
+    (Row::of_suite(client, results, reasons.collect()), news)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_compared_with_the_known_ones() {
+        let client = &manifest::load(&here()).unwrap()[0];
+        let results = junit::Results {
+            tests: 10,
+            skipped: 1,
+            failed: vec!["a.Test::one".into(), "a.Test::two".into()],
+        };
+        let known = vec![
+            ("::one".to_owned(), "needs SASS".to_owned()),
+            ("::three".to_owned(), "needs SASS".to_owned()),
+        ];
+        let (row, news) = judge(client, &results, &known);
+        assert_eq!((row.tests, row.passed, row.skipped), (10, 7, 1));
+        assert_eq!(row.notes, "1 needs SASS");
+        assert_eq!(news, ["fails: a.Test::two", "no failure any more: ::three"]);
+    }
+
+    #[test]
+    fn the_manifest_and_the_lists_of_failures_are_well_formed() {
+        for client in manifest::load(&here()).unwrap() {
+            assert!(!client.programs.is_empty(), "{}", client.name);
+            for program in &client.programs {
+                assert!(
+                    here().join(&client.name).join(program).exists(),
+                    "{program}"
+                );
+            }
+            assert!(here().join(&client.name).join("requirements.txt").exists());
+            known_failures(&here().join(&client.name)).unwrap();
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Results of a test suite in JUnit's form, as pytest and others write it.
+
+use std::path::Path;
+
+use regex_lite::Regex;
+
+/// What a suite found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Results {
+    pub(super) tests: usize,
+    pub(super) skipped: usize,
+    /// `class::name` of each test that failed or could not run.
+    pub(super) failed: Vec<String>,
+}
+
+/// Reads a file of results.
+pub(super) fn read(path: &Path) -> Result<Results, String> {
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    parse(&text)
+}
+
+/// A test's element with what is in it, up to its end or to the end of the opening tag.
+const CASE: &str = r#"(?s)<testcase\s([^>]*?)(/>|>(.*?)</testcase>)"#;
+
+fn parse(text: &str) -> Result<Results, String> {
+    let case = Regex::new(CASE).map_err(|e| e.to_string())?;
+    let inside = Regex::new(r"^\s*(?:<system-(?:out|err)>.*?</system-(?:out|err)>\s*)*<(\w+)")
+        .map_err(|e| e.to_string())?;
+    let mut results = Results::default();
+    for found in case.captures_iter(text) {
+        results.tests += 1;
+        let head = found.get(1).map_or("", |m| m.as_str());
+        let body = found.get(3).map_or("", |m| m.as_str());
+        match inside
+            .captures(body)
+            .and_then(|m| m.get(1))
+            .map(|m| m.as_str())
+        {
+            Some("failure" | "error") => {
+                let (class, name) = (value(head, "classname"), value(head, "name"));
+                results.failed.push(format!("{class}::{name}"));
+            }
+            Some("skipped") => results.skipped += 1,
+            _ => {}
+        }
+    }
+    match results.tests {
+        0 => Err("no results of tests".to_owned()),
+        _ => Ok(results),
+    }
+}
+
+/// The value of an attribute in a tag.
+fn value(head: &str, name: &str) -> String {
+    let mut rest = head;
+    while let Some(at) = rest.find(name) {
+        let before = &rest[..at];
+        let after = &rest[at + name.len()..];
+        let starts = before.is_empty() || before.ends_with(char::is_whitespace);
+        if let Some(quoted) = after.strip_prefix("=\"").filter(|_| starts) {
+            return quoted.split('"').next().unwrap_or_default().to_owned();
+        }
+        rest = after;
+    }
+    String::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_are_counted_by_what_is_in_them() {
+        let text = r#"<?xml version="1.0"?><testsuites><testsuite tests="5">
+<testcase classname="a.B" name="passes" time="0.1" />
+<testcase classname="a.B" name="skips"><skipped message="no GPU">why</skipped></testcase>
+<testcase classname="a.B" name="fails"><failure message="x &lt; y">text</failure></testcase>
+<testcase name="breaks" classname="a.C"><error message="e"/></testcase>
+<testcase classname="a.C" name="talks"><system-out>fail</system-out></testcase>
+</testsuite></testsuites>"#;
+        let results = parse(text).unwrap();
+        assert_eq!((results.tests, results.skipped), (5, 1));
+        assert_eq!(results.failed, ["a.B::fails", "a.C::breaks"]);
+        assert!(parse("<testsuite/>").is_err());
+    }
+}

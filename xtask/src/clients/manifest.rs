@@ -1,0 +1,48 @@
+//! `tests/clients/manifest.toml`, which says what its fields mean.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Manifest {
+    client: Vec<Client>,
+}
+
+/// A client.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Client {
+    pub(super) name: String,
+    pub(super) about: String,
+    pub(super) package: String,
+    pub(super) programs: Vec<String>,
+    #[serde(default)]
+    pub(super) environment: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(super) quick: bool,
+    #[serde(default)]
+    pub(super) large: bool,
+    pub(super) suite: Option<Suite>,
+}
+
+/// A client's own tests.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Suite {
+    pub(super) command: Vec<String>,
+    pub(super) sources: Option<[String; 2]>,
+    pub(super) goal: u32,
+    pub(super) cost: u32,
+}
+
+/// Reads the manifest in a folder.
+pub(super) fn load(folder: &Path) -> Result<Vec<Client>, String> {
+    let path = folder.join("manifest.toml");
+    let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let manifest: Manifest =
+        toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok(manifest.client)
+}

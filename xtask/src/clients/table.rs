@@ -1,0 +1,214 @@
+//! `docs/clients.csv` and `docs/clients.md`: what the last run of each client found.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use super::junit::Results;
+use super::manifest::Client;
+use crate::{Outcome, exec};
+
+const HEAD: &str = "client,version,what,tests,passed,skipped,notes";
+/// What a suite is called in the second column.
+const SUITE: &str = "suite";
+
+/// A line of the table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) client: String,
+    pub(super) version: String,
+    /// A program's file, or `suite`.
+    pub(super) what: String,
+    pub(super) tests: usize,
+    pub(super) passed: usize,
+    pub(super) skipped: usize,
+    pub(super) notes: String,
+}
+
+impl Row {
+    /// A program's row.
+    pub(super) fn of_program(client: &Client, version: &str, program: &str, passed: bool) -> Row {
+        Row {
+            client: client.name.clone(),
+            version: version.to_owned(),
+            what: program.rsplit('/').next().unwrap_or(program).to_owned(),
+            tests: 1,
+            passed: usize::from(passed),
+            ..Row::default()
+        }
+    }
+
+    /// A suite's row, without a version.
+    pub(super) fn of_suite(client: &Client, results: &Results, reasons: Vec<String>) -> Row {
+        Row {
+            client: client.name.clone(),
+            what: SUITE.to_owned(),
+            tests: results.tests,
+            passed: results.tests - results.skipped - results.failed.len(),
+            skipped: results.skipped,
+            notes: reasons.join("; ").replace(',', ";"),
+            ..Row::default()
+        }
+    }
+
+    /// A suite in a line.
+    pub(super) fn summary(&self) -> String {
+        format!(
+            "suite: {} of {} pass ({:.1} %), {} skipped",
+            self.passed,
+            self.tests - self.skipped,
+            self.share(),
+            self.skipped
+        )
+    }
+
+    /// Percent of those that ran.
+    fn share(&self) -> f64 {
+        100.0 * self.passed as f64 / (self.tests - self.skipped).max(1) as f64
+    }
+
+    fn parse(line: &str) -> Option<Row> {
+        let fields: Vec<&str> = line.splitn(7, ',').collect();
+        let [client, version, what, tests, passed, skipped, notes] = fields[..] else {
+            return None;
+        };
+        Some(Row {
+            client: client.to_owned(),
+            version: version.to_owned(),
+            what: what.to_owned(),
+            tests: tests.parse().ok()?,
+            passed: passed.parse().ok()?,
+            skipped: skipped.parse().ok()?,
+            notes: notes.to_owned(),
+        })
+    }
+
+    fn line(&self) -> String {
+        let numbers = format!("{},{},{}", self.tests, self.passed, self.skipped);
+        format!(
+            "{},{},{},{numbers},{}",
+            self.client, self.version, self.what, self.notes
+        )
+    }
+}
+
+/// All rows, by client and what ran.
+#[derive(Default)]
+pub(super) struct Table {
+    rows: BTreeMap<(String, String), Row>,
+}
+
+fn path(extension: &str) -> PathBuf {
+    exec::root().join("docs/clients").with_extension(extension)
+}
+
+impl Table {
+    /// What earlier runs found.
+    pub(super) fn load() -> Result<Table, String> {
+        let text = std::fs::read_to_string(path("csv")).unwrap_or_default();
+        let mut table = Table::default();
+        for line in text.lines().skip(1) {
+            table.set(Row::parse(line).ok_or_else(|| format!("docs/clients.csv: {line}"))?);
+        }
+        Ok(table)
+    }
+
+    /// Puts a row in the place of an earlier one.
+    pub(super) fn set(&mut self, row: Row) {
+        self.rows
+            .insert((row.client.clone(), row.what.clone()), row);
+    }
+
+    /// Writes both files; clients that are gone from the manifest go.
+    pub(super) fn store(&mut self, clients: &[Client]) -> Outcome {
+        self.rows
+            .retain(|(name, _), _| clients.iter().any(|client| client.name == *name));
+        let mut csv = format!("{HEAD}\n");
+        for row in self.rows.values() {
+            let _ = writeln!(csv, "{}", row.line());
+        }
+        for (extension, text) in [("csv", csv), ("md", self.page(clients))] {
+            let path = path(extension);
+            std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    fn page(&self, clients: &[Client]) -> String {
+        let mut page = PAGE.to_owned();
+        for client in clients {
+            for row in self.of(client).filter(|row| row.what != SUITE) {
+                let passed = if row.passed == 1 {
+                    "passes"
+                } else {
+                    "**fails**"
+                };
+                let about = format!("{} {}", client.about, row.version);
+                let _ = writeln!(page, "| {about} | `{}` | {passed} |", row.what);
+            }
+        }
+        page.push_str(SUITES);
+        for client in clients {
+            let Some(suite) = &client.suite else { continue };
+            for row in self.of(client).filter(|row| row.what == SUITE) {
+                let ran = row.tests - row.skipped;
+                let _ = writeln!(
+                    page,
+                    "| {} {} | {} | {ran} | {} | {:.1} % | {} % | {} |",
+                    client.about,
+                    row.version,
+                    row.tests,
+                    row.passed,
+                    row.share(),
+                    suite.goal,
+                    row.notes
+                );
+            }
+        }
+        page
+    }
+
+    fn of<'a>(&'a self, client: &'a Client) -> impl Iterator<Item = &'a Row> {
+        self.rows.values().filter(|row| row.client == client.name)
+    }
+}
+
+const PAGE: &str = "\
+# Clients
+
+Written by `cargo xtask clients`. Each client is installed from its wheels, unchanged, and started with `margay run`.
+[tests/clients](../tests/clients) has the programs, the versions of all wheels and the known failures.
+
+## Minimal programs
+
+Each compares its results with the client's own path on the CPU, or with numpy.
+
+| client | program | result |
+|---|---|---|
+";
+
+const SUITES: &str = "
+## Their own test suites
+
+Skipped tests, by the suite's own conditions, count as not run.
+
+| client | tests | ran | passed | share | goal | failures that are known |
+|---|---|---|---|---|---|---|
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_survive_being_written() {
+        let line = "numba,0.30.4,suite,2011,1900,80,3 need SASS; 1 needs two devices";
+        let row = Row::parse(line).unwrap();
+        assert_eq!(row.line(), line);
+        assert_eq!(
+            row.summary(),
+            "suite: 1900 of 1931 pass (98.4 %), 80 skipped"
+        );
+        assert_eq!(Row::parse("too,short"), None);
+    }
+}

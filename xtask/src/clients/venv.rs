@@ -1,0 +1,103 @@
+//! Virtual environments with a client's wheels, and sources of tests that no wheel holds.
+//!
+//! Invariant: an environment holds what its requirements say; when they change, it is made anew.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::manifest::Client;
+use crate::{Outcome, exec};
+
+/// Python interpreters to try, best first: the wheels are for 3.11 among others.
+const PYTHONS: &[&str] = &["python3.11", "python3"];
+
+/// Where environments and sources live.
+fn folder() -> PathBuf {
+    std::env::var_os("MARGAY_CLIENTS")
+        .map_or_else(|| exec::root().join(".cache/clients"), PathBuf::from)
+}
+
+/// An environment.
+pub(super) struct Venv {
+    folder: PathBuf,
+}
+
+impl Venv {
+    /// The environment of a client, installed first where it is missing.
+    pub(super) fn get(client: &Client, manifest: &Path) -> Result<Venv, String> {
+        let venv = Venv {
+            folder: folder().join(&client.name),
+        };
+        let requirements = manifest.join(&client.name).join("requirements.txt");
+        let wanted = fs::read_to_string(&requirements)
+            .map_err(|e| format!("{}: {e}", requirements.display()))?;
+        let stamp = venv.folder.join("margay-requirements.txt");
+        if fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+            return Ok(venv);
+        }
+        println!(
+            "{:<18} installing into {} ...",
+            client.name,
+            venv.folder.display()
+        );
+        venv.install(&requirements)?;
+        fs::write(&stamp, wanted).map_err(|e| format!("{}: {e}", stamp.display()))?;
+        Ok(venv)
+    }
+
+    fn install(&self, requirements: &Path) -> Outcome {
+        let works = |python: &&&str| exec::output(Command::new(python).arg("--version")).is_ok();
+        let python = PYTHONS.iter().find(works).ok_or("Python 3 is needed")?;
+        exec::run(
+            Command::new(python)
+                .args(["-m", "venv", "--clear"])
+                .arg(&self.folder),
+        )?;
+        exec::run(
+            Command::new(self.python())
+                .args([
+                    "-m",
+                    "pip",
+                    "install",
+                    "--quiet",
+                    "--disable-pip-version-check",
+                    "-r",
+                ])
+                .arg(requirements),
+        )
+    }
+
+    /// Its folder.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Its interpreter.
+    pub(super) fn python(&self) -> PathBuf {
+        self.folder.join("bin/python")
+    }
+
+    /// The version of a package in it.
+    pub(super) fn version(&self, package: &str) -> Result<String, String> {
+        let script = format!("import importlib.metadata as m; print(m.version('{package}'))");
+        let version = exec::output(Command::new(self.python()).args(["-c", &script]))?;
+        Ok(version.trim().to_owned())
+    }
+}
+
+/// A repository's files at a tag.
+pub(super) fn sources(repository: &str, tag: &str) -> Result<PathBuf, String> {
+    let path = folder()
+        .join("sources")
+        .join(format!("{}-{tag}", repository.replace('/', "-")));
+    if !path.exists() {
+        let url = format!("https://github.com/{repository}");
+        exec::run(
+            Command::new("git")
+                .args(["clone", "--quiet", "--depth", "1", "--branch", tag, &url])
+                .arg(&path),
+        )?;
+    }
+    Ok(path)
+}
