@@ -30,18 +30,21 @@ pub(crate) struct Arguments {
 
 /// Shows.
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    let facts = Facts::read();
+    let devices = Facts::all();
     if arguments.list_gpus {
-        let line = format!("GPU 0: {} (UUID: {})\n", facts.name(), facts.uuid());
-        return Ok(Report::of(line));
+        let line = |facts: &Facts| {
+            let (number, name, uuid) = (facts.number(), facts.name(), facts.uuid());
+            format!("GPU {number}: {name} (UUID: {uuid})\n")
+        };
+        return Ok(Report::of(devices.iter().map(line).collect()));
     }
     let processes: Vec<(u32, String)> = computing()
         .into_iter()
         .map(|pid| (pid, name(pid).unwrap_or_default()))
         .collect();
     let text = match arguments.json {
-        true => format!("{}\n", document(&facts, &processes)),
-        false => table(&facts, &processes),
+        true => format!("{}\n", document(&devices, &processes)),
+        false => table(&devices, &processes),
     };
     Ok(Report::of(text))
 }
@@ -51,17 +54,17 @@ fn cuda(facts: &Facts) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-fn document(facts: &Facts, processes: &[(u32, String)]) -> Value {
-    let (memory, (major, minor)) = (facts.memory(), facts.capability());
+/// Devices share the host's cores, so each is as busy as all, and may be used by every process.
+fn document(devices: &[Facts], processes: &[(u32, String)]) -> Value {
     let processes: Vec<Value> = processes
         .iter()
         .map(|(pid, name)| json!({"pid": pid, "name": name}))
         .collect();
-    json!({
-        "driver_version": facts.driver_version(),
-        "cuda_version": cuda(facts),
-        "gpus": [{
-            "index": 0,
+    let busy = utilization();
+    let gpus = devices.iter().map(|facts| {
+        let (memory, (major, minor)) = (facts.memory(), facts.capability());
+        json!({
+            "index": facts.number(),
             "name": facts.name(),
             "uuid": facts.uuid(),
             "pci_bus_id": facts.bus_id(8),
@@ -69,9 +72,15 @@ fn document(facts: &Facts, processes: &[(u32, String)]) -> Value {
             "memory_total": memory.total,
             "memory_free": memory.free,
             "memory_used": memory.total - memory.free,
-            "utilization": utilization(),
-            "processes": processes,
-        }],
+            "utilization": busy,
+        })
+    });
+    let first = Facts::of(0);
+    json!({
+        "driver_version": first.driver_version(),
+        "cuda_version": cuda(&first),
+        "gpus": gpus.collect::<Vec<_>>(),
+        "processes": processes,
     })
 }
 
@@ -83,16 +92,16 @@ fn line(text: &mut String, content: &str) {
     let _ = writeln!(text, "| {content:<width$} |", width = WIDTH - 2);
 }
 
-fn table(facts: &Facts, processes: &[(u32, String)]) -> String {
+fn table(devices: &[Facts], processes: &[(u32, String)]) -> String {
     let rule = format!("+{}+\n", "-".repeat(WIDTH));
     let mib = |bytes: u64| format!("{}MiB", bytes >> 20);
-    let (memory, (major, minor)) = (facts.memory(), facts.capability());
     let mut text = rule.clone();
+    let first = Facts::of(0);
     let versions = format!(
         "Margay {:<14} Driver Version: {:<16} CUDA Version: {}",
         env!("CARGO_PKG_VERSION"),
-        facts.driver_version(),
-        cuda(facts)
+        first.driver_version(),
+        cuda(&first)
     );
     line(&mut text, &versions);
     text.push_str(&rule);
@@ -105,27 +114,33 @@ fn table(facts: &Facts, processes: &[(u32, String)]) -> String {
         &format!("     {:>22}  {:>8}", "Memory-Usage", "Util"),
     );
     text.push_str(&rule.replace('-', "="));
-    let name: String = facts.name().chars().take(44).collect();
-    let device = format!("  0  {name:<44} {}  {major}.{minor}", facts.bus_id(8));
-    line(&mut text, &device);
-    let used = format!(
-        "{} / {}",
-        mib(memory.total - memory.free),
-        mib(memory.total)
-    );
     let busy = utilization().map_or_else(|| "N/A".to_owned(), |percent| format!("{percent}%"));
-    line(&mut text, &format!("     {used:>22}  {busy:>8}"));
+    for facts in devices {
+        let (memory, (major, minor)) = (facts.memory(), facts.capability());
+        let name: String = facts.name().chars().take(44).collect();
+        let (number, place) = (facts.number(), facts.bus_id(8));
+        line(
+            &mut text,
+            &format!("{number:>3}  {name:<44} {place}  {major}.{minor}"),
+        );
+        let used = format!(
+            "{} / {}",
+            mib(memory.total - memory.free),
+            mib(memory.total)
+        );
+        line(&mut text, &format!("     {used:>22}  {busy:>8}"));
+    }
     text.push_str(&rule);
     text.push('\n');
     text.push_str(&rule);
     line(&mut text, "Processes:");
-    line(&mut text, "  GPU       PID   Type   Process name");
+    line(&mut text, "     PID   Type   Process name");
     text.push_str(&rule.replace('-', "="));
     if processes.is_empty() {
         line(&mut text, "  No running processes found");
     }
     for (pid, name) in processes {
-        line(&mut text, &format!("    0  {pid:>8}      C   {name}"));
+        line(&mut text, &format!("{pid:>8}      C   {name}"));
     }
     text.push_str(&rule);
     text
@@ -138,17 +153,17 @@ mod tests {
     #[test]
     fn lines_of_the_table_are_equally_long() {
         let long = "/a/very/long/name/of/a/program".repeat(5);
-        let text = table(&Facts::read(), &[(1, "/usr/bin/python".into()), (77, long)]);
+        let text = table(&Facts::all(), &[(1, "/usr/bin/python".into()), (77, long)]);
         let wide = |line: &str| line.chars().count() == WIDTH + 2;
         assert!(text.lines().filter(|l| !l.is_empty()).all(wide), "{text}");
         assert!(text.contains("/usr/bin/python"));
-        assert!(table(&Facts::read(), &[]).contains("No running processes found"));
+        assert!(table(&Facts::all(), &[]).contains("No running processes found"));
     }
 
     #[test]
     fn the_document_tells_the_same() {
-        let document = document(&Facts::read(), &[(7, "x".into())]);
-        assert_eq!(document["gpus"][0]["processes"][0]["pid"], 7);
+        let document = document(&Facts::all(), &[(7, "x".into())]);
+        assert_eq!(document["processes"][0]["pid"], 7);
         assert_eq!(document["cuda_version"], "13.5");
     }
 }

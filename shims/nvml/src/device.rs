@@ -1,31 +1,49 @@
-//! Functions of the device, of which there is one.
+//! Functions of devices.
 #![allow(non_snake_case, reason = "the names are NVIDIA's")]
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
 
-use margay::device::UUID;
+use margay::device::{MAX_DEVICES, uuid_of};
 
 use crate::answer::{field, give, give_text};
 use crate::facts::{Facts, utilization};
 use crate::processes::computing;
 use crate::state::{Answer, Code, serve};
 
-/// `nvmlDevice_t`: the address of the only device's mark.
+/// `nvmlDevice_t`: the address of the device's mark.
 type Device = *const c_void;
 
-static DEVICE: u8 = 0;
+static DEVICES: [u8; MAX_DEVICES as usize] = [0; MAX_DEVICES as usize];
 
-fn handle() -> Device {
-    (&raw const DEVICE).cast()
+fn handle(facts: &Facts) -> Device {
+    let first = DEVICES.as_ptr();
+    first.wrapping_add(facts.number() as usize).cast()
+}
+
+/// The device with a handle.
+fn device_of(device: Device) -> Result<Facts, Code> {
+    let number = (device as usize).wrapping_sub(DEVICES.as_ptr() as usize);
+    match number < Facts::count() as usize {
+        true => Ok(Facts::of(number as u32)),
+        false => Err(Code::INVALID_ARGUMENT),
+    }
+}
+
+/// Gives the handle of the device that is looked for.
+///
+/// # Safety
+/// `out` is null or a place for a handle.
+unsafe fn give_device(out: *mut Device, is: impl Fn(&Facts) -> bool) -> Answer {
+    match Facts::all().iter().find(|facts| is(facts)) {
+        // SAFETY: the caller's place.
+        Some(facts) => unsafe { give(out, handle(facts)) },
+        None => Err(Code::NOT_FOUND),
+    }
 }
 
 /// Answers a question about a device, if it is one.
 fn about(device: Device, body: impl FnOnce(Facts) -> Answer) -> c_int {
-    serve(|| match device == handle() {
-        true => body(Facts::read()),
-        false => Err(Code::INVALID_ARGUMENT),
-    })
-    .0
+    serve(|| body(device_of(device)?)).0
 }
 
 /// # Safety
@@ -40,14 +58,14 @@ unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, Code> {
         .map_err(|_| Code::INVALID_ARGUMENT)
 }
 
-/// The number of devices: one.
+/// The number of devices.
 ///
 /// # Safety
 /// `count` is a place for a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetCount_v2(count: *mut c_uint) -> c_int {
     // SAFETY: the caller's place.
-    serve(|| unsafe { give(count, 1) }).0
+    serve(|| unsafe { give(count, Facts::count()) }).0
 }
 
 /// The same under its first name.
@@ -69,10 +87,10 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(
     index: c_uint,
     device: *mut Device,
 ) -> c_int {
-    serve(|| match index {
+    serve(|| match index < Facts::count() {
         // SAFETY: the caller's place.
-        0 => unsafe { give(device, handle()) },
-        _ => Err(Code::INVALID_ARGUMENT),
+        true => unsafe { give(device, handle(&Facts::of(index))) },
+        false => Err(Code::INVALID_ARGUMENT),
     })
     .0
 }
@@ -96,14 +114,12 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByUUID(
     uuid: *const c_char,
     device: *mut Device,
 ) -> c_int {
-    // SAFETY: the caller's text and place.
-    serve(
-        || match unsafe { text(uuid) }?.eq_ignore_ascii_case(&Facts::read().uuid()) {
-            // SAFETY: as above.
-            true => unsafe { give(device, handle()) },
-            false => Err(Code::NOT_FOUND),
-        },
-    )
+    serve(|| {
+        // SAFETY: the caller's text.
+        let uuid = unsafe { text(uuid) }?;
+        // SAFETY: the caller's place.
+        unsafe { give_device(device, |facts| uuid.eq_ignore_ascii_case(&facts.uuid())) }
+    })
     .0
 }
 
@@ -128,18 +144,17 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByUUIDV(
     serve(|| {
         // SAFETY: the caller's structure.
         let uuid = unsafe { uuid.as_ref() }.ok_or(Code::INVALID_ARGUMENT)?;
-        let same = match uuid.kind {
-            1 => CStr::from_bytes_until_nul(&uuid.value)
-                .ok()
-                .and_then(|text| text.to_str().ok())
-                .is_some_and(|text| text.eq_ignore_ascii_case(&Facts::read().uuid())),
-            2 => uuid.value[..UUID.len()] == UUID,
-            _ => return Err(Code::INVALID_ARGUMENT),
+        let as_text = CStr::from_bytes_until_nul(&uuid.value)
+            .ok()
+            .and_then(|text| text.to_str().ok());
+        let is = |facts: &Facts| match uuid.kind {
+            1 => as_text.is_some_and(|text| text.eq_ignore_ascii_case(&facts.uuid())),
+            _ => uuid.value.starts_with(&uuid_of(facts.number() as i32)),
         };
-        match same {
+        match uuid.kind {
             // SAFETY: the caller's place.
-            true => unsafe { give(device, handle()) },
-            false => Err(Code::NOT_FOUND),
+            1 | 2 => unsafe { give_device(device, is) },
+            _ => Err(Code::INVALID_ARGUMENT),
         }
     })
     .0
@@ -157,11 +172,8 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(
     serve(|| {
         // SAFETY: the caller's text.
         let place = parse_place(unsafe { text(place) }?).ok_or(Code::INVALID_ARGUMENT)?;
-        match place == Facts::read().pci() {
-            // SAFETY: the caller's place.
-            true => unsafe { give(device, handle()) },
-            false => Err(Code::NOT_FOUND),
-        }
+        // SAFETY: the caller's place.
+        unsafe { give_device(device, |facts| facts.pci() == place) }
     })
     .0
 }
@@ -206,7 +218,7 @@ pub unsafe extern "C" fn nvmlDeviceGetName(
 ) -> c_int {
     // SAFETY: the caller's buffer.
     about(device, |facts| unsafe {
-        give_text(name, length, facts.name())
+        give_text(name, length, &facts.name())
     })
 }
 
@@ -417,9 +429,9 @@ macro_rules! numbers {
 
 numbers! {
     /// The device's number.
-    nvmlDeviceGetIndex = |_| 0;
+    nvmlDeviceGetIndex = |facts| facts.number();
     /// The number of its file, which it has not.
-    nvmlDeviceGetMinorNumber = |_| 0;
+    nvmlDeviceGetMinorNumber = |facts| facts.number();
     /// `NVML_BRAND_UNKNOWN`.
     nvmlDeviceGetBrand = |_| 0;
     /// `NVML_COMPUTEMODE_DEFAULT`: many processes may use it at once.
@@ -452,7 +464,7 @@ fn architecture(capability: (u32, u32)) -> c_uint {
     }
 }
 
-/// Whether two devices are on one board: they can only be the same.
+/// Whether two devices are on one board: only if they are the same.
 ///
 /// # Safety
 /// `same` is a place for a number.
@@ -462,10 +474,10 @@ pub unsafe extern "C" fn nvmlDeviceOnSameBoard(
     second: Device,
     same: *mut c_int,
 ) -> c_int {
-    about(first, |_| match second == handle() {
+    about(first, |facts| {
+        let other = device_of(second)?;
         // SAFETY: the caller's place.
-        true => unsafe { give(same, 1) },
-        false => Err(Code::INVALID_ARGUMENT),
+        unsafe { give(same, c_int::from(facts.number() == other.number())) }
     })
 }
 
