@@ -23,6 +23,7 @@ Examples:
   margay run -- ./vector_add 1000000
   margay run --workers 1 --time-limit 10 -- ./reduction
   margay run --trace-api -- python3 train.py
+  margay run --dump report -- ./reduction
 
 The exit code is the program's; 127 when there is no such program, 126 when it cannot be run.";
 
@@ -63,6 +64,9 @@ pub(crate) struct Arguments {
     /// Run blocks and warps in the opposite order (finds programs that rely on it).
     #[arg(long)]
     reverse: bool,
+    /// Write every image that is loaded, its PTX and what could not be run to a folder.
+    #[arg(long, value_name = "FOLDER")]
+    dump: Option<PathBuf>,
     /// Only put the libraries in front; leave caches, compilers and assemblers of clients as they are.
     #[arg(long)]
     plain: bool,
@@ -204,6 +208,11 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         return Err(String::from("no program").into());
     };
     let mut command = Command::new(program);
+    if let Some(folder) = &arguments.dump {
+        fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        let folder = fs::canonicalize(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        command.env("MARGAY_DUMP", folder);
+    }
     command
         .args(rest)
         .env(

@@ -9,6 +9,7 @@ use margay::{Error, FaultKind};
 
 use crate::guard::warn;
 use crate::result::CuResult;
+use crate::{client, dump};
 
 impl From<Error> for CuResult {
     fn from(error: Error) -> CuResult {
@@ -82,12 +83,18 @@ fn fault_code(kind: FaultKind) -> CuResult {
 }
 
 /// Says what a code cannot. Faults were told when they happened.
-fn report(error: &Error) {
+pub(crate) fn report(error: &Error) {
+    if !matches!(error, Error::NotReady) {
+        dump::problem(error);
+    }
     match error {
+        Error::NoBinary(_) => {
+            let way = client::way_out().map_or_else(String::new, |way| format!("; {way}"));
+            warn(format_args!("{}: {error}{way}", client::name()));
+        }
         Error::InvalidPtx { .. }
         | Error::UnsupportedPtxVersion(_)
         | Error::InvalidImage(_)
-        | Error::NoBinary(_)
         | Error::UnresolvedSymbol(_)
         | Error::Unsupported { .. }
         | Error::Internal(_) => warn(format_args!("{error}")),

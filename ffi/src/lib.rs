@@ -9,7 +9,9 @@
 //! mapped to its result code in one place. Set `MARGAY_TRACE_API=1` to see the calls.
 
 pub mod api;
+mod client;
 mod convert;
+mod dump;
 mod errors;
 mod export_tables;
 mod guard;

@@ -10,6 +10,7 @@ use super::context::preference;
 use super::function::{LAST_CACHE_CONFIG, function_attribute, param_info};
 use super::module::{give_symbol, load_failed, read_file};
 use crate::convert::{OptOut, Out, Text};
+use crate::dump;
 use crate::guard::Call;
 use crate::handles::{
     Function, FunctionObject, LibraryObject, current, functions, kernel_handle, libraries,
@@ -70,6 +71,10 @@ fn load(images: &Images<'_>, options: &JitOptions) -> Result<CUlibrary, CuResult
     let start = Instant::now();
     let loaded = Library::load(runtime, images.image(), &load_options);
     let seconds = start.elapsed().as_secs_f32();
+    dump::image("cuLibraryLoad", images, load_options.capability, || {
+        let kernels = loaded.as_ref()?.kernels();
+        Ok(kernels.iter().map(|kernel| kernel.name.clone()).collect())
+    });
     match loaded {
         Ok(library) => {
             options.write_back("", "", seconds);

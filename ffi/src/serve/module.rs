@@ -7,6 +7,7 @@ use std::time::Instant;
 use margay::{Error, Symbol};
 
 use crate::convert::{OptOut, Out, Text};
+use crate::dump;
 use crate::errors::code_of;
 use crate::guard::Call;
 use crate::handles::{ModuleObject, current, module_function_handle, modules};
@@ -73,6 +74,13 @@ fn load(images: &Images<'_>, options: &JitOptions) -> Result<CUmodule, CuResult>
     let start = Instant::now();
     let loaded = context.load_module(images.image(), &load_options);
     let seconds = start.elapsed().as_secs_f32();
+    dump::image("cuModuleLoad", images, load_options.capability, || {
+        let kernels = loaded.as_ref()?.kernels();
+        Ok(kernels
+            .iter()
+            .map(|kernel| kernel.name().to_owned())
+            .collect())
+    });
     match loaded {
         Ok(module) => {
             options.write_back(module.log(), "", seconds);
@@ -91,6 +99,10 @@ pub(crate) fn load_failed(error: Error, options: &JitOptions, seconds: f32) -> C
         other => other.to_string(),
     };
     options.write_back("", &text, seconds);
+    if matches!(error, Error::NoBinary(_)) {
+        // Clients that ask for a log seldom show it.
+        return error.into();
+    }
     match options.has_error_log() {
         true => code_of(&error),
         false => error.into(),
