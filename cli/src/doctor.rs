@@ -2,6 +2,8 @@
 //!
 //! Invariant: nothing of the program is executed.
 
+mod python;
+
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -18,6 +20,7 @@ Examples:
   margay doctor
   margay doctor -- ./vector_add
   margay doctor --json -- ./vector_add
+  margay doctor -- venv/bin/python train.py
 
 With a program, the exit status is 1 when it holds device code of which none can run.";
 
@@ -28,16 +31,19 @@ pub(crate) struct Arguments {
     /// Print one JSON document.
     #[arg(long)]
     json: bool,
-    /// A program, library or object file.
-    #[arg(value_name = "PROGRAM")]
-    program: Option<PathBuf>,
+    /// A program, library or object file, a Python interpreter or a script; what follows is not looked at.
+    #[arg(value_name = "PROGRAM", num_args = 0.., trailing_var_arg = true)]
+    program: Vec<PathBuf>,
 }
 
 /// Explains.
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    match &arguments.program {
-        None => machine(arguments.json),
-        Some(program) => explain(program, arguments.json),
+    let Some(program) = arguments.program.first() else {
+        return machine(arguments.json);
+    };
+    match python::interpreter(program) {
+        Some(interpreter) => python::explain(&interpreter, arguments.json),
+        None => explain(program, arguments.json),
     }
 }
 

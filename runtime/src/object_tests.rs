@@ -100,7 +100,7 @@ fn shapes_are_checked() {
         assert!(matches!(error, Error::InvalidValue(_)), "{error}");
     }
     let error = refused("bounded", LaunchConfig::new(1, 129));
-    assert!(matches!(error, Error::LaunchOutOfResources(_)), "{error}");
+    assert!(matches!(error, Error::InvalidValue(_)), "{error}");
     let error = refused("required", LaunchConfig::new(1, 32));
     assert!(matches!(error, Error::InvalidValue(_)), "{error}");
     let error = refused("plain", LaunchConfig::new(1, 1).with_shared((48 << 10) + 1));

@@ -139,7 +139,7 @@ fn try_client(client: &Client, options: &Options, table: &mut Table) -> Outcome 
 fn command(client: &Client, venv: &Venv) -> Command {
     let mut command = Command::new(exec::release_dir().join("margay"));
     command
-        .args(["run", "--time-limit", "120", "--"])
+        .args(["run", "--time-limit", "1200", "--"])
         .arg(venv.python());
     for (name, value) in &client.environment {
         command.env(name, value.replace("HERE", &here().to_string_lossy()));

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_uint, c_void};
 use std::sync::Arc;
 use std::time::Instant;
 
-use margay::container::{ImageKind, detect, join, select_ptx};
+use margay::container::{ImageKind, calls_device_runtime, detect, join, select_ptx};
 use margay::{Image, Library, Runtime};
 use parking_lot::Mutex;
 
@@ -30,6 +30,8 @@ pub(crate) struct LinkObject {
 #[derive(Default)]
 struct LinkState {
     texts: Vec<Vec<u8>>,
+    /// The PTX of `libcudadevrt`, for inputs that call it.
+    device_runtime: Option<Vec<u8>>,
     /// The result, alive until the link is destroyed.
     output: Option<Box<[u8]>>,
 }
@@ -99,6 +101,9 @@ fn add(link: &LinkObject, kind: c_uint, bytes: &[u8]) -> Served {
         kind if kind == INPUT_PTX || INPUT_CONTAINERS.contains(&kind) => {
             let (major, minor) = Runtime::global()?.device(0)?.compute_capability();
             let selection = select_ptx(&[bytes], (major * 10 + minor) as u32)?;
+            if let Some(entry) = selection.device_runtime {
+                state.device_runtime = Some(entry.text()?.text.into_bytes());
+            }
             let texts = selection.texts.into_iter();
             state.texts.extend(texts.map(|text| text.text.into_bytes()));
         }
@@ -118,6 +123,10 @@ pub(crate) fn link_complete(
         return Err(CuResult::INVALID_VALUE);
     }
     if state.output.is_none() {
+        if state.texts.iter().any(|text| calls_device_runtime(text)) {
+            let runtime = state.device_runtime.take();
+            state.texts.extend(runtime);
+        }
         check(&link.options, &state.texts)?;
         state.output = Some(join(&state.texts).into_boxed_slice());
     }

@@ -26,6 +26,22 @@ pub fn join(texts: &[Vec<u8>]) -> Vec<u8> {
     joined
 }
 
+/// Whether a text declares a function of the device runtime (`libcudadevrt`) that another text has to define.
+pub fn calls_device_runtime(text: &[u8]) -> bool {
+    let declares = |line: &[u8]| find(line, b".extern").is_some() && find(line, b".func").is_some();
+    let mut lines = text.split(|&byte| byte == b'\n');
+    // The name stands behind the result, on the same line or on the next.
+    while let Some(line) = lines.next() {
+        if declares(line) {
+            let next = lines.clone().next().unwrap_or_default();
+            if find(line, b" cuda").is_some() || next.trim_ascii_start().starts_with(b"cuda") {
+                return true;
+            }
+        }
+    }
+    false
+}
+
 /// The texts of a joined one; of any other, itself.
 pub(super) fn parts(text: &[u8]) -> Vec<&[u8]> {
     let Some(mut rest) = text
@@ -59,6 +75,20 @@ mod tests {
         let joined = join(&texts);
         assert_eq!(joined.last(), Some(&0));
         assert_eq!(parts(&joined[..joined.len() - 1]), texts);
+    }
+
+    #[test]
+    fn calls_of_the_device_runtime_are_seen() {
+        let calls = |text: &str| calls_device_runtime(text.as_bytes());
+        assert!(calls(
+            ".extern .func  (.param .b64 r) cudaCGGetIntrinsicHandle\n(\n"
+        ));
+        assert!(calls(
+            "x\n.extern .func (.param .b32 r)\n  cudaLaunchDevice(.param .b64 p);"
+        ));
+        assert!(!calls(
+            ".extern .func mine();\n.visible .func cudaLike() { }"
+        ));
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub use fatbin::{
     CONTAINER_HEADER_LEN, CONTAINER_MAGIC, Container, Entry, EntryFlags, EntryInfo, EntryKind,
     MAX_CONTAINER, container_len,
 };
-pub use linked::join;
+pub use linked::{calls_device_runtime, join};
 pub use select::{Selection, choose, select_ptx};
 
 use bytes::{Bytes, until_nul};

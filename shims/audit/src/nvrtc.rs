@@ -1,8 +1,9 @@
 //! NVRTC: architectures of machines become virtual ones, and the PTX is the cubin.
 //!
 //! `--gpu-architecture=sm_86` is passed on as `compute_86`, which spares NVIDIA's assembler its work; where NVRTC then
-//! has no cubin, the PTX is handed out for it. Nothing is kept for a program: that there is no cubin of a
-//! program is asked of NVRTC. Where the changed options are refused, the caller's own are used.
+//! has no cubin, the PTX is handed out for it. Code for linking later (`-dlto`) is compiled to PTX that can be
+//! linked, which [`super::jitlink`] takes for it. Nothing is kept for a program: what there is of it is asked
+//! of NVRTC. Where the changed options are refused, the caller's own are used.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -16,6 +17,8 @@ type Get = unsafe extern "C" fn(Program, *mut c_char) -> c_int;
 
 /// `NVRTC_SUCCESS`.
 const SUCCESS: c_int = 0;
+/// `NVRTC_ERROR_INVALID_INPUT`.
+const INVALID_INPUT: c_int = 3;
 /// `NVRTC_ERROR_INVALID_OPTION`.
 const INVALID_OPTION: c_int = 5;
 /// `NVRTC_ERROR_INTERNAL_ERROR`.
@@ -25,13 +28,24 @@ const INTERNAL: c_int = 11;
 #[derive(Clone, Copy)]
 struct StandIns {
     compile: Compile,
-    size: Size,
-    get: Get,
+    cubin_size: Size,
+    cubin: Get,
+    lto_size: Size,
+    lto: Get,
 }
+
+/// What clients ask for and get PTX in its place: the name of the function that copies it, by number.
+const OUTPUTS: [&str; 2] = ["nvrtcGetCUBIN", "nvrtcGetLTOIR"];
 
 macro_rules! for_slots {
     ($($slot:literal)*) => {
-        [$(StandIns { compile: compile::<$slot>, size: size::<$slot>, get: get::<$slot> }),*]
+        [$(StandIns {
+            compile: compile::<$slot>,
+            cubin_size: size::<$slot, 0>,
+            cubin: get::<$slot, 0>,
+            lto_size: size::<$slot, 1>,
+            lto: get::<$slot, 1>,
+        }),*]
     };
 }
 
@@ -42,8 +56,10 @@ pub fn stand_in(slot: usize, symbol: &str) -> Option<usize> {
     let ours = STAND_INS.get(slot)?;
     match symbol {
         "nvrtcCompileProgram" => Some(ours.compile as usize),
-        "nvrtcGetCUBINSize" => Some(ours.size as usize),
-        "nvrtcGetCUBIN" => Some(ours.get as usize),
+        "nvrtcGetCUBINSize" => Some(ours.cubin_size as usize),
+        "nvrtcGetCUBIN" => Some(ours.cubin as usize),
+        "nvrtcGetLTOIRSize" => Some(ours.lto_size as usize),
+        "nvrtcGetLTOIR" => Some(ours.lto as usize),
         _ => None,
     }
 }
@@ -83,7 +99,7 @@ unsafe extern "C" fn compile<const SLOT: usize>(
     })
 }
 
-/// The options with virtual architectures, or `None` when they name no machine's.
+/// The options that make PTX, or `None` when these do.
 ///
 /// # Safety
 /// `options` points to `count` C strings, or is null.
@@ -117,8 +133,17 @@ unsafe fn virtual_options(count: c_int, options: *const *const c_char) -> Option
 
 const NAMES: [&[u8]; 2] = [b"--gpu-architecture", b"-arch"];
 
-/// `option` with `compute_` for `sm_`, where it names an architecture, in one word or after its name.
+/// Spellings of the option that asks for code to be linked later.
+const LATER: [&[u8]; 4] = [b"-dlto", b"--dlto", b"-dlink-time-opt", b"--dlink-time-opt"];
+/// PTX that can be linked, instead.
+const LINKABLE: &[u8] = b"--relocatable-device-code=true";
+
+/// `option` with `compute_` for `sm_`, where it names an architecture, in one word or after its name; and without
+/// code for linking later.
 fn virtual_option(previous: &[u8], option: &[u8]) -> Option<Vec<u8>> {
+    if LATER.contains(&option) {
+        return Some(LINKABLE.to_vec());
+    }
     let names = || {
         NAMES
             .iter()
@@ -138,45 +163,66 @@ fn virtual_option(previous: &[u8], option: &[u8]) -> Option<Vec<u8>> {
     Some([&option[..head], b"compute_", number].concat())
 }
 
+/// The size of an output, and whether it is PTX that stands in for it.
+///
 /// # Safety
 /// As `nvrtcGetCUBINSize`.
-unsafe extern "C" fn size<const SLOT: usize>(program: Program, out: *mut usize) -> c_int {
+unsafe fn sized(slot: usize, output: usize, program: Program) -> Result<(usize, bool), c_int> {
+    let name = OUTPUTS.get(output).ok_or(INTERNAL)?;
+    let mut bytes = 0;
+    // SAFETY: these are their types; the program is the caller's.
+    unsafe {
+        let own_size = own::<Size>(slot, &format!("{name}Size")).ok_or(INTERNAL)?;
+        let code = own_size(program, &raw mut bytes);
+        if code == SUCCESS && bytes > 0 {
+            return Ok((bytes, false));
+        }
+        let ptx_size = own::<Size>(slot, "nvrtcGetPTXSize").ok_or(INTERNAL)?;
+        match ptx_size(program, &raw mut bytes) {
+            // One byte is an empty text.
+            SUCCESS if bytes > 1 => Ok((bytes, true)),
+            _ if code == SUCCESS => Ok((0, false)),
+            _ => Err(code),
+        }
+    }
+}
+
+/// # Safety
+/// As `nvrtcGetCUBINSize`.
+unsafe extern "C" fn size<const SLOT: usize, const OUTPUT: usize>(
+    program: Program,
+    out: *mut usize,
+) -> c_int {
     guarded(INTERNAL, || {
-        // SAFETY: these are their types, and the caller's arguments.
-        unsafe {
-            let Some(cubin) = own::<Size>(SLOT, "nvrtcGetCUBINSize") else {
-                return INTERNAL;
-            };
-            let code = cubin(program, out);
-            match own::<Size>(SLOT, "nvrtcGetPTXSize") {
-                Some(ptx) if code == SUCCESS && *out == 0 => ptx(program, out),
-                _ => code,
+        if out.is_null() {
+            return INVALID_INPUT;
+        }
+        // SAFETY: the caller's program and place.
+        match unsafe { sized(SLOT, OUTPUT, program) } {
+            Ok((bytes, _)) => {
+                // SAFETY: the caller's place.
+                unsafe { *out = bytes };
+                SUCCESS
             }
+            Err(code) => code,
         }
     })
 }
 
 /// # Safety
 /// As `nvrtcGetCUBIN`.
-unsafe extern "C" fn get<const SLOT: usize>(program: Program, out: *mut c_char) -> c_int {
+unsafe extern "C" fn get<const SLOT: usize, const OUTPUT: usize>(
+    program: Program,
+    out: *mut c_char,
+) -> c_int {
     guarded(INTERNAL, || {
-        // SAFETY: these are their types, and the caller's arguments.
-        unsafe {
-            let (Some(size), Some(cubin)) = (
-                own::<Size>(SLOT, "nvrtcGetCUBINSize"),
-                own::<Get>(SLOT, "nvrtcGetCUBIN"),
-            ) else {
-                return INTERNAL;
-            };
-            let mut bytes = 0;
-            match (size(program, &raw mut bytes), bytes) {
-                (SUCCESS, 0) => match own::<Get>(SLOT, "nvrtcGetPTX") {
-                    Some(ptx) => ptx(program, out),
-                    None => INTERNAL,
-                },
-                _ => cubin(program, out),
-            }
-        }
+        // SAFETY: the caller's program.
+        let name = match unsafe { sized(SLOT, OUTPUT, program) } {
+            Ok((_, true)) => "nvrtcGetPTX",
+            _ => OUTPUTS[OUTPUT],
+        };
+        // SAFETY: that is their type; the caller has room for as many bytes as were told.
+        unsafe { own::<Get>(SLOT, name).map_or(INTERNAL, |get| get(program, out)) }
     })
 }
 
@@ -193,6 +239,7 @@ mod tests {
             "--gpu-architecture=sm_90a",
             "--gpu-architecture=compute_90a",
         );
+        is("-dlto", "--relocatable-device-code=true");
         assert_eq!(one("-arch=compute_86"), None);
         assert_eq!(one("-I=sm_86"), None);
         assert_eq!(one("-archive=sm_86"), None);

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString, c_int};
 
-use margay_frontend::container::{ImageKind, detect, join, select_ptx};
+use margay_frontend::container::{ImageKind, calls_device_runtime, detect, join, select_ptx};
 use margay_frontend::diagnostic::Style;
 use margay_frontend::{SourceFile, parse, resolve};
 
@@ -35,6 +35,8 @@ pub(crate) struct Link {
     lto: bool,
     theirs: Option<Theirs>,
     texts: Vec<Vec<u8>>,
+    /// The PTX of `libcudadevrt`, for inputs that call it.
+    device_runtime: Option<String>,
     /// How many inputs are link-time code.
     lto_inputs: usize,
     log: String,
@@ -50,6 +52,7 @@ impl Link {
             lto: false,
             theirs: None,
             texts: Vec::new(),
+            device_runtime: None,
             lto_inputs: 0,
             log: String::new(),
             result: None,
@@ -90,6 +93,11 @@ impl Link {
             return code::INVALID_INPUT;
         }
         match kind {
+            input::LTOIR
+                if detect(bytes) == Some(ImageKind::Text) && !bytes.starts_with(BITCODE) =>
+            {
+                self.add_ptx(bytes, name)
+            }
             input::LTOIR => self.add_lto(bytes, name),
             input::ANY if bytes.starts_with(BITCODE) => self.add_lto(bytes, name),
             input::PTX if detect(bytes) != Some(ImageKind::Text) => {
@@ -131,6 +139,9 @@ impl Link {
                 return code::INVALID_INPUT;
             }
         };
+        if let Some(Ok(text)) = selection.device_runtime.map(|entry| entry.text()) {
+            self.device_runtime = Some(text.text);
+        }
         for text in selection.texts {
             if let Err(problems) = check(&name, &text.text) {
                 self.complain(&problems);
@@ -149,6 +160,10 @@ impl Link {
                 code::INVALID_INPUT
             }
             (0, false) => {
+                if self.texts.iter().any(|text| calls_device_runtime(text)) {
+                    let text = self.device_runtime.take();
+                    self.texts.extend(text.map(String::into_bytes));
+                }
                 self.result = Some(join(&self.texts));
                 code::SUCCESS
             }

@@ -1,0 +1,309 @@
+//! What of a Python interpreter's environment uses CUDA, and what of that works.
+//!
+//! Packages are found by the folders that installers leave beside them (`NAME-VERSION.dist-info`). Invariant: the
+//! interpreter is not started.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::output::{Outcome, Paint, Report, paint};
+
+/// What is known of a client.
+struct Known {
+    /// Its package's name, or the beginning of it where it ends with a version of CUDA.
+    package: &'static str,
+    works: Works,
+    /// What it needs, or why it fails.
+    note: &'static str,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Works {
+    Yes,
+    /// Under `margay run`, not with the library alone.
+    UnderRun,
+    Partly,
+    No,
+}
+
+impl Works {
+    fn text(self) -> &'static str {
+        match self {
+            Works::Yes => "works",
+            Works::UnderRun => "works under `margay run`",
+            Works::Partly => "works in part",
+            Works::No => "does not work",
+        }
+    }
+
+    fn paint(self) -> Paint {
+        match self {
+            Works::Yes | Works::UnderRun => Paint::Good,
+            Works::Partly | Works::No => Paint::Bad,
+        }
+    }
+}
+
+const fn known(package: &'static str, works: Works, note: &'static str) -> Known {
+    Known {
+        package,
+        works,
+        note,
+    }
+}
+
+/// By name; see `docs/clients.md` for what was measured.
+const CLIENTS: &[Known] = &[
+    known("cuda-bindings", Works::Yes, ""),
+    known(
+        "cuda-core",
+        Works::UnderRun,
+        "compiles to cubins, which are answered with PTX",
+    ),
+    known(
+        "cupy-cuda",
+        Works::UnderRun,
+        "compiles to cubins, which are answered with PTX",
+    ),
+    known(
+        "halide",
+        Works::Yes,
+        "with CUDA among the features of the target",
+    ),
+    known(
+        "jax-cuda",
+        Works::No,
+        "it looks for the device files of NVIDIA's kernel module before it asks the driver",
+    ),
+    known(
+        "numba-cuda",
+        Works::UnderRun,
+        "without nvidia-nvjitlink also with the library alone, through the driver's linker",
+    ),
+    known(
+        "nvidia-ml-py",
+        Works::UnderRun,
+        "libnvidia-ml.so.1 is in the folder of `margay run`",
+    ),
+    known("openmm", Works::Yes, "with openmm[cuda12] or [cuda13]"),
+    known(
+        "pycuda",
+        Works::UnderRun,
+        "SourceModule starts nvcc, which must be installed",
+    ),
+    known("taichi", Works::Yes, "with arch=ti.cuda"),
+    known(
+        "tinygrad",
+        Works::Yes,
+        "with DEV=CUDA:PTX; DEV=CUDA needs libnvrtc.so",
+    ),
+    known(
+        "torch",
+        Works::Partly,
+        "it starts, holds tensors and copies them; its own kernels are machine code alone, and fail",
+    ),
+    known(
+        "triton",
+        Works::UnderRun,
+        "its assembler is replaced; the tensors are PyTorch's",
+    ),
+    known("warp-lang", Works::Yes, ""),
+];
+
+/// A package in an environment.
+#[derive(Debug, PartialEq, Eq)]
+struct Installed {
+    name: String,
+    version: String,
+}
+
+/// The interpreter that a program names or asks for, if it is a Python program.
+pub(super) fn interpreter(program: &Path) -> Option<PathBuf> {
+    let name = program.file_name()?.to_str()?;
+    if is_python(name) {
+        return find(name, program);
+    }
+    let first = fs::read(program).ok()?;
+    let first = first.split(|&byte| byte == b'\n').next()?;
+    let line = String::from_utf8_lossy(first);
+    if let Some(line) = line.strip_prefix("#!") {
+        let word = line.split_whitespace().find(|word| {
+            let file = word.rsplit('/').next().unwrap_or(word);
+            is_python(file)
+        })?;
+        return find(word.rsplit('/').next()?, Path::new(word));
+    }
+    let script = program
+        .extension()
+        .is_some_and(|extension| extension == "py");
+    script
+        .then(|| find("python3", Path::new("python3")))
+        .flatten()
+}
+
+fn is_python(name: &str) -> bool {
+    name.strip_prefix("python")
+        .is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
+}
+
+/// A path as it is, or a name on `PATH`.
+fn find(name: &str, path: &Path) -> Option<PathBuf> {
+    if path.components().count() > 1 {
+        return path.exists().then(|| path.to_owned());
+    }
+    let folders = std::env::var_os("PATH")?;
+    std::env::split_paths(&folders)
+        .map(|folder| folder.join(name))
+        .find(|file| file.exists())
+}
+
+/// The folders of an interpreter's packages: those of its environment, or where it is installed.
+fn package_folders(interpreter: &Path) -> Vec<PathBuf> {
+    let real = fs::canonicalize(interpreter).unwrap_or_else(|_| interpreter.to_owned());
+    let of = |program: &Path| Some(program.parent()?.parent()?.to_owned());
+    let Some(prefix) = of(interpreter) else {
+        return Vec::new();
+    };
+    let environment = fs::read_to_string(prefix.join("pyvenv.cfg")).ok();
+    let with_system = environment.as_ref().is_none_or(|text| {
+        text.lines()
+            .any(|line| line.replace(' ', "") == "include-system-site-packages=true")
+    });
+    let system = of(&real).filter(|real| with_system && *real != prefix);
+    let folders = [Some(prefix), system].into_iter().flatten();
+    folders
+        .flat_map(|prefix| {
+            let versions = fs::read_dir(prefix.join("lib"))
+                .into_iter()
+                .flatten()
+                .flatten();
+            versions.flat_map(|version| {
+                ["site-packages", "dist-packages"].map(|name| version.path().join(name))
+            })
+        })
+        .filter(|folder| folder.is_dir())
+        .collect()
+}
+
+/// Packages by the names of the folders that describe them.
+fn installed(folders: &[PathBuf]) -> Vec<Installed> {
+    let entries = folders
+        .iter()
+        .filter_map(|folder| fs::read_dir(folder).ok());
+    let names = entries.flatten().flatten().filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let (name, version) = name.strip_suffix(".dist-info")?.split_once('-')?;
+        Some(Installed {
+            name: name.to_lowercase().replace(['_', '.'], "-"),
+            version: version.to_owned(),
+        })
+    });
+    let mut packages: Vec<Installed> = names.collect();
+    packages.sort_by(|a, b| a.name.cmp(&b.name));
+    packages.dedup_by(|a, b| a.name == b.name);
+    packages
+}
+
+/// What is known of a package.
+fn known_client(name: &str) -> Option<&'static Known> {
+    CLIENTS.iter().find(|client| {
+        let rest = name.strip_prefix(client.package);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(|c: char| c.is_ascii_digit()))
+    })
+}
+
+/// Explains the environment of an interpreter.
+pub(super) fn explain(interpreter: &Path, as_json: bool) -> Outcome {
+    let packages = installed(&package_folders(interpreter));
+    let clients: Vec<(&Installed, &Known)> = packages
+        .iter()
+        .filter_map(|package| Some((package, known_client(&package.name)?)))
+        .collect();
+    let bad = !clients.is_empty() && clients.iter().all(|(_, known)| known.works == Works::No);
+    let text = match as_json {
+        true => format!("{}\n", document(interpreter, &clients)),
+        false => page(interpreter, &clients),
+    };
+    Ok(Report {
+        text,
+        status: u8::from(bad),
+    })
+}
+
+fn document(interpreter: &Path, clients: &[(&Installed, &Known)]) -> Value {
+    let clients = clients.iter().map(|(package, known)| {
+        json!({
+            "package": package.name,
+            "version": package.version,
+            "works": known.works.text(),
+            "note": known.note,
+        })
+    });
+    json!({
+        "interpreter": interpreter.to_string_lossy(),
+        "clients": clients.collect::<Vec<_>>(),
+    })
+}
+
+fn page(interpreter: &Path, clients: &[(&Installed, &Known)]) -> String {
+    let head = paint("interpreter", Paint::Heading);
+    let mut text = format!("{head} {}\n", interpreter.display());
+    for (package, known) in clients {
+        let name = format!("{} {}", package.name, package.version);
+        let works = paint(known.works.text(), known.works.paint());
+        let comma = if known.note.is_empty() { "" } else { "; " };
+        let _ = writeln!(text, "{name:<28} {works}{comma}{}", known.note);
+    }
+    if clients.is_empty() {
+        text.push_str("no package here is known to use CUDA\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_known_by_their_packages() {
+        let works = |name| known_client(name).map(|known| known.works.text());
+        assert_eq!(works("cupy-cuda13x"), Some("works under `margay run`"));
+        assert_eq!(works("torch"), Some("works in part"));
+        assert_eq!(works("torchvision"), None);
+        assert_eq!(works("jax-cuda12-plugin"), Some("does not work"));
+        assert_eq!(works("numpy"), None);
+    }
+
+    #[test]
+    fn an_environment_is_read_without_its_interpreter() {
+        let folder = std::env::temp_dir().join(format!("margay-doctor-{}", std::process::id()));
+        let packages = folder.join("lib/python3.11/site-packages");
+        for name in [
+            "warp_lang-1.19.0.dist-info",
+            "numpy-2.4.6.dist-info",
+            "warp",
+        ] {
+            fs::create_dir_all(packages.join(name)).unwrap();
+        }
+        fs::create_dir_all(folder.join("bin")).unwrap();
+        fs::write(folder.join("bin/python"), "").unwrap();
+        fs::write(
+            folder.join("pyvenv.cfg"),
+            "include-system-site-packages = false\n",
+        )
+        .unwrap();
+        let script = folder.join("simulate");
+        fs::write(&script, format!("#!{}/bin/python\n", folder.display())).unwrap();
+        let interpreter = interpreter(&script).unwrap();
+        assert_eq!(interpreter, folder.join("bin/python"));
+        let report = explain(&interpreter, true).unwrap();
+        let document: Value = serde_json::from_str(&report.text).unwrap();
+        assert_eq!(document["clients"].as_array().unwrap().len(), 1);
+        assert_eq!(document["clients"][0]["package"], "warp-lang");
+        assert_eq!(document["clients"][0]["version"], "1.19.0");
+        fs::remove_dir_all(folder).unwrap();
+    }
+}
