@@ -2,8 +2,8 @@
 //!
 //! Inputs that are or hold PTX are read by Margay's own front end, so that errors come with their lines, and joined to
 //! one image that Margay loads and links ([`margay_frontend::container::join`]). Link-time code (LTO-IR) of NVRTC is PTX
-//! by now ([`super::nvrtc`]). That of others is NVIDIA's own format: where all inputs are of that kind, NVIDIA's linker is
-//! asked for their PTX (`-lto -ptx`); together with PTX they cannot be linked, which the error log says.
+//! by now ([`super::nvrtc`]). That of others (Numba's kernels) is NVIDIA's own format: NVIDIA's linker is asked for the PTX
+//! of all such inputs (`-lto -ptx`), which keeps kernels and what they call, and leaves functions of the other inputs to us.
 //!
 //! Options are checked by NVIDIA's linker, of which each of our handles holds one. Invariant: a handle is looked up,
 //! never dereferenced.

@@ -152,45 +152,37 @@ impl Link {
         code::SUCCESS
     }
 
-    /// Links.
+    /// Links: what NVIDIA's linker makes of link-time code goes in front of the other texts.
     pub(super) fn complete(&mut self) -> c_int {
-        match (self.lto_inputs, self.texts.is_empty()) {
-            (0, true) => {
-                self.complain("no input holds device code");
-                code::INVALID_INPUT
-            }
-            (0, false) => {
-                if self.texts.iter().any(|text| calls_device_runtime(text)) {
-                    let text = self.device_runtime.take();
-                    self.texts.extend(text.map(String::into_bytes));
+        if self.lto_inputs == 0 && self.texts.is_empty() {
+            self.complain("no input holds device code");
+            return code::INVALID_INPUT;
+        }
+        let mut texts = Vec::new();
+        if self.lto_inputs > 0 {
+            match self.link_time_code() {
+                Ok(mut ptx) => {
+                    ptx.truncate(ptx.iter().position(|&byte| byte == 0).unwrap_or(ptx.len()));
+                    texts.push(ptx);
                 }
-                self.result = Some(join(&self.texts));
-                code::SUCCESS
-            }
-            (_, true) => self.complete_theirs(),
-            (_, false) => {
-                self.complain(
-                    "link-time code (LTO-IR) and PTX cannot be linked together without a GPU's assembler: \
-                     compile all inputs to PTX (without -dlto, --gen-lto or lto=True), or all to LTO-IR",
-                );
-                code::INCOMPATIBLE_OPTIONS
+                Err(code) => return code,
             }
         }
+        texts.append(&mut self.texts);
+        if texts.iter().any(|text| calls_device_runtime(text)) {
+            let text = self.device_runtime.take();
+            texts.extend(text.map(String::into_bytes));
+        }
+        self.result = Some(join(&texts));
+        code::SUCCESS
     }
 
-    fn complete_theirs(&mut self) -> c_int {
-        let Some(theirs) = self.theirs else {
-            return code::INTERNAL;
-        };
+    /// The PTX of all link-time code.
+    fn link_time_code(&mut self) -> Result<Vec<u8>, c_int> {
+        let theirs = self.theirs.ok_or(code::INTERNAL)?;
         match theirs.complete() {
-            code::SUCCESS => match theirs.output(Output::Ptx) {
-                Ok(ptx) => {
-                    self.result = Some(ptx);
-                    code::SUCCESS
-                }
-                Err(code) => code,
-            },
-            code => code,
+            code::SUCCESS => theirs.output(Output::Ptx),
+            code => Err(code),
         }
     }
 
