@@ -50,6 +50,13 @@ const LEFT_OUT: &[&str] = &[
     "cuLogsDumpToFile",
 ];
 
+/// Entry points whose only size is the number of elements of their only array.
+const COUNTED: &[&str] = &[
+    "cuMemSetAccess",
+    "cuMemPoolSetAccess",
+    "cuMemcpy3DBatchAsync",
+];
+
 /// A kernel that can be launched with any arguments: it takes none.
 const IMAGE: &str = ".version 7.0\n.target sm_70\n.address_size 64\n\
     .visible .global .align 4 .u32 counter = 5;\n\
@@ -209,6 +216,8 @@ impl Callable {
     fn limit(&self, kind: Kind) -> u64 {
         const SMALL: u64 = 4096;
         const LAUNCH: u64 = 3;
+        /// Elements of an array of structures: all of them fit into a slot.
+        const ELEMENTS: u64 = 512;
         let count = |wanted: &[Kind]| {
             self.parameters
                 .iter()
@@ -219,6 +228,7 @@ impl Callable {
         let arrays = count(&[Kind::Slot, Kind::Pointers]);
         match kind {
             _ if self.row.export.starts_with("cuLaunch") => LAUNCH,
+            _ if COUNTED.iter().any(|name| self.row.export.starts_with(name)) => ELEMENTS,
             Kind::Size if untyped || arrays > 1 => SMALL,
             Kind::Count if untyped || arrays > 0 => SMALL,
             _ => u64::MAX,

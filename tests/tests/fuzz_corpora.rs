@@ -115,3 +115,29 @@ macro_rules! replay {
 }
 
 replay!(lexer parser lower container ir_text driver_calls);
+
+/// Sequences of driver calls out of nothing; `MARGAY_SEED` chooses others, `MARGAY_FULL=1` makes many.
+#[test]
+fn random_driver_calls() {
+    const CALLS: usize = 64;
+    /// Bytes that a call takes: two for the entry point, one for each argument.
+    const BYTES: usize = 12;
+    let seed = std::env::var("MARGAY_SEED").unwrap_or_default();
+    let seed = seed.bytes().fold(0x9e37_79b9_u32, |sum, byte| {
+        (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    let target = TARGETS.iter().find(|target| target.name == "driver_calls");
+    let target = target.expect("a target");
+    let mut random = Random(seed | 1);
+    let count = if std::env::var_os("MARGAY_FULL").is_some() {
+        40 * FULL
+    } else {
+        FULL
+    };
+    for copy in 0..count {
+        let bytes: Vec<u8> = (0..CALLS * BYTES)
+            .map(|_| random.below(256) as u8)
+            .collect();
+        attempt(target, "nothing", copy, &bytes);
+    }
+}
