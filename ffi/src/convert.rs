@@ -36,6 +36,14 @@ impl<T> Out<T> {
     }
 }
 
+impl Out<std::ffi::c_void> {
+    /// Writes a result of another type, which the caller has room for.
+    pub(crate) fn set_as<T>(&self, value: T) {
+        // SAFETY: not null, and the entry point's caller vouches for the rest.
+        unsafe { self.0.cast::<T>().write_unaligned(value) };
+    }
+}
+
 impl<T> FromAbi<*mut T> for Out<T> {
     unsafe fn from_abi(raw: *mut T, _call: &Call) -> Result<Out<T>, CuResult> {
         if raw.is_null() {
@@ -56,6 +64,11 @@ impl<T> OptOut<T> {
             // SAFETY: not null, and the entry point's caller vouches for the rest.
             unsafe { self.0.write(value) };
         }
+    }
+
+    /// No place.
+    pub(crate) fn unwanted() -> OptOut<T> {
+        OptOut(std::ptr::null_mut())
     }
 
     /// Whether the caller gave a place.

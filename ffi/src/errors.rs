@@ -5,7 +5,7 @@
 //! fault is told by the runtime.
 
 use margay::container::{ImageError, ImageFault};
-use margay::{Error, FaultKind};
+use margay::{CaptureError, Error, FaultKind};
 
 use crate::guard::warn;
 use crate::result::CuResult;
@@ -61,10 +61,27 @@ pub(crate) fn code_of(error: &Error) -> CuResult {
         Error::HostMemoryNotRegistered => CuResult::HOST_MEMORY_NOT_REGISTERED,
         Error::CooperativeLaunchTooLarge { .. } => CuResult::COOPERATIVE_LAUNCH_TOO_LARGE,
         Error::NotPermitted(_) => CuResult::NOT_PERMITTED,
+        Error::LossyQuery(_) => CuResult::LOSSY_QUERY,
+        Error::Capture(error) => capture_code(*error),
+        Error::GraphUpdate(_) => CuResult::GRAPH_EXEC_UPDATE_FAILURE,
         Error::Unsupported { .. } => CuResult::NOT_SUPPORTED,
         Error::Fault(fault) => fault_code(fault.kind),
         // `Error` may grow; what is not known here is a defect of this table.
         _ => CuResult::UNKNOWN,
+    }
+}
+
+fn capture_code(error: CaptureError) -> CuResult {
+    match error {
+        CaptureError::Unsupported => CuResult::STREAM_CAPTURE_UNSUPPORTED,
+        CaptureError::Invalidated => CuResult::STREAM_CAPTURE_INVALIDATED,
+        CaptureError::Merge => CuResult::STREAM_CAPTURE_MERGE,
+        CaptureError::Unmatched => CuResult::STREAM_CAPTURE_UNMATCHED,
+        CaptureError::Unjoined => CuResult::STREAM_CAPTURE_UNJOINED,
+        CaptureError::Isolation => CuResult::STREAM_CAPTURE_ISOLATION,
+        CaptureError::Implicit => CuResult::STREAM_CAPTURE_IMPLICIT,
+        CaptureError::CapturedEvent => CuResult::CAPTURED_EVENT,
+        CaptureError::WrongThread => CuResult::STREAM_CAPTURE_WRONG_THREAD,
     }
 }
 

@@ -28,6 +28,8 @@ pub(crate) enum DefaultStream {
 pub(crate) struct Call {
     pub(crate) name: &'static str,
     pub(crate) default_stream: DefaultStream,
+    /// It may synchronise, which a capture can forbid.
+    unsafe_in_capture: bool,
     warned: AtomicBool,
 }
 
@@ -36,9 +38,73 @@ impl Call {
         Call {
             name,
             default_stream,
+            unsafe_in_capture: is_in(name, UNSAFE_IN_CAPTURE),
             warned: AtomicBool::new(false),
         }
     }
+}
+
+/// Symbols that may synchronise with work that is not captured; each stands for its versions.
+const UNSAFE_IN_CAPTURE: &[&str] = &[
+    "cuArray3DCreate",
+    "cuArrayCreate",
+    "cuArrayDestroy",
+    "cuEventQuery",
+    "cuEventSynchronize",
+    "cuMemAlloc",
+    "cuMemAllocHost",
+    "cuMemAllocManaged",
+    "cuMemAllocPitch",
+    "cuMemFree",
+    "cuMemFreeHost",
+    "cuMemHostAlloc",
+    "cuMemHostRegister",
+    "cuMemHostUnregister",
+    "cuMemcpy",
+    "cuMemcpy2D",
+    "cuMemcpy2DUnaligned",
+    "cuMemcpy3D",
+    "cuMemcpy3DPeer",
+    "cuMemcpyAtoA",
+    "cuMemcpyAtoD",
+    "cuMemcpyAtoH",
+    "cuMemcpyDtoA",
+    "cuMemcpyDtoD",
+    "cuMemcpyDtoH",
+    "cuMemcpyHtoA",
+    "cuMemcpyHtoD",
+    "cuMemcpyPeer",
+    "cuMipmappedArrayCreate",
+    "cuMipmappedArrayDestroy",
+    "cuStreamQuery",
+    "cuStreamSynchronize",
+];
+
+/// Whether an export is a version of one of `symbols`, found when the program is compiled.
+const fn is_in(export: &str, symbols: &[&str]) -> bool {
+    let mut at = 0;
+    while at < symbols.len() {
+        if is_version_of(export.as_bytes(), symbols[at].as_bytes()) {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+/// `symbol`, or `symbol` with `_v2`, `_ptds` and the like.
+const fn is_version_of(export: &[u8], symbol: &[u8]) -> bool {
+    if export.len() < symbol.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < symbol.len() {
+        if export[at] != symbol[at] {
+            return false;
+        }
+        at += 1;
+    }
+    export.len() == symbol.len() || export[symbol.len()] == b'_'
 }
 
 /// Symbols whose documentation knows no invalid handle and calls one an invalid value.
@@ -84,11 +150,21 @@ impl Call {
     /// The result for a handle that stands for nothing.
     #[cold]
     pub(crate) fn bad_handle(&self) -> CuResult {
-        match HANDLES_ARE_VALUES.binary_search(&symbol_of(self.name)) {
-            Ok(_) => CuResult::INVALID_VALUE,
-            Err(_) => CuResult::INVALID_HANDLE,
+        let symbol = symbol_of(self.name);
+        // Graph management, not the graphics of other interfaces.
+        let of_graphs = is_of_graphs(symbol);
+        match of_graphs || HANDLES_ARE_VALUES.binary_search(&symbol).is_ok() {
+            true => CuResult::INVALID_VALUE,
+            false => CuResult::INVALID_HANDLE,
         }
     }
+}
+
+/// Whether a symbol is one of graph management, whose documentation calls every wrong handle an
+/// invalid value.
+fn is_of_graphs(symbol: &str) -> bool {
+    let rest = symbol.strip_prefix("cuGraph");
+    rest.is_some_and(|rest| !rest.starts_with("ics"))
 }
 
 /// The entry points that work before `cuInit`.
@@ -172,9 +248,24 @@ pub(crate) fn enter(
         return code;
     }
     if trace_wanted() {
-        return traced(call, arguments, body);
+        return traced(call, arguments, || {
+            check_capture(call).and_then(|()| body())
+        });
+    }
+    if call.unsafe_in_capture
+        && let Err(code) = check_capture(call)
+    {
+        return code;
     }
     run(call, body)
+}
+
+/// Whether no capture forbids the call.
+fn check_capture(call: &Call) -> Served {
+    match call.unsafe_in_capture {
+        true => Ok(margay::capture::check_unsafe_call()?),
+        false => Ok(()),
+    }
 }
 
 fn run(call: &'static Call, body: impl FnOnce() -> Served) -> CuResult {
@@ -350,6 +441,19 @@ mod tests {
         assert_eq!(code("cuStreamQuery_ptsz"), CuResult::INVALID_HANDLE);
         assert_eq!(code("cuMemsetD8Async_ptsz"), CuResult::INVALID_VALUE);
         assert_eq!(code("cuModuleGetGlobal_v2"), CuResult::INVALID_VALUE);
+        assert_eq!(code("cuGraphLaunch_ptsz"), CuResult::INVALID_VALUE);
+        assert_eq!(code("cuGraphicsMapResources"), CuResult::INVALID_HANDLE);
+    }
+
+    #[test]
+    fn what_may_synchronise_is_known_by_name() {
+        let unsafe_in_capture = |name| is_in(name, UNSAFE_IN_CAPTURE);
+        assert!(unsafe_in_capture("cuMemAlloc_v2"));
+        assert!(unsafe_in_capture("cuMemcpyHtoD_v2_ptds"));
+        assert!(unsafe_in_capture("cuEventQuery"));
+        assert!(!unsafe_in_capture("cuMemAllocAsync"));
+        assert!(!unsafe_in_capture("cuMemcpyAsync_ptsz"));
+        assert!(!unsafe_in_capture("cuMem"));
     }
 
     #[test]

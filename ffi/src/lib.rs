@@ -14,6 +14,7 @@ mod convert;
 mod dump;
 mod errors;
 mod export_tables;
+pub mod graph_types;
 mod guard;
 mod handles;
 mod images;

@@ -13,6 +13,8 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
+pub use crate::graph_types::*;
+
 /// Declares handle types: numbers as wide as a pointer.
 macro_rules! handles {
     ($($name:ident),* $(,)?) => {$(
@@ -131,7 +133,6 @@ opaque!(
     CUDA_ARRAY_DESCRIPTOR_v1,
     CUDA_ARRAY_MEMORY_REQUIREMENTS,
     CUDA_ARRAY_SPARSE_PROPERTIES,
-    CUDA_BATCH_MEM_OP_NODE_PARAMS,
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC,
     CUDA_EXTERNAL_MEMORY_HANDLE_DESC,
     CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC,
@@ -141,13 +142,7 @@ opaque!(
     CUDA_EXT_SEM_SIGNAL_NODE_PARAMS,
     CUDA_EXT_SEM_WAIT_NODE_PARAMS,
     CUDA_FABRIC_COPY_BATCH_OP,
-    CUDA_GRAPH_INSTANTIATE_PARAMS,
-    CUDA_HOST_NODE_PARAMS,
-    CUDA_KERNEL_NODE_PARAMS,
-    CUDA_KERNEL_NODE_PARAMS_v1,
     CUDA_LAUNCH_PARAMS,
-    CUDA_MEMSET_NODE_PARAMS,
-    CUDA_MEM_ALLOC_NODE_PARAMS,
     CUDA_RESOURCE_DESC,
     CUDA_RESOURCE_VIEW_DESC,
     CUDA_TEXTURE_DESC,
@@ -157,13 +152,9 @@ opaque!(
     CUcheckpointRestoreArgs,
     CUcheckpointUnlockArgs,
     CUcliqueInfo,
-    CUgraphEdgeData,
-    CUgraphExecUpdateResultInfo,
-    CUgraphNodeParams,
     CUlogicalEndpointProp,
     CUmemDecompressParams,
     CUmulticastObjectProp,
-    CUstreamBatchMemOpParams,
     CUstreamCigCaptureParams,
     CUtensorMap,
 );

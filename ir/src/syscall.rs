@@ -44,6 +44,8 @@ syscalls! {
     Free "free" (B64) -> ();
     /// `void __assertfail(message, file, line, function, size of a character)`: ends the launch.
     Assertfail "__assertfail" (B64, B64, B32, B64, B64) -> ();
+    /// `void cudaGraphSetConditional(handle, unsigned)`: the number of a conditional node.
+    GraphSetConditional "cudaGraphSetConditional" (B64, B32) -> ();
 
     // CUDA's device runtime (`cuda_device_runtime_api.h`): each returns a `cudaError_t` unless said otherwise.
     // Structures come as addresses.

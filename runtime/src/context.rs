@@ -17,7 +17,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::device::Device;
 use crate::engine::{Image, LoadOptions};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Fault, FaultKind, Result};
 use crate::event::{Event, EventFlags};
 use crate::machine::{Machine, check_fork, next_id};
 use crate::module::Module;
@@ -345,6 +345,7 @@ impl Context {
     /// Waits for all work of the context; flushes printf.
     pub fn synchronize(&self) -> Result<()> {
         self.check_wait(self.life())?;
+        crate::capture::check_context(self)?;
         for task in self.inner.streams.all_tails() {
             task.wait();
         }
@@ -391,6 +392,7 @@ impl Context {
             self.wait_idle();
         }
         self.flush_output();
+        crate::capture::forget_context(self);
         inner.streams.clear();
         inner.heap.clear();
         inner.launch_buffers.clear();
@@ -457,6 +459,17 @@ impl Context {
         if slot.is_none() {
             *slot = Some(Arc::new(fault));
             self.inner.failed.store(true, Ordering::Release);
+        }
+    }
+
+    /// Makes the failure of `what`, work without a call to answer, stick to the context.
+    pub(crate) fn fail_with(&self, error: Error, what: &str) {
+        match error {
+            Error::Fault(fault) => self.fail((*fault).clone()),
+            other => {
+                let fault = Fault::new(FaultKind::IllegalAddress, what);
+                self.fail(fault.with_detail(other.to_string()));
+            }
         }
     }
 

@@ -89,14 +89,20 @@ impl Transfer {
 }
 
 /// A fill of rows.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Fill {
-    pub(crate) dst: u64,
-    pub(crate) value: u32,
-    pub(crate) width: u32,
-    pub(crate) count: u64,
-    pub(crate) rows: u64,
-    pub(crate) pitch: u64,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fill {
+    /// First byte written.
+    pub dst: u64,
+    /// The element's value.
+    pub value: u32,
+    /// Bytes of an element: 1, 2 or 4.
+    pub width: u32,
+    /// Elements in a row.
+    pub count: u64,
+    /// Rows.
+    pub rows: u64,
+    /// Bytes from row to row.
+    pub pitch: u64,
 }
 
 /// Whether the call waits.
@@ -159,25 +165,10 @@ fn copy_here(stream: &Stream, transfer: &Transfer) -> Result<()> {
 
 /// Submits a fill.
 pub(crate) fn submit_fill(stream: &Stream, fill: Fill) -> Result<()> {
-    if !matches!(fill.width, 1 | 2 | 4) {
-        return Err(Error::invalid(format!("element width {}", fill.width)));
-    }
-    let width = u64::from(fill.width);
-    let row = fill.count.checked_mul(width).ok_or_else(overflow)?;
-    let several = fill.rows > 1;
-    if !fill.dst.is_multiple_of(width) || (several && !fill.pitch.is_multiple_of(width)) {
-        return Err(Error::invalid("the fill is not aligned to its element"));
-    }
-    if several && fill.pitch < row {
-        return Err(Error::invalid("the pitch is smaller than a row"));
-    }
-    if row == 0 || fill.rows == 0 {
+    if !fill.check(stream.context())? {
         return Ok(());
     }
-    let last = fill.pitch.checked_mul(fill.rows - 1).ok_or_else(overflow)?;
-    let span = last.checked_add(row).ok_or_else(overflow)?;
-    within(stream.context(), fill.dst, span)?;
-    let short = row.saturating_mul(fill.rows) <= SHORT;
+    let short = fill.is_short();
     let job = Box::new(move || fill.run());
     stream.submit(Work::Device { job, short });
     Ok(())
@@ -201,7 +192,37 @@ fn within(context: &Context, address: u64, span: u64) -> Result<Side> {
 }
 
 impl Fill {
-    fn run(self) -> Result<()> {
+    /// Whether there is anything to fill, once everything about it is right.
+    pub(crate) fn check(&self, context: &Context) -> Result<bool> {
+        if !matches!(self.width, 1 | 2 | 4) {
+            return Err(Error::invalid(format!("element width {}", self.width)));
+        }
+        let width = u64::from(self.width);
+        let row = self.count.checked_mul(width).ok_or_else(overflow)?;
+        let several = self.rows > 1;
+        if !self.dst.is_multiple_of(width) || (several && !self.pitch.is_multiple_of(width)) {
+            return Err(Error::invalid("the fill is not aligned to its element"));
+        }
+        if several && self.pitch < row {
+            return Err(Error::invalid("the pitch is smaller than a row"));
+        }
+        if row == 0 || self.rows == 0 {
+            return Ok(false);
+        }
+        let last = self.pitch.checked_mul(self.rows - 1);
+        let span = last.ok_or_else(overflow)?.checked_add(row);
+        within(context, self.dst, span.ok_or_else(overflow)?)?;
+        Ok(true)
+    }
+
+    /// Whether it takes no longer than handing it to another thread.
+    pub(crate) fn is_short(&self) -> bool {
+        let row = self.count.saturating_mul(u64::from(self.width));
+        row.saturating_mul(self.rows) <= SHORT
+    }
+
+    /// Fills now.
+    pub(crate) fn run(self) -> Result<()> {
         let count = self.count as usize;
         for row in 0..self.rows {
             let dst = self.dst + row * self.pitch;
@@ -274,7 +295,21 @@ impl Transfer {
         rows && slices
     }
 
-    fn run(self) -> Result<()> {
+    /// Whether there is anything to copy, once everything about it is right.
+    pub(crate) fn check(&self, context: &Context) -> Result<bool> {
+        if self.width == 0 || self.height == 0 || self.depth == 0 {
+            return Ok(false);
+        }
+        self.sides(context).map(|_| true)
+    }
+
+    /// Whether it takes no longer than handing it to another thread.
+    pub(crate) fn is_short(&self) -> bool {
+        self.bytes().is_some_and(|bytes| bytes <= SHORT)
+    }
+
+    /// Copies now.
+    pub(crate) fn run(self) -> Result<()> {
         if self.is_contiguous() {
             return copy_bytes(self.dst, self.src, self.width * self.height * self.depth);
         }

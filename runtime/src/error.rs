@@ -119,6 +119,15 @@ pub enum Error {
         /// CTAs that fit.
         resident: u64,
     },
+    /// A query would lose information [402 LOSSY_QUERY].
+    #[error("the query would lose information: {0}")]
+    LossyQuery(String),
+    /// A rule of stream capture was broken; [`CaptureError`] tells which of 900 to 908.
+    #[error("stream capture: {0}")]
+    Capture(CaptureError),
+    /// An executable graph cannot take over what changed [910 GRAPH_EXEC_UPDATE_FAILURE].
+    #[error("graph update: {0}")]
+    GraphUpdate(String),
     /// Not permitted now, e.g. an API call from a host function [800 NOT_PERMITTED].
     #[error("not permitted: {0}")]
     NotPermitted(String),
@@ -150,6 +159,44 @@ impl Error {
     /// Whether the error came from device code and sticks to its context.
     pub fn is_sticky(&self) -> bool {
         matches!(self, Error::Fault(_))
+    }
+}
+
+/// What was wrong with a stream capture. The `CUresult` is given in brackets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum CaptureError {
+    /// The operation is not permitted while a stream is capturing [900 STREAM_CAPTURE_UNSUPPORTED].
+    #[error("the operation is not permitted while a stream is capturing")]
+    Unsupported,
+    /// An earlier error has ended the capture [901 STREAM_CAPTURE_INVALIDATED].
+    #[error("an earlier error invalidated the capture")]
+    Invalidated,
+    /// Two captures would become one [902 STREAM_CAPTURE_MERGE].
+    #[error("two captures would be merged")]
+    Merge,
+    /// The capture began in another stream [903 STREAM_CAPTURE_UNMATCHED].
+    #[error("the capture did not begin in this stream")]
+    Unmatched,
+    /// A branch has not come back to the first stream [904 STREAM_CAPTURE_UNJOINED].
+    #[error("a branch of the capture has not joined the stream where it began")]
+    Unjoined,
+    /// The work depends on work outside of the capture [905 STREAM_CAPTURE_ISOLATION].
+    #[error("a dependency would cross the capture's border")]
+    Isolation,
+    /// The work depends on the legacy stream [906 STREAM_CAPTURE_IMPLICIT].
+    #[error("the operation implies a dependency on the legacy stream")]
+    Implicit,
+    /// The event was last recorded in a capture [907 CAPTURED_EVENT].
+    #[error("the event was last recorded in a capturing stream")]
+    CapturedEvent,
+    /// The capture began in another thread [908 STREAM_CAPTURE_WRONG_THREAD].
+    #[error("the capture began in another thread")]
+    WrongThread,
+}
+
+impl From<CaptureError> for Error {
+    fn from(error: CaptureError) -> Error {
+        Error::Capture(error)
     }
 }
 

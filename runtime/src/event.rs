@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
+use crate::capture::{self, Recorded};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::machine::next_id;
@@ -43,10 +44,21 @@ struct Inner {
     life: u64,
     flags: EventFlags,
     /// The last record.
-    snapshot: Mutex<Option<Arc<Task>>>,
+    record: Mutex<Record>,
     /// What other processes see of it.
     shared: Option<Arc<SharedEvent>>,
     destroyed: AtomicBool,
+}
+
+/// What an event's last record was.
+#[derive(Clone)]
+pub(crate) enum Record {
+    /// There was none.
+    Never,
+    /// Behind the work of a stream.
+    Task(Arc<Task>),
+    /// In a capture.
+    Captured(Recorded),
 }
 
 impl fmt::Debug for Event {
@@ -89,7 +101,7 @@ impl Event {
                 context: context.clone(),
                 life: context.life(),
                 flags,
-                snapshot: Mutex::new(None),
+                record: Mutex::new(Record::Never),
                 shared: shared.map(Arc::new),
                 destroyed: AtomicBool::new(false),
             }),
@@ -116,29 +128,64 @@ impl Event {
         self.inner.id
     }
 
-    /// The task of the last record.
-    pub(crate) fn snapshot(&self) -> Result<Option<Arc<Task>>> {
+    /// `Ok` while the event can be used.
+    pub(crate) fn check(&self) -> Result<()> {
         self.inner.context.check(self.inner.life)?;
         if self.inner.destroyed.load(Ordering::Acquire) {
             return Err(Error::InvalidHandle("the event is destroyed".into()));
         }
-        Ok(self.inner.snapshot.lock().clone())
+        Ok(())
     }
 
-    /// Records the work submitted to `stream` so far.
+    /// The last record.
+    pub(crate) fn record_of(&self) -> Result<Record> {
+        self.check()?;
+        Ok(self.inner.record.lock().clone())
+    }
+
+    /// The task of the last record.
+    ///
+    /// # Errors
+    /// [`CaptureError::CapturedEvent`](crate::CaptureError) when that was in a capture.
+    pub(crate) fn snapshot(&self) -> Result<Option<Arc<Task>>> {
+        match self.record_of()? {
+            Record::Never => Ok(None),
+            Record::Task(task) => Ok(Some(task)),
+            Record::Captured(recorded) => Err(recorded.refuse()),
+        }
+    }
+
+    /// The task of the last record, for the work of a graph.
+    pub(crate) fn last_task(&self) -> Option<Arc<Task>> {
+        match &*self.inner.record.lock() {
+            Record::Task(task) => Some(Arc::clone(task)),
+            Record::Never | Record::Captured(_) => None,
+        }
+    }
+
+    /// `task`, a marker, is the last record from now on.
+    pub(crate) fn recorded_by(&self, task: &Arc<Task>) {
+        *self.inner.record.lock() = Record::Task(Arc::clone(task));
+    }
+
+    /// The last record was in a capture.
+    pub(crate) fn set_captured(&self, recorded: Recorded) {
+        *self.inner.record.lock() = Record::Captured(recorded);
+    }
+
+    /// Records the work submitted to `stream` so far. In a capturing stream it takes note of what
+    /// was captured so far.
     ///
     /// # Errors
     /// [`Error::InvalidHandle`] when the stream belongs to another context.
     pub fn record(&self, stream: &Stream) -> Result<()> {
-        self.snapshot()?;
-        if stream.context() != self.context() {
-            return Err(Error::InvalidHandle(
-                "event and stream are of different contexts".into(),
-            ));
+        self.check_stream(stream)?;
+        if stream.is_watched() {
+            return capture::record(stream, self);
         }
         // Under the lock, so that of two records the one submitted last is the one kept.
-        let mut snapshot = self.inner.snapshot.lock();
-        *snapshot = Some(stream.mark()?);
+        let mut record = self.inner.record.lock();
+        *record = Record::Task(stream.mark()?);
         if let Some(shared) = &self.inner.shared {
             let completion = shared.record();
             let job = Box::new(move || {
@@ -148,6 +195,28 @@ impl Event {
             stream.submit(Work::Device { job, short: true });
         }
         Ok(())
+    }
+
+    /// Makes each launch of the captured graph record the event (`CU_EVENT_RECORD_EXTERNAL`).
+    ///
+    /// # Errors
+    /// As [`Event::record`]; [`Error::InvalidValue`] when the stream is not capturing.
+    pub fn record_external(&self, stream: &Stream) -> Result<()> {
+        self.check_stream(stream)?;
+        match stream.is_watched() {
+            true => capture::record_external(stream, self),
+            false => Err(Error::invalid("the stream is not capturing")),
+        }
+    }
+
+    fn check_stream(&self, stream: &Stream) -> Result<()> {
+        self.check()?;
+        if stream.context() != self.context() {
+            return Err(Error::InvalidHandle(
+                "event and stream are of different contexts".into(),
+            ));
+        }
+        stream.check()
     }
 
     /// Whether the work of the last record is complete; true when never recorded.

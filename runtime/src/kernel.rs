@@ -444,6 +444,22 @@ impl Kernel {
         Ok(cluster)
     }
 
+    /// Checks a launch without making it ready; cluster and units that may be resident at once.
+    pub(crate) fn check_launch(
+        &self,
+        config: &LaunchConfig,
+        params: &Params,
+    ) -> Result<(Dim3, u64)> {
+        self.module.check()?;
+        self.check_config(config)?;
+        let cluster = self.cluster_of(config)?;
+        let resident = self.resident_units(config, cluster)?;
+        if params.bytes().len() != self.info().param_bytes as usize {
+            return Err(Error::invalid("a parameter space of another kernel"));
+        }
+        Ok((cluster, resident))
+    }
+
     /// Checks a launch and makes it ready to run.
     pub(crate) fn start(&self, config: LaunchConfig, params: Params) -> Result<Arc<Run>> {
         self.start_nested(config, params, 0)
@@ -465,13 +481,7 @@ impl Kernel {
         params: Params,
         depth: u32,
     ) -> Result<Arc<Run>> {
-        self.module.check()?;
-        self.check_config(&config)?;
-        let cluster = self.cluster_of(&config)?;
-        let resident = self.resident_units(&config, cluster)?;
-        if params.bytes().len() != self.info().param_bytes as usize {
-            return Err(Error::invalid("a parameter space of another kernel"));
-        }
+        let (cluster, resident) = self.check_launch(&config, &params)?;
         let context = self.module.context();
         let machine = context.machine();
         let services = Services::new(

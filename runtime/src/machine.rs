@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::mem::DeviceMemory;
 use crate::scheduler::{Scheduler, SchedulerConfig};
 use crate::service::ServiceThread;
+use crate::wait::Waits;
 
 pub(crate) struct Machine {
     pub(crate) config: DeviceConfig,
@@ -21,6 +22,7 @@ pub(crate) struct Machine {
     scheduler: Scheduler,
     copies: ServiceThread,
     callbacks: ServiceThread,
+    waits: Waits,
     pub(crate) memory: DeviceMemory,
     pub(crate) loader: Arc<dyn Loader>,
     /// Contexts by id; a destroyed one disappears with its last handle.
@@ -53,6 +55,7 @@ impl Machine {
             scheduler: Scheduler::new(scheduler),
             copies: ServiceThread::new("margay-copy"),
             callbacks: ServiceThread::new("margay-callback"),
+            waits: Waits::default(),
             memory,
             loader,
             contexts: Mutex::new(Vec::new()),
@@ -71,6 +74,10 @@ impl Machine {
 
     pub(crate) fn callbacks(&self) -> &ServiceThread {
         &self.callbacks
+    }
+
+    pub(crate) fn waits(&self) -> &Waits {
+        &self.waits
     }
 
     pub(crate) fn add_context(&self, context: &Arc<ContextInner>) {

@@ -19,10 +19,12 @@ use smallvec::SmallVec;
 
 use crate::args::KernelArgs;
 use crate::buffer::DevicePtr;
+use crate::capture;
 use crate::context::Context;
 use crate::copy::{self, Fill, Manner, Transfer};
-use crate::error::{Error, Result};
-use crate::event::{Event, SharedEvent};
+use crate::error::{CaptureError, Error, Result};
+use crate::event::{Event, Record, SharedEvent};
+use crate::graph::{HostFunction, Origin, free_from_outside};
 use crate::kernel::Kernel;
 use crate::launch::LaunchConfig;
 use crate::machine::next_id;
@@ -49,6 +51,8 @@ struct Line {
     priority: i32,
     tail: Mutex<Option<Arc<Task>>>,
     destroyed: AtomicBool,
+    /// Work has to ask [`crate::capture`] first.
+    watched: AtomicBool,
 }
 
 impl Line {
@@ -59,6 +63,7 @@ impl Line {
             priority,
             tail: Mutex::new(None),
             destroyed: AtomicBool::new(false),
+            watched: AtomicBool::new(false),
         })
     }
 
@@ -154,18 +159,16 @@ impl Streams {
         tails
     }
 
-    /// Appends `work` to `line`, after `more` too. The task is not released yet.
+    /// Appends what `make` makes to `line`: it is given the line's last task and those of other
+    /// lines that it has to wait for, and returns the new last one. Nothing is released yet.
     fn append(
         &self,
-        context: &Context,
         line: &Line,
-        work: Work,
-        more: Option<&Arc<Task>>,
+        make: impl FnOnce(Option<&Arc<Task>>, &[Arc<Task>]) -> Arc<Task>,
     ) -> Arc<Task> {
         let put = |others: &[Arc<Task>]| {
             let mut tail = line.tail.lock();
-            let before = tail.iter().chain(others).chain(more);
-            let task = Task::submit(context, work, before);
+            let task = make(tail.as_ref(), others);
             *tail = Some(Arc::clone(&task));
             task
         };
@@ -273,7 +276,25 @@ impl Stream {
         self.line.priority
     }
 
-    fn check(&self) -> Result<()> {
+    /// Whether work has to ask [`crate::capture`]: the one load that captures cost a stream.
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.line.watched.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_watched(&self, watched: bool) {
+        self.line.watched.store(watched, Ordering::Relaxed);
+    }
+
+    /// Refuses calls that wait for a stream which captures.
+    fn check_not_watched(&self) -> Result<()> {
+        match self.is_watched() {
+            true => capture::refuse(self, CaptureError::Unsupported),
+            false => Ok(()),
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
         self.context.check(self.life)?;
         if self.line.destroyed.load(Ordering::Acquire) {
             return Err(Error::InvalidHandle("the stream is destroyed".into()));
@@ -293,9 +314,31 @@ impl Stream {
 
     fn submit_after(&self, work: Work, more: Option<&Arc<Task>>) -> Arc<Task> {
         let streams = &self.context.inner().streams;
-        let task = streams.append(&self.context, &self.line, work, more);
+        let task = streams.append(&self.line, |tail, others| {
+            let before = tail.into_iter().chain(others).chain(more);
+            Task::submit(&self.context, work, before)
+        });
         task.release();
         task
+    }
+
+    /// Two tasks that work of any shape can go between: the first behind all earlier work and
+    /// `more`, the second the stream's last one. Neither is released.
+    pub(crate) fn bracket(
+        &self,
+        begin: Work,
+        end: Work,
+        more: Option<&Arc<Task>>,
+    ) -> (Arc<Task>, Arc<Task>) {
+        let streams = &self.context.inner().streams;
+        let mut first = None;
+        let last = streams.append(&self.line, |tail, others| {
+            let before = tail.into_iter().chain(others).chain(more);
+            let begin = first.insert(Task::submit(&self.context, begin, before));
+            Task::submit(&self.context, end, std::iter::once(&*begin))
+        });
+        let first = first.unwrap_or_else(|| Arc::clone(&last));
+        (first, last)
     }
 
     /// Launches a kernel with typed arguments. Returns before the kernel runs.
@@ -332,6 +375,9 @@ impl Stream {
                 "the kernel belongs to another context".into(),
             ));
         }
+        if self.is_watched() {
+            return capture::kernel(self, kernel, config, params);
+        }
         let run = kernel.start(config, params)?;
         self.context.flush_output();
         self.submit(Work::Launch(run));
@@ -348,6 +394,7 @@ impl Stream {
     /// [`Error::InvalidValue`] when device memory is not what it should be.
     pub unsafe fn copy(&self, transfer: Transfer) -> Result<()> {
         self.check_wait()?;
+        self.check_not_watched()?;
         copy::submit(self, transfer, Manner::Sync)?;
         self.context.flush_output();
         self.context.fault_status()
@@ -364,6 +411,9 @@ impl Stream {
     /// As [`Stream::copy`].
     pub unsafe fn copy_async(&self, transfer: Transfer) -> Result<()> {
         self.check()?;
+        if self.is_watched() {
+            return capture::copy(self, transfer);
+        }
         copy::submit(self, transfer, Manner::Async)
     }
 
@@ -390,12 +440,29 @@ impl Stream {
             rows,
             pitch,
         };
+        if self.is_watched() {
+            return capture::fill(self, fill);
+        }
         copy::submit_fill(self, fill)
     }
 
     /// Runs `function` on the callback thread when all earlier work is complete; later work
-    /// waits for it. It is not run when the context has failed (`cuLaunchHostFunc`).
+    /// waits for it. It is not run when the context has failed (`cuLaunchHostFunc`). What a
+    /// capture takes must be callable again: see [`Stream::launch_host`].
+    ///
+    /// # Errors
+    /// [`CaptureError::Unsupported`] while the stream is capturing.
     pub fn host_function(&self, function: impl FnOnce() + Send + 'static) -> Result<()> {
+        self.host_work(Box::new(move |_| function()), false)
+    }
+
+    /// The same with a function that a capturing stream's graph calls at each launch; `origin` goes
+    /// to its node.
+    pub fn launch_host(&self, function: HostFunction, origin: Origin) -> Result<()> {
+        self.check()?;
+        if self.is_watched() {
+            return capture::host(self, function, origin);
+        }
         self.host_work(Box::new(move |_| function()), false)
     }
 
@@ -406,6 +473,7 @@ impl Stream {
 
     fn host_work(&self, function: Box<dyn FnOnce(Result<()>) + Send>, always: bool) -> Result<()> {
         self.check()?;
+        self.check_not_watched()?;
         self.submit(Work::Host(HostWork { function, always }));
         Ok(())
     }
@@ -413,7 +481,18 @@ impl Stream {
     /// Memory that is allocated in stream order (`cuMemAllocAsync`).
     pub fn alloc_async(&self, bytes: u64) -> Result<DevicePtr> {
         self.check()?;
-        self.context.alloc_pooled(bytes)
+        match self.alloc_captured(bytes) {
+            Some(captured) => captured,
+            None => self.context.alloc_pooled(bytes),
+        }
+    }
+
+    /// An allocation of the graph that the stream captures into; `None` unless it is capturing.
+    ///
+    /// # Errors
+    /// As other captured work; [`Error::OutOfMemory`].
+    pub fn alloc_captured(&self, bytes: u64) -> Option<Result<DevicePtr>> {
+        self.is_watched().then(|| capture::alloc(self, bytes))
     }
 
     /// Frees memory when all earlier work of the stream is complete (`cuMemFreeAsync`).
@@ -422,7 +501,19 @@ impl Stream {
     /// [`Error::InvalidValue`] when it is not the start of device memory.
     pub fn free_async(&self, ptr: DevicePtr) -> Result<()> {
         self.check()?;
+        if self.is_watched() {
+            return capture::free(self, ptr);
+        }
         let base = ptr.address();
+        if let Some(freed) = free_from_outside(base) {
+            let freed = freed?;
+            let job = Box::new(move || {
+                drop(freed);
+                Ok(())
+            });
+            self.submit(Work::Device { job, short: true });
+            return Ok(());
+        }
         self.context.owner_of(base, |found| !found.internal)?;
         let context = self.context.clone();
         let job = Box::new(move || context.release(base));
@@ -430,20 +521,47 @@ impl Stream {
         Ok(())
     }
 
-    /// Later work waits for the event's last record.
+    /// Later work waits for the event's last record. A stream that is not capturing joins the
+    /// capture in which the event was recorded.
     ///
     /// # Errors
-    /// [`Error::InvalidHandle`] when the event is destroyed.
+    /// [`Error::InvalidHandle`] when the event is destroyed; [`CaptureError::Isolation`] when the
+    /// stream is capturing and the event's record was not captured, [`CaptureError::Merge`] when
+    /// it was in another capture.
     pub fn wait_event(&self, event: &Event) -> Result<()> {
         self.check()?;
-        let snapshot = event.snapshot()?;
-        if let Some((shared, record)) = event.foreign() {
-            return self.wait_for_process(&shared, record);
+        match event.record_of()? {
+            Record::Captured(recorded) => capture::wait_captured(self, &recorded),
+            _ if self.is_watched() && self.kind() != StreamKind::Legacy => {
+                capture::wait_outside(self)
+            }
+            record => {
+                self.check_not_watched()?;
+                if let Some((shared, last)) = event.foreign() {
+                    return self.wait_for_process(&shared, last);
+                }
+                if let Record::Task(task) = record
+                    && !event.flags().interprocess
+                {
+                    self.submit_after(Work::Marker, Some(&task));
+                }
+                Ok(())
+            }
         }
-        if let Some(task) = snapshot.filter(|_| !event.flags().interprocess) {
-            self.submit_after(Work::Marker, Some(&task));
+    }
+
+    /// Later work of each launch of the captured graph waits for the event's last record
+    /// (`CU_EVENT_WAIT_EXTERNAL`).
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when the stream is not capturing.
+    pub fn wait_event_external(&self, event: &Event) -> Result<()> {
+        self.check()?;
+        event.check()?;
+        match self.is_watched() {
+            true => capture::wait_external(self, event),
+            false => Err(Error::invalid("the stream is not capturing")),
         }
-        Ok(())
     }
 
     /// Later work waits for another process, which a thread of its own watches.
@@ -466,6 +584,7 @@ impl Stream {
     /// A point in the stream, complete when all earlier work is.
     pub(crate) fn mark(&self) -> Result<Arc<Task>> {
         self.check()?;
+        self.check_not_watched()?;
         Ok(self.submit(Work::Marker))
     }
 
@@ -479,6 +598,7 @@ impl Stream {
     /// Whether all work is complete.
     pub fn query(&self) -> Result<bool> {
         self.check()?;
+        self.check_not_watched()?;
         let streams = &self.context.inner().streams;
         Ok(streams.tails_of(&self.line).is_empty())
     }
@@ -486,6 +606,7 @@ impl Stream {
     /// Waits for all work submitted so far.
     pub fn synchronize(&self) -> Result<()> {
         self.check_wait()?;
+        self.check_not_watched()?;
         for task in self.context.inner().streams.tails_of(&self.line) {
             task.wait();
         }
@@ -504,6 +625,9 @@ impl Stream {
         }
         if self.line.destroyed.swap(true, Ordering::AcqRel) {
             return Err(Error::InvalidHandle("the stream is destroyed".into()));
+        }
+        if self.is_watched() {
+            capture::forget_stream(self);
         }
         Ok(())
     }

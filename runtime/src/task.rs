@@ -37,12 +37,22 @@ pub(crate) enum Work {
     Host(HostWork),
     /// Completes another task, which is a launch whose children are complete.
     Join(Arc<Task>),
+    /// Asked again and again by the polling thread until it says that it is done.
+    Wait(WaitJob),
+    /// Runs on the copy thread, also when the work is cancelled, and completes the task some time later.
+    Decide(Decision),
     /// The submitting thread waits for its turn, does the work itself and completes the task.
     Caller,
 }
 
 /// A copy, fill or release of memory.
 pub(crate) type DeviceJob = Box<dyn FnOnce() -> Result<()> + Send>;
+
+/// Whether a wait for memory is over.
+pub(crate) type WaitJob = Box<dyn FnMut() -> Result<bool> + Send>;
+
+/// Work that makes more tasks and completes its own behind them.
+pub(crate) type Decision = Box<dyn FnOnce(Arc<Task>) + Send>;
 
 /// A host function.
 pub(crate) struct HostWork {
@@ -102,13 +112,18 @@ impl Task {
         });
         context.task_submitted();
         for predecessor in predecessors {
-            let mut state = predecessor.state.lock();
-            if !state.done {
-                task.waiting_for.fetch_add(1, Ordering::Relaxed);
-                state.successors.push(Arc::clone(&task));
-            }
+            task.also_after(predecessor);
         }
         task
+    }
+
+    /// Makes a task that is not released yet wait for another one too.
+    pub(crate) fn also_after(self: &Arc<Task>, predecessor: &Arc<Task>) {
+        let mut state = predecessor.state.lock();
+        if !state.done {
+            self.waiting_for.fetch_add(1, Ordering::Relaxed);
+            state.successors.push(Arc::clone(self));
+        }
     }
 
     /// Lets the task start when its predecessors are complete; called once after
@@ -214,7 +229,7 @@ impl Task {
                 launch.complete();
                 return true;
             }
-            Work::Launch(_) | Work::Device { .. } if cancelled => return true,
+            Work::Launch(_) | Work::Device { .. } | Work::Wait(_) if cancelled => return true,
             Work::Host(host) if cancelled && !host.always => return true,
             Work::Launch(run) => context.machine().scheduler().submit(run, self),
             Work::Device { job, short: true } if submitting => {
@@ -229,6 +244,12 @@ impl Task {
                 }));
             }
             Work::Host(host) => self.start_host(host, context),
+            Work::Wait(job) => context.machine().waits().add(job, self, context.clone()),
+            Work::Decide(decide) => {
+                let task = Arc::clone(self);
+                let job = Box::new(move || decide(task));
+                context.machine().copies().send(job);
+            }
         }
         false
     }

@@ -122,6 +122,36 @@ fn streams() {
     run("streams", &[]);
 }
 
+/// Graphs built by calls; the program writes a picture of one.
+#[test]
+fn graphs() {
+    run("graphs", &[library_folder().join("graph.dot")]);
+}
+
+#[test]
+fn capture() {
+    run("capture", &[]);
+}
+
+#[test]
+fn memory_graphs() {
+    run("memory_graphs", &[]);
+}
+
+#[test]
+fn memory_operations() {
+    run("memory_operations", &[]);
+}
+
+/// An open wait for memory does not keep a process from exiting.
+#[test]
+fn a_process_exits_from_an_open_wait() {
+    let program = compile("memory_operations", "memory_operations_leave");
+    let output = succeed(Command::new(&program).arg("leave").envs(environment()));
+    assert!(output.stdout.ends_with(b"PASS\n"), "{output:?}");
+    fs::remove_file(program).expect("a program that has run");
+}
+
 #[test]
 fn fault() {
     run("fault", &[]);

@@ -71,26 +71,26 @@ cuda_api! {
     cuStreamWaitValue32_ptsz 8000 ptsz,
     cuStreamWaitValue32_v2 11070,
     cuStreamWaitValue32_v2_ptsz 11070 ptsz:
-        (stream: CUstream, addr: CUdeviceptr, value: u32, flags: c_uint) => unsupported;
+        (stream: CUstream, addr: CUdeviceptr, value: u32, flags: c_uint) => stream_wait_value_32;
     cuStreamWaitValue64 9000,
     cuStreamWaitValue64_ptsz 9000 ptsz,
     cuStreamWaitValue64_v2 11070,
     cuStreamWaitValue64_v2_ptsz 11070 ptsz:
-        (stream: CUstream, addr: CUdeviceptr, value: u64, flags: c_uint) => unsupported;
+        (stream: CUstream, addr: CUdeviceptr, value: u64, flags: c_uint) => stream_wait_value_64;
     cuStreamWriteValue32 8000,
     cuStreamWriteValue32_ptsz 8000 ptsz,
     cuStreamWriteValue32_v2 11070,
     cuStreamWriteValue32_v2_ptsz 11070 ptsz:
-        (stream: CUstream, addr: CUdeviceptr, value: u32, flags: c_uint) => unsupported;
+        (stream: CUstream, addr: CUdeviceptr, value: u32, flags: c_uint) => stream_write_value_32;
     cuStreamWriteValue64 9000,
     cuStreamWriteValue64_ptsz 9000 ptsz,
     cuStreamWriteValue64_v2 11070,
     cuStreamWriteValue64_v2_ptsz 11070 ptsz:
-        (stream: CUstream, addr: CUdeviceptr, value: u64, flags: c_uint) => unsupported;
+        (stream: CUstream, addr: CUdeviceptr, value: u64, flags: c_uint) => stream_write_value_64;
     cuStreamBatchMemOp 8000,
     cuStreamBatchMemOp_ptsz 8000 ptsz,
     cuStreamBatchMemOp_v2 11070,
     cuStreamBatchMemOp_v2_ptsz 11070 ptsz:
         (stream: CUstream, count: c_uint, param_array: *mut CUstreamBatchMemOpParams,
-         flags: c_uint) => unsupported;
+         flags: c_uint) => stream_batch_mem_op;
 }

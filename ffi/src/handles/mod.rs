@@ -5,6 +5,7 @@
 
 mod context;
 mod function;
+mod graph;
 mod table;
 
 use std::sync::Arc;
@@ -18,6 +19,9 @@ pub(crate) use context::{
 pub(crate) use function::{
     Function, FunctionObject, LibraryObject, ModuleObject, functions, kernel_handle,
     library_handle, library_module_handle, module_function_handle,
+};
+pub(crate) use graph::{
+    disown_graph, graph, graph_execs, graph_handle, node, node_handle, own_graph, user_objects,
 };
 pub(crate) use table::HandleTable;
 

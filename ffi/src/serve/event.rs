@@ -50,7 +50,10 @@ pub(crate) fn event_record_with_flags(
     if flags & !ALL_RECORD_FLAGS != 0 {
         return Err(CuResult::INVALID_VALUE);
     }
-    Ok(event.record(&stream)?)
+    match flags {
+        0 => Ok(event.record(&stream)?),
+        _ => Ok(event.record_external(&stream)?),
+    }
 }
 
 pub(crate) fn event_query(_: &Call, event: Event) -> Served {

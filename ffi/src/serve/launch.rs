@@ -147,7 +147,8 @@ fn dim([x, y, z]: [u32; 3]) -> Dim3 {
     Dim3::new(x, y, z)
 }
 
-fn config(grid: [u32; 3], block: [u32; 3], shared: u32) -> LaunchConfig {
+/// A launch's shape.
+pub(crate) fn config(grid: [u32; 3], block: [u32; 3], shared: u32) -> LaunchConfig {
     LaunchConfig::new(dim(grid), dim(block)).with_shared(shared)
 }
 
@@ -178,7 +179,7 @@ fn is_usual(config: &LaunchConfig) -> bool {
 ///
 /// # Errors
 /// `INVALID_VALUE`; for kernels of NVIDIA's runtime the number that it understands.
-fn check_extents(function: &Function, device: &Device, config: &LaunchConfig) -> Served {
+pub(crate) fn check_extents(function: &Function, device: &Device, config: &LaunchConfig) -> Served {
     if is_usual(config) {
         return Ok(());
     }
@@ -209,16 +210,33 @@ fn launch(
 ) -> Served {
     check_extents(function, &stream.context().device(), &config)?;
     let kernel = &*function.in_context(stream.context())?;
-    let packed = match (params.is_null(), extra.is_null()) {
-        (false, false) => return Err(CuResult::INVALID_VALUE),
-        // SAFETY: the caller vouches for one valid pointer for each parameter.
-        (false, true) => unsafe { gather(kernel, params) }?,
-        // SAFETY: the caller vouches for the list.
-        (true, false) => unsafe { from_extra(kernel, extra) }?,
-        (true, true) if kernel.params().is_empty() => kernel.empty_params(),
-        (true, true) => return Err(CuResult::INVALID_VALUE),
-    };
+    // SAFETY: the caller vouches for the arguments.
+    let packed = unsafe { pack_arguments(kernel, params, extra) }?;
     Ok(stream.launch_packed(kernel, config, packed)?)
+}
+
+/// Copies the arguments, which come in one of two forms.
+///
+/// # Errors
+/// `INVALID_VALUE` for both forms at once, none, and null pointers.
+///
+/// # Safety
+/// `params` is null or holds a valid pointer for each parameter; `extra` is null or a list as the
+/// interface describes it.
+pub(crate) unsafe fn pack_arguments(
+    kernel: &Kernel,
+    params: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> Result<Params, CuResult> {
+    match (params.is_null(), extra.is_null()) {
+        (_, _) if kernel.params().is_empty() && extra.is_null() => Ok(kernel.empty_params()),
+        (false, false) => Err(CuResult::INVALID_VALUE),
+        // SAFETY: the caller's promise.
+        (false, true) => unsafe { gather(kernel, params) },
+        // SAFETY: the caller's promise.
+        (true, false) => unsafe { from_extra(kernel, extra) },
+        (true, true) => Err(CuResult::INVALID_VALUE),
+    }
 }
 
 /// Copies each parameter from where its pointer points.

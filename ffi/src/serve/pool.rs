@@ -174,6 +174,11 @@ fn alloc(out: &Out<u64>, bytes: usize, pool: Arc<PoolObject>, stream: &Stream) -
         return Err(CuResult::INVALID_VALUE);
     }
     stream.context().status()?;
+    if let Some(captured) = stream.alloc_captured(bytes as u64) {
+        // The graph has it, not the pool.
+        out.set(captured?.address());
+        return Ok(());
+    }
     pool.take(bytes as u64)?;
     let context = stream.context();
     let address = match context.alloc_from_pool(bytes as u64, pool.device, pool.arena.as_ref()) {

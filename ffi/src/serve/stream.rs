@@ -1,12 +1,14 @@
-//! Streams: making, ordering, attributes, callbacks. Nothing is ever capturing.
+//! Streams: making, ordering, attributes, callbacks.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
+use std::sync::Arc;
 
 use margay::{Event, Stream, StreamKind};
 use parking_lot::Mutex;
 
+use super::capture::forget_told;
+use super::graph::HostOrigin;
 use super::green::{green_handle_of, own_by_current};
 use super::managed::managed_range;
 use crate::convert::{In, OptOut, Out};
@@ -14,7 +16,8 @@ use crate::guard::Call;
 use crate::handles::{current, handle_of, streams};
 use crate::result::{CuResult, Served};
 use crate::types::{
-    CUcontext, CUgreenCtx, CUhostFn, CUstream, CUstreamAttrValue, CUstreamCallback,
+    CUDA_HOST_NODE_PARAMS, CUcontext, CUgreenCtx, CUhostFn, CUstream, CUstreamAttrValue,
+    CUstreamCallback,
 };
 
 /// `CU_STREAM_NON_BLOCKING`.
@@ -23,10 +26,6 @@ const NON_BLOCKING: c_uint = 1;
 const ALL_WAIT_FLAGS: c_uint = 1;
 /// `CU_MEM_ATTACH_GLOBAL`, `HOST` and `SINGLE`.
 const ATTACH_FLAGS: [c_uint; 3] = [1, 2, 4];
-/// The largest `CUstreamCaptureMode`.
-const LAST_CAPTURE_MODE: c_uint = 2;
-/// `CU_STREAM_CAPTURE_STATUS_NONE`.
-const NOT_CAPTURING: c_uint = 0;
 
 pub(crate) fn stream_create(call: &Call, out: Out<CUstream>, flags: c_uint) -> Served {
     stream_create_with_priority(call, out, flags, 0)
@@ -54,6 +53,7 @@ pub(crate) fn stream_create_with_priority(
 pub(crate) fn stream_destroy(_: &Call, handle: CUstream) -> Served {
     let stream = streams().remove(handle.0).ok_or(CuResult::INVALID_HANDLE)?;
     attributes().lock().retain(|(id, _), _| *id != stream.id());
+    forget_told(&stream);
     Ok(stream.destroy()?)
 }
 
@@ -101,7 +101,10 @@ pub(crate) fn stream_wait_event(_: &Call, stream: Stream, event: Event, flags: c
     if flags & !ALL_WAIT_FLAGS != 0 {
         return Err(CuResult::INVALID_VALUE);
     }
-    Ok(stream.wait_event(&event)?)
+    match flags {
+        0 => Ok(stream.wait_event(&event)?),
+        _ => Ok(stream.wait_event_external(&event)?),
+    }
 }
 
 pub(crate) fn stream_query(_: &Call, stream: Stream) -> Served {
@@ -155,10 +158,12 @@ pub(crate) fn launch_host_func(
     function: CUhostFn,
     user_data: *mut c_void,
 ) -> Served {
-    let function = function.ok_or(CuResult::INVALID_VALUE)?;
-    let data = UserData(user_data);
-    // SAFETY: the caller gave a function of this type with its data.
-    Ok(stream.host_function(move || unsafe { function(data.pointer()) })?)
+    let origin = HostOrigin::new(CUDA_HOST_NODE_PARAMS {
+        function,
+        user_data,
+    })?;
+    let function = Arc::new(move || origin.call());
+    Ok(stream.launch_host(function, Some(Arc::new(origin)))?)
 }
 
 /// How a caller waits for the function is a hint.
@@ -245,66 +250,5 @@ pub(crate) fn stream_copy_attributes(_: &Call, destination: Stream, source: Stre
             None => attributes.remove(&(destination.id(), hint)),
         };
     }
-    Ok(())
-}
-
-pub(crate) fn stream_is_capturing(_: &Call, _stream: Stream, status: Out<c_uint>) -> Served {
-    status.set(NOT_CAPTURING);
-    Ok(())
-}
-
-pub(crate) fn stream_get_capture_info_v1(
-    _: &Call,
-    _stream: Stream,
-    status: Out<c_uint>,
-    _id: *mut u64,
-) -> Served {
-    status.set(NOT_CAPTURING);
-    Ok(())
-}
-
-pub(crate) fn stream_get_capture_info_v2(
-    _: &Call,
-    _stream: Stream,
-    status: Out<c_uint>,
-    _id: *mut u64,
-    _graph: *mut crate::types::CUgraph,
-    _dependencies: *mut *const crate::types::CUgraphNode,
-    _count: *mut usize,
-) -> Served {
-    status.set(NOT_CAPTURING);
-    Ok(())
-}
-
-pub(crate) fn stream_get_capture_info_v3(
-    _: &Call,
-    _stream: Stream,
-    status: Out<c_uint>,
-    _id: *mut u64,
-    _graph: *mut crate::types::CUgraph,
-    _dependencies: *mut *const crate::types::CUgraphNode,
-    _edges: *mut *const crate::types::CUgraphEdgeData,
-    _count: *mut usize,
-) -> Served {
-    status.set(NOT_CAPTURING);
-    Ok(())
-}
-
-thread_local! {
-    static CAPTURE_MODE: Cell<c_uint> = const { Cell::new(0) };
-}
-
-pub(crate) fn thread_exchange_stream_capture_mode(_: &Call, mode: *mut c_uint) -> Served {
-    if mode.is_null() {
-        return Err(CuResult::INVALID_VALUE);
-    }
-    // SAFETY: not null; the caller vouches for the rest.
-    let wanted = unsafe { mode.read() };
-    if wanted > LAST_CAPTURE_MODE {
-        return Err(CuResult::INVALID_VALUE);
-    }
-    let before = CAPTURE_MODE.replace(wanted);
-    // SAFETY: as above.
-    unsafe { mode.write(before) };
     Ok(())
 }

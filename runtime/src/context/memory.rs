@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Context, HostFlags, PointerInfo, PointerKind};
 use crate::buffer::DevicePtr;
 use crate::error::{Error, Result};
+use crate::graph::free_from_outside;
 use crate::machine::check_fork;
 use crate::mem::{Allocation, Request};
 use crate::memory::{self, Arena, MemoryKind, SharedMemory};
@@ -187,6 +188,11 @@ impl Context {
     pub fn free(&self, ptr: DevicePtr) -> Result<()> {
         check_fork()?;
         if ptr.is_null() {
+            return Ok(());
+        }
+        if let Some(freed) = free_from_outside(ptr.address()) {
+            let freed = freed?;
+            freed.context().wait_for_everything();
             return Ok(());
         }
         // A failed context still frees; work that might use the memory is over or dropped.

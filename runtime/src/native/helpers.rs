@@ -141,6 +141,13 @@ fn run_syscall(
             services.free(&at, arg(0)).map_err(of_fault)?;
             SmallVec::new()
         }
+        Syscall::GraphSetConditional => {
+            let (handle, value) = (arg(0), arg(1) as u32);
+            services
+                .set_conditional(&at, handle, value)
+                .map_err(of_fault)?;
+            SmallVec::new()
+        }
         Syscall::Assertfail => {
             let fault = services.assert_fail(&at, arg(0), arg(1), arg(2) as u32, arg(3), arg(4));
             return Err(of_fault(fault));

@@ -132,6 +132,19 @@ impl Services {
         )))
     }
 
+    /// `void cudaGraphSetConditional(handle, unsigned)`: what a conditional node of a graph decides
+    /// by.
+    ///
+    /// # Errors
+    /// A fault when there is no such handle.
+    pub fn set_conditional(&self, at: &Coordinates, handle: u64, value: u32) -> Result<(), Fault> {
+        if crate::graph::set_conditional(handle, value) {
+            return Ok(());
+        }
+        let fault = self.fault(at, FaultKind::LaunchFailed);
+        Err(fault.with_detail(format!("{handle:#x} is no conditional handle of a graph")))
+    }
+
     /// `void __assertfail(message, file, line, function, size of a character)`: writes the
     /// assertion to the standard error output; the fault that ends the launch.
     pub fn assert_fail(

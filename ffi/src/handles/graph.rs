@@ -1,0 +1,112 @@
+//! Graphs, nodes, executable graphs, user objects.
+//!
+//! The runtime finds graphs and nodes by numbers that are given out once, so a handle is such a
+//! number with its kind; it is stale when the object is gone. A graph that no node owns lives in
+//! the list of owned graphs until it is destroyed.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use margay::graph::{Graph, GraphExec, Node, UserObject};
+use parking_lot::Mutex;
+
+use super::HandleTable;
+use crate::convert::FromAbi;
+use crate::guard::Call;
+use crate::result::CuResult;
+use crate::types::{CUgraph, CUgraphExec, CUgraphNode, CUuserObject};
+
+const GRAPH: usize = 28;
+const NODE: usize = 29;
+const KIND_SHIFT: u32 = 3;
+const NUMBER_SHIFT: u32 = 8;
+
+/// Executable graphs.
+pub(crate) fn graph_execs() -> &'static HandleTable<GraphExec> {
+    static TABLE: HandleTable<GraphExec> = HandleTable::new(30);
+    &TABLE
+}
+
+/// User objects.
+pub(crate) fn user_objects() -> &'static HandleTable<UserObject> {
+    static TABLE: HandleTable<UserObject> = HandleTable::new(31);
+    &TABLE
+}
+
+static OWNED: LazyLock<Mutex<HashMap<u64, Graph>>> = LazyLock::new(Mutex::default);
+
+fn pack(kind: usize, number: u64) -> usize {
+    (number as usize) << NUMBER_SHIFT | kind << KIND_SHIFT
+}
+
+fn number_of(kind: usize, handle: usize) -> Option<u64> {
+    let low = handle & ((1 << NUMBER_SHIFT) - 1);
+    (low == kind << KIND_SHIFT).then_some((handle >> NUMBER_SHIFT) as u64)
+}
+
+/// The handle of a graph.
+pub(crate) fn graph_handle(graph: &Graph) -> CUgraph {
+    CUgraph(pack(GRAPH, graph.id()))
+}
+
+/// The handle of a node.
+pub(crate) fn node_handle(node: &Node) -> CUgraphNode {
+    CUgraphNode(pack(NODE, node.id()))
+}
+
+/// Keeps a graph until it is destroyed; a graph that is kept or that a node owns stays as it is.
+pub(crate) fn own_graph(graph: Graph) -> CUgraph {
+    let handle = graph_handle(&graph);
+    if !graph.is_owned() {
+        OWNED.lock().insert(graph.id(), graph);
+    }
+    handle
+}
+
+/// Gives a graph up: it is destroyed, or a node owns it from now on.
+///
+/// # Errors
+/// `INVALID_VALUE` for handles of nothing and for graphs that nodes own.
+pub(crate) fn disown_graph(handle: CUgraph) -> Result<Graph, CuResult> {
+    number_of(GRAPH, handle.0)
+        .and_then(|number| OWNED.lock().remove(&number))
+        .ok_or(CuResult::INVALID_VALUE)
+}
+
+/// The graph behind a handle.
+pub(crate) fn graph(handle: CUgraph) -> Result<Graph, CuResult> {
+    number_of(GRAPH, handle.0)
+        .and_then(Graph::by_id)
+        .ok_or(CuResult::INVALID_VALUE)
+}
+
+/// The node behind a handle.
+pub(crate) fn node(handle: CUgraphNode) -> Result<Node, CuResult> {
+    number_of(NODE, handle.0)
+        .and_then(Node::by_id)
+        .ok_or(CuResult::INVALID_VALUE)
+}
+
+impl FromAbi<CUgraph> for Graph {
+    unsafe fn from_abi(raw: CUgraph, _call: &Call) -> Result<Graph, CuResult> {
+        graph(raw)
+    }
+}
+
+impl FromAbi<CUgraphNode> for Node {
+    unsafe fn from_abi(raw: CUgraphNode, _call: &Call) -> Result<Node, CuResult> {
+        node(raw)
+    }
+}
+
+impl FromAbi<CUgraphExec> for GraphExec {
+    unsafe fn from_abi(raw: CUgraphExec, _call: &Call) -> Result<GraphExec, CuResult> {
+        graph_execs().get(raw.0).ok_or(CuResult::INVALID_VALUE)
+    }
+}
+
+impl FromAbi<CUuserObject> for UserObject {
+    unsafe fn from_abi(raw: CUuserObject, _call: &Call) -> Result<UserObject, CuResult> {
+        user_objects().get(raw.0).ok_or(CuResult::INVALID_VALUE)
+    }
+}

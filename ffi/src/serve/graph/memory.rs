@@ -1,0 +1,200 @@
+//! Allocations of graphs.
+
+use std::ffi::{c_uint, c_void};
+
+use margay::graph::{Graph, GraphAllocation, GraphMemory, Node, NodeOp};
+use margay::{Context, Device, DevicePtr, Runtime};
+
+use super::dependencies;
+use crate::convert::{Out, read_array};
+use crate::guard::Call;
+use crate::handles::{current, node_handle};
+use crate::result::{CuResult, Served};
+use crate::types::{CUDA_MEM_ALLOC_NODE_PARAMS, CUgraphNode, CUmemLocation, CUmemPoolProps};
+
+/// `CU_MEM_ALLOCATION_TYPE_PINNED`.
+const PINNED: c_uint = 1;
+/// `CU_MEM_LOCATION_TYPE_DEVICE`.
+const LOCATION_DEVICE: c_uint = 1;
+
+/// The context of an allocation on a device: the current one if it is of that device.
+fn context_on(ordinal: i32) -> Result<Context, CuResult> {
+    let device = Runtime::global()?
+        .device(ordinal)
+        .map_err(|_| CuResult::INVALID_VALUE)?;
+    match current() {
+        Ok(context) if context.device().ordinal() == ordinal => Ok(context),
+        _ => Ok(device.primary_context()?),
+    }
+}
+
+/// What an allocation node does; the address is told in `params`.
+///
+/// # Errors
+/// `INVALID_VALUE` for properties that are no memory of a device, `NOT_SUPPORTED` for memory that
+/// other processes share.
+///
+/// # Safety
+/// The array of accesses holds as many elements as it says.
+pub(super) unsafe fn alloc_op(params: &mut CUDA_MEM_ALLOC_NODE_PARAMS) -> Result<NodeOp, CuResult> {
+    let props = &params.pool_props;
+    if props.alloc_type != PINNED || props.location.kind != LOCATION_DEVICE {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    if props.handle_types != 0 {
+        return Err(CuResult::NOT_SUPPORTED);
+    }
+    // SAFETY: the caller's promise.
+    for access in unsafe { read_array(params.access_descs, params.access_desc_count) }? {
+        let known = Runtime::global()?.device(access.location.id).is_ok();
+        if access.location.kind != LOCATION_DEVICE || !known {
+            return Err(CuResult::INVALID_VALUE);
+        }
+    }
+    let context = context_on(props.location.id)?;
+    let allocation = GraphAllocation::new(&context, params.bytesize as u64)?;
+    params.dptr = allocation.ptr().address();
+    Ok(NodeOp::MemAlloc(allocation))
+}
+
+/// The parameters of an allocation node.
+///
+/// # Errors
+/// `INVALID_VALUE` for other nodes.
+pub(super) fn alloc_params(op: &NodeOp) -> Result<CUDA_MEM_ALLOC_NODE_PARAMS, CuResult> {
+    let NodeOp::MemAlloc(allocation) = op else {
+        return Err(CuResult::INVALID_VALUE);
+    };
+    let pool_props = CUmemPoolProps {
+        alloc_type: PINNED,
+        handle_types: 0,
+        location: CUmemLocation {
+            kind: LOCATION_DEVICE,
+            id: allocation.context().device().ordinal(),
+        },
+        win32_security_attributes: std::ptr::null_mut(),
+        max_size: 0,
+        usage: 0,
+        gpu_direct_rdma_capable: 0,
+        reserved: [0; 53],
+    };
+    Ok(CUDA_MEM_ALLOC_NODE_PARAMS {
+        pool_props,
+        access_descs: std::ptr::null(),
+        access_desc_count: 0,
+        bytesize: allocation.bytes() as usize,
+        dptr: allocation.ptr().address(),
+    })
+}
+
+pub(crate) fn graph_add_mem_alloc_node(
+    _: &Call,
+    out: Out<CUgraphNode>,
+    graph: Graph,
+    before: *const CUgraphNode,
+    count: usize,
+    params: *mut CUDA_MEM_ALLOC_NODE_PARAMS,
+) -> Served {
+    if params.is_null() {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    // SAFETY: the caller vouches for `count` elements.
+    let before = unsafe { dependencies(before, std::ptr::null(), count) }?;
+    // SAFETY: not null; the caller vouches for the rest.
+    let mut given = unsafe { params.read_unaligned() };
+    // SAFETY: the caller vouches for the array.
+    let op = unsafe { alloc_op(&mut given) }?;
+    let node = graph.add(op, &before)?;
+    // SAFETY: as above.
+    unsafe { params.write_unaligned(given) };
+    out.set(node_handle(&node));
+    Ok(())
+}
+
+pub(crate) fn graph_mem_alloc_node_get_params(
+    _: &Call,
+    node: Node,
+    out: Out<CUDA_MEM_ALLOC_NODE_PARAMS>,
+) -> Served {
+    out.set(alloc_params(&node.op()?)?);
+    Ok(())
+}
+
+pub(crate) fn graph_add_mem_free_node(
+    _: &Call,
+    out: Out<CUgraphNode>,
+    graph: Graph,
+    before: *const CUgraphNode,
+    count: usize,
+    address: u64,
+) -> Served {
+    // SAFETY: the caller vouches for `count` elements.
+    let before = unsafe { dependencies(before, std::ptr::null(), count) }?;
+    let node = graph.add_free_behind(&before, DevicePtr::new(address))?;
+    out.set(node_handle(&node));
+    Ok(())
+}
+
+/// The address that a free node ends.
+///
+/// # Errors
+/// `INVALID_VALUE` for other nodes.
+pub(super) fn freed_address(op: &NodeOp) -> Result<u64, CuResult> {
+    match op {
+        NodeOp::MemFree(allocation) => Ok(allocation.ptr().address()),
+        _ => Err(CuResult::INVALID_VALUE),
+    }
+}
+
+pub(crate) fn graph_mem_free_node_get_params(_: &Call, node: Node, out: Out<u64>) -> Served {
+    out.set(freed_address(&node.op()?)?);
+    Ok(())
+}
+
+pub(crate) fn device_graph_mem_trim(_: &Call, _device: Device) -> Served {
+    GraphMemory::trim();
+    Ok(())
+}
+
+/// `CUgraphMem_attribute`.
+const USED_CURRENT: c_uint = 0;
+const USED_HIGH: c_uint = 1;
+const RESERVED_CURRENT: c_uint = 2;
+const RESERVED_HIGH: c_uint = 3;
+
+pub(crate) fn device_get_graph_mem_attribute(
+    _: &Call,
+    _device: Device,
+    attribute: c_uint,
+    out: Out<c_void>,
+) -> Served {
+    let memory = GraphMemory::now();
+    let value = match attribute {
+        USED_CURRENT => memory.used,
+        USED_HIGH => memory.used_high,
+        RESERVED_CURRENT => memory.reserved,
+        RESERVED_HIGH => memory.reserved_high,
+        _ => return Err(CuResult::INVALID_VALUE),
+    };
+    out.set_as::<u64>(value);
+    Ok(())
+}
+
+pub(crate) fn device_set_graph_mem_attribute(
+    _: &Call,
+    _device: Device,
+    attribute: c_uint,
+    value: *mut c_void,
+) -> Served {
+    if value.is_null() {
+        return Err(CuResult::INVALID_VALUE);
+    }
+    // SAFETY: not null; all attributes have 64 bits.
+    let given = unsafe { value.cast::<u64>().read_unaligned() };
+    match (attribute, given) {
+        (USED_HIGH, 0) => GraphMemory::reset_used_high(),
+        (RESERVED_HIGH, 0) => GraphMemory::reset_reserved_high(),
+        _ => return Err(CuResult::INVALID_VALUE),
+    }
+    Ok(())
+}

@@ -1,0 +1,518 @@
+//! Stream capture: work that streams are given becomes nodes of a graph instead of running.
+//!
+//! Sources: CUDA programming guide, "Creating a Graph Using Stream Capture"; CUDA driver API,
+//! `cuStreamBeginCapture` and `cuThreadExchangeStreamCaptureMode`. A *sequence* is one capture: its
+//! graph, the stream where it began, and for each stream in it the nodes that the next one waits
+//! for.
+//!
+//! Invariants: all sequences are behind one lock, which only calls that have to do with captures
+//! take. A line is *watched* while it is in a sequence, and a context's legacy line while a
+//! blocking line of that context is; a stream that is not watched pays one load.
+
+mod ops;
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::ThreadId;
+
+use parking_lot::Mutex;
+
+use crate::context::Context;
+use crate::error::{CaptureError, Error, Result};
+use crate::event::Event;
+use crate::graph::{EdgeData, Graph, Node, NodeOp};
+use crate::machine::next_id;
+use crate::stream::{Stream, StreamKind};
+
+pub(crate) use ops::*;
+
+/// Which calls a capture forbids, and in which threads (`CUstreamCaptureMode`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u32)]
+pub enum CaptureMode {
+    /// Calls that may synchronise are forbidden in all threads.
+    #[default]
+    Global = 0,
+    /// In the thread that captures.
+    ThreadLocal = 1,
+    /// In none.
+    Relaxed = 2,
+}
+
+/// How a stream stands to captures (`CUstreamCaptureStatus`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum CaptureStatus {
+    /// Not in a capture.
+    None = 0,
+    /// Work becomes nodes.
+    Active = 1,
+    /// In a capture that an error has ended; it waits for [`Stream::end_capture`].
+    Invalidated = 2,
+}
+
+/// What a capturing stream is about.
+#[derive(Debug, Clone)]
+pub struct CaptureInfo {
+    /// Unique in the process.
+    pub id: u64,
+    /// Where the nodes go.
+    pub graph: Graph,
+    /// What the next node waits for.
+    pub dependencies: Vec<(Node, EdgeData)>,
+}
+
+/// How new dependencies of a capturing stream meet the ones it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DependencyUpdate {
+    /// They are added.
+    Add,
+    /// They replace them.
+    Set,
+}
+
+/// What a node waits for.
+pub(crate) type Dependencies = Vec<(Node, EdgeData)>;
+
+struct Branch {
+    stream: Stream,
+    dependencies: Dependencies,
+}
+
+struct Sequence {
+    id: u64,
+    graph: Graph,
+    mode: CaptureMode,
+    thread: ThreadId,
+    invalid: bool,
+    /// The first one is where it began.
+    branches: Vec<Branch>,
+}
+
+static SEQUENCES: Mutex<Vec<Sequence>> = Mutex::new(Vec::new());
+/// Their number.
+static ACTIVE: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static MODE: Cell<CaptureMode> = const { Cell::new(CaptureMode::Global) };
+}
+
+/// Sets the calling thread's mode and returns the one before.
+pub fn exchange_thread_mode(mode: CaptureMode) -> CaptureMode {
+    MODE.replace(mode)
+}
+
+/// What a call that may synchronise asks first. A capture that forbids it is invalidated.
+///
+/// # Errors
+/// [`CaptureError::Unsupported`].
+pub fn check_unsafe_call() -> Result<()> {
+    if ACTIVE.load(Ordering::Relaxed) == 0 {
+        return Ok(());
+    }
+    let (own, thread) = (MODE.get(), std::thread::current().id());
+    if own == CaptureMode::Relaxed {
+        return Ok(());
+    }
+    forbid_where(|sequence| {
+        let here = sequence.thread == thread && sequence.mode != CaptureMode::Relaxed;
+        here || (own == CaptureMode::Global && sequence.mode == CaptureMode::Global)
+    })
+}
+
+/// Refuses a call that concerns all work of a context while one of its streams is capturing.
+///
+/// # Errors
+/// [`CaptureError::Unsupported`].
+pub(crate) fn check_context(context: &Context) -> Result<()> {
+    if ACTIVE.load(Ordering::Relaxed) == 0 {
+        return Ok(());
+    }
+    forbid_where(|sequence| {
+        let of_context = |branch: &Branch| branch.stream.context() == context;
+        sequence.branches.iter().any(of_context)
+    })
+}
+
+fn forbid_where(forbids: impl Fn(&Sequence) -> bool) -> Result<()> {
+    let mut sequences = SEQUENCES.lock();
+    let mut forbidden = false;
+    for sequence in sequences.iter_mut().filter(|sequence| forbids(sequence)) {
+        sequence.invalid = true;
+        forbidden = true;
+    }
+    match forbidden {
+        true => Err(CaptureError::Unsupported.into()),
+        false => Ok(()),
+    }
+}
+
+/// Forgets everything about a context whose life ends.
+pub(crate) fn forget_context(context: &Context) {
+    if ACTIVE.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let mut sequences = SEQUENCES.lock();
+    let mut at = 0;
+    while at < sequences.len() {
+        let concerned = sequences[at].branches.iter();
+        match { concerned }.any(|branch| branch.stream.context() == context) {
+            true => drop(finish(&mut sequences, at)),
+            false => at += 1,
+        }
+    }
+}
+
+/// A stream is destroyed: its capture, if it is in one, cannot be ended well.
+pub(crate) fn forget_stream(stream: &Stream) {
+    let mut sequences = SEQUENCES.lock();
+    let Some((at, branch)) = find(&sequences, stream) else {
+        return;
+    };
+    match branch {
+        0 => drop(finish(&mut sequences, at)),
+        _ => sequences[at].invalid = true,
+    }
+}
+
+/// The sequence and the branch of a stream.
+fn find(sequences: &[Sequence], stream: &Stream) -> Option<(usize, usize)> {
+    sequences.iter().enumerate().find_map(|(at, sequence)| {
+        let branch = sequence.branches.iter().position(|b| b.stream == *stream)?;
+        Some((at, branch))
+    })
+}
+
+/// Takes a sequence out; its streams are as before.
+fn finish(sequences: &mut Vec<Sequence>, at: usize) -> Sequence {
+    let sequence = sequences.remove(at);
+    ACTIVE.store(sequences.len(), Ordering::Relaxed);
+    for branch in &sequence.branches {
+        branch.stream.set_watched(false);
+        update_legacy(sequences, branch.stream.context());
+    }
+    sequence.graph.set_capturing(false);
+    sequence
+}
+
+fn is_blocking(stream: &Stream) -> bool {
+    matches!(stream.kind(), StreamKind::Blocking | StreamKind::PerThread)
+}
+
+/// Watches the legacy stream of a context while one of its blocking streams is capturing.
+fn update_legacy(sequences: &[Sequence], context: &Context) {
+    let branches = sequences.iter().flat_map(|sequence| &sequence.branches);
+    let watched = { branches }
+        .any(|branch| branch.stream.context() == context && is_blocking(&branch.stream));
+    context.legacy_stream().set_watched(watched);
+}
+
+impl Sequence {
+    fn check(&self) -> Result<()> {
+        match self.invalid {
+            true => Err(CaptureError::Invalidated.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Adds a node behind what a branch waits for.
+    fn add(&mut self, branch: usize, op: NodeOp) -> Result<Node> {
+        self.check()?;
+        let dependencies = &mut self.branches[branch].dependencies;
+        match self.graph.add(op, dependencies) {
+            Ok(node) => {
+                *dependencies = vec![(node.clone(), EdgeData::default())];
+                Ok(node)
+            }
+            Err(error) => {
+                self.invalid = true;
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether everything that the branches wait for comes before the first one's end.
+    fn is_joined(&self) -> Result<bool> {
+        let mut joined: rustc_hash::FxHashSet<u64> = rustc_hash::FxHashSet::default();
+        let first = self.branches[0].dependencies.iter();
+        let mut todo: Vec<Node> = first.map(|(node, _)| node.clone()).collect();
+        while let Some(node) = todo.pop() {
+            if joined.insert(node.id()) {
+                todo.extend(node.dependencies()?.into_iter().map(|(node, _)| node));
+            }
+        }
+        let others = self.branches[1..].iter();
+        let mut ends = others.flat_map(|branch| &branch.dependencies);
+        Ok(ends.all(|(node, _)| joined.contains(&node.id())))
+    }
+}
+
+/// Adds to a set of dependencies what is not in it.
+fn join(dependencies: &mut Dependencies, more: &[(Node, EdgeData)]) {
+    for (node, data) in more {
+        if !dependencies.iter().any(|(known, _)| known == node) {
+            dependencies.push((node.clone(), *data));
+        }
+    }
+}
+
+impl Stream {
+    /// From now on work that the stream is given becomes nodes of a new graph.
+    ///
+    /// # Errors
+    /// [`CaptureError::Unsupported`] for the legacy stream, [`Error::IllegalState`] when the
+    /// stream is capturing.
+    pub fn begin_capture(&self, mode: CaptureMode) -> Result<()> {
+        self.begin_capture_to(&Graph::new(), &[], mode)
+    }
+
+    /// The same into a graph that exists, behind `dependencies` of it.
+    ///
+    /// # Errors
+    /// As [`Stream::begin_capture`]; [`Error::InvalidValue`] for nodes of other graphs.
+    pub fn begin_capture_to(
+        &self,
+        graph: &Graph,
+        dependencies: &[(Node, EdgeData)],
+        mode: CaptureMode,
+    ) -> Result<()> {
+        self.check()?;
+        if self.kind() == StreamKind::Legacy {
+            return Err(CaptureError::Unsupported.into());
+        }
+        check_dependencies(graph, dependencies)?;
+        let mut sequences = SEQUENCES.lock();
+        if find(&sequences, self).is_some() {
+            return Err(Error::IllegalState("the stream is capturing".into()));
+        }
+        graph.set_capturing(true);
+        sequences.push(Sequence {
+            id: next_id(),
+            graph: graph.clone(),
+            mode,
+            thread: std::thread::current().id(),
+            invalid: false,
+            branches: vec![Branch {
+                stream: self.clone(),
+                dependencies: dependencies.to_vec(),
+            }],
+        });
+        ACTIVE.store(sequences.len(), Ordering::Relaxed);
+        self.set_watched(true);
+        update_legacy(&sequences, self.context());
+        Ok(())
+    }
+
+    /// Ends the capture that began here and returns its graph.
+    ///
+    /// # Errors
+    /// [`Error::IllegalState`] when the stream is not capturing;
+    /// [`CaptureError::WrongThread`], [`CaptureError::Unmatched`]; the capture is over, with
+    /// [`CaptureError::Invalidated`] after an earlier error and [`CaptureError::Unjoined`] when
+    /// a branch has not come back.
+    pub fn end_capture(&self) -> Result<Graph> {
+        self.check()?;
+        let mut sequences = SEQUENCES.lock();
+        let Some((at, branch)) = find(&sequences, self) else {
+            return Err(Error::IllegalState("the stream is not capturing".into()));
+        };
+        let sequence = &mut sequences[at];
+        if branch != 0 {
+            sequence.invalid = true;
+            return Err(CaptureError::Unmatched.into());
+        }
+        let here = std::thread::current().id() == sequence.thread;
+        if sequence.mode != CaptureMode::Relaxed && !here {
+            return Err(CaptureError::WrongThread.into());
+        }
+        let sequence = finish(&mut sequences, at);
+        drop(sequences);
+        sequence.check()?;
+        match sequence.is_joined()? {
+            true => Ok(sequence.graph),
+            false => Err(CaptureError::Unjoined.into()),
+        }
+    }
+
+    /// How the stream stands to captures.
+    ///
+    /// # Errors
+    /// [`CaptureError::Implicit`] for the legacy stream while a stream that it waits for captures.
+    pub fn capture_status(&self) -> Result<CaptureStatus> {
+        self.check()?;
+        if !self.is_watched() {
+            return Ok(CaptureStatus::None);
+        }
+        if self.kind() == StreamKind::Legacy {
+            return Err(CaptureError::Implicit.into());
+        }
+        let sequences = SEQUENCES.lock();
+        Ok(match find(&sequences, self) {
+            None => CaptureStatus::None,
+            Some((at, _)) if sequences[at].invalid => CaptureStatus::Invalidated,
+            Some(_) => CaptureStatus::Active,
+        })
+    }
+
+    /// What the stream captures into; `None` unless it is in an active capture.
+    pub fn capture_info(&self) -> Option<CaptureInfo> {
+        let sequences = SEQUENCES.lock();
+        let (at, branch) = find(&sequences, self)?;
+        let sequence = &sequences[at];
+        (!sequence.invalid).then(|| CaptureInfo {
+            id: sequence.id,
+            graph: sequence.graph.clone(),
+            dependencies: sequence.branches[branch].dependencies.clone(),
+        })
+    }
+
+    /// Changes what the next captured node waits for.
+    ///
+    /// # Errors
+    /// [`Error::IllegalState`] when the stream is not capturing, [`Error::InvalidValue`] for
+    /// nodes of other graphs.
+    pub fn update_capture_dependencies(
+        &self,
+        dependencies: &[(Node, EdgeData)],
+        how: DependencyUpdate,
+    ) -> Result<()> {
+        self.check()?;
+        let mut sequences = SEQUENCES.lock();
+        let Some((at, branch)) = find(&sequences, self) else {
+            return Err(Error::IllegalState("the stream is not capturing".into()));
+        };
+        let sequence = &mut sequences[at];
+        sequence.check()?;
+        check_dependencies(&sequence.graph, dependencies)?;
+        let current = &mut sequence.branches[branch].dependencies;
+        if how == DependencyUpdate::Set {
+            current.clear();
+        }
+        join(current, dependencies);
+        Ok(())
+    }
+}
+
+fn check_dependencies(graph: &Graph, dependencies: &[(Node, EdgeData)]) -> Result<()> {
+    for (node, _) in dependencies {
+        node.op()?;
+        if node.graph()? != *graph {
+            return Err(Error::invalid("a node of another graph"));
+        }
+    }
+    Ok(())
+}
+
+/// What an event knows of the capture in which it was last recorded.
+#[derive(Clone)]
+pub(crate) struct Recorded {
+    sequence: u64,
+    dependencies: Dependencies,
+}
+
+impl Recorded {
+    /// The error of asking for the event's work; a capture that goes on is invalidated.
+    pub(crate) fn refuse(&self) -> Error {
+        let mut sequences = SEQUENCES.lock();
+        if let Some(sequence) = sequences.iter_mut().find(|s| s.id == self.sequence) {
+            sequence.invalid = true;
+        }
+        CaptureError::CapturedEvent.into()
+    }
+}
+
+/// Makes `stream` wait for an event that was recorded in a capture: it joins that capture.
+pub(crate) fn wait_captured(stream: &Stream, recorded: &Recorded) -> Result<()> {
+    let mut sequences = SEQUENCES.lock();
+    let Some(at) = sequences.iter().position(|s| s.id == recorded.sequence) else {
+        return Err(CaptureError::CapturedEvent.into());
+    };
+    if stream.kind() == StreamKind::Legacy {
+        sequences[at].invalid = true;
+        return Err(CaptureError::Implicit.into());
+    }
+    match find(&sequences, stream) {
+        Some((own, _)) if own != at => {
+            sequences[own].invalid = true;
+            sequences[at].invalid = true;
+            return Err(CaptureError::Merge.into());
+        }
+        Some((_, branch)) => {
+            sequences[at].check()?;
+            let branch = &mut sequences[at].branches[branch];
+            join(&mut branch.dependencies, &recorded.dependencies);
+        }
+        None => {
+            sequences[at].check()?;
+            sequences[at].branches.push(Branch {
+                stream: stream.clone(),
+                dependencies: recorded.dependencies.clone(),
+            });
+            stream.set_watched(true);
+            update_legacy(&sequences, stream.context());
+        }
+    }
+    Ok(())
+}
+
+/// A capturing stream is to wait for an event that was not recorded in a capture.
+pub(crate) fn wait_outside(stream: &Stream) -> Result<()> {
+    refuse(stream, CaptureError::Isolation)
+}
+
+/// Records an event in a capturing stream.
+pub(crate) fn record(stream: &Stream, event: &Event) -> Result<()> {
+    let sequences = SEQUENCES.lock();
+    let Some((at, branch)) = find(&sequences, stream) else {
+        drop(sequences);
+        return refuse(stream, CaptureError::Unsupported);
+    };
+    let sequence = &sequences[at];
+    sequence.check()?;
+    let recorded = Recorded {
+        sequence: sequence.id,
+        dependencies: sequence.branches[branch].dependencies.clone(),
+    };
+    // The event's lock is taken without this one.
+    drop(sequences);
+    event.set_captured(recorded);
+    Ok(())
+}
+
+/// Adds a node to the capture of a watched stream.
+fn add(stream: &Stream, op: NodeOp) -> Result<Node> {
+    let mut sequences = SEQUENCES.lock();
+    match find(&sequences, stream) {
+        Some((at, branch)) => sequences[at].add(branch, op),
+        None => {
+            drop(sequences);
+            Err(refusal(stream, CaptureError::Unsupported))
+        }
+    }
+}
+
+/// Refuses what a watched stream cannot do, and invalidates the captures concerned.
+pub(crate) fn refuse(stream: &Stream, error: CaptureError) -> Result<()> {
+    Err(refusal(stream, error))
+}
+
+fn refusal(stream: &Stream, error: CaptureError) -> Error {
+    let mut sequences = SEQUENCES.lock();
+    if let Some((at, _)) = find(&sequences, stream) {
+        let was = std::mem::replace(&mut sequences[at].invalid, true);
+        return match was {
+            true => CaptureError::Invalidated.into(),
+            false => error.into(),
+        };
+    }
+    // The legacy stream, watched because others capture.
+    let concerned = |branch: &Branch| {
+        branch.stream.context() == stream.context() && is_blocking(&branch.stream)
+    };
+    for sequence in sequences.iter_mut() {
+        if sequence.branches.iter().any(concerned) {
+            sequence.invalid = true;
+        }
+    }
+    CaptureError::Implicit.into()
+}

@@ -1,0 +1,102 @@
+//! Operations of capturing streams as nodes.
+
+use std::sync::Arc;
+
+use super::{add, refuse};
+use crate::buffer::DevicePtr;
+use crate::copy::{Fill, Transfer};
+use crate::error::{CaptureError, Result};
+use crate::event::Event;
+use crate::graph::{
+    GraphAllocation, GraphExec, HostFunction, HostNode, KernelAttributes, KernelNode, MemOpsNode,
+    MemcpyNode, MemsetNode, NodeOp, Origin, graph_allocation,
+};
+use crate::kernel::Kernel;
+use crate::launch::LaunchConfig;
+use crate::memop::MemOp;
+use crate::params::Params;
+use crate::stream::Stream;
+
+pub(crate) fn kernel(
+    stream: &Stream,
+    kernel: &Kernel,
+    config: LaunchConfig,
+    params: Params,
+) -> Result<()> {
+    let node = KernelNode::new(kernel.clone(), config, params, None);
+    let op = NodeOp::Kernel(Arc::new(node), KernelAttributes::of(&config));
+    add(stream, op).map(|_| ())
+}
+
+pub(crate) fn copy(stream: &Stream, transfer: Transfer) -> Result<()> {
+    if !transfer.check(stream.context())? {
+        return Ok(());
+    }
+    let node = MemcpyNode {
+        transfer,
+        context: stream.context().clone(),
+        origin: None,
+    };
+    add(stream, NodeOp::Memcpy(Arc::new(node))).map(|_| ())
+}
+
+pub(crate) fn fill(stream: &Stream, fill: Fill) -> Result<()> {
+    if !fill.check(stream.context())? {
+        return Ok(());
+    }
+    let node = MemsetNode {
+        fill,
+        context: stream.context().clone(),
+    };
+    add(stream, NodeOp::Memset(Arc::new(node))).map(|_| ())
+}
+
+pub(crate) fn host(stream: &Stream, function: HostFunction, origin: Origin) -> Result<()> {
+    let node = HostNode { function, origin };
+    add(stream, NodeOp::Host(Arc::new(node))).map(|_| ())
+}
+
+pub(crate) fn memory_ops(stream: &Stream, ops: &[MemOp], origin: Origin) -> Result<()> {
+    if ops.is_empty() {
+        return Ok(());
+    }
+    let node = MemOpsNode {
+        ops: ops.to_vec(),
+        context: stream.context().clone(),
+        origin,
+    };
+    add(stream, NodeOp::MemOps(Arc::new(node))).map(|_| ())
+}
+
+pub(crate) fn alloc(stream: &Stream, bytes: u64) -> Result<DevicePtr> {
+    let allocation = GraphAllocation::new(stream.context(), bytes)?;
+    let ptr = allocation.ptr();
+    add(stream, NodeOp::MemAlloc(allocation))?;
+    Ok(ptr)
+}
+
+/// Memory that no graph has allocated cannot be freed in a capture.
+pub(crate) fn free(stream: &Stream, ptr: DevicePtr) -> Result<()> {
+    match graph_allocation(ptr.address()) {
+        Some(allocation) => add(stream, NodeOp::MemFree(allocation)).map(|_| ()),
+        None => {
+            refuse(stream, CaptureError::Unsupported)?;
+            Ok(())
+        }
+    }
+}
+
+/// A launch of an executable graph becomes a graph inside.
+pub(crate) fn graph(stream: &Stream, exec: &GraphExec) -> Result<()> {
+    add(stream, NodeOp::Child(exec.to_graph()?)).map(|_| ())
+}
+
+/// A record that each launch does.
+pub(crate) fn record_external(stream: &Stream, event: &Event) -> Result<()> {
+    add(stream, NodeOp::EventRecord(event.clone())).map(|_| ())
+}
+
+/// A wait that each launch does.
+pub(crate) fn wait_external(stream: &Stream, event: &Event) -> Result<()> {
+    add(stream, NodeOp::EventWait(event.clone())).map(|_| ())
+}

@@ -1,0 +1,331 @@
+//! Adding nodes.
+
+use std::sync::Arc;
+
+use super::memory::GraphAllocation;
+use super::{
+    ConditionalHandle, ConditionalKind, ConditionalNode, EdgeData, Graph, HostFunction, HostNode,
+    KernelAttributes, KernelNode, MemOpsNode, MemcpyNode, MemsetNode, Node, NodeData, NodeOp,
+    State, no_such_node, registry,
+};
+use crate::args::KernelArgs;
+use crate::buffer::DevicePtr;
+use crate::context::Context;
+use crate::copy::{Fill, Transfer};
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::kernel::Kernel;
+use crate::launch::LaunchConfig;
+use crate::machine::next_id;
+use crate::memop::MemOp;
+
+impl State {
+    fn push(&mut self, id: u64, op: NodeOp) {
+        let local = self.next_local;
+        self.next_local += 1;
+        self.nodes.push(NodeData {
+            id,
+            local,
+            op,
+            dependencies: Vec::new(),
+            dependents: Vec::new(),
+            copy_of: 0,
+        });
+    }
+
+    /// Rules between the memory nodes of one graph.
+    fn check_memory(&self, op: &NodeOp) -> Result<()> {
+        let NodeOp::MemFree(freed) = op else {
+            return Ok(());
+        };
+        let same = |node: &NodeData| matches!(&node.op, NodeOp::MemFree(other) if Arc::ptr_eq(other, freed));
+        if self.nodes.iter().any(same) {
+            return Err(Error::invalid(
+                "the allocation is freed in this graph already",
+            ));
+        }
+        let here =
+            |node: &NodeData| matches!(&node.op, NodeOp::MemAlloc(own) if Arc::ptr_eq(own, freed));
+        freed.freed_by(self.nodes.iter().any(here))
+    }
+}
+
+impl Graph {
+    /// Adds a node behind `dependencies`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for dependencies of other graphs or named twice and for parameters
+    /// that are wrong; the errors of a launch for kernels.
+    pub fn add(&self, op: NodeOp, dependencies: &[(Node, EdgeData)]) -> Result<Node> {
+        op.check()?;
+        let op = match op {
+            NodeOp::Child(child) => return self.add_copy_of(&child, dependencies),
+            op => op,
+        };
+        self.insert(op, dependencies)
+    }
+
+    fn insert(&self, op: NodeOp, dependencies: &[(Node, EdgeData)]) -> Result<Node> {
+        let mut state = self.inner.state.lock();
+        for (index, (node, data)) in dependencies.iter().enumerate() {
+            let here = std::ptr::eq(node.graph.as_ptr(), Arc::as_ptr(&self.inner));
+            if !here {
+                return Err(no_such_node());
+            }
+            data.check(state.node(node.id)?.op.kind(), op.kind())?;
+            if dependencies[..index].iter().any(|(other, _)| other == node) {
+                return Err(Error::invalid("a dependency is named twice"));
+            }
+        }
+        state.check_memory(&op)?;
+        let id = next_id();
+        let owned = match &op {
+            NodeOp::Child(child) => vec![child.clone()],
+            NodeOp::Conditional(node) => node.bodies().to_vec(),
+            _ => Vec::new(),
+        };
+        state.push(id, op);
+        for (node, data) in dependencies {
+            state.link(node.id, id, *data)?;
+        }
+        for graph in owned {
+            graph.inner.state.lock().owner = Some(self.node_of(id));
+        }
+        registry::NODES.add(id, Arc::downgrade(&self.inner));
+        Ok(self.node_of(id))
+    }
+
+    /// Adds a node that runs a kernel with typed arguments.
+    ///
+    /// # Errors
+    /// As [`Graph::add`].
+    pub fn add_kernel<A: KernelArgs>(
+        &self,
+        dependencies: &[Node],
+        kernel: &Kernel,
+        config: LaunchConfig,
+        args: A,
+    ) -> Result<Node> {
+        let mut params = kernel.empty_params();
+        args.pack(&kernel.info().params, params.bytes_mut())?;
+        let node = KernelNode::new(kernel.clone(), config, params, None);
+        let op = NodeOp::Kernel(Arc::new(node), KernelAttributes::of(&config));
+        self.add(op, &plain(dependencies))
+    }
+
+    /// Adds a copy.
+    ///
+    /// # Safety
+    /// Host memory that the transfer names is valid for it at each launch.
+    ///
+    /// # Errors
+    /// As [`Graph::add`].
+    pub unsafe fn add_copy(
+        &self,
+        dependencies: &[Node],
+        context: &Context,
+        transfer: Transfer,
+    ) -> Result<Node> {
+        let node = MemcpyNode {
+            transfer,
+            context: context.clone(),
+            origin: None,
+        };
+        self.add(NodeOp::Memcpy(Arc::new(node)), &plain(dependencies))
+    }
+
+    /// Adds a fill.
+    ///
+    /// # Errors
+    /// As [`Graph::add`].
+    pub fn add_fill(&self, dependencies: &[Node], context: &Context, fill: Fill) -> Result<Node> {
+        let node = MemsetNode {
+            fill,
+            context: context.clone(),
+        };
+        self.add(NodeOp::Memset(Arc::new(node)), &plain(dependencies))
+    }
+
+    /// Adds a function that each launch calls.
+    ///
+    /// # Errors
+    /// As [`Graph::add`].
+    pub fn add_host(&self, dependencies: &[Node], function: HostFunction) -> Result<Node> {
+        let node = HostNode {
+            function,
+            origin: None,
+        };
+        self.add(NodeOp::Host(Arc::new(node)), &plain(dependencies))
+    }
+
+    /// Adds a node that does nothing.
+    ///
+    /// # Errors
+    /// As [`Graph::add`].
+    pub fn add_empty(&self, dependencies: &[Node]) -> Result<Node> {
+        self.add(NodeOp::Empty, &plain(dependencies))
+    }
+
+    /// Adds a record of an event.
+    ///
+    /// # Errors
+    /// As [`Graph::add`].
+    pub fn add_event_record(&self, dependencies: &[Node], event: &Event) -> Result<Node> {
+        self.add(NodeOp::EventRecord(event.clone()), &plain(dependencies))
+    }
+
+    /// Adds a wait for an event.
+    ///
+    /// # Errors
+    /// As [`Graph::add`].
+    pub fn add_event_wait(&self, dependencies: &[Node], event: &Event) -> Result<Node> {
+        self.add(NodeOp::EventWait(event.clone()), &plain(dependencies))
+    }
+
+    /// Adds stream memory operations.
+    ///
+    /// # Errors
+    /// As [`Graph::add`].
+    pub fn add_memory_ops(
+        &self,
+        dependencies: &[Node],
+        context: &Context,
+        ops: Vec<MemOp>,
+    ) -> Result<Node> {
+        let node = MemOpsNode {
+            ops,
+            context: context.clone(),
+            origin: None,
+        };
+        self.add(NodeOp::MemOps(Arc::new(node)), &plain(dependencies))
+    }
+
+    /// Adds an allocation; its address is the same at every launch.
+    ///
+    /// # Errors
+    /// As [`Graph::add`]; [`Error::OutOfMemory`].
+    pub fn add_alloc(
+        &self,
+        dependencies: &[Node],
+        context: &Context,
+        bytes: u64,
+    ) -> Result<(Node, DevicePtr)> {
+        let allocation = GraphAllocation::new(context, bytes)?;
+        let ptr = allocation.ptr();
+        let node = self.add(NodeOp::MemAlloc(allocation), &plain(dependencies))?;
+        Ok((node, ptr))
+    }
+
+    /// Adds the end of an allocation of this or another graph.
+    ///
+    /// # Errors
+    /// As [`Graph::add`]; [`Error::InvalidValue`] when no graph has made such an allocation, or
+    /// it is freed elsewhere.
+    pub fn add_free(&self, dependencies: &[Node], ptr: DevicePtr) -> Result<Node> {
+        self.add_free_behind(&plain(dependencies), ptr)
+    }
+
+    /// The same with edge data.
+    ///
+    /// # Errors
+    /// As [`Graph::add_free`].
+    pub fn add_free_behind(
+        &self,
+        dependencies: &[(Node, EdgeData)],
+        ptr: DevicePtr,
+    ) -> Result<Node> {
+        let op = NodeOp::MemFree(super::memory::find(ptr.address())?);
+        self.add(op, dependencies)
+    }
+
+    /// Adds a node that runs a copy of `child`.
+    ///
+    /// # Errors
+    /// As [`Graph::add`] and [`Graph::duplicate`].
+    pub fn add_child(&self, dependencies: &[Node], child: &Graph) -> Result<Node> {
+        self.add_copy_of(child, &plain(dependencies))
+    }
+
+    fn add_copy_of(&self, child: &Graph, dependencies: &[(Node, EdgeData)]) -> Result<Node> {
+        self.insert(NodeOp::Child(child.duplicate()?), dependencies)
+    }
+
+    /// Adds a node that runs `child` and owns it from then on.
+    ///
+    /// # Errors
+    /// As [`Graph::add`]; [`Error::InvalidValue`] when a node owns it already, it is this graph or
+    /// around it, or it has conditional nodes or an executable graph.
+    pub fn add_moved(&self, child: &Graph, dependencies: &[(Node, EdgeData)]) -> Result<Node> {
+        let mut outer = Some(self.clone());
+        while let Some(graph) = outer {
+            if graph == *child {
+                return Err(Error::invalid("a graph cannot be inside itself"));
+            }
+            let owner = graph.inner.state.lock().owner.clone();
+            outer = owner.and_then(|node| node.graph().ok());
+        }
+        if child.is_owned() || child.has_conditionals() {
+            return Err(Error::invalid("the graph cannot be moved into a node"));
+        }
+        if child.inner.state.lock().only_exec.strong_count() > 0 {
+            return Err(Error::invalid("the graph has an executable graph"));
+        }
+        self.insert(NodeOp::Child(child.clone()), dependencies)
+    }
+
+    /// A number that device code sets to choose what a conditional node of this graph does; each
+    /// launch begins with `default` if there is one.
+    pub fn conditional_handle(
+        &self,
+        context: &Context,
+        default: u32,
+        assign: bool,
+    ) -> Arc<ConditionalHandle> {
+        let handle = ConditionalHandle::new(context, default, assign);
+        self.inner.state.lock().handles.push(Arc::clone(&handle));
+        handle
+    }
+
+    /// Adds a conditional node with `size` empty graphs to be filled.
+    ///
+    /// # Errors
+    /// As [`Graph::add`]; [`Error::InvalidValue`] for a size that the kind does not have and a
+    /// handle that another node uses.
+    pub fn add_conditional(
+        &self,
+        dependencies: &[(Node, EdgeData)],
+        handle: &Arc<ConditionalHandle>,
+        kind: ConditionalKind,
+        size: u32,
+    ) -> Result<(Node, Arc<ConditionalNode>)> {
+        let node = ConditionalNode::new(handle, kind, size)?;
+        let added = self.insert(NodeOp::Conditional(Arc::clone(&node)), dependencies);
+        match added {
+            Ok(added) => Ok((added, node)),
+            Err(error) => {
+                handle.set_used(false);
+                Err(error)
+            }
+        }
+    }
+
+    /// Handles that no conditional node uses.
+    pub(super) fn has_unused_handles(&self) -> bool {
+        let state = self.inner.state.lock();
+        state.handles.iter().any(|handle| !handle.is_used())
+    }
+
+    /// An empty graph that is a body of a conditional node.
+    pub(super) fn body() -> Graph {
+        let graph = Graph::new();
+        graph.inner.state.lock().body = true;
+        graph
+    }
+}
+
+fn plain(nodes: &[Node]) -> Vec<(Node, EdgeData)> {
+    nodes
+        .iter()
+        .map(|node| (node.clone(), EdgeData::default()))
+        .collect()
+}

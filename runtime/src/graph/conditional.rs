@@ -1,0 +1,178 @@
+//! Conditional nodes: a choice or a loop that a number decides, which device code sets.
+//!
+//! Source: CUDA programming guide, "Conditional Graph Nodes". A launch looks at the number when
+//! the node's turn comes, submits the chosen graph as tasks of its own and completes behind them;
+//! a loop does so again and again.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use super::{Graph, registry};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::machine::next_id;
+
+/// The number that decides.
+pub struct ConditionalHandle {
+    id: u64,
+    context: Context,
+    value: AtomicU32,
+    default: u32,
+    assign: bool,
+    used: AtomicBool,
+}
+
+impl fmt::Debug for ConditionalHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ConditionalHandle({})", self.id)
+    }
+}
+
+impl Drop for ConditionalHandle {
+    fn drop(&mut self) {
+        registry::CONDITIONALS.remove(&self.id);
+    }
+}
+
+impl ConditionalHandle {
+    pub(super) fn new(context: &Context, default: u32, assign: bool) -> Arc<ConditionalHandle> {
+        let id = next_id();
+        let handle = Arc::new(ConditionalHandle {
+            id,
+            context: context.clone(),
+            value: AtomicU32::new(default),
+            default,
+            assign,
+            used: AtomicBool::new(false),
+        });
+        registry::CONDITIONALS.add(id, Arc::downgrade(&handle));
+        handle
+    }
+
+    /// The handle with a number, while it exists.
+    pub fn by_id(id: u64) -> Option<Arc<ConditionalHandle>> {
+        registry::CONDITIONALS.get(&id)
+    }
+
+    /// Unique in the process; what device code passes.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Where its node runs.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// The number now.
+    pub fn value(&self) -> u32 {
+        self.value.load(Ordering::Acquire)
+    }
+
+    /// A launch begins.
+    pub(super) fn begin(&self) {
+        if self.assign {
+            self.value.store(self.default, Ordering::Release);
+        }
+    }
+
+    pub(super) fn is_used(&self) -> bool {
+        self.used.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_used(&self, used: bool) {
+        self.used.store(used, Ordering::Release);
+    }
+}
+
+/// `cudaGraphSetConditional` of device code; false when there is no such handle.
+pub fn set_conditional(handle: u64, value: u32) -> bool {
+    let found = registry::CONDITIONALS.get(&handle);
+    if let Some(found) = &found {
+        found.value.store(value, Ordering::Release);
+    }
+    found.is_some()
+}
+
+/// What a conditional node does with the number; the numbers of `CUgraphConditionalNodeType`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum ConditionalKind {
+    /// Runs the first graph when it is not 0, else the second, if there is one.
+    If = 0,
+    /// Runs the graph as long as it is not 0.
+    While = 1,
+    /// Runs the graph of that index, if there is one.
+    Switch = 2,
+}
+
+/// A choice or a loop.
+pub struct ConditionalNode {
+    handle: Arc<ConditionalHandle>,
+    kind: ConditionalKind,
+    bodies: Vec<Graph>,
+    attached: OnceLock<Arc<dyn Any + Send + Sync>>,
+}
+
+/// Graphs that a switch may have, at most.
+const MOST_BODIES: u32 = 1 << 16;
+
+impl ConditionalNode {
+    pub(super) fn new(
+        handle: &Arc<ConditionalHandle>,
+        kind: ConditionalKind,
+        size: u32,
+    ) -> Result<Arc<ConditionalNode>> {
+        let good = match kind {
+            ConditionalKind::If => matches!(size, 1 | 2),
+            ConditionalKind::While => size == 1,
+            ConditionalKind::Switch => (1..=MOST_BODIES).contains(&size),
+        };
+        if !good {
+            return Err(Error::invalid(format!("{size} graphs of {kind:?}")));
+        }
+        if handle.used.swap(true, Ordering::AcqRel) {
+            return Err(Error::invalid("another node uses the handle"));
+        }
+        Ok(Arc::new(ConditionalNode {
+            handle: Arc::clone(handle),
+            kind,
+            bodies: (0..size).map(|_| Graph::body()).collect(),
+            attached: OnceLock::new(),
+        }))
+    }
+
+    /// What decides.
+    pub fn handle(&self) -> &Arc<ConditionalHandle> {
+        &self.handle
+    }
+
+    /// What it does with the number.
+    pub fn kind(&self) -> ConditionalKind {
+        self.kind
+    }
+
+    /// The graphs to choose from.
+    pub fn bodies(&self) -> &[Graph] {
+        &self.bodies
+    }
+
+    /// What the caller wants to live as long as the node.
+    pub fn attached(&self) -> &OnceLock<Arc<dyn Any + Send + Sync>> {
+        &self.attached
+    }
+
+    /// The index of the graph to run now.
+    pub(super) fn choice(&self) -> Option<usize> {
+        let value = self.handle.value();
+        let index = match self.kind {
+            ConditionalKind::If => usize::from(value == 0),
+            ConditionalKind::While if value == 0 => return None,
+            ConditionalKind::While => 0,
+            ConditionalKind::Switch => value as usize,
+        };
+        (index < self.bodies.len()).then_some(index)
+    }
+}

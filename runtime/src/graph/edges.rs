@@ -1,0 +1,159 @@
+//! Edges and nodes that come and go.
+
+use super::{EdgeData, Graph, Node, NodeOp, State, no_such_node, registry};
+use crate::error::{Error, Result};
+
+/// An edge: what is waited for, who waits, and what else it says.
+pub type Edge = (Node, Node, EdgeData);
+
+impl State {
+    /// Checks that an edge can be added.
+    fn check_edge(&self, from: u64, to: u64, data: EdgeData) -> Result<()> {
+        let (source, target) = (self.node(from)?, self.node(to)?);
+        if from == to {
+            return Err(Error::invalid("a node cannot wait for itself"));
+        }
+        data.check(source.op.kind(), target.op.kind())?;
+        if target.dependencies.iter().any(|(id, _)| *id == from) {
+            return Err(Error::invalid("the edge exists"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn link(&mut self, from: u64, to: u64, data: EdgeData) -> Result<()> {
+        self.node_mut(to)?.dependencies.push((from, data));
+        self.node_mut(from)?.dependents.push(to);
+        Ok(())
+    }
+
+    fn unlink(&mut self, from: u64, to: u64) -> Result<()> {
+        self.node_mut(to)?
+            .dependencies
+            .retain(|(id, _)| *id != from);
+        self.node_mut(from)?.dependents.retain(|id| *id != to);
+        Ok(())
+    }
+}
+
+impl Graph {
+    fn own(&self, node: &Node) -> Result<u64> {
+        let same = std::ptr::eq(node.graph.as_ptr(), std::sync::Arc::as_ptr(&self.inner));
+        same.then_some(node.id).ok_or_else(no_such_node)
+    }
+
+    /// All edges, in the order of the waiting nodes.
+    pub fn edges(&self) -> Vec<Edge> {
+        let state = self.inner.state.lock();
+        let mut edges = Vec::new();
+        for node in &state.nodes {
+            for (from, data) in &node.dependencies {
+                edges.push((self.node_of(*from), self.node_of(node.id), *data));
+            }
+        }
+        edges
+    }
+
+    /// Adds edges: all or none.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for nodes of other graphs, an edge that exists or is named twice,
+    /// a node that would wait for itself, and edge data that makes no sense there.
+    pub fn add_edges(&self, edges: &[Edge]) -> Result<()> {
+        let mut state = self.inner.state.lock();
+        for (done, (from, to, data)) in edges.iter().enumerate() {
+            let checked = self.own(from).and_then(|from| {
+                let to = self.own(to)?;
+                state.check_edge(from, to, *data)?;
+                state.link(from, to, *data)
+            });
+            if let Err(error) = checked {
+                for (from, to, _) in &edges[..done] {
+                    state.unlink(from.id, to.id)?;
+                }
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes edges: all or none.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for edges that do not exist with that data, and for graphs with
+    /// memory nodes, whose edges stay.
+    pub fn remove_edges(&self, edges: &[Edge]) -> Result<()> {
+        let mut state = self.inner.state.lock();
+        if !edges.is_empty() && state.has_memory_nodes() {
+            return Err(Error::invalid("edges of graphs with memory nodes stay"));
+        }
+        for (index, (from, to, data)) in edges.iter().enumerate() {
+            let (from, to) = (self.own(from)?, self.own(to)?);
+            let twice = edges[..index]
+                .iter()
+                .any(|(a, b, _)| (a.id, b.id) == (from, to));
+            if twice || !state.node(to)?.dependencies.contains(&(from, *data)) {
+                return Err(Error::invalid("no such edge"));
+            }
+        }
+        for (from, to, _) in edges {
+            state.unlink(from.id, to.id)?;
+        }
+        Ok(())
+    }
+}
+
+impl Node {
+    /// Takes the node with its edges out of its graph (`cuGraphDestroyNode`).
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when it is gone, or its graph has memory nodes.
+    pub fn remove(&self) -> Result<()> {
+        let graph = self.graph()?;
+        let mut state = graph.inner.state.lock();
+        if state.has_memory_nodes() {
+            return Err(Error::invalid("nodes of graphs with memory nodes stay"));
+        }
+        let at = state.at(self.id).ok_or_else(no_such_node)?;
+        let node = state.nodes.remove(at);
+        for (from, _) in &node.dependencies {
+            let from = state.node_mut(*from)?;
+            from.dependents.retain(|id| *id != self.id);
+        }
+        for to in &node.dependents {
+            let to = state.node_mut(*to)?;
+            to.dependencies.retain(|(id, _)| *id != self.id);
+        }
+        registry::NODES.remove(&self.id);
+        drop(state);
+        // A graph inside goes now, outside of the lock.
+        drop(node);
+        Ok(())
+    }
+
+    /// Gives the node other parameters of the same kind (`cuGraphNodeSetParams`).
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when the node is gone or the kind is another; the errors of adding
+    /// such a node; [`Error::Unsupported`] for kinds whose parameters stay.
+    pub fn set_op(&self, op: NodeOp) -> Result<()> {
+        op.check()?;
+        let graph = self.graph()?;
+        let mut state = graph.inner.state.lock();
+        let node = state.node_mut(self.id)?;
+        if node.op.kind() != op.kind() {
+            return Err(Error::invalid("the node is of another kind"));
+        }
+        if let NodeOp::Child(_)
+        | NodeOp::MemAlloc(_)
+        | NodeOp::MemFree(_)
+        | NodeOp::Conditional(_)
+        | NodeOp::Empty = op
+        {
+            return Err(Error::unsupported("new parameters for a node of this kind"));
+        }
+        let old = std::mem::replace(&mut node.op, op);
+        drop(state);
+        drop(old);
+        Ok(())
+    }
+}

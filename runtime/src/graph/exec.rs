@@ -1,0 +1,298 @@
+//! Executable graphs: made from a graph once, then launched and changed in their parameters.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::plan::{Plan, StepOp};
+use super::user_object::References;
+use super::{Graph, GraphAllocation, Node, NodeOp};
+use crate::error::{Error, Result};
+use crate::machine::next_id;
+use crate::task::Task;
+
+/// How a graph is made executable (`CUgraphInstantiate_flags`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct InstantiateFlags {
+    /// A launch frees what the launch before has left allocated.
+    pub auto_free: bool,
+    /// The nodes' priorities count instead of the stream's (a hint).
+    pub node_priority: bool,
+    /// It can be launched by device code (refused).
+    pub device_launch: bool,
+}
+
+/// Why a graph cannot be made executable, with the numbers of `CUgraphInstantiateResult`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum InstantiateReason {
+    /// What the error says.
+    Error = 1,
+    /// A cycle.
+    InvalidStructure = 2,
+    /// A node that cannot be there.
+    NotSupported = 3,
+    /// A conditional handle without a node.
+    HandleUnused = 5,
+}
+
+/// Why and where a graph cannot be made executable.
+#[derive(Debug, Clone)]
+pub struct InstantiateProblem {
+    /// Why.
+    pub reason: InstantiateReason,
+    /// The node at fault, where there is one.
+    pub node: Option<Node>,
+    /// The error to answer.
+    pub error: Error,
+}
+
+impl InstantiateProblem {
+    pub(super) fn plain(reason: InstantiateReason, error: Error) -> InstantiateProblem {
+        InstantiateProblem {
+            reason,
+            node: None,
+            error,
+        }
+    }
+}
+
+impl From<InstantiateProblem> for Error {
+    fn from(problem: InstantiateProblem) -> Error {
+        problem.error
+    }
+}
+
+/// An executable graph. Clones are the same one; launches of it run one after the other.
+#[derive(Clone)]
+pub struct GraphExec {
+    pub(super) inner: Arc<ExecInner>,
+}
+
+/// What a [`GraphExec`] is.
+pub(super) struct ExecInner {
+    id: u64,
+    flags: InstantiateFlags,
+    pub(super) state: Mutex<ExecState>,
+}
+
+pub(super) struct ExecState {
+    pub(super) plan: Arc<Plan>,
+    /// The end of the last launch.
+    pub(super) last: Option<Arc<Task>>,
+    pub(super) references: Arc<References>,
+}
+
+impl std::fmt::Debug for GraphExec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "GraphExec({})", self.inner.id)
+    }
+}
+
+impl Graph {
+    /// Makes the graph executable.
+    ///
+    /// # Errors
+    /// See [`InstantiateProblem`]; kernels are compiled here.
+    pub fn instantiate(&self, flags: InstantiateFlags) -> Result<GraphExec, InstantiateProblem> {
+        let failed = |error| InstantiateProblem::plain(InstantiateReason::Error, error);
+        if flags.device_launch {
+            return Err(failed(Error::unsupported("graphs launched by device code")));
+        }
+        let plan = Plan::of(self)?;
+        if self.unused_handles() {
+            return Err(InstantiateProblem::plain(
+                InstantiateReason::HandleUnused,
+                Error::invalid("a conditional handle has no node"),
+            ));
+        }
+        self.check_steps(&plan)?;
+        let mut references = References::default();
+        self.collect_references(&mut references);
+        let inner = Arc::new(ExecInner {
+            id: next_id(),
+            flags,
+            state: Mutex::new(ExecState {
+                plan: Arc::new(plan),
+                last: None,
+                references: Arc::new(references),
+            }),
+        });
+        if self.has_memory() || self.has_conditionals() {
+            let mut state = self.inner.state.lock();
+            if state.only_exec.strong_count() > 0 {
+                drop(state);
+                return Err(failed(Error::invalid(
+                    "a graph with memory or conditional nodes has one executable graph at a time",
+                )));
+            }
+            state.only_exec = Arc::downgrade(&inner);
+        }
+        Ok(GraphExec { inner })
+    }
+
+    fn unused_handles(&self) -> bool {
+        self.has_unused_handles()
+            || self.snapshot().iter().any(|node| match &node.op {
+                NodeOp::Child(child) => child.unused_handles(),
+                NodeOp::Conditional(node) => node.bodies().iter().any(Graph::unused_handles),
+                _ => false,
+            })
+    }
+
+    /// Prepares every kernel once, so that what cannot be compiled is found here.
+    fn check_steps(&self, plan: &Plan) -> Result<(), InstantiateProblem> {
+        for step in plan.graphs.iter().flat_map(|graph| &graph.steps) {
+            let StepOp::Node(op) = &step.op else {
+                continue;
+            };
+            op.check_executable().map_err(|error| InstantiateProblem {
+                reason: InstantiateReason::Error,
+                node: Node::by_id(step.origin),
+                error,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn collect_references(&self, all: &mut References) {
+        let nodes = {
+            let state = self.inner.state.lock();
+            all.add_all(&state.references);
+            state.nodes.clone()
+        };
+        for node in &nodes {
+            match &node.op {
+                NodeOp::Child(child) => child.collect_references(all),
+                NodeOp::Conditional(node) => {
+                    for body in node.bodies() {
+                        body.collect_references(all);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl NodeOp {
+    /// Checks it once more and compiles what has to be compiled.
+    pub(super) fn check_executable(&self) -> Result<()> {
+        self.check()?;
+        if let NodeOp::Kernel(node, attributes) = self {
+            node.kernel
+                .start(node.launch(attributes), node.params.clone())?;
+        }
+        Ok(())
+    }
+}
+
+impl GraphExec {
+    /// Unique in the process, never reused.
+    pub fn id(&self) -> u64 {
+        self.inner.id
+    }
+
+    /// The flags that it was made with.
+    pub fn flags(&self) -> InstantiateFlags {
+        self.inner.flags
+    }
+
+    /// Whether launches run the step of a node.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for nodes of other graphs and kinds that always run.
+    pub fn is_enabled(&self, node: &Node) -> Result<bool> {
+        let state = self.inner.state.lock();
+        let (graph, at) = state.plan.find(node).ok_or_else(not_here)?;
+        let step = &state.plan.graphs[graph].steps[at];
+        check_switch(&step.op)?;
+        Ok(step.enabled)
+    }
+
+    /// Leaves the step of a node out of later launches, or takes it in again.
+    ///
+    /// # Errors
+    /// As [`GraphExec::is_enabled`].
+    pub fn set_enabled(&self, node: &Node, enabled: bool) -> Result<()> {
+        let mut state = self.inner.state.lock();
+        let (graph, at) = state.plan.find(node).ok_or_else(not_here)?;
+        check_switch(&state.plan.graphs[graph].steps[at].op)?;
+        Arc::make_mut(&mut state.plan).graphs[graph].steps[at].enabled = enabled;
+        Ok(())
+    }
+
+    /// A graph of the same nodes: what a launch in a capturing stream becomes.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when it has memory or conditional nodes.
+    pub(crate) fn to_graph(&self) -> Result<Graph> {
+        let plan = Arc::clone(&self.inner.state.lock().plan);
+        let graph = plan.to_graph(0)?;
+        let references = Arc::clone(&self.inner.state.lock().references);
+        graph.inner.state.lock().references.add_all(&references);
+        Ok(graph)
+    }
+}
+
+impl Plan {
+    fn to_graph(&self, number: usize) -> Result<Graph> {
+        let graph = Graph::new();
+        let steps = &self.graphs[number].steps;
+        let mut nodes: Vec<Option<Node>> = vec![None; steps.len()];
+        for &at in &self.graphs[number].order {
+            let step = &steps[at];
+            let dependencies: Vec<_> = step
+                .dependencies
+                .iter()
+                .filter_map(|(from, data)| Some((nodes[*from].clone()?, *data)))
+                .collect();
+            let added = match &step.op {
+                _ if !step.enabled => graph.add(NodeOp::Empty, &dependencies),
+                StepOp::Child(child) => graph.add_moved(&self.to_graph(*child)?, &dependencies),
+                StepOp::Conditional(..)
+                | StepOp::Node(NodeOp::MemAlloc(_) | NodeOp::MemFree(_)) => Err(Error::invalid(
+                    "a graph with memory or conditional nodes inside another one",
+                )),
+                StepOp::Node(op) => graph.add(op.clone(), &dependencies),
+            };
+            nodes[at] = Some(added?);
+        }
+        Ok(graph)
+    }
+
+    /// The allocations that the graph begins and does not end.
+    pub(super) fn left_allocations(&self) -> impl Iterator<Item = &Arc<GraphAllocation>> {
+        self.allocations()
+            .filter(|allocation| !allocation.is_freed_inside())
+    }
+
+    /// The allocations that the graph begins.
+    pub(super) fn allocations(&self) -> impl Iterator<Item = &Arc<GraphAllocation>> {
+        let steps = self.graphs.iter().flat_map(|graph| &graph.steps);
+        steps.filter_map(|step| match &step.op {
+            StepOp::Node(NodeOp::MemAlloc(allocation)) => Some(allocation),
+            _ => None,
+        })
+    }
+
+    /// The allocations that the graph ends.
+    pub(super) fn frees(&self) -> impl Iterator<Item = &Arc<GraphAllocation>> {
+        let steps = self.graphs.iter().flat_map(|graph| &graph.steps);
+        steps.filter_map(|step| match &step.op {
+            StepOp::Node(NodeOp::MemFree(allocation)) => Some(allocation),
+            _ => None,
+        })
+    }
+}
+
+pub(super) fn not_here() -> Error {
+    Error::invalid("the executable graph has no such node")
+}
+
+fn check_switch(op: &StepOp) -> Result<()> {
+    match op {
+        StepOp::Node(op) if op.can_be_disabled() => Ok(()),
+        _ => Err(Error::invalid("nodes of this kind always run")),
+    }
+}

@@ -1,0 +1,360 @@
+//! Launching: one launch becomes tasks between the stream's last one and a new last one.
+//!
+//! A launch begins behind everything that a task of the stream would wait for and behind the
+//! last launch of the same executable graph. Its nodes are tasks behind those of their
+//! dependencies. What a kernel launch can fail with is found before anything is submitted.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::plan::{Plan, Step, StepOp};
+use super::{ConditionalKind, ConditionalNode, GraphAllocation, GraphExec, NodeOp};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::memop;
+use crate::scheduler::Run;
+use crate::stream::Stream;
+use crate::task::{HostWork, Task, Work};
+
+/// Tasks that others wait for.
+type Ends = SmallVec<[Arc<Task>; 2]>;
+/// The runs of kernels in the order in which the tasks are made.
+type Runs = std::collections::VecDeque<Arc<Run>>;
+
+impl GraphExec {
+    /// Launches the graph into a stream; returns before it runs.
+    ///
+    /// # Errors
+    /// As launches of its kernels; [`Error::InvalidValue`] when an allocation of the last launch
+    /// was not freed and the graph does not free it itself.
+    pub fn launch(&self, stream: &Stream) -> Result<()> {
+        stream.check()?;
+        if stream.is_watched() {
+            return crate::capture::graph(stream, self);
+        }
+        let mut state = self.inner.state.lock();
+        let plan = Arc::clone(&state.plan);
+        let runs = plan.runs(0)?;
+        self.check_allocations(&plan)?;
+        stream.context().flush_output();
+        let holds = plan.hand_out(self.flags().auto_free);
+        let references = Arc::clone(&state.references);
+        let keep = match (holds.is_empty(), references.is_empty()) {
+            (true, true) => None,
+            _ => Some((holds, references)),
+        };
+        let (begin, end) = stream.bracket(begin_work(&plan), end_work(keep), state.last.as_ref());
+        state.last = Some(Arc::clone(&end));
+        let mut made = Made {
+            context: stream.context(),
+            runs,
+            tasks: Vec::new(),
+        };
+        let ends = made.graph(&plan, 0, std::slice::from_ref(&begin));
+        for last in &ends {
+            end.also_after(last);
+        }
+        drop(state);
+        for task in made.tasks.iter().chain([&end, &begin]) {
+            task.release();
+        }
+        Ok(())
+    }
+
+    /// Makes the graph ready for a launch into a stream: it is ready already, so this is a point
+    /// in the stream.
+    ///
+    /// # Errors
+    /// Those of the stream.
+    pub fn upload(&self, stream: &Stream) -> Result<()> {
+        stream.mark().map(|_| ())
+    }
+
+    fn check_allocations(&self, plan: &Plan) -> Result<()> {
+        if self.flags().auto_free {
+            return Ok(());
+        }
+        match plan.left_allocations().any(|left| left.is_live()) {
+            true => Err(Error::invalid(
+                "an allocation of the graph's last launch was not freed",
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+fn begin_work(plan: &Plan) -> Work {
+    if plan.handles.is_empty() {
+        return Work::Marker;
+    }
+    let handles = plan.handles.clone();
+    let job = Box::new(move || {
+        for handle in &handles {
+            handle.begin();
+        }
+        Ok(())
+    });
+    Work::Device { job, short: true }
+}
+
+/// Drops `keep` when the launch is over.
+fn end_work<K: Send + 'static>(keep: Option<K>) -> Work {
+    match keep {
+        None => Work::Marker,
+        Some(keep) => Work::Device {
+            job: Box::new(move || {
+                drop(keep);
+                Ok(())
+            }),
+            short: true,
+        },
+    }
+}
+
+impl Plan {
+    /// Prepares the kernels of a graph, those of graphs inside too, in order. Bodies of
+    /// conditional nodes are prepared when they are chosen.
+    fn runs(&self, graph: usize) -> Result<Runs> {
+        let mut runs = Runs::new();
+        self.add_runs(graph, &mut runs)?;
+        Ok(runs)
+    }
+
+    fn add_runs(&self, graph: usize, runs: &mut Runs) -> Result<()> {
+        let graph = &self.graphs[graph];
+        for step in graph.order.iter().map(|at| &graph.steps[*at]) {
+            match &step.op {
+                StepOp::Node(NodeOp::Kernel(node, attributes)) if step.enabled => {
+                    let config = node.launch(attributes);
+                    runs.push_back(node.kernel.start(config, node.params.clone())?);
+                }
+                StepOp::Child(child) => self.add_runs(*child, runs)?,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands the allocations of a launch out and takes back what it frees; returns what must
+    /// live until the launch is over.
+    fn hand_out(&self, auto_free: bool) -> Vec<Arc<GraphAllocation>> {
+        let mut holds = Vec::new();
+        if auto_free {
+            for left in self.left_allocations() {
+                left.end();
+            }
+        }
+        for allocation in self.allocations() {
+            allocation.begin();
+            holds.push(Arc::clone(allocation));
+        }
+        for freed in self.frees() {
+            freed.end();
+            holds.push(Arc::clone(freed));
+        }
+        holds
+    }
+}
+
+/// The tasks of a launch while they are made; none is released yet.
+struct Made<'a> {
+    context: &'a Context,
+    runs: Runs,
+    tasks: Vec<Arc<Task>>,
+}
+
+impl Made<'_> {
+    fn task<'t>(
+        &mut self,
+        context: &Context,
+        work: Work,
+        before: impl Iterator<Item = &'t Arc<Task>>,
+    ) -> Arc<Task> {
+        let task = Task::submit(context, work, before);
+        self.tasks.push(Arc::clone(&task));
+        task
+    }
+
+    /// The tasks of a graph behind `before`; those that complete it.
+    fn graph(&mut self, plan: &Arc<Plan>, number: usize, before: &[Arc<Task>]) -> Ends {
+        let graph = &plan.graphs[number];
+        if graph.steps.is_empty() {
+            return before.iter().cloned().collect();
+        }
+        let mut made: Vec<Option<Arc<Task>>> = vec![None; graph.steps.len()];
+        for &at in &graph.order {
+            let step = &graph.steps[at];
+            let own: Ends = { step.dependencies.iter() }
+                .filter_map(|(from, _)| made[*from].clone())
+                .collect();
+            let before = match own.is_empty() {
+                true => before,
+                false => &own,
+            };
+            made[at] = Some(self.step(plan, step, before));
+        }
+        let last = graph.steps.iter().zip(&made).filter(|(step, _)| step.last);
+        last.filter_map(|(_, task)| task.clone()).collect()
+    }
+
+    fn step(&mut self, plan: &Arc<Plan>, step: &Step, before: &[Arc<Task>]) -> Arc<Task> {
+        let here = self.context;
+        match &step.op {
+            StepOp::Child(child) => {
+                let ends = match before {
+                    [one] => self.graph(plan, *child, std::slice::from_ref(one)),
+                    several => {
+                        let enter = self.task(here, Work::Marker, several.iter());
+                        self.graph(plan, *child, &[enter])
+                    }
+                };
+                self.task(here, Work::Marker, ends.iter())
+            }
+            StepOp::Conditional(node, bodies) => {
+                let chosen = Chosen {
+                    plan: Arc::clone(plan),
+                    node: Arc::clone(node),
+                    bodies: bodies.clone(),
+                };
+                let context = node.handle().context();
+                let work = Work::Decide(Box::new(move |task| chosen.run(task)));
+                self.task(context, work, before.iter())
+            }
+            StepOp::Node(_) if !step.enabled => self.task(here, Work::Marker, before.iter()),
+            StepOp::Node(op) => self.node(op, before),
+        }
+    }
+
+    fn node(&mut self, op: &NodeOp, before: &[Arc<Task>]) -> Arc<Task> {
+        let here = self.context;
+        match op {
+            NodeOp::Kernel(node, _) => match self.runs.pop_front() {
+                Some(run) => {
+                    let context = node.kernel.module().context();
+                    self.task(context, Work::Launch(run), before.iter())
+                }
+                None => self.task(here, Work::Marker, before.iter()),
+            },
+            NodeOp::Memcpy(node) => {
+                let (transfer, short) = (node.transfer, node.transfer.is_short());
+                let work =
+                    device(
+                        "a graph's copy",
+                        &node.context,
+                        short,
+                        move |context| match transfer.check(context)? {
+                            true => transfer.run(),
+                            false => Ok(()),
+                        },
+                    );
+                self.task(&node.context, work, before.iter())
+            }
+            NodeOp::Memset(node) => {
+                let (fill, short) = (node.fill, node.fill.is_short());
+                let work = device("a graph's fill", &node.context, short, move |context| {
+                    fill.check(context).and_then(|_| fill.run())
+                });
+                self.task(&node.context, work, before.iter())
+            }
+            NodeOp::Host(node) => {
+                let node = Arc::clone(node);
+                let work = Work::Host(HostWork {
+                    function: Box::new(move |_| (node.function)()),
+                    always: false,
+                });
+                self.task(here, work, before.iter())
+            }
+            NodeOp::EventRecord(event) => {
+                let task = self.task(event.context(), Work::Marker, before.iter());
+                event.recorded_by(&task);
+                task
+            }
+            NodeOp::EventWait(event) => {
+                let recorded = event.last_task();
+                let before = before.iter().chain(&recorded);
+                self.task(here, Work::Marker, before)
+            }
+            NodeOp::MemOps(node) => {
+                let work = memop::work(node.ops.clone());
+                self.task(&node.context, work, before.iter())
+            }
+            NodeOp::Empty
+            | NodeOp::MemAlloc(_)
+            | NodeOp::MemFree(_)
+            | NodeOp::Child(_)
+            | NodeOp::Conditional(_) => self.task(here, Work::Marker, before.iter()),
+        }
+    }
+}
+
+/// A copy or fill whose failure is the context's.
+fn device(
+    what: &'static str,
+    context: &Context,
+    short: bool,
+    job: impl FnOnce(&Context) -> Result<()> + Send + 'static,
+) -> Work {
+    let context = context.downgrade();
+    let job = move || {
+        let Some(context) = context.upgrade().map(Context::from) else {
+            return Ok(());
+        };
+        if let Err(error) = job(&context) {
+            context.fail_with(error, what);
+        }
+        Ok(())
+    };
+    Work::Device {
+        job: Box::new(job),
+        short,
+    }
+}
+
+/// A conditional node whose turn has come.
+struct Chosen {
+    plan: Arc<Plan>,
+    node: Arc<ConditionalNode>,
+    bodies: Vec<usize>,
+}
+
+impl Chosen {
+    /// Runs what the number chooses and completes `task` behind it.
+    fn run(self, task: Arc<Task>) {
+        let context = self.node.handle().context().clone();
+        let body = self.node.choice().and_then(|at| self.bodies.get(at));
+        let Some(body) = body.copied().filter(|_| !context.work_cancelled()) else {
+            task.complete();
+            return;
+        };
+        let runs = match self.plan.runs(body) {
+            Ok(runs) => runs,
+            Err(error) => {
+                context.fail_with(error, "a conditional graph");
+                task.complete();
+                return;
+            }
+        };
+        let mut made = Made {
+            context: &context,
+            runs,
+            tasks: Vec::new(),
+        };
+        let plan = Arc::clone(&self.plan);
+        let begin = made.task(&context, Work::Marker, [].into_iter());
+        let ends = made.graph(&plan, body, std::slice::from_ref(&begin));
+        let again = self.node.kind() == ConditionalKind::While;
+        let behind = Work::Decide(Box::new(move |end: Arc<Task>| {
+            end.complete();
+            match again {
+                true => self.run(task),
+                false => task.complete(),
+            }
+        }));
+        made.task(&context, behind, ends.iter());
+        // The first one made is the begin: it goes last.
+        for task in made.tasks.iter().rev() {
+            task.release();
+        }
+    }
+}

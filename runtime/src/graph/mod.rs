@@ -1,0 +1,431 @@
+//! Graphs: work that is described once and launched often.
+//!
+//! A [`Graph`] holds nodes and edges and can be changed; [`GraphExec`] is a checked copy that is
+//! launched into streams (`launch`), changed in its parameters and updated from another graph
+//! (`update`). Sources: CUDA programming guide, "CUDA Graphs"; CUDA driver API, "Graph
+//! Management".
+//!
+//! Invariants: nodes are kept in the order of their numbers, which is the order in which they were
+//! added; both ends of an edge know it; a graph inside a node belongs to that node alone. A lock of
+//! a graph is held only for its own tables, an outer graph's before an inner one's.
+
+mod add;
+mod conditional;
+mod dot;
+mod edges;
+mod exec;
+mod launch;
+mod memory;
+mod node;
+mod plan;
+mod registry;
+#[cfg(test)]
+mod tests;
+mod update;
+mod user_object;
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use crate::error::{Error, Result};
+use crate::machine::next_id;
+
+pub use conditional::{ConditionalHandle, ConditionalKind, ConditionalNode, set_conditional};
+pub use dot::DotOptions;
+pub use edges::Edge;
+pub use exec::{GraphExec, InstantiateFlags, InstantiateProblem, InstantiateReason};
+pub use memory::is_graph_memory;
+pub use memory::{GraphAllocation, GraphMemory};
+pub(crate) use memory::{free_from_outside, graph_allocation};
+pub use node::{
+    AttributeValue, EdgeData, HostFunction, HostNode, KernelAttributes, KernelNode, MemOpsNode,
+    MemcpyNode, MemsetNode, NodeKind, NodeOp, Origin,
+};
+pub use update::{UpdateProblem, UpdateReason};
+pub use user_object::UserObject;
+
+use exec::ExecInner;
+use user_object::References;
+
+/// A graph of work. Clones are the same graph; see [`Graph::duplicate`].
+#[derive(Clone)]
+pub struct Graph {
+    pub(crate) inner: Arc<Inner>,
+}
+
+/// A node of a graph. It does not keep the graph alive.
+#[derive(Clone)]
+pub struct Node {
+    graph: Weak<Inner>,
+    id: u64,
+}
+
+/// What a [`Graph`] is.
+pub struct Inner {
+    id: u64,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// In ascending order of their numbers.
+    nodes: Vec<NodeData>,
+    /// The node that owns this graph.
+    owner: Option<Node>,
+    /// A body of a conditional node.
+    body: bool,
+    /// Captures that add nodes to it.
+    captures: u32,
+    next_local: u32,
+    references: References,
+    handles: Vec<Arc<ConditionalHandle>>,
+    /// The executable graph, where there may be only one.
+    only_exec: Weak<ExecInner>,
+    /// Of which graph it is a copy.
+    copy_of: u64,
+}
+
+#[derive(Clone)]
+struct NodeData {
+    id: u64,
+    local: u32,
+    op: NodeOp,
+    dependencies: Vec<(u64, EdgeData)>,
+    dependents: Vec<u64>,
+    /// The node that this one was copied from; 0: none.
+    copy_of: u64,
+}
+
+impl fmt::Debug for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Graph({})", self.inner.id)
+    }
+}
+
+impl PartialEq for Graph {
+    fn eq(&self, other: &Graph) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+}
+
+impl Eq for Graph {}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Node({})", self.id)
+    }
+}
+
+impl PartialEq for Node {
+    fn eq(&self, other: &Node) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Node {}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        registry::GRAPHS.remove(&self.id);
+        for node in &self.state.get_mut().nodes {
+            registry::NODES.remove(&node.id);
+        }
+    }
+}
+
+impl State {
+    fn at(&self, id: u64) -> Option<usize> {
+        self.nodes.binary_search_by_key(&id, |node| node.id).ok()
+    }
+
+    fn node(&self, id: u64) -> Result<&NodeData> {
+        let at = self.at(id);
+        at.map(|at| &self.nodes[at]).ok_or_else(no_such_node)
+    }
+
+    fn node_mut(&mut self, id: u64) -> Result<&mut NodeData> {
+        let at = self.at(id).ok_or_else(no_such_node)?;
+        Ok(&mut self.nodes[at])
+    }
+
+    /// Allocations or frees are in the graph itself.
+    fn has_memory_nodes(&self) -> bool {
+        let memory = |op: &NodeOp| matches!(op, NodeOp::MemAlloc(_) | NodeOp::MemFree(_));
+        self.nodes.iter().any(|node| memory(&node.op))
+    }
+}
+
+fn no_such_node() -> Error {
+    Error::invalid("no node of this graph")
+}
+
+impl Default for Graph {
+    fn default() -> Graph {
+        Graph::new()
+    }
+}
+
+impl Graph {
+    /// An empty graph.
+    pub fn new() -> Graph {
+        let id = next_id();
+        let inner = Arc::new(Inner {
+            id,
+            state: Mutex::new(State {
+                nodes: Vec::new(),
+                owner: None,
+                body: false,
+                captures: 0,
+                next_local: 0,
+                references: References::default(),
+                handles: Vec::new(),
+                only_exec: Weak::new(),
+                copy_of: 0,
+            }),
+        });
+        registry::GRAPHS.add(id, Arc::downgrade(&inner));
+        Graph { inner }
+    }
+
+    /// The graph with a number, while it exists.
+    pub fn by_id(id: u64) -> Option<Graph> {
+        registry::GRAPHS.get(&id).map(|inner| Graph { inner })
+    }
+
+    /// Unique in the process, never reused.
+    pub fn id(&self) -> u64 {
+        self.inner.id
+    }
+
+    /// Whether a node owns it: such a graph goes with its node.
+    pub fn is_owned(&self) -> bool {
+        self.inner.state.lock().owner.is_some()
+    }
+
+    fn node_of(&self, id: u64) -> Node {
+        Node {
+            graph: Arc::downgrade(&self.inner),
+            id,
+        }
+    }
+
+    /// Its nodes in the order in which they were added.
+    pub fn nodes(&self) -> Vec<Node> {
+        let state = self.inner.state.lock();
+        state.nodes.iter().map(|n| self.node_of(n.id)).collect()
+    }
+
+    /// The nodes without dependencies.
+    pub fn roots(&self) -> Vec<Node> {
+        let state = self.inner.state.lock();
+        let roots = state.nodes.iter().filter(|n| n.dependencies.is_empty());
+        roots.map(|n| self.node_of(n.id)).collect()
+    }
+
+    /// What each node does, with the numbers of its dependencies.
+    fn snapshot(&self) -> Vec<NodeData> {
+        self.inner.state.lock().nodes.clone()
+    }
+
+    /// Whether a node here or in a graph inside passes `test`.
+    fn any_op(&self, test: &dyn Fn(&NodeOp) -> bool) -> bool {
+        self.snapshot().iter().any(|node| {
+            test(&node.op)
+                || match &node.op {
+                    NodeOp::Child(child) => child.any_op(test),
+                    NodeOp::Conditional(node) => node.bodies().iter().any(|body| body.any_op(test)),
+                    _ => false,
+                }
+        })
+    }
+
+    fn has_memory(&self) -> bool {
+        self.any_op(&|op| matches!(op, NodeOp::MemAlloc(_) | NodeOp::MemFree(_)))
+    }
+
+    fn has_conditionals(&self) -> bool {
+        self.any_op(&|op| matches!(op, NodeOp::Conditional(_)))
+    }
+
+    /// A copy of the graph, with copies of the graphs inside (`cuGraphClone`).
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for graphs with memory or conditional nodes.
+    pub fn duplicate(&self) -> Result<Graph> {
+        if self.has_memory() || self.has_conditionals() {
+            return Err(Error::invalid(
+                "graphs with memory or conditional nodes cannot be copied",
+            ));
+        }
+        self.copy()
+    }
+
+    fn copy(&self) -> Result<Graph> {
+        let copy = Graph::new();
+        let (nodes, references) = {
+            let state = self.inner.state.lock();
+            (state.nodes.clone(), state.references.clone())
+        };
+        let mut ids = rustc_hash::FxHashMap::default();
+        let mut made = Vec::with_capacity(nodes.len());
+        for node in &nodes {
+            let id = next_id();
+            ids.insert(node.id, id);
+            let op = match &node.op {
+                NodeOp::Child(child) => {
+                    let child = child.copy()?;
+                    child.inner.state.lock().owner = Some(copy.node_of(id));
+                    NodeOp::Child(child)
+                }
+                op => op.clone(),
+            };
+            made.push(NodeData {
+                id,
+                op,
+                copy_of: node.id,
+                ..node.clone()
+            });
+        }
+        let new = |id: u64| ids.get(&id).copied().unwrap_or_default();
+        for node in &mut made {
+            for (id, _) in &mut node.dependencies {
+                *id = new(*id);
+            }
+            for id in &mut node.dependents {
+                *id = new(*id);
+            }
+            registry::NODES.add(node.id, Arc::downgrade(&copy.inner));
+        }
+        let mut state = copy.inner.state.lock();
+        state.next_local = self.inner.state.lock().next_local;
+        state.nodes = made;
+        state.references = references;
+        state.copy_of = self.id();
+        drop(state);
+        Ok(copy)
+    }
+
+    /// The node of this copy that stands for `original` (`cuGraphNodeFindInClone`).
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when it has none.
+    pub fn find_copy(&self, original: &Node) -> Result<Node> {
+        let state = self.inner.state.lock();
+        let found = state.nodes.iter().find(|node| node.copy_of == original.id);
+        match found {
+            Some(node) => Ok(self.node_of(node.id)),
+            None => {
+                // A node of a graph inside is looked for in the copies of those.
+                let nodes = state.nodes.clone();
+                drop(state);
+                let children = nodes.iter().filter_map(|node| match &node.op {
+                    NodeOp::Child(child) => Some(child.clone()),
+                    _ => None,
+                });
+                { children }
+                    .find_map(|child| child.find_copy(original).ok())
+                    .ok_or_else(|| Error::invalid("the copy has no such node"))
+            }
+        }
+    }
+
+    /// Keeps `count` references to an object of the program as long as the graph, its copies and
+    /// executable graphs live.
+    pub fn retain_object(&self, object: &UserObject, count: u32) {
+        self.inner.state.lock().references.add(object, count);
+    }
+
+    /// Gives such references back.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when the graph has fewer.
+    pub fn release_object(&self, object: &UserObject, count: u32) -> Result<()> {
+        let mut state = self.inner.state.lock();
+        state.references.remove(object, count)
+    }
+
+    /// A capture begins (`true`) or ends to add nodes; a graph cannot be instantiated meanwhile.
+    pub(crate) fn set_capturing(&self, capturing: bool) {
+        let mut state = self.inner.state.lock();
+        state.captures = match capturing {
+            true => state.captures + 1,
+            false => state.captures.saturating_sub(1),
+        };
+    }
+}
+
+impl Node {
+    /// The node with a number, while it exists.
+    pub fn by_id(id: u64) -> Option<Node> {
+        let inner = registry::NODES.get(&id)?;
+        Some(Graph { inner }.node_of(id))
+    }
+
+    /// Unique in the process, never reused.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// The graph that it belongs to.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when that is gone.
+    pub fn graph(&self) -> Result<Graph> {
+        let inner = self.graph.upgrade().ok_or_else(no_such_node)?;
+        Ok(Graph { inner })
+    }
+
+    /// Its number in its graph, which a copy has too.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when the node is gone.
+    pub fn local_id(&self) -> Result<u32> {
+        let graph = self.graph()?;
+        let state = graph.inner.state.lock();
+        Ok(state.node(self.id)?.local)
+    }
+
+    /// What it does.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when the node is gone.
+    pub fn op(&self) -> Result<NodeOp> {
+        let graph = self.graph()?;
+        let state = graph.inner.state.lock();
+        Ok(state.node(self.id)?.op.clone())
+    }
+
+    /// What it waits for.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when the node is gone.
+    pub fn dependencies(&self) -> Result<Vec<(Node, EdgeData)>> {
+        let graph = self.graph()?;
+        let state = graph.inner.state.lock();
+        let edges = state.node(self.id)?.dependencies.iter();
+        Ok(edges
+            .map(|(id, data)| (graph.node_of(*id), *data))
+            .collect())
+    }
+
+    /// What waits for it.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when the node is gone.
+    pub fn dependents(&self) -> Result<Vec<(Node, EdgeData)>> {
+        let graph = self.graph()?;
+        let state = graph.inner.state.lock();
+        let data = |to: u64| {
+            let edges = state.node(to).map(|node| node.dependencies.as_slice());
+            let edge = edges.unwrap_or_default().iter();
+            let found = { edge }.find(|(from, _)| *from == self.id);
+            found.map_or_else(EdgeData::default, |(_, data)| *data)
+        };
+        let ids = &state.node(self.id)?.dependents;
+        Ok(ids
+            .iter()
+            .map(|id| (graph.node_of(*id), data(*id)))
+            .collect())
+    }
+}

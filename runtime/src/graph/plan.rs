@@ -1,0 +1,191 @@
+//! What an executable graph runs: the nodes of a graph and of the graphs inside, by index.
+//!
+//! Invariant: graph 0 is the outermost; `order` of each is topological. A plan is shared with the
+//! launches that run it and copied before it is changed.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::{ConditionalHandle, ConditionalNode, EdgeData, Graph, Node, NodeData, NodeOp};
+use super::{InstantiateProblem, InstantiateReason};
+use crate::error::Error;
+
+/// Everything that a launch needs.
+#[derive(Clone, Default)]
+pub(super) struct Plan {
+    pub(super) graphs: Vec<PlanGraph>,
+    /// Graph and node by the number of the node that a step was made from.
+    pub(super) index: FxHashMap<u64, (usize, usize)>,
+    /// What begins anew with each launch.
+    pub(super) handles: Vec<Arc<ConditionalHandle>>,
+}
+
+/// One graph of a plan.
+#[derive(Clone, Default)]
+pub(super) struct PlanGraph {
+    /// In the order of the nodes.
+    pub(super) steps: Vec<Step>,
+    /// All indices, dependencies first.
+    pub(super) order: Vec<usize>,
+}
+
+/// One node of a plan.
+#[derive(Clone)]
+pub(super) struct Step {
+    /// The number of the node that it was made from.
+    pub(super) origin: u64,
+    pub(super) op: StepOp,
+    pub(super) dependencies: Vec<(usize, EdgeData)>,
+    /// Nothing waits for it.
+    pub(super) last: bool,
+    pub(super) enabled: bool,
+}
+
+/// What a step does; graphs inside are those of the plan.
+#[derive(Clone)]
+pub(super) enum StepOp {
+    Node(NodeOp),
+    Child(usize),
+    Conditional(Arc<ConditionalNode>, Vec<usize>),
+}
+
+impl StepOp {
+    pub(super) fn kind(&self) -> super::NodeKind {
+        match self {
+            StepOp::Node(op) => op.kind(),
+            StepOp::Child(_) => super::NodeKind::Child,
+            StepOp::Conditional(..) => super::NodeKind::Conditional,
+        }
+    }
+}
+
+/// What may be in the body of a conditional node, directly or in a graph inside.
+fn allowed_in_body(op: &NodeOp) -> bool {
+    use super::NodeKind as K;
+    matches!(
+        op.kind(),
+        K::Kernel | K::Memcpy | K::Memset | K::Empty | K::Child | K::Conditional
+    )
+}
+
+impl Plan {
+    /// The plan of a graph.
+    ///
+    /// # Errors
+    /// A cycle, a node that may not be where it is, or a capture that has not ended.
+    pub(super) fn of(graph: &Graph) -> Result<Plan, InstantiateProblem> {
+        let mut plan = Plan::default();
+        let body = graph.inner.state.lock().body;
+        plan.add(graph, body)?;
+        Ok(plan)
+    }
+
+    fn add(&mut self, graph: &Graph, body: bool) -> Result<usize, InstantiateProblem> {
+        let (nodes, capturing) = {
+            let state = graph.inner.state.lock();
+            let handles = state.handles.iter().map(Arc::clone);
+            self.handles.extend(handles);
+            (state.nodes.clone(), state.captures > 0)
+        };
+        if capturing {
+            return Err(InstantiateProblem::plain(
+                InstantiateReason::Error,
+                Error::invalid("a capture into the graph has not ended"),
+            ));
+        }
+        let number = self.graphs.len();
+        self.graphs.push(PlanGraph::default());
+        let mut steps = Vec::with_capacity(nodes.len());
+        for (at, node) in nodes.iter().enumerate() {
+            self.index.insert(node.id, (number, at));
+            if body && !allowed_in_body(&node.op) {
+                let what = format!("{:?} node in a conditional graph", node.op.kind());
+                return Err(InstantiateProblem {
+                    reason: InstantiateReason::NotSupported,
+                    node: Some(graph.node_of(node.id)),
+                    error: Error::invalid(what),
+                });
+            }
+            steps.push(self.step(&nodes, node, body)?);
+        }
+        let order = order(&steps).map_err(|at| InstantiateProblem {
+            reason: InstantiateReason::InvalidStructure,
+            node: nodes.get(at).map(|node| graph.node_of(node.id)),
+            error: Error::invalid("the graph has a cycle"),
+        })?;
+        self.graphs[number] = PlanGraph { steps, order };
+        Ok(number)
+    }
+
+    fn step(
+        &mut self,
+        nodes: &[NodeData],
+        node: &NodeData,
+        body: bool,
+    ) -> Result<Step, InstantiateProblem> {
+        let op = match &node.op {
+            NodeOp::Child(child) => StepOp::Child(self.add(child, body)?),
+            NodeOp::Conditional(conditional) => {
+                let bodies = conditional.bodies().iter();
+                let bodies = bodies.map(|graph| self.add(graph, true));
+                StepOp::Conditional(Arc::clone(conditional), bodies.collect::<Result<_, _>>()?)
+            }
+            op => StepOp::Node(op.clone()),
+        };
+        let place = |id: u64| nodes.binary_search_by_key(&id, |node| node.id).ok();
+        let dependencies = node.dependencies.iter();
+        let dependencies = dependencies.filter_map(|(id, data)| Some((place(*id)?, *data)));
+        Ok(Step {
+            origin: node.id,
+            op,
+            dependencies: dependencies.collect(),
+            last: node.dependents.is_empty(),
+            enabled: true,
+        })
+    }
+
+    /// The step of a node.
+    pub(super) fn find(&self, node: &Node) -> Option<(usize, usize)> {
+        self.index.get(&node.id()).copied()
+    }
+}
+
+/// Indices with dependencies first and otherwise in order, or one that is in a cycle.
+fn order(steps: &[Step]) -> Result<Vec<usize>, usize> {
+    let mut missing: Vec<usize> = steps.iter().map(|s| s.dependencies.len()).collect();
+    let mut next: Vec<Vec<usize>> = vec![Vec::new(); steps.len()];
+    for (at, step) in steps.iter().enumerate() {
+        for (from, _) in &step.dependencies {
+            next[*from].push(at);
+        }
+    }
+    let ready = missing.iter().enumerate().filter(|(_, n)| **n == 0);
+    let mut order: Vec<usize> = ready.map(|(at, _)| at).collect();
+    let mut done = 0;
+    while let Some(&at) = order.get(done) {
+        done += 1;
+        for &to in &next[at] {
+            missing[to] -= 1;
+            if missing[to] == 0 {
+                order.push(to);
+            }
+        }
+    }
+    match missing.iter().position(|n| *n > 0) {
+        None => Ok(order),
+        // Behind a cycle counts too; what waits for itself is found by walking back.
+        Some(at) => Err(walk_back(steps, &missing, at)),
+    }
+}
+
+fn walk_back(steps: &[Step], missing: &[usize], mut at: usize) -> usize {
+    for _ in 0..steps.len() {
+        let waiting = steps[at].dependencies.iter().map(|(from, _)| *from);
+        match { waiting }.find(|from| missing[*from] > 0) {
+            Some(from) => at = from,
+            None => break,
+        }
+    }
+    at
+}

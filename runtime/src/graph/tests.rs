@@ -1,0 +1,1 @@
+//! Tests of graphs with kernels written in Rust.

@@ -1,0 +1,291 @@
+//! Changing an executable graph: the parameters of one node, or all of them after another graph.
+//!
+//! Nodes of the two graphs are paired from the last ones back along the edges, in the order in
+//! which nodes and edges were added (CUDA driver API, `cuGraphExecUpdate`). Invariant: an update
+//! changes everything or nothing.
+
+use std::sync::Arc;
+
+use super::exec::not_here;
+use super::plan::{Plan, PlanGraph, StepOp};
+use super::{Graph, GraphExec, Node, NodeOp};
+use crate::copy::Transfer;
+use crate::error::{Error, Result};
+
+/// Why an update was refused, with the numbers of `CUgraphExecUpdateResult`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum UpdateReason {
+    /// What the error says.
+    Error = 1,
+    /// Nodes or edges differ.
+    TopologyChanged = 2,
+    /// A node is of another kind.
+    NodeTypeChanged = 3,
+    /// Parameters changed that stay.
+    ParametersChanged = 5,
+    /// A node of this kind cannot be updated.
+    NotSupported = 6,
+    /// A kernel of another context.
+    UnsupportedFunctionChange = 7,
+    /// Attributes changed that stay.
+    AttributesChanged = 8,
+}
+
+/// Why and where an update was refused.
+#[derive(Debug, Clone)]
+pub struct UpdateProblem {
+    /// Why.
+    pub reason: UpdateReason,
+    /// The node of the new graph.
+    pub node: Option<Node>,
+    /// Where the edge that differs begins.
+    pub from: Option<Node>,
+    /// What an [`UpdateReason::Error`] is.
+    pub error: Option<Error>,
+}
+
+impl UpdateProblem {
+    fn at(reason: UpdateReason, origin: u64) -> UpdateProblem {
+        UpdateProblem {
+            reason,
+            node: Node::by_id(origin),
+            from: None,
+            error: None,
+        }
+    }
+
+    fn error(error: Error) -> UpdateProblem {
+        UpdateProblem {
+            reason: UpdateReason::Error,
+            node: None,
+            from: None,
+            error: Some(error),
+        }
+    }
+}
+
+impl From<UpdateProblem> for Error {
+    fn from(problem: UpdateProblem) -> Error {
+        match problem.error {
+            Some(error) => error,
+            None => Error::GraphUpdate(format!("{:?}", problem.reason)),
+        }
+    }
+}
+
+/// For each step of the old graph the step of the new one.
+fn pair(old: &PlanGraph, new: &PlanGraph) -> Result<Vec<usize>, UpdateProblem> {
+    use UpdateReason::TopologyChanged;
+    if old.steps.len() != new.steps.len() {
+        return Err(UpdateProblem {
+            reason: TopologyChanged,
+            node: None,
+            from: None,
+            error: None,
+        });
+    }
+    let exits = |graph: &PlanGraph| -> Vec<usize> {
+        let steps = graph.steps.iter().enumerate();
+        steps.filter(|(_, s)| s.last).map(|(at, _)| at).collect()
+    };
+    let (old_exits, new_exits) = (exits(old), exits(new));
+    if old_exits.len() != new_exits.len() {
+        let more = new_exits.get(old_exits.len()).or(new_exits.last());
+        let origin = more.map_or(0, |at| new.steps[*at].origin);
+        return Err(UpdateProblem::at(TopologyChanged, origin));
+    }
+    let mut pairs: Vec<Option<usize>> = vec![None; old.steps.len()];
+    let mut taken = vec![false; new.steps.len()];
+    let mut todo: Vec<(usize, usize)> = Vec::new();
+    for (&a, &b) in old_exits.iter().zip(&new_exits) {
+        pairs[a] = Some(b);
+        taken[b] = true;
+        todo.push((a, b));
+    }
+    while let Some((a, b)) = todo.pop() {
+        let (from_old, from_new) = (&old.steps[a].dependencies, &new.steps[b].dependencies);
+        let here = UpdateProblem::at(TopologyChanged, new.steps[b].origin);
+        if from_old.len() != from_new.len() {
+            return Err(here);
+        }
+        for ((x, x_data), (y, y_data)) in from_old.iter().zip(from_new) {
+            let same = match pairs[*x] {
+                Some(other) => other == *y,
+                None => !taken[*y],
+            };
+            if !same || x_data != y_data {
+                return Err(UpdateProblem {
+                    from: Node::by_id(new.steps[*y].origin),
+                    ..here
+                });
+            }
+            if pairs[*x].is_none() {
+                pairs[*x] = Some(*y);
+                taken[*y] = true;
+                todo.push((*x, *y));
+            }
+        }
+    }
+    pairs
+        .into_iter()
+        .collect::<Option<Vec<_>>>()
+        .ok_or(UpdateProblem {
+            reason: TopologyChanged,
+            node: None,
+            from: None,
+            error: None,
+        })
+}
+
+/// Whether an operation may take the place of another one.
+fn replaces(old: &NodeOp, new: &NodeOp) -> Result<(), UpdateReason> {
+    use UpdateReason as R;
+    match (old, new) {
+        (NodeOp::Kernel(old, old_attributes), NodeOp::Kernel(new, attributes)) => {
+            if old.kernel.module().context() != new.kernel.module().context() {
+                return Err(R::UnsupportedFunctionChange);
+            }
+            match old_attributes.cooperative() == attributes.cooperative() {
+                true => Ok(()),
+                false => Err(R::AttributesChanged),
+            }
+        }
+        (NodeOp::Memcpy(old), NodeOp::Memcpy(new)) => {
+            let same = old.context == new.context
+                && old.transfer.direction == new.transfer.direction
+                && is_linear(&old.transfer)
+                && is_linear(&new.transfer);
+            let equal = old.transfer == new.transfer && old.context == new.context;
+            if same || equal {
+                return Ok(());
+            }
+            Err(R::ParametersChanged)
+        }
+        (NodeOp::Memset(old), NodeOp::Memset(new)) => {
+            let shape = |fill: &crate::copy::Fill| (fill.width, fill.count, fill.rows, fill.pitch);
+            let flat = old.fill.rows == 1 && new.fill.rows == 1;
+            let same = flat || shape(&old.fill) == shape(&new.fill);
+            match same && old.context == new.context {
+                true => Ok(()),
+                false => Err(R::ParametersChanged),
+            }
+        }
+        (NodeOp::MemAlloc(old), NodeOp::MemAlloc(new))
+        | (NodeOp::MemFree(old), NodeOp::MemFree(new)) => match Arc::ptr_eq(old, new) {
+            true => Ok(()),
+            false => Err(R::NotSupported),
+        },
+        _ => Ok(()),
+    }
+}
+
+fn is_linear(transfer: &Transfer) -> bool {
+    transfer.height == 1 && transfer.depth == 1
+}
+
+impl GraphExec {
+    /// Gives the step of a node other parameters for later launches.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for nodes of other graphs, another kind or context, and changes
+    /// that an executable graph cannot take; the errors of a launch for kernels.
+    pub fn set_op(&self, node: &Node, op: NodeOp) -> Result<()> {
+        let mut state = self.inner.state.lock();
+        let (graph, at) = state.plan.find(node).ok_or_else(not_here)?;
+        let step = &state.plan.graphs[graph].steps[at];
+        let StepOp::Node(old) = &step.op else {
+            return Err(Error::invalid("the node is of another kind"));
+        };
+        if old.kind() != op.kind() {
+            return Err(Error::invalid("the node is of another kind"));
+        }
+        if matches!(op, NodeOp::MemAlloc(_) | NodeOp::MemFree(_) | NodeOp::Empty) {
+            return Err(Error::unsupported("new parameters for a node of this kind"));
+        }
+        let op = match (old, op) {
+            // Attributes are not among the parameters.
+            (NodeOp::Kernel(_, attributes), NodeOp::Kernel(new, _)) => {
+                NodeOp::Kernel(new, attributes.clone())
+            }
+            (_, op) => op,
+        };
+        replaces(old, &op)
+            .map_err(|reason| Error::invalid(format!("the node cannot change: {reason:?}")))?;
+        op.check_executable()?;
+        Arc::make_mut(&mut state.plan).graphs[graph].steps[at].op = StepOp::Node(op);
+        Ok(())
+    }
+
+    /// Updates the graph that the step of a child node runs.
+    ///
+    /// # Errors
+    /// As [`GraphExec::update`]; [`Error::InvalidValue`] for nodes that are not there or of
+    /// another kind.
+    pub fn set_child(&self, node: &Node, child: &Graph) -> Result<()> {
+        let mut state = self.inner.state.lock();
+        let (graph, at) = state.plan.find(node).ok_or_else(not_here)?;
+        let StepOp::Child(number) = state.plan.graphs[graph].steps[at].op else {
+            return Err(Error::invalid("the node is of another kind"));
+        };
+        let new = Plan::of(child)?;
+        let mut plan = (*state.plan).clone();
+        // The documentation knows one code for everything that differs.
+        plan.adopt(number, &new, 0)
+            .map_err(|problem| Error::invalid(Error::from(problem).to_string()))?;
+        state.plan = Arc::new(plan);
+        Ok(())
+    }
+
+    /// Takes the parameters of all nodes from a graph of the same shape (`cuGraphExecUpdate`).
+    ///
+    /// # Errors
+    /// See [`UpdateProblem`]; nothing is changed then.
+    pub fn update(&self, graph: &Graph) -> Result<(), UpdateProblem> {
+        let new = Plan::of(graph).map_err(|problem| UpdateProblem::error(problem.error))?;
+        let mut state = self.inner.state.lock();
+        let mut plan = (*state.plan).clone();
+        plan.adopt(0, &new, 0)?;
+        plan.handles.clone_from(&new.handles);
+        state.plan = Arc::new(plan);
+        Ok(())
+    }
+}
+
+impl Plan {
+    /// Takes the operations of graph `theirs` of `new` into graph `ours`.
+    fn adopt(&mut self, ours: usize, new: &Plan, theirs: usize) -> Result<(), UpdateProblem> {
+        let pairs = pair(&self.graphs[ours], &new.graphs[theirs])?;
+        for (at, other) in pairs.into_iter().enumerate() {
+            let step = &new.graphs[theirs].steps[other];
+            let problem = |reason| UpdateProblem::at(reason, step.origin);
+            let old = self.graphs[ours].steps[at].op.clone();
+            if old.kind() != step.op.kind() {
+                return Err(problem(UpdateReason::NodeTypeChanged));
+            }
+            match (old, &step.op) {
+                (StepOp::Node(old), StepOp::Node(op)) => {
+                    replaces(&old, op).map_err(problem)?;
+                    op.check_executable().map_err(|error| UpdateProblem {
+                        error: Some(error),
+                        ..problem(UpdateReason::Error)
+                    })?;
+                    self.graphs[ours].steps[at].op = StepOp::Node(op.clone());
+                }
+                (StepOp::Child(ours), StepOp::Child(theirs)) => self.adopt(ours, new, *theirs)?,
+                (StepOp::Conditional(old, bodies), StepOp::Conditional(node, others)) => {
+                    if old.kind() != node.kind() || bodies.len() != others.len() {
+                        return Err(problem(UpdateReason::ParametersChanged));
+                    }
+                    for (ours, theirs) in bodies.iter().zip(others) {
+                        self.adopt(*ours, new, *theirs)?;
+                    }
+                    let op = StepOp::Conditional(Arc::clone(node), bodies);
+                    self.graphs[ours].steps[at].op = op;
+                }
+                _ => return Err(problem(UpdateReason::NodeTypeChanged)),
+            }
+        }
+        Ok(())
+    }
+}

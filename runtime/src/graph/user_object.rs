@@ -1,0 +1,150 @@
+//! Objects of the program whose life graphs take part in.
+//!
+//! Source: CUDA programming guide, "CUDA User Objects". The destructor runs on a thread of ours
+//! when the last reference goes: the program's own, those of graphs, of executable graphs and of
+//! launches that are not complete. Invariant: it runs once.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+
+use crate::error::{Error, Result};
+use crate::machine::next_id;
+use crate::service::ServiceThread;
+
+/// An object of the program with counted references. Clones are the same object and no reference.
+#[derive(Clone)]
+pub struct UserObject {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    id: u64,
+    state: Mutex<State>,
+}
+
+struct State {
+    references: u64,
+    destroy: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl std::fmt::Debug for UserObject {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "UserObject({})", self.inner.id)
+    }
+}
+
+static DESTRUCTORS: ServiceThread = ServiceThread::new("margay-release");
+
+impl UserObject {
+    /// An object with `references` references of the program's.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for none.
+    pub fn new(destroy: Box<dyn FnOnce() + Send>, references: u32) -> Result<UserObject> {
+        if references == 0 {
+            return Err(Error::invalid("an object without references"));
+        }
+        Ok(UserObject {
+            inner: Arc::new(Inner {
+                id: next_id(),
+                state: Mutex::new(State {
+                    references: u64::from(references),
+                    destroy: Some(destroy),
+                }),
+            }),
+        })
+    }
+
+    /// Adds references.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when the object is gone.
+    pub fn retain(&self, count: u32) -> Result<()> {
+        let mut state = self.inner.state.lock();
+        if state.references == 0 {
+            return Err(Error::invalid("the object is gone"));
+        }
+        state.references += u64::from(count);
+        Ok(())
+    }
+
+    /// Gives references back; whether any is left.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when there are fewer.
+    pub fn release(&self, count: u32) -> Result<bool> {
+        let mut state = self.inner.state.lock();
+        let left = state.references.checked_sub(u64::from(count));
+        state.references = left.ok_or_else(|| Error::invalid("more references than there are"))?;
+        if state.references > 0 {
+            return Ok(true);
+        }
+        if let Some(destroy) = state.destroy.take() {
+            DESTRUCTORS.send(destroy);
+        }
+        Ok(false)
+    }
+
+    /// Whether no reference is left.
+    pub fn is_gone(&self) -> bool {
+        self.inner.state.lock().references == 0
+    }
+}
+
+/// References that a graph holds; a copy holds as many of its own.
+#[derive(Default)]
+pub(super) struct References {
+    counts: FxHashMap<u64, (UserObject, u32)>,
+}
+
+impl References {
+    /// Takes over references that the caller has.
+    pub(super) fn add(&mut self, object: &UserObject, count: u32) {
+        let entry = self.counts.entry(object.inner.id);
+        let (_, held) = entry.or_insert_with(|| (object.clone(), 0));
+        *held = held.saturating_add(count);
+    }
+
+    /// Gives some back.
+    pub(super) fn remove(&mut self, object: &UserObject, count: u32) -> Result<()> {
+        let none = || Error::invalid("the graph has fewer references");
+        let entry = self.counts.get_mut(&object.inner.id).ok_or_else(none)?;
+        entry.1 = entry.1.checked_sub(count).ok_or_else(none)?;
+        if entry.1 == 0 {
+            self.counts.remove(&object.inner.id);
+        }
+        object.release(count).map(|_| ())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// Adds what another graph holds, as references of its own.
+    pub(super) fn add_all(&mut self, other: &References) {
+        for (object, count) in other.counts.values() {
+            if object.retain(*count).is_ok() {
+                self.add(object, *count);
+            }
+        }
+    }
+}
+
+impl Clone for References {
+    fn clone(&self) -> References {
+        let mut copy = References::default();
+        copy.add_all(self);
+        copy
+    }
+}
+
+impl Drop for References {
+    fn drop(&mut self) {
+        for (object, count) in self.counts.values() {
+            // They are ours, so there are as many.
+            let _ = object.release(*count);
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Stream memory operations: waiting for and writing 32- and 64-bit values in stream order.
+//!
+//! Sources: CUDA driver API, "Stream Memory Operations". A wait looks at the memory until its
+//! condition holds, without a worker ([`crate::wait`]); the operations of a batch happen in order.
+//! Invariant: addresses are checked when a batch is submitted and touched only through
+//! `fault::access`.
+
+use std::sync::atomic::{Ordering, fence};
+
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::fault::access;
+use crate::graph::Origin;
+use crate::stream::Stream;
+use crate::task::Work;
+
+/// When a wait is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    /// The value in memory minus the operand is not negative, as a cyclic signed difference.
+    GreaterOrEqual,
+    /// Both are equal.
+    Equal,
+    /// They have a bit in common.
+    And,
+    /// Some bit is clear in both.
+    Nor,
+}
+
+/// How wide a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Width {
+    /// 32 bits; the operand's upper half is not looked at.
+    W32,
+    /// 64 bits.
+    W64,
+}
+
+/// What an atomic reduction does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reduction {
+    /// Bitwise or.
+    Or,
+    /// Bitwise and.
+    And,
+    /// Sum, wrapping.
+    Add,
+}
+
+/// One operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemOp {
+    /// Waits for a value.
+    Wait {
+        /// Where.
+        address: u64,
+        /// The operand.
+        value: u64,
+        /// How wide.
+        width: Width,
+        /// When it is over.
+        until: Comparison,
+    },
+    /// Writes a value.
+    Write {
+        /// Where.
+        address: u64,
+        /// What.
+        value: u64,
+        /// How wide.
+        width: Width,
+    },
+    /// Changes a value in one step.
+    Reduce {
+        /// Where.
+        address: u64,
+        /// The operand.
+        value: u64,
+        /// How wide.
+        width: Width,
+        /// How.
+        with: Reduction,
+    },
+    /// Orders what is before against what is behind; remote writes need no more.
+    Barrier,
+}
+
+impl Width {
+    fn bytes(self) -> u64 {
+        match self {
+            Width::W32 => 4,
+            Width::W64 => 8,
+        }
+    }
+}
+
+impl MemOp {
+    fn place(&self) -> Option<(u64, Width)> {
+        match *self {
+            MemOp::Wait { address, width, .. }
+            | MemOp::Write { address, width, .. }
+            | MemOp::Reduce { address, width, .. } => Some((address, width)),
+            MemOp::Barrier => None,
+        }
+    }
+
+    /// Checks that the address is aligned and of a context's device or pinned memory.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`].
+    pub fn check(&self, context: &Context) -> Result<()> {
+        let Some((address, width)) = self.place() else {
+            return Ok(());
+        };
+        let bytes = width.bytes();
+        if !address.is_multiple_of(bytes) {
+            return Err(Error::invalid(format!(
+                "{address:#x} is not aligned to {bytes} bytes"
+            )));
+        }
+        let found = context.machine().memory.lookup(address);
+        match found {
+            Some(found) if found.size - (address - found.base).min(found.size) >= bytes => Ok(()),
+            _ => Err(Error::invalid(format!("no device memory at {address:#x}"))),
+        }
+    }
+
+    /// Does the operation; false when it is a wait that is not over.
+    fn step(&self) -> Result<bool> {
+        fence(Ordering::SeqCst);
+        let done = match *self {
+            MemOp::Wait {
+                address,
+                value,
+                width,
+                until,
+            } => {
+                let seen = load(address, width)?;
+                until.holds(seen, value, width)
+            }
+            MemOp::Write {
+                address,
+                value,
+                width,
+            } => {
+                // SAFETY: the address was looked up as memory that device work may write; what was
+                // freed since faults, which is an error value.
+                let written = unsafe {
+                    match width {
+                        Width::W32 => access::store32(address, value as u32),
+                        Width::W64 => access::store64(address, value),
+                    }
+                };
+                written.map_err(inaccessible)?;
+                true
+            }
+            MemOp::Reduce {
+                address,
+                value,
+                width,
+                with,
+            } => {
+                let change = |old: u64| with.of(old, value);
+                // SAFETY: as above.
+                unsafe { access::update(address, width.bytes() as u32, change) }
+                    .map_err(inaccessible)?;
+                true
+            }
+            MemOp::Barrier => true,
+        };
+        fence(Ordering::SeqCst);
+        Ok(done)
+    }
+}
+
+fn load(address: u64, width: Width) -> Result<u64> {
+    match width {
+        Width::W32 => access::load32(address).map(u64::from),
+        Width::W64 => access::load64(address),
+    }
+    .map_err(inaccessible)
+}
+
+fn inaccessible(fault: access::AccessFault) -> Error {
+    Error::invalid(fault.to_string())
+}
+
+impl Comparison {
+    fn holds(self, seen: u64, operand: u64, width: Width) -> bool {
+        let mask = match width {
+            Width::W32 => u64::from(u32::MAX),
+            Width::W64 => u64::MAX,
+        };
+        let operand = operand & mask;
+        match self {
+            Comparison::Equal => seen == operand,
+            Comparison::And => seen & operand != 0,
+            Comparison::Nor => !(seen | operand) & mask != 0,
+            Comparison::GreaterOrEqual => match width {
+                Width::W32 => (seen as u32).wrapping_sub(operand as u32) as i32 >= 0,
+                Width::W64 => seen.wrapping_sub(operand) as i64 >= 0,
+            },
+        }
+    }
+}
+
+impl Reduction {
+    fn of(self, old: u64, operand: u64) -> u64 {
+        match self {
+            Reduction::Or => old | operand,
+            Reduction::And => old & operand,
+            Reduction::Add => old.wrapping_add(operand),
+        }
+    }
+}
+
+/// The work of a batch.
+pub(crate) fn work(ops: Vec<MemOp>) -> Work {
+    let mut next = 0;
+    Work::Wait(Box::new(move || {
+        while let Some(op) = ops.get(next) {
+            if !op.step()? {
+                return Ok(false);
+            }
+            next += 1;
+        }
+        Ok(true)
+    }))
+}
+
+impl Stream {
+    /// Does `ops` one after the other when all earlier work is complete; later work waits for the
+    /// last one (`cuStreamBatchMemOp` and its single forms).
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when an address is not aligned or no memory of the device.
+    pub fn memory_ops(&self, ops: &[MemOp]) -> Result<()> {
+        self.memory_ops_of(ops, || None)
+    }
+
+    /// The same; a capturing stream's node gets the [`Origin`] that `origin` makes.
+    ///
+    /// # Errors
+    /// As [`Stream::memory_ops`].
+    pub fn memory_ops_of(&self, ops: &[MemOp], origin: impl FnOnce() -> Origin) -> Result<()> {
+        self.check()?;
+        for op in ops {
+            op.check(self.context())?;
+        }
+        if self.is_watched() {
+            return crate::capture::memory_ops(self, ops, origin());
+        }
+        if !ops.is_empty() {
+            self.submit(work(ops.to_vec()));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comparisons_are_those_of_the_documentation() {
+        use Comparison as C;
+        let holds = |c: C, seen, operand| {
+            [Width::W32, Width::W64].map(|width| c.holds(seen, operand, width))
+        };
+        assert_eq!(holds(C::GreaterOrEqual, 5, 5), [true, true]);
+        assert_eq!(holds(C::GreaterOrEqual, 4, 5), [false, false]);
+        assert_eq!(
+            holds(C::GreaterOrEqual, 1, 0xffff_fff0),
+            [true, false],
+            "32 bits have wrapped around"
+        );
+        assert_eq!(holds(C::Equal, 7, 7 | 1 << 40), [true, false]);
+        assert_eq!(holds(C::And, 6, 4), [true, true]);
+        assert_eq!(holds(C::And, 6, 9), [false, false]);
+        assert_eq!(holds(C::Nor, 0xffff_0000, 0xffff), [false, true]);
+        assert_eq!(holds(C::Nor, 0xffff_0000, 0xfffe), [true, true]);
+    }
+}

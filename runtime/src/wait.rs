@@ -1,0 +1,113 @@
+//! Waits for memory: tasks whose end is a value that somebody writes.
+//!
+//! One thread asks every open wait in turn, so a wait takes no worker and holds nobody up. It is
+//! started with the first wait and never joined: an open wait does not keep the process from
+//! exiting. Invariant: a wait whose context is cancelled ends at the next round.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+
+use crate::context::Context;
+use crate::error::{Fault, FaultKind};
+use crate::task::{Task, WaitJob};
+
+/// The open waits of a machine.
+#[derive(Default)]
+pub(crate) struct Waits {
+    sender: OnceLock<Sender<Wait>>,
+}
+
+struct Wait {
+    job: WaitJob,
+    task: Arc<Task>,
+    context: Context,
+}
+
+/// Rounds without an end before the thread sleeps between them, and the longest sleep.
+const EAGER: u32 = 200;
+const LONGEST: Duration = Duration::from_micros(500);
+
+impl Waits {
+    /// Completes `task` once `job` says so.
+    pub(crate) fn add(&self, job: WaitJob, task: &Arc<Task>, context: Context) {
+        let wait = Wait {
+            job,
+            task: Arc::clone(task),
+            context,
+        };
+        let sender = self.sender.get_or_init(start);
+        if let Err(unsent) = sender.send(wait) {
+            // No thread: the wait can never be looked at.
+            let wait = unsent.into_inner();
+            let fault = Fault::new(FaultKind::LaunchFailed, "a wait for memory");
+            wait.context.fail(fault.with_detail("no thread"));
+            wait.task.complete();
+        }
+    }
+}
+
+fn start() -> Sender<Wait> {
+    let (sender, receiver) = unbounded();
+    let body = move || {
+        crate::fault::prepare_service_thread();
+        run(&receiver);
+    };
+    // When this fails the receiver is dropped with the closure and `add` reports it.
+    let _ = std::thread::Builder::new()
+        .name("margay-wait".to_owned())
+        .spawn(body);
+    sender
+}
+
+fn run(receiver: &Receiver<Wait>) {
+    let mut open: Vec<Wait> = Vec::new();
+    let mut rounds = 0u32;
+    loop {
+        let next = match open.is_empty() {
+            true => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            false => receiver.recv_timeout(pause(rounds)),
+        };
+        match next {
+            Ok(wait) => {
+                open.push(wait);
+                rounds = 0;
+            }
+            Err(RecvTimeoutError::Timeout) => rounds = rounds.saturating_add(1),
+            Err(RecvTimeoutError::Disconnected) if open.is_empty() => return,
+            // The machine is gone but for these; there is nothing else to sleep on.
+            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LONGEST),
+        }
+        let before = open.len();
+        open.retain_mut(|wait| !wait.is_over());
+        if open.len() != before {
+            rounds = 0;
+        }
+    }
+}
+
+fn pause(rounds: u32) -> Duration {
+    match rounds.checked_sub(EAGER) {
+        None => Duration::ZERO,
+        Some(late) => Duration::from_micros(20 + u64::from(late)).min(LONGEST),
+    }
+}
+
+impl Wait {
+    /// Looks once; completes the task when the wait has ended.
+    fn is_over(&mut self) -> bool {
+        let over = self.context.work_cancelled()
+            || match (self.job)() {
+                Ok(over) => over,
+                Err(error) => {
+                    self.context.fail_with(error, "a wait for memory");
+                    true
+                }
+            };
+        if over {
+            self.task.complete();
+        }
+        over
+    }
+}

@@ -1,0 +1,423 @@
+// Stream capture: what becomes of each kind of work, branches, and every rule that can be broken.
+#include "graphs.h"
+#include <pthread.h>
+
+enum { NONE, ACTIVE, INVALIDATED };
+
+static CUdevice device;
+static CUstream a, b, c;
+static CUevent fork_event, join_event, third;
+static CUdeviceptr x;
+
+static int status_of(CUstream stream) {
+    int status = -1;
+    EXPECT(cuStreamIsCapturing(stream, &status), SUCCESS);
+    return status;
+}
+
+static void run(CUgraph graph) {
+    CUgraphExec exec;
+    REQUIRE(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    EXPECT(cuGraphLaunch(exec, a), SUCCESS);
+    EXPECT(cuGraphExecDestroy(exec), SUCCESS);
+    EXPECT(cuStreamSynchronize(a), SUCCESS);
+}
+
+// The capture in `stream` is broken: ending it says how, and leaves no graph.
+static void ends_with(CUstream stream, CUresult want) {
+    CUgraph graph = (CUgraph)1;
+    EXPECT(cuStreamEndCapture(stream, &graph), want);
+    CHECK(graph == NULL);
+    CHECK(status_of(stream) == NONE);
+}
+
+static void add_five(void *data) {
+    *(unsigned *)data += 5;
+}
+
+static size_t nodes_of(CUgraph graph, unsigned kind) {
+    CUgraphNode nodes[32];
+    size_t count = 32, found = 0;
+    REQUIRE(cuGraphGetNodes(graph, nodes, &count));
+    for (size_t i = 0; i < count; ++i) {
+        unsigned type;
+        REQUIRE(cuGraphNodeGetType(nodes[i], &type));
+        found += type == kind;
+    }
+    return found;
+}
+
+// Every asynchronous operation becomes a node; nothing runs before the launch.
+static void all_operations(void) {
+    CUgraph graph, inner;
+    CUgraphExec inner_exec;
+    unsigned in = 2, out = 0, called = 0;
+    CUdeviceptr y;
+    REQUIRE(cuMemAlloc_v2(&y, 16));
+    REQUIRE(cuGraphCreate(&inner, 0));
+    add_step(inner, x, 9, NULL, 0);
+    REQUIRE(cuGraphInstantiateWithFlags(&inner_exec, inner, 0));
+    write_word(x, 1000);
+    REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
+    CHECK(status_of(a) == ACTIVE);
+    EXPECT(cuMemcpyHtoDAsync_v2(x, &in, 4, a), SUCCESS);
+    EXPECT(launch_step(a, x, 1), SUCCESS);
+    EXPECT(cuGraphLaunch(inner_exec, a), SUCCESS);
+    EXPECT(cuLaunchHostFunc(a, add_five, &called), SUCCESS);
+    EXPECT(cuMemsetD32Async(y, 77, 4, a), SUCCESS);
+    EXPECT(cuStreamWriteValue32_v2(a, y, 5, 0), SUCCESS);
+    EXPECT(cuEventRecordWithFlags(third, a, 1), SUCCESS);
+    EXPECT(cuStreamWaitEvent(a, third, 1), SUCCESS);
+    EXPECT(cuMemcpyDtoHAsync_v2(&out, x, 4, a), SUCCESS);
+    EXPECT(cuStreamEndCapture(a, &graph), SUCCESS);
+    CHECK(status_of(a) == NONE);
+    CHECK(called == 0 && read_word(x) == 1000);
+    CHECK(nodes_of(graph, NODE_MEMCPY) == 2 && nodes_of(graph, NODE_KERNEL) == 1);
+    CHECK(nodes_of(graph, NODE_GRAPH) == 1 && nodes_of(graph, NODE_HOST) == 1);
+    CHECK(nodes_of(graph, NODE_MEMSET) == 1 && nodes_of(graph, NODE_MEM_OPS) == 1);
+    CHECK(nodes_of(graph, NODE_RECORD) == 1 && nodes_of(graph, NODE_WAIT_EVENT) == 1);
+    in = 3;
+    run(graph);
+    CHECK(out == (3 * 3 + 1) * 3 + 9 && called == 5);
+    unsigned words[4];
+    REQUIRE(cuMemcpyDtoH_v2(words, y, sizeof words));
+    CHECK(words[0] == 5 && words[1] == 77 && words[3] == 77);
+    // A captured kernel tells its function and its arguments.
+    CUgraphNode nodes[16];
+    size_t count = 16;
+    REQUIRE(cuGraphGetNodes(graph, nodes, &count));
+    KernelParams kernel;
+    EXPECT(cuGraphKernelNodeGetParams_v2(nodes[1], &kernel), SUCCESS);
+    CHECK(kernel.func == step_function && *(unsigned *)kernel.params[1] == 1);
+    CopyParams copy;
+    EXPECT(cuGraphMemcpyNodeGetParams(nodes[0], &copy), SUCCESS);
+    CHECK(copy.src.kind == 1 && copy.src.host == &in && copy.dst.device == x && copy.width == 4);
+    EXPECT(cuGraphDestroy(graph), SUCCESS);
+    EXPECT(cuGraphDestroy(inner), SUCCESS);
+    EXPECT(cuGraphExecDestroy(inner_exec), SUCCESS);
+    REQUIRE(cuMemFree_v2(y));
+}
+
+// a forks into b and c, which come back.
+static void branches(void) {
+    CUgraph graph, shown = NULL;
+    CUdeviceptr y, z;
+    REQUIRE(cuMemAlloc_v2(&y, 4));
+    REQUIRE(cuMemAlloc_v2(&z, 4));
+    write_word(x, 1);
+    write_word(y, 0);
+    write_word(z, 0);
+    REQUIRE(cuStreamBeginCapture_v2(a, THREAD_LOCAL));
+    EXPECT(launch_step(a, x, 1), SUCCESS);
+    EXPECT(cuEventRecord(fork_event, a), SUCCESS);
+    EXPECT(cuStreamWaitEvent(b, fork_event, 0), SUCCESS);
+    CHECK(status_of(b) == ACTIVE && status_of(c) == NONE);
+    EXPECT(cuMemcpyDtoHAsync_v2(&(unsigned){0}, x, 4, c), SUCCESS); // c runs
+    EXPECT(cuStreamWaitEvent(c, fork_event, 0), SUCCESS);
+    EXPECT(launch_step(b, y, 2), SUCCESS);
+    EXPECT(launch_step(c, z, 3), SUCCESS);
+    EXPECT(launch_step(a, x, 4), SUCCESS);
+    EXPECT(cuEventRecord(join_event, b), SUCCESS);
+    EXPECT(cuEventRecord(third, c), SUCCESS);
+    EXPECT(cuStreamWaitEvent(a, join_event, 0), SUCCESS);
+    EXPECT(cuStreamWaitEvent(a, third, 0), SUCCESS);
+    int status = -1;
+    uint64_t id = 0, other_id = 0;
+    const CUgraphNode *deps = NULL;
+    const EdgeData *data = NULL;
+    size_t count = 0;
+    EXPECT(cuStreamGetCaptureInfo_v3(a, &status, &id, &shown, &deps, &data, &count), SUCCESS);
+    CHECK(status == ACTIVE && id != 0 && count == 3 && deps && data && data[2].type == 0);
+    EXPECT(cuStreamGetCaptureInfo_v2(b, &status, &other_id, NULL, &deps, &count), SUCCESS);
+    CHECK(other_id == id && count == 1);
+    EXPECT(cuStreamGetCaptureInfo(b, &status, NULL), SUCCESS);
+    EXPECT(launch_step(a, x, 5), SUCCESS);
+    EXPECT(cuStreamEndCapture(a, &graph), SUCCESS);
+    CHECK(graph == shown && status_of(b) == NONE && status_of(c) == NONE);
+    CUgraphNode from[16], to[16];
+    count = 16;
+    EXPECT(cuGraphGetEdges(graph, from, to, &count), SUCCESS);
+    CHECK(count == 6);
+    run(graph);
+    CHECK(read_word(x) == ((1 * 3 + 1) * 3 + 4) * 3 + 5 && read_word(y) == 2 && read_word(z) == 3);
+    // The event was captured: it tells nothing, and holds nobody up, until it is recorded again.
+    EXPECT(cuEventQuery(fork_event), CAPTURED_EVENT);
+    EXPECT(cuEventSynchronize(fork_event), CAPTURED_EVENT);
+    EXPECT(cuStreamWaitEvent(a, fork_event, 0), CAPTURED_EVENT);
+    EXPECT(cuEventRecord(fork_event, a), SUCCESS);
+    EXPECT(cuEventSynchronize(fork_event), SUCCESS);
+    EXPECT(cuGraphDestroy(graph), SUCCESS);
+    REQUIRE(cuMemFree_v2(y));
+    REQUIRE(cuMemFree_v2(z));
+}
+
+static void into_a_graph(void) {
+    CUgraph graph, ended = NULL;
+    CUgraphExec exec;
+    REQUIRE(cuGraphCreate(&graph, 0));
+    CUgraphNode first = add_step(graph, x, 1, NULL, 0), last;
+    REQUIRE(cuStreamBeginCaptureToGraph(a, graph, &first, NULL, 1, GLOBAL));
+    EXPECT(launch_step(a, x, 2), SUCCESS);
+    EXPECT(cuGraphInstantiateWithFlags(&exec, graph, 0), INVALID_VALUE);
+    // Another node that the program adds itself takes its place in the stream's order.
+    const CUgraphNode *deps;
+    size_t count;
+    int status;
+    EXPECT(cuStreamGetCaptureInfo_v2(a, &status, NULL, NULL, &deps, &count), SUCCESS);
+    last = add_step(graph, x, 3, deps, count);
+    EXPECT(cuStreamUpdateCaptureDependencies(a, &last, 1, 1), SUCCESS);
+    EXPECT(cuStreamUpdateCaptureDependencies(a, &last, 1, 2), INVALID_VALUE);
+    EXPECT(cuStreamUpdateCaptureDependencies(b, &last, 1, 1), ILLEGAL_STATE);
+    EXPECT(launch_step(a, x, 4), SUCCESS);
+    EXPECT(cuStreamEndCapture(a, &ended), SUCCESS);
+    CHECK(ended == graph);
+    write_word(x, 1);
+    run(graph);
+    CHECK(read_word(x) == (((1 * 3 + 1) * 3 + 2) * 3 + 3) * 3 + 4);
+    EXPECT(cuGraphDestroy(graph), SUCCESS);
+    EXPECT(cuGraphDestroy(graph), INVALID_VALUE);
+}
+
+static void rules_of_beginning(void) {
+    CUgraph graph;
+    EXPECT(cuStreamBeginCapture_v2(NULL, GLOBAL), CAPTURE_UNSUPPORTED);
+    EXPECT(cuStreamBeginCapture_v2((CUstream)1, RELAXED), CAPTURE_UNSUPPORTED);
+    EXPECT(cuStreamBeginCapture_v2(a, 3), INVALID_VALUE);
+    EXPECT(cuStreamEndCapture(a, &graph), ILLEGAL_STATE);
+    EXPECT(cuStreamEndCapture(a, NULL), INVALID_VALUE);
+    REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
+    EXPECT(cuStreamBeginCapture_v2(a, GLOBAL), ILLEGAL_STATE);
+    EXPECT(cuStreamEndCapture(a, &graph), SUCCESS);
+    size_t count = 9;
+    EXPECT(cuGraphGetNodes(graph, NULL, &count), SUCCESS);
+    CHECK(count == 0);
+    EXPECT(cuGraphDestroy(graph), SUCCESS);
+    EXPECT(cuStreamIsCapturing(a, NULL), INVALID_VALUE);
+    // Flags that make sense in a capture alone.
+    EXPECT(cuEventRecordWithFlags(third, a, 1), INVALID_VALUE);
+    EXPECT(cuStreamWaitEvent(a, third, 1), INVALID_VALUE);
+}
+
+static void nothing(CUstream stream, CUresult result, void *data) {
+    (void)stream, (void)result, (void)data;
+}
+
+// Asking about, or waiting for, work that does not run.
+static void forbidden_calls(void) {
+    unsigned word = 0;
+    REQUIRE(cuStreamBeginCapture_v2(a, RELAXED));
+    EXPECT(cuStreamSynchronize(a), CAPTURE_UNSUPPORTED);
+    CHECK(status_of(a) == INVALIDATED);
+    EXPECT(launch_step(a, x, 1), CAPTURE_INVALIDATED);
+    EXPECT(cuStreamQuery(a), CAPTURE_INVALIDATED);
+    ends_with(a, CAPTURE_INVALIDATED);
+    REQUIRE(cuStreamBeginCapture_v2(a, RELAXED));
+    EXPECT(cuStreamQuery(a), CAPTURE_UNSUPPORTED);
+    ends_with(a, CAPTURE_INVALIDATED);
+    REQUIRE(cuStreamBeginCapture_v2(a, RELAXED));
+    EXPECT(cuCtxSynchronize(), CAPTURE_UNSUPPORTED);
+    ends_with(a, CAPTURE_INVALIDATED);
+    REQUIRE(cuStreamBeginCapture_v2(a, RELAXED));
+    EXPECT(cuEventRecord(third, a), SUCCESS);
+    EXPECT(cuEventQuery(third), CAPTURED_EVENT);
+    ends_with(a, CAPTURE_INVALIDATED);
+    REQUIRE(cuStreamBeginCapture_v2(a, RELAXED));
+    EXPECT(cuStreamAddCallback(a, nothing, NULL, 0), CAPTURE_UNSUPPORTED);
+    ends_with(a, CAPTURE_INVALIDATED);
+    // Memory of the outside cannot be freed inside.
+    CUdeviceptr y;
+    REQUIRE(cuMemAllocAsync(&y, 64, a));
+    REQUIRE(cuStreamBeginCapture_v2(a, RELAXED));
+    EXPECT_ERROR(cuMemFreeAsync(y, a));
+    ends_with(a, CAPTURE_INVALIDATED);
+    EXPECT(cuMemFreeAsync(y, a), SUCCESS);
+    // Calls that may synchronise, in the strict mode; in the other modes they are fine.
+    REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
+    EXPECT(cuMemAlloc_v2(&y, 64), CAPTURE_UNSUPPORTED);
+    ends_with(a, CAPTURE_INVALIDATED);
+    REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
+    EXPECT(cuMemcpyDtoH_v2(&word, x, 4), CAPTURE_UNSUPPORTED);
+    ends_with(a, CAPTURE_INVALIDATED);
+    CUgraph graph;
+    REQUIRE(cuStreamBeginCapture_v2(a, RELAXED));
+    EXPECT(cuMemAlloc_v2(&y, 64), SUCCESS);
+    EXPECT(cuStreamEndCapture(a, &graph), SUCCESS);
+    EXPECT(cuGraphDestroy(graph), SUCCESS);
+    EXPECT(cuMemFree_v2(y), SUCCESS);
+    // A thread that says it knows what it does.
+    int mode = RELAXED;
+    REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
+    EXPECT(cuThreadExchangeStreamCaptureMode(&mode), SUCCESS);
+    CHECK(mode == GLOBAL);
+    EXPECT(cuMemAlloc_v2(&y, 64), SUCCESS);
+    EXPECT(cuThreadExchangeStreamCaptureMode(&mode), SUCCESS);
+    CHECK(mode == RELAXED);
+    mode = 7;
+    EXPECT(cuThreadExchangeStreamCaptureMode(&mode), INVALID_VALUE);
+    EXPECT(cuStreamEndCapture(a, &graph), SUCCESS);
+    EXPECT(cuGraphDestroy(graph), SUCCESS);
+    EXPECT(cuMemFree_v2(y), SUCCESS);
+}
+
+// The legacy stream would wait for a blocking stream that captures.
+static void implicit_order(void) {
+    CUstream blocking;
+    CUgraph graph;
+    int status;
+    REQUIRE(cuStreamCreate(&blocking, 0));
+    REQUIRE(cuStreamBeginCapture_v2(blocking, RELAXED));
+    EXPECT(cuStreamIsCapturing(NULL, &status), CAPTURE_IMPLICIT);
+    EXPECT(launch_step(NULL, x, 1), CAPTURE_IMPLICIT);
+    ends_with(blocking, CAPTURE_INVALIDATED);
+    EXPECT(cuStreamIsCapturing(NULL, &status), SUCCESS);
+    EXPECT(launch_step(NULL, x, 1), SUCCESS);
+    // A stream that the legacy one does not wait for is not concerned.
+    REQUIRE(cuStreamBeginCapture_v2(a, RELAXED));
+    EXPECT(launch_step(NULL, x, 1), SUCCESS);
+    EXPECT(launch_step(a, x, 1), SUCCESS);
+    EXPECT(cuStreamEndCapture(a, &graph), SUCCESS);
+    EXPECT(cuGraphDestroy(graph), SUCCESS);
+    // The legacy stream cannot join a capture.
+    REQUIRE(cuStreamBeginCapture_v2(a, RELAXED));
+    EXPECT(cuEventRecord(fork_event, a), SUCCESS);
+    EXPECT(cuStreamWaitEvent(NULL, fork_event, 0), CAPTURE_IMPLICIT);
+    ends_with(a, CAPTURE_INVALIDATED);
+    EXPECT(cuStreamDestroy_v2(blocking), SUCCESS);
+    // The thread's own stream can capture.
+    REQUIRE(cuStreamBeginCapture_v2((CUstream)2, RELAXED));
+    EXPECT(launch_step((CUstream)2, x, 1), SUCCESS);
+    EXPECT(cuStreamEndCapture((CUstream)2, &graph), SUCCESS);
+    CHECK(nodes_of(graph, NODE_KERNEL) == 1);
+    EXPECT(cuGraphDestroy(graph), SUCCESS);
+}
+
+static void borders(void) {
+    CUgraph graph;
+    // A branch that does not come back.
+    REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
+    EXPECT(cuEventRecord(fork_event, a), SUCCESS);
+    EXPECT(cuStreamWaitEvent(b, fork_event, 0), SUCCESS);
+    EXPECT(launch_step(b, x, 1), SUCCESS);
+    ends_with(a, CAPTURE_UNJOINED);
+    CHECK(status_of(b) == NONE);
+    // One that has nothing of its own is joined as it is.
+    REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
+    EXPECT(launch_step(a, x, 1), SUCCESS);
+    EXPECT(cuEventRecord(fork_event, a), SUCCESS);
+    EXPECT(cuStreamWaitEvent(b, fork_event, 0), SUCCESS);
+    EXPECT(cuStreamEndCapture(a, &graph), SUCCESS);
+    EXPECT(cuGraphDestroy(graph), SUCCESS);
+    // Ending where it did not begin.
+    REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
+    EXPECT(cuEventRecord(fork_event, a), SUCCESS);
+    EXPECT(cuStreamWaitEvent(b, fork_event, 0), SUCCESS);
+    EXPECT(cuStreamEndCapture(b, &graph), CAPTURE_UNMATCHED);
+    ends_with(a, CAPTURE_INVALIDATED);
+    // Waiting for what is outside.
+    REQUIRE(cuEventRecord(third, c));
+    REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
+    EXPECT(cuStreamWaitEvent(a, third, 0), CAPTURE_ISOLATION);
+    ends_with(a, CAPTURE_INVALIDATED);
+    // Two captures do not become one.
+    REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
+    REQUIRE(cuStreamBeginCapture_v2(b, GLOBAL));
+    EXPECT(cuEventRecord(fork_event, a), SUCCESS);
+    EXPECT(cuStreamWaitEvent(b, fork_event, 0), CAPTURE_MERGE);
+    ends_with(a, CAPTURE_INVALIDATED);
+    ends_with(b, CAPTURE_INVALIDATED);
+    // A stream that goes while it captures.
+    CUstream gone;
+    REQUIRE(cuStreamCreate(&gone, 1));
+    REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
+    EXPECT(cuEventRecord(fork_event, a), SUCCESS);
+    EXPECT(cuStreamWaitEvent(gone, fork_event, 0), SUCCESS);
+    EXPECT(cuStreamDestroy_v2(gone), SUCCESS);
+    ends_with(a, CAPTURE_INVALIDATED);
+    REQUIRE(cuStreamCreate(&gone, 1));
+    REQUIRE(cuStreamBeginCapture_v2(gone, GLOBAL));
+    EXPECT(cuStreamDestroy_v2(gone), SUCCESS);
+    CUdeviceptr y;
+    EXPECT(cuMemAlloc_v2(&y, 4), SUCCESS);
+    EXPECT(cuMemFree_v2(y), SUCCESS);
+}
+
+struct Other {
+    CUcontext context;
+    CUstream stream;
+    CUresult allocated, ended;
+    int exchange;
+};
+
+static void *other_thread(void *data) {
+    struct Other *other = data;
+    CUdeviceptr y;
+    CUgraph graph;
+    REQUIRE(cuCtxSetCurrent(other->context));
+    if (other->exchange)
+        REQUIRE(cuThreadExchangeStreamCaptureMode(&(int){THREAD_LOCAL}));
+    other->allocated = cuMemAlloc_v2(&y, 64);
+    if (other->allocated == SUCCESS)
+        EXPECT(cuMemFree_v2(y), SUCCESS);
+    other->ended = cuStreamEndCapture(other->stream, &graph);
+    return NULL;
+}
+
+static void meanwhile(struct Other *other) {
+    pthread_t thread;
+    REQUIRE(pthread_create(&thread, NULL, other_thread, other));
+    pthread_join(thread, NULL);
+}
+
+static void threads(CUcontext context) {
+    CUgraph graph;
+    struct Other other = {context, a, SUCCESS, SUCCESS, 0};
+    // The strict mode forbids other threads what it forbids its own.
+    REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
+    meanwhile(&other);
+    CHECK(other.allocated == CAPTURE_UNSUPPORTED && other.ended == CAPTURE_WRONG_THREAD);
+    ends_with(a, CAPTURE_INVALIDATED);
+    // Unless they say that they do not care.
+    other.exchange = 1;
+    REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
+    meanwhile(&other);
+    CHECK(other.allocated == SUCCESS);
+    EXPECT(cuStreamEndCapture(a, &graph), SUCCESS);
+    EXPECT(cuGraphDestroy(graph), SUCCESS);
+    // The thread's own mode leaves others alone.
+    other.exchange = 0;
+    REQUIRE(cuStreamBeginCapture_v2(a, THREAD_LOCAL));
+    meanwhile(&other);
+    CHECK(other.allocated == SUCCESS && other.ended == CAPTURE_WRONG_THREAD);
+    EXPECT(cuStreamEndCapture(a, &graph), SUCCESS);
+    EXPECT(cuGraphDestroy(graph), SUCCESS);
+    // A relaxed capture may end anywhere.
+    REQUIRE(cuStreamBeginCapture_v2(a, RELAXED));
+    meanwhile(&other);
+    CHECK(other.allocated == SUCCESS && other.ended == SUCCESS && status_of(a) == NONE);
+}
+
+int main(void) {
+    CUcontext context = start();
+    REQUIRE(cuDeviceGet(&device, 0));
+    load_steps();
+    REQUIRE(cuStreamCreate(&a, 1));
+    REQUIRE(cuStreamCreate(&b, 1));
+    REQUIRE(cuStreamCreate(&c, 1));
+    REQUIRE(cuEventCreate(&fork_event, 2));
+    REQUIRE(cuEventCreate(&join_event, 2));
+    REQUIRE(cuEventCreate(&third, 2));
+    REQUIRE(cuMemAlloc_v2(&x, 4));
+    all_operations();
+    branches();
+    into_a_graph();
+    rules_of_beginning();
+    forbidden_calls();
+    implicit_order();
+    borders();
+    threads(context);
+    // A reset ends what captures.
+    REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
+    EXPECT(cuDevicePrimaryCtxReset_v2(device), SUCCESS);
+    EXPECT(cuMemAlloc_v2(&x, 4), SUCCESS);
+    return finish();
+}

@@ -1,0 +1,340 @@
+// Allocations of graphs: lifetimes across launches, who frees, what is counted; and conditional nodes.
+#include "graphs.h"
+
+static CUcontext context;
+static CUdevice device;
+static CUstream stream;
+
+static uint64_t counted(int attribute) {
+    uint64_t value = 1234567;
+    EXPECT(cuDeviceGetGraphMemAttribute(device, attribute, &value), SUCCESS);
+    return value;
+}
+
+static AllocParams request(size_t bytes) {
+    return (AllocParams){.props = {.type = 1, .location = {1, device}}, .bytes = bytes};
+}
+
+// Allocated, used and freed by the graph.
+static void inside(void) {
+    CUgraph graph, clone;
+    CUgraphNode alloc, fill, step, back, free_node;
+    CUgraphExec exec, second;
+    unsigned out = 0;
+    REQUIRE(cuGraphCreate(&graph, 0));
+    AllocParams params = request(4096);
+    EXPECT(cuGraphAddMemAllocNode(&alloc, graph, NULL, 0, NULL), INVALID_VALUE);
+    AllocParams none = request(0), host = request(64);
+    host.props.location.type = 2;
+    EXPECT(cuGraphAddMemAllocNode(&alloc, graph, NULL, 0, &none), INVALID_VALUE);
+    EXPECT(cuGraphAddMemAllocNode(&alloc, graph, NULL, 0, &host), INVALID_VALUE);
+    REQUIRE(cuGraphAddMemAllocNode(&alloc, graph, NULL, 0, &params));
+    CUdeviceptr x = params.pointer;
+    CHECK(x != 0);
+    AllocParams told;
+    EXPECT(cuGraphMemAllocNodeGetParams(alloc, &told), SUCCESS);
+    CHECK(told.pointer == x && told.bytes == 4096);
+    FillParams two = {.dst = x, .value = 2, .element = 4, .width = 1024, .height = 1};
+    REQUIRE(cuGraphAddMemsetNode(&fill, graph, &alloc, 1, &two, context));
+    step = add_step(graph, x + 4092, 1, &fill, 1);
+    CopyParams copy = copy_of(&out, 0, NULL, x + 4092, 4);
+    REQUIRE(cuGraphAddMemcpyNode(&back, graph, &step, 1, &copy, context));
+    REQUIRE(cuGraphAddMemFreeNode(&free_node, graph, &back, 1, x));
+    EXPECT(cuGraphAddMemFreeNode(&free_node, graph, &back, 1, x), INVALID_VALUE);
+    EXPECT(cuGraphAddMemFreeNode(&free_node, graph, &back, 1, x + 4), INVALID_VALUE);
+    // What such a graph cannot.
+    EXPECT(cuGraphClone(&clone, graph), INVALID_VALUE);
+    EXPECT(cuGraphDestroyNode(step), INVALID_VALUE);
+    EXPECT(cuGraphRemoveDependencies(graph, &fill, &step, 1), INVALID_VALUE);
+    REQUIRE(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    EXPECT(cuGraphInstantiateWithFlags(&second, graph, 0), INVALID_VALUE);
+    EXPECT(cuGraphExecDestroy(exec), SUCCESS);
+    REQUIRE(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CHECK(counted(0) == 0);
+    for (int i = 0; i < 3; ++i) {
+        out = 0;
+        EXPECT(cuGraphLaunch(exec, stream), SUCCESS);
+        EXPECT(cuStreamSynchronize(stream), SUCCESS);
+        CHECK(out == 2 * 3 + 1);
+    }
+    CHECK(counted(0) == 0 && counted(1) >= 4096 && counted(2) >= 4096);
+    EXPECT(cuMemFree_v2(x), INVALID_VALUE);
+    EXPECT(cuDeviceGraphMemTrim(device), SUCCESS);
+    CHECK(counted(2) == 0);
+    EXPECT(cuDeviceSetGraphMemAttribute(device, 1, &(uint64_t){0}), SUCCESS);
+    EXPECT(cuDeviceSetGraphMemAttribute(device, 0, &(uint64_t){0}), INVALID_VALUE);
+    CHECK(counted(1) == 0);
+    EXPECT(cuDeviceGetGraphMemAttribute(device, 9, &(uint64_t){0}), INVALID_VALUE);
+    EXPECT(cuDeviceGetGraphMemAttribute(99, 0, &(uint64_t){0}), INVALID_DEVICE);
+    EXPECT(cuDeviceGraphMemTrim(99), INVALID_DEVICE);
+    EXPECT(cuGraphExecDestroy(exec), SUCCESS);
+    EXPECT(cuGraphDestroy(graph), SUCCESS);
+}
+
+static CUgraph allocating(CUdeviceptr *x) {
+    CUgraph graph;
+    CUgraphNode alloc, fill;
+    REQUIRE(cuGraphCreate(&graph, 0));
+    AllocParams params = request(64);
+    REQUIRE(cuGraphAddMemAllocNode(&alloc, graph, NULL, 0, &params));
+    FillParams nine = {.dst = params.pointer, .value = 9, .element = 4, .width = 16, .height = 1};
+    REQUIRE(cuGraphAddMemsetNode(&fill, graph, &alloc, 1, &nine, context));
+    *x = params.pointer;
+    return graph;
+}
+
+// Allocated by the graph, used and freed outside of it.
+static void outside(void) {
+    CUdeviceptr x;
+    CUgraphExec exec;
+    CUgraph graph = allocating(&x);
+    REQUIRE(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    EXPECT(cuMemFree_v2(x), INVALID_VALUE);
+    EXPECT(cuGraphLaunch(exec, stream), SUCCESS);
+    CHECK(counted(0) == 64);
+    EXPECT(cuGraphLaunch(exec, stream), INVALID_VALUE);
+    EXPECT(launch_step(stream, x, 1), SUCCESS);
+    EXPECT(cuStreamSynchronize(stream), SUCCESS);
+    CHECK(read_word(x) == 9 * 3 + 1);
+    EXPECT(cuMemFreeAsync(x, stream), SUCCESS);
+    CHECK(counted(0) == 0);
+    EXPECT(cuMemFreeAsync(x, stream), INVALID_VALUE);
+    EXPECT(cuGraphLaunch(exec, stream), SUCCESS);
+    EXPECT(cuMemFree_v2(x), SUCCESS);
+    // The program keeps it when the graphs are gone.
+    EXPECT(cuGraphLaunch(exec, stream), SUCCESS);
+    EXPECT(cuGraphExecDestroy(exec), SUCCESS);
+    EXPECT(cuGraphDestroy(graph), SUCCESS);
+    EXPECT(cuStreamSynchronize(stream), SUCCESS);
+    CHECK(read_word(x) == 9);
+    EXPECT(cuMemFree_v2(x), SUCCESS);
+    EXPECT(cuMemFree_v2(x), INVALID_VALUE);
+    // A graph that frees what its last launch has left.
+    graph = allocating(&x);
+    REQUIRE(cuGraphInstantiateWithFlags(&exec, graph, 1));
+    for (int i = 0; i < 3; ++i)
+        EXPECT(cuGraphLaunch(exec, stream), SUCCESS);
+    CHECK(counted(0) == 64);
+    // Another graph that frees it.
+    CUgraph freeing;
+    CUgraphExec freeing_exec;
+    CUgraphNode node;
+    REQUIRE(cuGraphCreate(&freeing, 0));
+    REQUIRE(cuGraphAddMemFreeNode(&node, freeing, NULL, 0, x));
+    EXPECT(cuGraphAddMemFreeNode(&node, graph, NULL, 0, x), INVALID_VALUE);
+    REQUIRE(cuGraphInstantiateWithFlags(&freeing_exec, freeing, 0));
+    EXPECT(cuGraphLaunch(freeing_exec, stream), SUCCESS);
+    CHECK(counted(0) == 0);
+    EXPECT(cuStreamSynchronize(stream), SUCCESS);
+    EXPECT(cuGraphExecDestroy(freeing_exec), SUCCESS);
+    EXPECT(cuGraphDestroy(freeing), SUCCESS);
+    EXPECT(cuGraphExecDestroy(exec), SUCCESS);
+    EXPECT(cuGraphDestroy(graph), SUCCESS);
+}
+
+static void captured(void) {
+    CUgraph graph;
+    CUgraphExec exec;
+    CUdeviceptr x, kept;
+    unsigned out = 0;
+    REQUIRE(cuMemAlloc_v2(&kept, 4));
+    REQUIRE(cuStreamBeginCapture_v2(stream, GLOBAL));
+    EXPECT(cuMemAllocAsync(&x, 256, stream), SUCCESS);
+    EXPECT(cuMemsetD32Async(x, 4, 64, stream), SUCCESS);
+    EXPECT(launch_step(stream, x, 5), SUCCESS);
+    EXPECT(cuMemcpyDtoHAsync_v2(&out, x, 4, stream), SUCCESS);
+    EXPECT(cuMemFreeAsync(x, stream), SUCCESS);
+    EXPECT(cuStreamEndCapture(stream, &graph), SUCCESS);
+    REQUIRE(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    for (int i = 0; i < 3; ++i) {
+        out = 0;
+        EXPECT(cuGraphLaunch(exec, stream), SUCCESS);
+        EXPECT(cuStreamSynchronize(stream), SUCCESS);
+        CHECK(out == 4 * 3 + 5);
+    }
+    EXPECT(cuGraphExecDestroy(exec), SUCCESS);
+    EXPECT(cuGraphDestroy(graph), SUCCESS);
+    REQUIRE(cuMemFree_v2(kept));
+}
+
+static CUfunction countdown, choose;
+
+static void nothing(void *data) {
+    (void)data;
+}
+
+static CUgraphNode conditional(CUgraph graph, unsigned kind, unsigned size, unsigned long long handle,
+                               const CUgraphNode *before, size_t count, CUgraph *bodies) {
+    CUgraphNode node = NULL;
+    NodeParams params = {.kind = NODE_CONDITIONAL,
+                         .conditional = {.handle = handle, .kind = kind, .size = size, .ctx = context}};
+    REQUIRE(cuGraphAddNode(&node, graph, before, count, &params));
+    for (unsigned i = 0; i < size; ++i)
+        bodies[i] = params.conditional.graphs[i];
+    return node;
+}
+
+static CUgraphNode add_setter(CUgraph graph, CUfunction function, unsigned long long handle, CUdeviceptr x,
+                              const CUgraphNode *before, size_t count) {
+    CUgraphNode node = NULL;
+    void *params[] = {&handle, &x};
+    KernelParams kernel = {.func = function, .grid = {1, 1, 1}, .block = {1, 1, 1}, .params = params};
+    REQUIRE(cuGraphAddKernelNode_v2(&node, graph, before, count, &kernel));
+    return node;
+}
+
+// A loop whose body counts down, in a choice by the number that the loop leaves.
+static void conditionals(void) {
+    CUgraph graph, bodies[3], other;
+    CUgraphExec exec, second;
+    unsigned long long loop, choice, many;
+    CUdeviceptr n, x, k;
+    REQUIRE(cuMemAlloc_v2(&n, 4));
+    REQUIRE(cuMemAlloc_v2(&x, 4));
+    REQUIRE(cuMemAlloc_v2(&k, 4));
+    REQUIRE(cuGraphCreate(&graph, 0));
+    EXPECT(cuGraphConditionalHandleCreate(&loop, graph, context, 1, 2), INVALID_VALUE);
+    EXPECT(cuGraphConditionalHandleCreate(NULL, graph, context, 1, 1), INVALID_VALUE);
+    REQUIRE(cuGraphConditionalHandleCreate(&loop, graph, context, 1, 1));
+    // Not before every handle has its node.
+    InstantiateParams how = {0};
+    EXPECT(cuGraphInstantiateWithParams(&exec, graph, &how), INVALID_VALUE);
+    CHECK(how.result == 5);
+    NodeParams wrong = {.kind = NODE_CONDITIONAL, .conditional = {.handle = loop, .kind = 1, .size = 2}};
+    CUgraphNode node;
+    EXPECT(cuGraphAddNode(&node, graph, NULL, 0, &wrong), INVALID_VALUE);
+    wrong.conditional.kind = 7, wrong.conditional.size = 1;
+    EXPECT(cuGraphAddNode(&node, graph, NULL, 0, &wrong), INVALID_VALUE);
+    wrong.conditional.kind = 1, wrong.conditional.handle = 12345678;
+    EXPECT(cuGraphAddNode(&node, graph, NULL, 0, &wrong), INVALID_VALUE);
+    CUgraphNode turn = conditional(graph, 1, 1, loop, NULL, 0, bodies);
+    CUgraphNode step = add_step(bodies[0], x, 1, NULL, 0);
+    add_setter(bodies[0], countdown, loop, n, &step, 1);
+    REQUIRE(cuGraphConditionalHandleCreate(&choice, graph, context, 0, 0));
+    CUgraphNode chooser = add_setter(graph, choose, choice, k, &turn, 1);
+    CUgraphNode branch = conditional(graph, 0, 2, choice, &chooser, 1, bodies);
+    add_step(bodies[0], x, 50, NULL, 0);
+    add_step(bodies[1], x, 60, NULL, 0);
+    REQUIRE(cuGraphConditionalHandleCreate(&many, graph, context, 0, 0));
+    CUgraphNode selector = add_setter(graph, choose, many, k, &branch, 1);
+    CUgraphNode cases = conditional(graph, 2, 3, many, &selector, 1, bodies);
+    for (unsigned i = 0; i < 3; ++i)
+        add_step(bodies[i], x, 100 + i, NULL, 0);
+    add_step(graph, x, 7, &cases, 1);
+    NodeParams told;
+    EXPECT(cuGraphNodeGetParams(cases, &told), SUCCESS);
+    CHECK(told.kind == NODE_CONDITIONAL && told.conditional.size == 3 && told.conditional.graphs[2] == bodies[2]);
+    // What such a graph cannot.
+    EXPECT(cuGraphClone(&other, graph), INVALID_VALUE);
+    REQUIRE(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    EXPECT(cuGraphInstantiateWithFlags(&second, graph, 0), INVALID_VALUE);
+    for (unsigned start_n = 1; start_n <= 40; start_n += 13) {
+        for (unsigned start_k = 0; start_k < 5; ++start_k) {
+            write_word(n, start_n);
+            write_word(x, 1);
+            write_word(k, start_k);
+            EXPECT(cuGraphLaunch(exec, stream), SUCCESS);
+            EXPECT(cuStreamSynchronize(stream), SUCCESS);
+            unsigned want = 1;
+            for (unsigned i = 0; i < start_n; ++i)
+                want = want * 3 + 1;
+            want = want * 3 + (start_k ? 50 : 60);
+            if (start_k < 3)
+                want = want * 3 + 100 + start_k;
+            want = want * 3 + 7;
+            CHECK(read_word(x) == want);
+            CHECK(read_word(n) == 0);
+        }
+    }
+    EXPECT(cuGraphExecDestroy(exec), SUCCESS);
+    EXPECT(cuGraphDestroy(graph), SUCCESS);
+    // A node that may not be in a body is named.
+    REQUIRE(cuGraphCreate(&graph, 0));
+    REQUIRE(cuGraphConditionalHandleCreate(&loop, graph, context, 1, 1));
+    conditional(graph, 0, 1, loop, NULL, 0, bodies);
+    HostParams host = {nothing, NULL};
+    REQUIRE(cuGraphAddHostNode(&node, bodies[0], NULL, 0, &host));
+    EXPECT(cuGraphInstantiateWithParams(&exec, graph, &how), INVALID_VALUE);
+    CHECK(how.result == 3 && how.node == node);
+    EXPECT(cuGraphDestroy(graph), SUCCESS);
+    REQUIRE(cuMemFree_v2(n));
+    REQUIRE(cuMemFree_v2(x));
+    REQUIRE(cuMemFree_v2(k));
+}
+
+// Loops inside loops; the inner number begins anew only with the launch, so the body sets it.
+static void nested(void) {
+    CUgraph graph, outer_body, inner_body;
+    CUgraphExec exec;
+    unsigned long long outer, inner;
+    CUdeviceptr n, m, x;
+    REQUIRE(cuMemAlloc_v2(&n, 4));
+    REQUIRE(cuMemAlloc_v2(&m, 4));
+    REQUIRE(cuMemAlloc_v2(&x, 4));
+    REQUIRE(cuGraphCreate(&graph, 0));
+    REQUIRE(cuGraphConditionalHandleCreate(&outer, graph, context, 1, 1));
+    conditional(graph, 1, 1, outer, NULL, 0, &outer_body);
+    REQUIRE(cuGraphConditionalHandleCreate(&inner, outer_body, context, 0, 0));
+    FillParams three = {.dst = m, .value = 3, .element = 4, .width = 1, .height = 1};
+    CUgraphNode fill;
+    REQUIRE(cuGraphAddMemsetNode(&fill, outer_body, NULL, 0, &three, context));
+    CUgraphNode setter = add_setter(outer_body, choose, inner, m, &fill, 1);
+    CUgraphNode loop = conditional(outer_body, 1, 1, inner, &setter, 1, &inner_body);
+    CUgraphNode step = add_step(inner_body, x, 1, NULL, 0);
+    add_setter(inner_body, countdown, inner, m, &step, 1);
+    CUgraphNode after = add_step(outer_body, x, 2, &loop, 1);
+    add_setter(outer_body, countdown, outer, n, &after, 1);
+    REQUIRE(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    write_word(n, 4);
+    write_word(x, 0);
+    EXPECT(cuGraphLaunch(exec, stream), SUCCESS);
+    EXPECT(cuStreamSynchronize(stream), SUCCESS);
+    unsigned want = 0;
+    for (int i = 0; i < 4; ++i) {
+        for (int j = 0; j < 3; ++j)
+            want = want * 3 + 1;
+        want = want * 3 + 2;
+    }
+    CHECK(read_word(x) == want);
+    EXPECT(cuGraphExecDestroy(exec), SUCCESS);
+    EXPECT(cuGraphDestroy(graph), SUCCESS);
+    REQUIRE(cuMemFree_v2(n));
+    REQUIRE(cuMemFree_v2(m));
+    REQUIRE(cuMemFree_v2(x));
+}
+
+// A loop that never ends is ended by a reset.
+static void endless(void) {
+    CUgraph graph, body;
+    CUgraphExec exec;
+    unsigned long long handle;
+    CUdeviceptr x;
+    REQUIRE(cuMemAlloc_v2(&x, 4));
+    REQUIRE(cuGraphCreate(&graph, 0));
+    REQUIRE(cuGraphConditionalHandleCreate(&handle, graph, context, 1, 1));
+    conditional(graph, 1, 1, handle, NULL, 0, &body);
+    add_step(body, x, 1, NULL, 0);
+    REQUIRE(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    EXPECT(cuGraphLaunch(exec, stream), SUCCESS);
+    EXPECT(cuStreamQuery(stream), NOT_READY);
+    EXPECT(cuDevicePrimaryCtxReset_v2(device), SUCCESS);
+    EXPECT(cuGraphExecDestroy(exec), SUCCESS);
+    EXPECT(cuGraphDestroy(graph), SUCCESS);
+    EXPECT(cuMemAlloc_v2(&x, 4), SUCCESS);
+}
+
+int main(void) {
+    context = start();
+    REQUIRE(cuDeviceGet(&device, 0));
+    CUmodule module = load_steps();
+    REQUIRE(cuModuleGetFunction(&countdown, module, "countdown"));
+    REQUIRE(cuModuleGetFunction(&choose, module, "choose"));
+    REQUIRE(cuStreamCreate(&stream, 1));
+    inside();
+    outside();
+    captured();
+    conditionals();
+    nested();
+    endless();
+    return finish();
+}
