@@ -143,7 +143,18 @@ const HANDLES_ARE_VALUES: &[&str] = &[
     "cuParamSetf",
     "cuParamSeti",
     "cuParamSetv",
+    "cuStreamBatchMemOp",
+    "cuStreamBeginCapture",
+    "cuStreamBeginCaptureToGraph",
     "cuStreamCopyAttributes",
+    "cuStreamEndCapture",
+    "cuStreamGetCaptureInfo",
+    "cuStreamIsCapturing",
+    "cuStreamUpdateCaptureDependencies",
+    "cuStreamWaitValue32",
+    "cuStreamWaitValue64",
+    "cuStreamWriteValue32",
+    "cuStreamWriteValue64",
 ];
 
 impl Call {

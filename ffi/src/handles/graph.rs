@@ -63,6 +63,11 @@ pub(crate) fn own_graph(graph: Graph) -> CUgraph {
     handle
 }
 
+/// Whether the program has a graph.
+pub(crate) fn is_own_graph(graph: &Graph) -> bool {
+    OWNED.lock().contains_key(&graph.id())
+}
+
 /// Gives a graph up: it is destroyed, or a node owns it from now on.
 ///
 /// # Errors

@@ -21,7 +21,8 @@ pub(crate) use function::{
     library_handle, library_module_handle, module_function_handle,
 };
 pub(crate) use graph::{
-    disown_graph, graph, graph_execs, graph_handle, node, node_handle, own_graph, user_objects,
+    disown_graph, graph, graph_execs, graph_handle, is_own_graph, node, node_handle, own_graph,
+    user_objects,
 };
 pub(crate) use table::HandleTable;
 

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use super::graph::{dependencies, edge_data_out};
 use crate::convert::{OptOut, Out};
 use crate::guard::Call;
-use crate::handles::{graph_handle, node_handle, own_graph};
+use crate::handles::{graph_handle, is_own_graph, node_handle, own_graph};
 use crate::result::{CuResult, Served};
 use crate::types::{CUgraph, CUgraphEdgeData, CUgraphNode};
 
@@ -70,7 +70,15 @@ pub(crate) fn stream_begin_capture_to_graph(
     Ok(stream.begin_capture_to(&graph, &nodes, mode(number)?)?)
 }
 
-pub(crate) fn stream_end_capture(_: &Call, stream: Stream, out: Out<CUgraph>) -> Served {
+/// The graph may be left out when the program has it already.
+pub(crate) fn stream_end_capture(_: &Call, stream: Stream, out: OptOut<CUgraph>) -> Served {
+    if !out.is_wanted() {
+        let info = stream.capture_info();
+        let known = info.is_some_and(|info| info.graph.is_owned() || is_own_graph(&info.graph));
+        if !known {
+            return Err(CuResult::INVALID_VALUE);
+        }
+    }
     out.set(CUgraph(0));
     let ended = stream.end_capture();
     forget_told(&stream);
@@ -97,10 +105,6 @@ pub(crate) fn stream_get_capture_info_v1(
     Ok(())
 }
 
-#[expect(
-    clippy::too_many_arguments,
-    reason = "the entry point has as many parameters"
-)]
 pub(crate) fn stream_get_capture_info_v3(
     _: &Call,
     stream: Stream,

@@ -3,6 +3,8 @@
 //! Invariant: graph 0 is the outermost; `order` of each is topological. A plan is shared with the
 //! launches that run it and copied before it is changed.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -161,14 +163,14 @@ fn order(steps: &[Step]) -> Result<Vec<usize>, usize> {
         }
     }
     let ready = missing.iter().enumerate().filter(|(_, n)| **n == 0);
-    let mut order: Vec<usize> = ready.map(|(at, _)| at).collect();
-    let mut done = 0;
-    while let Some(&at) = order.get(done) {
-        done += 1;
+    let mut ready: BinaryHeap<Reverse<usize>> = ready.map(|(at, _)| Reverse(at)).collect();
+    let mut order = Vec::with_capacity(steps.len());
+    while let Some(Reverse(at)) = ready.pop() {
+        order.push(at);
         for &to in &next[at] {
             missing[to] -= 1;
             if missing[to] == 0 {
-                order.push(to);
+                ready.push(Reverse(to));
             }
         }
     }

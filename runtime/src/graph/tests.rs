@@ -1,1 +1,105 @@
-//! Tests of graphs with kernels written in Rust.
+//! Random programs over streams, events, graphs and captures, checked against a sequential model.
+//!
+//! A program makes graphs, by calls or by capture, launches them among other work, and waits now
+//! and then. Every operation notes when it began and ended on one counter. The model knows only
+//! the rules of the documentation, in the order of the calls: for each run of an operation it says
+//! what must have ended before, and how often each operation runs.
+
+mod model;
+mod programs;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+use super::{Graph, InstantiateFlags};
+use crate::testing::{Bench, Step, kernel};
+use crate::{LaunchConfig, StreamKind};
+
+/// Programs that are run; `MARGAY_FULL=1` runs more.
+fn seeds() -> std::ops::Range<u64> {
+    match std::env::var_os("MARGAY_FULL") {
+        Some(_) => 0..10_000,
+        None => 0..1_000,
+    }
+}
+
+#[test]
+fn random_programs_of_graphs_keep_every_order() {
+    for seed in seeds() {
+        programs::run(seed, 1 + (seed % 3) as usize);
+    }
+}
+
+/// Bytes that the process has in memory.
+fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").expect("Linux");
+    let pages = text
+        .split(' ')
+        .nth(1)
+        .and_then(|pages| pages.parse::<u64>().ok());
+    4096 * pages.expect("a number")
+}
+
+/// Graphs, executable graphs and launches that are over leave nothing behind.
+#[test]
+fn cycles_of_graphs_do_not_grow() {
+    let count = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&count);
+    let spec = kernel("count", 1, false, move |call| {
+        counted.fetch_add(call.param(0), SeqCst);
+        Step::Done
+    });
+    let bench = Bench::new(2, vec![spec]);
+    let kernel = bench.kernel("count");
+    let stream = bench.context.create_stream(StreamKind::NonBlocking, 0);
+    let stream = stream.expect("made");
+    let memory = bench.context.alloc(64).expect("room");
+    let (rounds, allowed) = match std::env::var_os("MARGAY_FULL") {
+        Some(_) => (100_000, 16 << 20),
+        None => (4_000, 16 << 20),
+    };
+    let cycle = |number: u64| {
+        let graph = Graph::new();
+        let config = LaunchConfig::new(1, 1);
+        let first = graph
+            .add_kernel(&[], &kernel, config, (1u64,))
+            .expect("added");
+        let child = Graph::new();
+        let fill = crate::copy::Fill {
+            dst: memory.address(),
+            value: 1,
+            width: 4,
+            count: 16,
+            rows: 1,
+            pitch: 64,
+        };
+        child.add_fill(&[], &bench.context, fill).expect("added");
+        let inner = graph.add_child(&[first], &child).expect("added");
+        let (alloc, ptr) = graph
+            .add_alloc(&[inner], &bench.context, 4096)
+            .expect("room");
+        graph.add_free(&[alloc], ptr).expect("added");
+        let exec = graph
+            .instantiate(InstantiateFlags::default())
+            .expect("good");
+        exec.launch(&stream).expect("launched");
+        if number.is_multiple_of(64) {
+            stream.synchronize().expect("no fault");
+        }
+    };
+    for number in 0..1_000 {
+        cycle(number);
+    }
+    stream.synchronize().expect("no fault");
+    let before = resident();
+    for number in 0..rounds {
+        cycle(number);
+    }
+    stream.synchronize().expect("no fault");
+    let grown = resident().saturating_sub(before);
+    assert_eq!(count.load(SeqCst), 1_000 + rounds);
+    assert!(grown < allowed, "{rounds} cycles left {grown} bytes");
+    if std::env::var_os("MARGAY_FULL").is_some() {
+        eprintln!("{rounds} cycles: {grown} bytes more");
+    }
+}

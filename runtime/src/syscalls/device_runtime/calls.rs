@@ -77,9 +77,11 @@ impl Call<'_> {
         let arg = |i: usize| args.get(i).copied().unwrap_or(0);
         let small = |i: usize| arg(i) as u32;
         let done = match which {
-            Syscall::Vprintf | Syscall::Malloc | Syscall::Free | Syscall::Assertfail => {
-                return None;
-            }
+            Syscall::Vprintf
+            | Syscall::Malloc
+            | Syscall::Free
+            | Syscall::Assertfail
+            | Syscall::GraphSetConditional => return None,
             // These answer with something else than an error.
             Syscall::DevGetLastError => return Some(Ok(self.last_error(true))),
             Syscall::DevPeekAtLastError => return Some(Ok(self.last_error(false))),

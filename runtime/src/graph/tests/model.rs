@@ -1,0 +1,157 @@
+//! The sequential model: what each run of an operation must come after.
+
+use std::collections::BTreeSet;
+
+use crate::StreamKind;
+
+/// Runs of operations: `operation * MOST_RUNS + number of the run`.
+pub(super) type Runs = BTreeSet<usize>;
+
+/// Runs that one operation may have.
+pub(super) const MOST_RUNS: usize = 64;
+
+/// A graph as the model sees it.
+#[derive(Clone, Default)]
+pub(super) struct ModelGraph {
+    pub(super) nodes: Vec<(ModelOp, Vec<usize>)>,
+}
+
+/// What a node does.
+#[derive(Clone)]
+pub(super) enum ModelOp {
+    /// An operation that notes its run.
+    Note(usize),
+    Nothing,
+    Record(usize),
+    Wait(usize),
+    Child(ModelGraph),
+    /// The graph so many times, one after the other.
+    Loop(ModelGraph, usize),
+}
+
+/// Streams, events and graphs so far.
+pub(super) struct Model {
+    kinds: Vec<StreamKind>,
+    /// For each stream what was submitted to it, and what it was made to wait for.
+    submitted: Vec<Runs>,
+    awaited: Vec<Runs>,
+    /// For each event what its last record comes after.
+    recorded: Vec<Runs>,
+    /// For each executable graph the runs of its launches.
+    launched: Vec<Runs>,
+    /// How often each operation has run.
+    counts: Vec<usize>,
+    /// For each run what must have ended.
+    pub(super) before: Vec<(usize, Runs)>,
+}
+
+impl Model {
+    pub(super) fn new(kinds: &[StreamKind], events: usize, operations: usize) -> Model {
+        Model {
+            kinds: kinds.to_vec(),
+            submitted: vec![Runs::new(); kinds.len()],
+            awaited: vec![Runs::new(); kinds.len()],
+            recorded: vec![Runs::new(); events],
+            launched: Vec::new(),
+            counts: vec![0; operations],
+            before: Vec::new(),
+        }
+    }
+
+    /// Everything that work given to a stream now comes after.
+    fn earlier(&self, stream: usize) -> Runs {
+        let synchronising = |at: usize| self.kinds[at] != StreamKind::NonBlocking;
+        let legacy = |at: usize| self.kinds[at] == StreamKind::Legacy;
+        let ordered = |other: usize| {
+            let by_legacy = legacy(stream) || legacy(other);
+            other == stream || (by_legacy && synchronising(stream) && synchronising(other))
+        };
+        let mut all = Runs::new();
+        for other in (0..self.kinds.len()).filter(|&other| ordered(other)) {
+            all.extend(&self.submitted[other]);
+            all.extend(&self.awaited[other]);
+        }
+        all
+    }
+
+    /// What is complete when a stream is idle.
+    pub(super) fn idle(&self, stream: usize) -> Runs {
+        match self.kinds[stream] {
+            StreamKind::Legacy => self.earlier(stream),
+            _ => &self.submitted[stream] | &self.awaited[stream],
+        }
+    }
+
+    /// How often an operation has run so far.
+    pub(super) fn count(&self, operation: usize) -> usize {
+        self.counts[operation]
+    }
+
+    fn run(&mut self, operation: usize, before: &Runs) -> usize {
+        let run = operation * MOST_RUNS + self.counts[operation];
+        self.counts[operation] += 1;
+        assert!(self.counts[operation] <= MOST_RUNS, "more room is needed");
+        self.before.push((run, before.clone()));
+        run
+    }
+
+    pub(super) fn operation(&mut self, operation: usize, stream: usize) {
+        let before = self.earlier(stream);
+        let run = self.run(operation, &before);
+        self.submitted[stream].insert(run);
+    }
+
+    pub(super) fn record(&mut self, event: usize, stream: usize) {
+        self.recorded[event] = self.earlier(stream);
+    }
+
+    pub(super) fn wait(&mut self, stream: usize, event: usize) {
+        let more = self.recorded[event].clone();
+        self.awaited[stream].extend(more);
+    }
+
+    /// A new executable graph; its number.
+    pub(super) fn executable(&mut self) -> usize {
+        self.launched.push(Runs::new());
+        self.launched.len() - 1
+    }
+
+    pub(super) fn launch(&mut self, graph: &ModelGraph, number: usize, stream: usize) {
+        let mut before = self.earlier(stream);
+        before.extend(&self.launched[number]);
+        let after = self.graph(graph, &before);
+        // The launch itself waited for the other launches.
+        self.submitted[stream].extend(&after);
+        self.launched[number].extend(&after);
+    }
+
+    /// Runs a graph; everything that is over when it is.
+    fn graph(&mut self, graph: &ModelGraph, before: &Runs) -> Runs {
+        let mut done: Vec<Runs> = Vec::new();
+        let mut all = before.clone();
+        for (op, dependencies) in &graph.nodes {
+            let mut own = before.clone();
+            for &dependency in dependencies {
+                own.extend(&done[dependency]);
+            }
+            match op {
+                ModelOp::Note(operation) => {
+                    let run = self.run(*operation, &own);
+                    own.insert(run);
+                }
+                ModelOp::Nothing => {}
+                ModelOp::Record(event) => self.recorded[*event] = own.clone(),
+                ModelOp::Wait(event) => own.extend(&self.recorded[*event].clone()),
+                ModelOp::Child(child) => own = self.graph(child, &own),
+                ModelOp::Loop(body, times) => {
+                    for _ in 0..*times {
+                        own = self.graph(body, &own);
+                    }
+                }
+            }
+            all.extend(&own);
+            done.push(own);
+        }
+        all
+    }
+}
