@@ -256,7 +256,7 @@ fn rectangle(copy: &CUDA_MEMCPY2D) -> Result<Transfer, CuResult> {
 /// A copy of a box.
 ///
 /// # Errors
-/// `INVALID_VALUE` for numbers that make no box, `NOT_SUPPORTED` for arrays.
+/// `INVALID_VALUE` for numbers that make no box.
 pub(crate) fn cuboid(copy: &CUDA_MEMCPY3D) -> Result<Transfer, CuResult> {
     if copy.src_lod != 0 || copy.dst_lod != 0 {
         return Err(CuResult::INVALID_VALUE);

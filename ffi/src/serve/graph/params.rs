@@ -139,7 +139,7 @@ unsafe impl Sync for CopyOrigin {}
 /// A copy node from its parameters.
 ///
 /// # Errors
-/// `INVALID_VALUE` for numbers that make no copy, `NOT_SUPPORTED` for arrays.
+/// `INVALID_VALUE` for numbers that make no copy.
 pub(crate) fn copy_op(params: &CUDA_MEMCPY3D, ctx: CUcontext) -> Result<NodeOp, CuResult> {
     let node = MemcpyNode {
         transfer: cuboid(params)?,
