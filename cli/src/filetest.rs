@@ -18,6 +18,10 @@
 //! //@ scalar: TYPE VALUES        an argument passed by value (several values: a structure)
 //! //@ buffer: TYPE VALUES        an argument: device memory that holds these values
 //! //@ expect: TYPE VALUES        what the buffer above holds afterwards, all of it
+//! //@ texture: TEXELS            an argument: a texture object
+//! //@ surface: TEXELS            an argument: a surface object; `expect` says what its texels are afterwards
+//! //@ texref: NAME TEXELS        a texture bound to the module's variable; no argument
+//! //@ surfref: NAME TEXELS       a surface bound to it
 //! //@ tolerance: KIND AMOUNT     for approximate operations; stands before the values
 //!
 //! //@ cases: u32 f32 = u32       a table: one buffer, and argument, for each column
@@ -35,6 +39,20 @@
 //! has; in expectations also `nan` (any NaN) and `_` (anything). `5*3` is `5 5 5`, `4..6` is `4 5 6`. With a
 //! tolerance (`absolute 2^-20`, `relative 2^-22`, `ulps 2`) decimal numbers are expected to be near, bits
 //! still exactly.
+//!
+//! # Textures and surfaces
+//!
+//! Texels are `FORMAT SIZE WORDS = TYPE VALUES`. A format is `u8`, `s8`, `u16`, `s16`, `u32`, `s32`, `f16`, `f32`, `unorm8`,
+//! `snorm8`, `unorm16`, `snorm16` or `unorm10`, behind it `x2` or `x4`; a size is width, height and depth (or layers) with
+//! commas between; the values are the contents, level after level. Words are
+//!
+//! ```text
+//! layered cube gather levels=N         what array it is; `buffer` and `pitch=BYTES`: device memory instead
+//! linear trilinear anisotropy=N        filters (nearest texel and level)
+//! normalized integer srgb seamless     CU_TRSF_*
+//! address=MODE,MODE,MODE               wrap, clamp, mirror, border; the last for the rest (clamp)
+//! border=R,G,B,A bias=X clamp=LOW,HIGH
+//! ```
 //!
 //! With `margay test --driver PATH` the same launches run through any other driver library ([`driver`]).
 //!
@@ -54,6 +72,7 @@
 pub mod directive;
 pub mod driver;
 mod run;
+pub mod texels;
 pub mod value;
 
 pub use run::{Bench, Failure, Setting, bless_from_env};

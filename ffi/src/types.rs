@@ -15,6 +15,10 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 
 pub use crate::graph_types::*;
 
+mod textures;
+
+pub use textures::*;
+
 /// Declares handle types: numbers as wide as a pointer.
 macro_rules! handles {
     ($($name:ident),* $(,)?) => {$(
@@ -127,11 +131,6 @@ enumerations!(
 );
 
 opaque!(
-    CUDA_ARRAY3D_DESCRIPTOR,
-    CUDA_ARRAY3D_DESCRIPTOR_v1,
-    CUDA_ARRAY_DESCRIPTOR,
-    CUDA_ARRAY_DESCRIPTOR_v1,
-    CUDA_ARRAY_MEMORY_REQUIREMENTS,
     CUDA_ARRAY_SPARSE_PROPERTIES,
     CUDA_EXTERNAL_MEMORY_BUFFER_DESC,
     CUDA_EXTERNAL_MEMORY_HANDLE_DESC,
@@ -143,9 +142,6 @@ opaque!(
     CUDA_EXT_SEM_WAIT_NODE_PARAMS,
     CUDA_FABRIC_COPY_BATCH_OP,
     CUDA_LAUNCH_PARAMS,
-    CUDA_RESOURCE_DESC,
-    CUDA_RESOURCE_VIEW_DESC,
-    CUDA_TEXTURE_DESC,
     CUarrayMapInfo,
     CUcheckpointCheckpointArgs,
     CUcheckpointLockArgs,

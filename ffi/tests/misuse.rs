@@ -4,6 +4,8 @@
 //! the documentation's list for the function (`data/return-codes.txt`), where there is one.
 
 mod common;
+#[path = "misuse/textures.rs"]
+mod textures;
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -434,6 +436,7 @@ fn what_has_no_implementation_says_so() {
     check.expect("cuGLInit", &[], INVALID_GRAPHICS_CONTEXT);
     check.expect("cuGraphicsUnregisterResource", &[BOGUS], INVALID_HANDLE);
     check.expect("cuDestroyExternalMemory", &[BOGUS], INVALID_HANDLE);
+    check.expect("cuTensorMapReplaceAddress", &[0, 0], NOT_SUPPORTED);
     check.finish();
 }
 

@@ -69,6 +69,18 @@ pub enum FaultKind {
         /// One line for each group of waiting threads.
         waiting: Vec<String>,
     },
+    /// A handle that is no texture or surface of the kind that the instruction needs.
+    InvalidReference {
+        /// The handle and what is wrong with it.
+        what: String,
+    },
+    /// A surface access with `.trap` beyond the edge.
+    SurfaceBounds {
+        /// Coordinates: x in bytes for unformatted accesses, then y and the slice.
+        at: [i64; 3],
+        /// The surface's size, in the same units.
+        size: [u64; 3],
+    },
     /// Stopped from outside (time limit, reset, fault elsewhere).
     Stopped,
     /// An operation that is left out was reached.

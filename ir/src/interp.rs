@@ -19,6 +19,7 @@ use crate::exec::{CtaInfo, Fault, FaultKind, LaunchInfo, Point, Runner, Stop, la
 use crate::meaning::{Bits, Meaning, mask};
 use crate::module::Module;
 use crate::syscall::Syscall;
+use crate::texture::{Access, Results};
 
 pub use code::Code;
 
@@ -51,6 +52,12 @@ pub trait Machine {
         which: Syscall,
         args: &[Bits],
     ) -> Result<SmallVec<[Bits; 1]>, FaultKind>;
+    /// Performs a texture or surface access.
+    fn texture(&mut self, access: &Access, _args: &[Bits]) -> Result<Results, FaultKind> {
+        Err(FaultKind::InvalidReference {
+            what: format!("there is nothing for {access}"),
+        })
+    }
 }
 
 /// An activation of a function in one thread.

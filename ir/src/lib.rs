@@ -23,5 +23,6 @@ pub mod pass;
 pub mod print;
 pub mod sreg;
 pub mod syscall;
+pub mod texture;
 pub mod types;
 pub mod verify;

@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::entity::{FuncId, PrimaryMap, SigId, SymbolId};
 use crate::function::{Function, Linkage, Signature};
 use crate::mods::StateSpace;
+use crate::texture::Reference;
 
 /// What an address in an initialiser refers to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,6 +57,8 @@ pub struct Symbol {
     pub managed: bool,
     /// For `.shared`: the function it was declared in, if any.
     pub owner: Option<FuncId>,
+    /// What it refers to, if its type is opaque: its address is then a handle.
+    pub reference: Option<Reference>,
 }
 
 /// A source position named by `.loc`.

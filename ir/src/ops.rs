@@ -28,6 +28,7 @@
 //! | `call.indirect` | handle, arguments | as the signature | payload: the signature |
 //! | `syscall` | as [`crate::syscall`] says | | payload: which one |
 //! | `cvta` | address | address | `mode` `to` for `cvta.to` |
+//! | `tex`, `txq`, `suld`, `sust`, `sured` | as [`crate::texture::access`] says | | payload: the [`Access`](crate::texture::Access) |
 //! | `vadd2` ... `vset4` | `a`, `b` with their parts selected (a `prmt` of both each), `c` | `d` | lane mask in `dsel` |
 //! | `cvt` | values, highest element first, then random bits or scale factor | `d` | one packed operand for packed to packed |
 //! | `brif` | condition | | two targets: true, false |
@@ -215,6 +216,12 @@ macro_rules! for_each_op {
             Alloca "alloca" (READS | WRITES | MAY_TRAP) (none);
             StackSave "stacksave" (READS) (none);
             StackRestore "stackrestore" (WRITES) (none);
+            // Textures and surfaces.
+            Tex "tex" (PAYLOAD | READS | MAY_TRAP) (none);
+            Txq "txq" (PAYLOAD | READS | MAY_TRAP) (none);
+            Suld "suld" (PAYLOAD | READS | MAY_TRAP) (none);
+            Sust "sust" (PAYLOAD | WRITES | MAY_TRAP) (none);
+            Sured "sured" (PAYLOAD | READS | WRITES | MAY_TRAP) (none);
             // Synchronisation.
             Bar "bar" (SYNC_CTA | FENCE | CONVERGENT) (none);
             BarWarp "bar.warp.sync" (SYNC_WARP | FENCE | CONVERGENT) (none);

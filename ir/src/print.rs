@@ -36,6 +36,7 @@ use crate::entity::{Block, Inst};
 use crate::function::{Function, InstData, KernelData, payload_sreg, split_symbol_payload};
 use crate::ops::{Effects, Opcode};
 use crate::syscall::Syscall;
+use crate::texture::Access;
 use crate::types::{OpType, Type};
 
 pub use words::modifier_words;
@@ -107,6 +108,12 @@ fn write_payload(f: &mut impl Write, data: &InstData) -> fmt::Result {
             Some(which) => write!(f, " {}", which.name()),
             None => write!(f, " {payload}"),
         },
+        Opcode::Tex | Opcode::Txq | Opcode::Suld | Opcode::Sust | Opcode::Sured => {
+            match Access::from_payload(payload) {
+                Some(access) => write!(f, " {access}"),
+                None => write!(f, " {payload}"),
+            }
+        }
         _ => write!(f, " {payload}"),
     }
 }

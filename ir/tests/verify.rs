@@ -70,6 +70,7 @@ fn sound() -> (Module, FuncId) {
         linkage: Linkage::Visible,
         managed: false,
         owner: None,
+        reference: None,
     });
     let kernel = kernel(callee);
     let id = module.add_function(kernel);

@@ -126,6 +126,9 @@ pub struct Helpers {
     pub special: unsafe extern "C" fn(*mut NativeContext, u32) -> u64,
     /// A call to the system: which, arguments, results.
     pub syscall: unsafe extern "C" fn(*mut NativeContext, u32, *const Bits, *mut Bits) -> i32,
+    /// A texture or surface access: payload, operands, results, number of operands in the low half and of results in the
+    /// high half.
+    pub texture: unsafe extern "C" fn(*mut NativeContext, u64, *const Bits, *mut Bits, u32) -> i32,
     /// Whether an address lies in a state space (`margay_ir::mods::StateSpace as u32`).
     pub in_space: unsafe extern "C" fn(*mut NativeContext, u32, u64) -> u32,
     /// `cp.async`: target, source, bytes written, bytes read.

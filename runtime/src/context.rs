@@ -396,6 +396,7 @@ impl Context {
         inner.streams.clear();
         inner.heap.clear();
         inner.launch_buffers.clear();
+        inner.machine.textures.remove_of(inner.id);
         inner.machine.memory.release_context(inner.id);
         inner.peers.lock().clear();
         *inner.fault.lock() = None;

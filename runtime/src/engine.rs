@@ -38,6 +38,8 @@ use crate::memory::{CtaWindow, WindowGeometry};
 use crate::params::Params;
 use crate::scheduler::WorkerState;
 use crate::syscalls::Services;
+use crate::texture::TextureTable;
+use margay_ir::texture::Reference;
 
 /// Where a kernel parameter lies in the parameter space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +105,8 @@ pub struct VariableInfo {
     pub managed: bool,
     /// Can be found by name (`.visible`, or any that is not `.extern`).
     pub visible: bool,
+    /// Its type is opaque: it has no memory, and its address is a handle.
+    pub reference: Option<Reference>,
 }
 
 /// Bytes that a module may be loaded from.
@@ -198,6 +202,8 @@ pub struct LaunchShape {
     pub windows: WindowGeometry,
     /// printf, malloc and the like for this launch.
     pub services: Services,
+    /// What handles of textures and surfaces name.
+    pub textures: Arc<TextureTable>,
 }
 
 impl LaunchShape {

@@ -503,6 +503,7 @@ impl Kernel {
             reverse: machine.reverse,
             windows: machine.scheduler().window_geometry()?,
             services,
+            textures: machine.textures.now(),
         };
         let (id, units) = (shape.grid_id, shape.units());
         Ok(Run::new(RunSpec {

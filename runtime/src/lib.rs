@@ -89,6 +89,7 @@ pub mod runtime;
 pub mod scheduler;
 pub mod stream;
 pub mod syscalls;
+pub mod texture;
 
 pub use margay_frontend::container;
 

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::mem::DeviceMemory;
 use crate::scheduler::{Scheduler, SchedulerConfig};
 use crate::service::ServiceThread;
+use crate::texture::Registry;
 use crate::wait::Waits;
 
 pub(crate) struct Machine {
@@ -24,6 +25,8 @@ pub(crate) struct Machine {
     callbacks: ServiceThread,
     waits: Waits,
     pub(crate) memory: DeviceMemory,
+    /// What handles of textures and surfaces name.
+    pub(crate) textures: Registry,
     pub(crate) loader: Arc<dyn Loader>,
     /// Contexts by id; a destroyed one disappears with its last handle.
     contexts: Mutex<Vec<Weak<ContextInner>>>,
@@ -57,6 +60,7 @@ impl Machine {
             callbacks: ServiceThread::new("margay-callback"),
             waits: Waits::default(),
             memory,
+            textures: Registry::default(),
             loader,
             contexts: Mutex::new(Vec::new()),
             devices: (0..count).map(|_| DeviceState::default()).collect(),

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Entry, Kernel};
 use crate::machine::next_id;
 use crate::runtime::Runtime;
+use crate::texture::{OpaqueVariable, SurfaceReference, TextureReference};
 
 /// A variable of a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +48,8 @@ struct Inner {
     addresses: Vec<u64>,
     /// Those of them that are freed with the module.
     owned: Vec<u64>,
+    /// Variables of opaque type.
+    opaque: Vec<(usize, OpaqueVariable)>,
     kernels: Vec<Arc<Entry>>,
     by_name: FxHashMap<String, usize>,
     unloaded: AtomicBool,
@@ -76,6 +79,9 @@ impl Inner {
     fn free_variables(&self) {
         if !self.unloaded.swap(true, Ordering::AcqRel) && self.context.life() == self.life {
             free(&self.context, &self.owned);
+            self.opaque
+                .iter()
+                .for_each(|(_, variable)| variable.destroy());
         }
     }
 }
@@ -95,8 +101,12 @@ impl Module {
         fixed: &[(usize, u64)],
     ) -> Result<Module> {
         let mut owned = Vec::new();
-        let bound = Module::place(context, &loaded, fixed, &mut owned);
-        let (addresses, kernels) = bound.inspect_err(|_| free(context, &owned))?;
+        let mut opaque = Vec::new();
+        let bound = Module::place(context, &loaded, fixed, &mut owned, &mut opaque);
+        let (addresses, kernels) = bound.inspect_err(|_| {
+            free(context, &owned);
+            opaque.iter().for_each(|(_, variable)| variable.destroy());
+        })?;
         let names = loaded.kernels().iter().enumerate();
         let by_name = names
             .map(|(index, kernel)| (kernel.name.clone(), index))
@@ -109,6 +119,7 @@ impl Module {
                 loaded,
                 addresses,
                 owned,
+                opaque,
                 kernels,
                 by_name,
                 unloaded: AtomicBool::new(false),
@@ -121,11 +132,18 @@ impl Module {
         loaded: &Arc<dyn LoadedImage>,
         fixed: &[(usize, u64)],
         owned: &mut Vec<u64>,
+        opaque: &mut Vec<(usize, OpaqueVariable)>,
     ) -> Result<(Vec<u64>, Vec<Arc<Entry>>)> {
         let mut addresses = Vec::with_capacity(loaded.variables().len());
         for (index, variable) in loaded.variables().iter().enumerate() {
             if let Some((_, address)) = fixed.iter().find(|(at, _)| *at == index) {
                 addresses.push(*address);
+                continue;
+            }
+            if let Some(reference) = &variable.reference {
+                let made = OpaqueVariable::new(context, reference);
+                addresses.push(made.handle());
+                opaque.push((index, made));
                 continue;
             }
             let ptr = context.alloc_internal(variable.size.max(1), variable.managed)?;
@@ -142,8 +160,8 @@ impl Module {
             if bytes.len() as u64 > variable.size {
                 return Err(Error::Internal(format!("{}: too long", variable.name)));
             }
-            // A library's managed variable was initialised with the library.
-            if !fixed.iter().any(|(at, _)| *at == index) {
+            // A library's managed variable was initialised with the library; opaque ones have no contents.
+            if variable.reference.is_none() && !fixed.iter().any(|(at, _)| *at == index) {
                 context.machine().memory.write(address, bytes)?;
             }
         }
@@ -204,6 +222,41 @@ impl Module {
         symbol(variables, &self.inner.addresses, name)
     }
 
+    fn opaque(&self, name: &str) -> Result<&OpaqueVariable> {
+        self.check()?;
+        let variables = self.inner.loaded.variables();
+        let named = |index: usize| {
+            let variable = variables.get(index);
+            variable.is_some_and(|variable| variable.visible && variable.name == name)
+        };
+        let mut all = self.inner.opaque.iter();
+        all.find(|(index, _)| named(*index))
+            .map(|(_, variable)| variable)
+            .ok_or_else(|| Error::NotFound(format!("reference {name}")))
+    }
+
+    /// A `.texref` by its name.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn texture(&self, name: &str) -> Result<TextureReference> {
+        match self.opaque(name)? {
+            OpaqueVariable::Texture(reference) => Ok(reference.clone()),
+            _ => Err(Error::NotFound(format!("texture {name}"))),
+        }
+    }
+
+    /// A `.surfref` by its name.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn surface(&self, name: &str) -> Result<SurfaceReference> {
+        match self.opaque(name)? {
+            OpaqueVariable::Surface(reference) => Ok(reference.clone()),
+            _ => Err(Error::NotFound(format!("surface {name}"))),
+        }
+    }
+
     /// Unloads: frees the variables once the work submitted so far is complete.
     ///
     /// # Errors
@@ -219,7 +272,10 @@ impl Module {
 
 fn symbol(variables: &[VariableInfo], addresses: &[u64], name: &str) -> Result<Symbol> {
     let mut all = variables.iter().zip(addresses);
-    all.find(|(variable, _)| variable.visible && variable.name == name)
+    let found = |variable: &VariableInfo| {
+        variable.visible && variable.reference.is_none() && variable.name == name
+    };
+    all.find(|(variable, _)| found(variable))
         .map(|(variable, &address)| Symbol {
             ptr: DevicePtr::new(address),
             size: variable.size,

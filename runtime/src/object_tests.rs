@@ -150,6 +150,7 @@ fn occupancy_and_the_best_block() {
 #[test]
 fn variables_hold_their_initial_bytes() {
     let variable = |name: &str, size, managed, visible| VariableInfo {
+        reference: None,
         name: name.into(),
         size,
         align: 4,

@@ -113,6 +113,11 @@ fn memory() {
 }
 
 #[test]
+fn textures() {
+    run("textures", &[]);
+}
+
+#[test]
 fn modules() {
     run("modules", &[sources().join("../../frontend/tests/data")]);
 }

@@ -3,6 +3,7 @@
 //! Invariant: every line that looks like a directive is understood or an error, and a test that is returned
 //! expects something. Only the standard library is used: the front end's tests read the same files.
 
+use super::texels::{Kind, Texels};
 use super::value::{Expected, Tolerance, Type, list};
 
 /// What a file tests.
@@ -59,10 +60,31 @@ pub enum Argument {
     Scalar(Vec<u8>),
     /// Device memory.
     Buffer(Buffer),
+    /// A texture or surface; bound to a variable it is no argument.
+    Texels(Texels),
+}
+
+impl Argument {
+    /// The memory whose content may be expected.
+    pub fn buffer(&self) -> Option<&Buffer> {
+        match self {
+            Argument::Scalar(_) => None,
+            Argument::Buffer(buffer) => Some(buffer),
+            Argument::Texels(texels) => Some(&texels.buffer),
+        }
+    }
+
+    /// Whether a parameter of the kernel takes it.
+    pub fn is_passed(&self) -> bool {
+        match self {
+            Argument::Texels(texels) => texels.variable.is_none(),
+            _ => true,
+        }
+    }
 }
 
 /// Device memory and what it holds before and after the launch.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Buffer {
     /// Type of the elements.
     pub ty: Type,
@@ -145,6 +167,10 @@ impl Reader {
             "scalar" => launch.arguments.push(scalar(rest)?),
             "buffer" => launch.arguments.push(Argument::Buffer(buffer(rest)?)),
             "expect" => expect(launch, rest)?,
+            "texture" => texels(launch, Texels::read(Kind::Texture, false, rest)?),
+            "surface" => texels(launch, Texels::read(Kind::Surface, false, rest)?),
+            "texref" => texels(launch, Texels::read(Kind::Texture, true, rest)?),
+            "surfref" => texels(launch, Texels::read(Kind::Surface, true, rest)?),
             "cases" => return self.cases(rest),
             "fault" => launch.outcome = fault(rest)?,
             "unsupported" if !rest.is_empty() => {
@@ -271,8 +297,10 @@ impl Reader {
             }
         }
         let expects = launch.arguments.iter().any(|argument| {
-            matches!(argument, Argument::Buffer(Buffer { expected: Some((_, all)), .. })
-                if all.iter().any(|value| *value != Expected::Any))
+            let expected = argument
+                .buffer()
+                .and_then(|buffer| buffer.expected.as_ref());
+            expected.is_some_and(|(_, all)| all.iter().any(|value| *value != Expected::Any))
         });
         if launch.outcome == Outcome::Values && !expects {
             return Err(format!("{}: nothing is expected", launch.kernel));
@@ -361,12 +389,18 @@ fn buffer(text: &str) -> Result<Buffer, String> {
     })
 }
 
-/// The expected content of the buffer before it, whole.
+fn texels(launch: &mut Launch, texels: Texels) {
+    launch.arguments.push(Argument::Texels(texels));
+}
+
+/// The expected content of the buffer or texels before it, whole.
 fn expect(launch: &mut Launch, text: &str) -> Result<(), String> {
     let near = launch.tolerance != Tolerance::Absolute(0.0);
     let (ty, words) = typed(text)?;
-    let Some(Argument::Buffer(buffer)) = launch.arguments.last_mut() else {
-        return Err("no buffer before it".to_owned());
+    let buffer = match launch.arguments.last_mut() {
+        Some(Argument::Buffer(buffer)) => buffer,
+        Some(Argument::Texels(texels)) => &mut texels.buffer,
+        _ => return Err("no buffer before it".to_owned()),
     };
     if buffer.expected.is_some() {
         return Err("the buffer has an expectation".to_owned());
@@ -411,7 +445,7 @@ mod tests {
             .iter()
             .map(|argument| match argument {
                 Argument::Buffer(buffer) => buffer,
-                Argument::Scalar(_) => panic!("no buffer"),
+                _ => panic!("no buffer"),
             })
             .collect();
         assert_eq!(buffers[0].bytes, [1, 4]);

@@ -13,6 +13,8 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::path::Path;
 
+mod textures;
+
 use super::directive::{self, Argument, Buffer, FileTest, Launch, Outcome};
 use super::run::{Failure, difference};
 
@@ -76,6 +78,29 @@ api! {
     free = c"cuMemFree_v2"(u64);
     write = c"cuMemcpyHtoD_v2"(u64, *const c_void, usize);
     read = c"cuMemcpyDtoH_v2"(*mut c_void, u64, usize);
+    array_create = c"cuArray3DCreate_v2"(*mut *mut c_void, *const c_void);
+    array_destroy = c"cuArrayDestroy"(*mut c_void);
+    mipmapped_create = c"cuMipmappedArrayCreate"(*mut *mut c_void, *const c_void, c_uint);
+    mipmapped_destroy = c"cuMipmappedArrayDestroy"(*mut c_void);
+    level = c"cuMipmappedArrayGetLevel"(*mut *mut c_void, *mut c_void, c_uint);
+    copy = c"cuMemcpy3D_v2"(*const c_void);
+    texture_create = c"cuTexObjectCreate"(*mut u64, *const c_void, *const c_void, *const c_void);
+    texture_destroy = c"cuTexObjectDestroy"(u64);
+    surface_create = c"cuSurfObjectCreate"(*mut u64, *const c_void);
+    surface_destroy = c"cuSurfObjectDestroy"(u64);
+    texref = c"cuModuleGetTexRef"(*mut *mut c_void, *mut c_void, *const c_char);
+    texref_array = c"cuTexRefSetArray"(*mut c_void, *mut c_void, c_uint);
+    texref_mipmapped = c"cuTexRefSetMipmappedArray"(*mut c_void, *mut c_void, c_uint);
+    texref_format = c"cuTexRefSetFormat"(*mut c_void, c_uint, c_int);
+    texref_address = c"cuTexRefSetAddress_v2"(*mut usize, *mut c_void, u64, usize);
+    texref_mode = c"cuTexRefSetAddressMode"(*mut c_void, c_int, c_uint);
+    texref_filter = c"cuTexRefSetFilterMode"(*mut c_void, c_uint);
+    texref_flags = c"cuTexRefSetFlags"(*mut c_void, c_uint);
+    texref_mipmap_filter = c"cuTexRefSetMipmapFilterMode"(*mut c_void, c_uint);
+    texref_bias = c"cuTexRefSetMipmapLevelBias"(*mut c_void, f32);
+    texref_clamp = c"cuTexRefSetMipmapLevelClamp"(*mut c_void, f32, f32);
+    surfref = c"cuModuleGetSurfRef"(*mut *mut c_void, *mut c_void, *const c_char);
+    surfref_array = c"cuSurfRefSetArray"(*mut c_void, *mut c_void, c_uint);
     launch = c"cuLaunchKernelEx"(
         *const Config, *mut c_void, *const *const c_void, *const *const c_void
     );
@@ -290,9 +315,8 @@ impl Driver {
             Err(what) => Err(what),
         };
         if completed {
-            for (address, _) in memory {
-                // SAFETY: allocated here, not used again.
-                let _ = unsafe { (self.api.free)(address) };
+            for held in &memory {
+                self.release(held)?;
             }
             self.unload(module);
         } else {
@@ -310,7 +334,7 @@ impl Driver {
         &self,
         module: *mut c_void,
         launch: &'a Launch,
-        memory: &mut Vec<(u64, &'a Buffer)>,
+        memory: &mut Vec<Held<'a>>,
     ) -> Result<c_int, String> {
         let mut arguments = Vec::new();
         for argument in &launch.arguments {
@@ -318,8 +342,17 @@ impl Driver {
                 Argument::Scalar(bytes) => bytes.clone(),
                 Argument::Buffer(buffer) => {
                     let address = self.upload(&buffer.bytes)?;
-                    memory.push((address, buffer));
+                    memory.push(Held::Buffer(address, buffer));
                     address.to_le_bytes().to_vec()
+                }
+                Argument::Texels(texels) => {
+                    let made = self.texels(module, texels)?;
+                    let handle = made.handle();
+                    memory.push(Held::Texels(made));
+                    match handle {
+                        Some(handle) => handle.to_le_bytes().to_vec(),
+                        None => continue,
+                    }
                 }
             });
         }
@@ -385,19 +418,43 @@ impl Driver {
         Ok(address)
     }
 
-    fn compare(&self, launch: &Launch, memory: &[(u64, &Buffer)]) -> Result<(), String> {
-        for (index, (address, buffer)) in memory.iter().enumerate() {
-            let mut bytes = vec![0u8; buffer.bytes.len()];
-            // SAFETY: both sides have so many bytes.
-            let status =
-                unsafe { (self.api.read)(bytes.as_mut_ptr().cast(), *address, bytes.len()) };
-            self.check("cuMemcpyDtoH", status)?;
+    /// Gives back what a launch used.
+    fn release(&self, held: &Held<'_>) -> Result<(), String> {
+        match held {
+            Held::Buffer(address, _) => {
+                // SAFETY: allocated here, not used again.
+                let status = unsafe { (self.api.free)(*address) };
+                self.check("cuMemFree", status)
+            }
+            Held::Texels(made) => self.drop_texels(made),
+        }
+    }
+
+    fn compare(&self, launch: &Launch, memory: &[Held<'_>]) -> Result<(), String> {
+        for (index, held) in memory.iter().enumerate() {
+            let (bytes, buffer) = match held {
+                Held::Texels(made) => (self.read_texels(made)?, &made.texels().buffer),
+                Held::Buffer(address, buffer) => {
+                    let mut bytes = vec![0u8; buffer.bytes.len()];
+                    let target = bytes.as_mut_ptr().cast();
+                    // SAFETY: both sides have so many bytes.
+                    let status = unsafe { (self.api.read)(target, *address, bytes.len()) };
+                    self.check("cuMemcpyDtoH", status)?;
+                    (bytes, *buffer)
+                }
+            };
             if let Some(what) = difference(buffer, &bytes, launch) {
                 return Err(format!("buffer {index}: {what}"));
             }
         }
         Ok(())
     }
+}
+
+/// What a launch works on.
+enum Held<'a> {
+    Buffer(u64, &'a Buffer),
+    Texels(textures::Made<'a>),
 }
 
 fn attributes(launch: &Launch) -> Vec<Attribute> {

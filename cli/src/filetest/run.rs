@@ -10,7 +10,10 @@ use margay::{
     DeviceBuffer, Dim3, EngineChoice, Error, Image, LaunchConfig, LoadOptions, Module, Runtime,
 };
 
+mod textures;
+
 use super::directive::{self, Argument, Buffer, FileTest, Launch, Outcome, Rejection};
+use super::texels::Texels;
 
 /// A way to run a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -274,24 +277,37 @@ fn launch_all(
 fn run(runtime: &Runtime, module: &Module, launch: &Launch) -> Result<Vec<Vec<u8>>, Error> {
     let kernel = module.kernel(&launch.kernel)?;
     let params = kernel.params();
-    if params.len() != launch.arguments.len() {
+    let passed = launch.arguments.iter().filter(|a| a.is_passed()).count();
+    if params.len() != passed {
         return Err(Error::invalid(format!(
-            "{} arguments for {} parameters",
-            launch.arguments.len(),
+            "{passed} arguments for {} parameters",
             params.len()
         )));
     }
-    let mut memory: Vec<DeviceBuffer<u8>> = Vec::new();
+    let mut params = params.iter();
+    let mut memory: Vec<Memory<'_>> = Vec::new();
     let mut space = vec![0u8; kernel.info().param_bytes as usize];
-    for (param, argument) in params.iter().zip(&launch.arguments) {
+    for argument in &launch.arguments {
         let bytes = match argument {
             Argument::Scalar(bytes) => bytes.clone(),
             Argument::Buffer(buffer) => {
                 let device = runtime.upload(&buffer.bytes)?;
                 let address = device.ptr().address().to_le_bytes().to_vec();
-                memory.push(device);
+                memory.push(Memory::Buffer(device));
                 address
             }
+            Argument::Texels(texels) => {
+                let made = textures::Made::new(runtime, module, texels)?;
+                let handle = made.handle();
+                memory.push(Memory::Texels(made, texels));
+                match handle {
+                    Some(handle) => handle.to_le_bytes().to_vec(),
+                    None => continue,
+                }
+            }
+        };
+        let Some(param) = params.next() else {
+            return Err(Error::invalid("too many arguments"));
         };
         let start = param.offset as usize;
         match space.get_mut(start..start + bytes.len()) {
@@ -315,7 +331,22 @@ fn run(runtime: &Runtime, module: &Module, launch: &Launch) -> Result<Vec<Vec<u8
     };
     runtime.launch(&kernel, config, space.as_slice())?;
     runtime.synchronize()?;
-    memory.iter().map(DeviceBuffer::to_vec).collect()
+    memory.into_iter().map(Memory::read).collect()
+}
+
+/// What a launch works on.
+enum Memory<'a> {
+    Buffer(DeviceBuffer<u8>),
+    Texels(textures::Made, &'a Texels),
+}
+
+impl Memory<'_> {
+    fn read(self) -> Result<Vec<u8>, Error> {
+        match self {
+            Memory::Buffer(buffer) => buffer.to_vec(),
+            Memory::Texels(made, texels) => made.finish(texels),
+        }
+    }
 }
 
 /// Whether a launch ended as it should.
@@ -332,13 +363,7 @@ fn judge(
     }
     match (&launch.outcome, ended) {
         (Outcome::Values, Ok(contents)) => {
-            let buffers = launch
-                .arguments
-                .iter()
-                .filter_map(|argument| match argument {
-                    Argument::Buffer(buffer) => Some(buffer),
-                    Argument::Scalar(_) => None,
-                });
+            let buffers = launch.arguments.iter().filter_map(Argument::buffer);
             let wrong = buffers.zip(&contents).enumerate();
             let mut wrong = wrong.filter_map(|(index, (buffer, bytes))| {
                 difference(buffer, bytes, launch).map(|what| format!("buffer {index}: {what}"))

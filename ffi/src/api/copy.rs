@@ -26,23 +26,23 @@ cuda_api! {
     cuMemcpyDtoA_v2 3020,
     cuMemcpyDtoA_v2_ptds 7000 ptds:
         (dst_array: CUarray, dst_offset: usize, src_device: CUdeviceptr,
-         byte_count: usize) => unsupported;
+         byte_count: usize) => memcpy_dtoa;
     cuMemcpyAtoD_v2 3020,
     cuMemcpyAtoD_v2_ptds 7000 ptds:
         (dst_device: CUdeviceptr, src_array: CUarray, src_offset: usize,
-         byte_count: usize) => unsupported;
+         byte_count: usize) => memcpy_atod;
     cuMemcpyHtoA_v2 3020,
     cuMemcpyHtoA_v2_ptds 7000 ptds:
         (dst_array: CUarray, dst_offset: usize, src_host: *const c_void,
-         byte_count: usize) => unsupported;
+         byte_count: usize) => memcpy_htoa;
     cuMemcpyAtoH_v2 3020,
     cuMemcpyAtoH_v2_ptds 7000 ptds:
         (dst_host: *mut c_void, src_array: CUarray, src_offset: usize,
-         byte_count: usize) => unsupported;
+         byte_count: usize) => memcpy_atoh;
     cuMemcpyAtoA_v2 3020,
     cuMemcpyAtoA_v2_ptds 7000 ptds:
         (dst_array: CUarray, dst_offset: usize, src_array: CUarray, src_offset: usize,
-         byte_count: usize) => unsupported;
+         byte_count: usize) => memcpy_atoa;
     cuMemcpy2D_v2 3020,
     cuMemcpy2D_v2_ptds 7000 ptds: (copy: *const CUDA_MEMCPY2D) => memcpy_2d;
     cuMemcpy2DUnaligned_v2 3020,
@@ -73,11 +73,11 @@ cuda_api! {
     cuMemcpyHtoAAsync_v2 3020,
     cuMemcpyHtoAAsync_v2_ptsz 7000 ptsz:
         (dst_array: CUarray, dst_offset: usize, src_host: *const c_void, byte_count: usize,
-         stream: CUstream) => unsupported;
+         stream: CUstream) => memcpy_htoa_async;
     cuMemcpyAtoHAsync_v2 3020,
     cuMemcpyAtoHAsync_v2_ptsz 7000 ptsz:
         (dst_host: *mut c_void, src_array: CUarray, src_offset: usize, byte_count: usize,
-         stream: CUstream) => unsupported;
+         stream: CUstream) => memcpy_atoh_async;
     cuMemcpy2DAsync_v2 3020,
     cuMemcpy2DAsync_v2_ptsz 7000 ptsz:
         (copy: *const CUDA_MEMCPY2D, stream: CUstream) => memcpy_2d_async;
@@ -160,19 +160,19 @@ cuda_api! {
          byte_count: c_uint) => unsupported;
     cuMemcpyHtoA 2000:
         (dst_array: CUarray, dst_offset: c_uint, src_host: *const c_void,
-         byte_count: c_uint) => unsupported;
+         byte_count: c_uint) => memcpy_htoa_v1;
     cuMemcpyAtoH 2000:
         (dst_host: *mut c_void, src_array: CUarray, src_offset: c_uint,
-         byte_count: c_uint) => unsupported;
+         byte_count: c_uint) => memcpy_atoh_v1;
     cuMemcpyAtoA 2000:
         (dst_array: CUarray, dst_offset: c_uint, src_array: CUarray, src_offset: c_uint,
-         byte_count: c_uint) => unsupported;
+         byte_count: c_uint) => memcpy_atoa_v1;
     cuMemcpyHtoAAsync 2000:
         (dst_array: CUarray, dst_offset: c_uint, src_host: *const c_void, byte_count: c_uint,
-         stream: CUstream) => unsupported;
+         stream: CUstream) => memcpy_htoa_async_v1;
     cuMemcpyAtoHAsync 2000:
         (dst_host: *mut c_void, src_array: CUarray, src_offset: c_uint, byte_count: c_uint,
-         stream: CUstream) => unsupported;
+         stream: CUstream) => memcpy_atoh_async_v1;
     cuMemcpy2D 2000: (copy: *const CUDA_MEMCPY2D_v1) => memcpy_2d_v1;
     cuMemcpy2DUnaligned 2000: (copy: *const CUDA_MEMCPY2D_v1) => memcpy_2d_v1;
     cuMemcpy3D 2000: (copy: *const CUDA_MEMCPY3D_v1) => memcpy_3d_v1;

@@ -60,7 +60,7 @@ cuda_api! {
     cuLaunchCooperativeKernelMultiDevice 9000:
         (launch_params_list: *mut CUDA_LAUNCH_PARAMS, num_devices: c_uint,
          flags: c_uint) => unsupported;
-    cuParamSetTexRef 2000: (hfunc: CUfunction, texunit: c_int, tex_ref: CUtexref) => unsupported;
+    cuParamSetTexRef 2000: (hfunc: CUfunction, texunit: c_int, tex_ref: CUtexref) => param_set_tex_ref;
     cuFuncSetSharedMemConfig 4020:
         (hfunc: CUfunction, config: CUsharedconfig) => func_set_shared_mem_config;
     cuOccupancyMaxActiveBlocksPerMultiprocessor 6050:

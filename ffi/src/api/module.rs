@@ -43,9 +43,9 @@ cuda_api! {
         (state: CUlinkState, cubin_out: *mut *mut c_void, size_out: *mut usize) => link_complete;
     cuLinkDestroy 5050: (state: CUlinkState) => link_destroy;
     cuModuleGetTexRef 2000:
-        (tex_ref: *mut CUtexref, hmod: CUmodule, name: *const c_char) => unsupported;
+        (tex_ref: *mut CUtexref, hmod: CUmodule, name: *const c_char) => module_get_tex_ref;
     cuModuleGetSurfRef 3000:
-        (surf_ref: *mut CUsurfref, hmod: CUmodule, name: *const c_char) => unsupported;
+        (surf_ref: *mut CUsurfref, hmod: CUmodule, name: *const c_char) => module_get_surf_ref;
     cuLibraryLoadData 12000:
         (library: *mut CUlibrary, code: *const c_void, jit_options: *mut CUjit_option,
          jit_options_values: *mut *mut c_void, num_jit_options: c_uint,

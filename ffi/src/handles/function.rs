@@ -45,11 +45,12 @@ impl ModuleObject {
         }
     }
 
-    /// Makes the function handles stale.
+    /// Makes the handles of its functions and references stale.
     pub(crate) fn forget_functions(&self) {
         for (_, handle) in self.functions.lock().drain() {
             functions().remove(handle);
         }
+        super::texture::forget_references_of(self.module.id());
     }
 }
 

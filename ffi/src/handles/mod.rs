@@ -7,6 +7,7 @@ mod context;
 mod function;
 mod graph;
 mod table;
+mod texture;
 
 use std::sync::Arc;
 
@@ -25,6 +26,10 @@ pub(crate) use graph::{
     user_objects,
 };
 pub(crate) use table::HandleTable;
+pub(crate) use texture::{
+    ArrayObject, Binding, MipmappedObject, SurfObject, SurfRefObject, TexObject, TexRefObject,
+    TexRefState, arrays, mipmapped_arrays, surf_objects, surfrefs, tex_objects, texrefs,
+};
 
 use crate::convert::FromAbi;
 use crate::guard::{Call, DefaultStream};
@@ -122,6 +127,7 @@ pub(crate) fn stream(raw: CUstream, call: &Call) -> Result<Stream, CuResult> {
 pub(crate) fn forget_objects_of(context: &margay::Context) {
     forget_allocations_of(context);
     forget_imports_of(context);
+    texture::forget_textures_of(context);
     streams().remove_where(|stream| stream.context() == context);
     events().remove_where(|event| event.context() == context);
     for module in modules().remove_where(|module| module.module.context() == context) {

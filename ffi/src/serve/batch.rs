@@ -9,15 +9,15 @@ use std::ffi::{c_uint, c_ulonglong};
 use margay::fault::access;
 use margay::{Direction, Runtime, Stream, StreamKind, Transfer};
 
-use super::copy::{memcpy_3d, memcpy_3d_async};
+use super::copy::{array_box, memcpy_3d, memcpy_3d_async};
 use super::managed::groups;
 use crate::convert::{In, OptOut, read_array};
 use crate::guard::Call;
-use crate::handles::contexts;
+use crate::handles::{arrays, contexts};
 use crate::result::{CuResult, Served};
 use crate::types::{
-    CUDA_MEMCPY3D, CUDA_MEMCPY3D_BATCH_OP, CUDA_MEMCPY3D_PEER, CUcontext, CUmemcpy3DOperand,
-    CUmemcpyAttributes,
+    CUDA_MEMCPY3D, CUDA_MEMCPY3D_BATCH_OP, CUDA_MEMCPY3D_PEER, CUarray, CUcontext,
+    CUmemcpy3DOperand, CUmemcpyAttributes,
 };
 
 /// `CUmemcpySrcAccessOrder`.
@@ -30,6 +30,8 @@ const POINTER: c_uint = 1;
 const ARRAY: c_uint = 2;
 /// `CU_MEMORYTYPE_HOST`.
 const HOST: c_uint = 1;
+/// `CU_MEMORYTYPE_ARRAY`.
+const ARRAY_MEMORY: c_uint = 3;
 
 fn check_attributes(order: c_uint, flags: c_uint) -> Served {
     match ORDERS.contains(&order) && flags & !COPY_FLAGS == 0 {
@@ -238,16 +240,44 @@ pub(crate) fn memcpy_with_attributes_async(
     submit(&stream, transfer, order)
 }
 
+/// Bytes of an element: that of the arrays between which, or to which, a box is copied; else a byte.
+fn element(op: &CUDA_MEMCPY3D_BATCH_OP) -> Result<usize, CuResult> {
+    let mut found = None;
+    for side in [&op.src, &op.dst] {
+        if side.kind == ARRAY {
+            let object = arrays().get(side.words[0] as usize);
+            let bytes = object.ok_or(CuResult::INVALID_VALUE)?.array.texel_bytes();
+            if found.is_some_and(|known| known != bytes) {
+                return Err(CuResult::INVALID_VALUE);
+            }
+            found = Some(bytes);
+        }
+    }
+    Ok(found.unwrap_or(1) as usize)
+}
+
 /// First byte, distance of rows, distance of slices of a box of `extent` bytes, rows and slices.
-fn operand(side: &CUmemcpy3DOperand, extent: [usize; 3]) -> Result<(u64, u64, u64), CuResult> {
+fn operand(
+    side: &CUmemcpy3DOperand,
+    extent: [usize; 3],
+    element: usize,
+) -> Result<(u64, u64, u64), CuResult> {
     let words = side.words;
+    let element_bytes = element as u64;
     match side.kind {
         POINTER => {}
-        ARRAY => return Err(CuResult::NOT_SUPPORTED),
+        ARRAY => {
+            let [array, x, y, z] = words.map(|word| word as usize);
+            let x = x.checked_mul(element).ok_or(CuResult::INVALID_VALUE)?;
+            let found = array_box(CUarray(array), [x, y, z], extent);
+            return found.ok_or(CuResult::INVALID_VALUE);
+        }
         _ => return Err(CuResult::INVALID_VALUE),
     }
     let or = |given: u64, least: usize| if given == 0 { least as u64 } else { given };
-    let (pitch, rows) = (or(words[1], extent[0]), or(words[2], extent[1]));
+    let length = words[1].checked_mul(element_bytes);
+    let length = length.ok_or(CuResult::INVALID_VALUE)?;
+    let (pitch, rows) = (or(length, extent[0]), or(words[2], extent[1]));
     let fits = pitch >= extent[0] as u64 && rows >= extent[1] as u64;
     let slice = pitch.checked_mul(rows).filter(|_| fits);
     Ok((words[0], pitch, slice.ok_or(CuResult::INVALID_VALUE)?))
@@ -258,9 +288,13 @@ fn submit_box(stream: &Stream, op: &CUDA_MEMCPY3D_BATCH_OP) -> Served {
     if op.extent.contains(&0) {
         return Err(CuResult::INVALID_VALUE);
     }
-    let (src, src_pitch, src_slice) = operand(&op.src, op.extent)?;
-    let (dst, dst_pitch, dst_slice) = operand(&op.dst, op.extent)?;
-    let [width, height, depth] = op.extent.map(|extent| extent as u64);
+    let element = element(op)?;
+    let [width, height, depth] = op.extent;
+    let width = width.checked_mul(element).ok_or(CuResult::INVALID_VALUE)?;
+    let extent = [width, height, depth];
+    let (src, src_pitch, src_slice) = operand(&op.src, extent, element)?;
+    let (dst, dst_pitch, dst_slice) = operand(&op.dst, extent, element)?;
+    let [width, height, depth] = extent.map(|extent| extent as u64);
     let transfer = Transfer {
         dst,
         src,
@@ -336,7 +370,7 @@ fn of_peers(copy: &CUDA_MEMCPY3D_PEER) -> Result<CUDA_MEMCPY3D, CuResult> {
         (copy.dst_memory_type, copy.dst_context),
     ];
     for (kind, context) in sides {
-        if kind != HOST {
+        if !matches!(kind, HOST | ARRAY_MEMORY) {
             known(context)?;
         }
     }

@@ -6,9 +6,9 @@ use margay::{Context, Direction, Stream, Transfer};
 
 use crate::convert::In;
 use crate::guard::Call;
-use crate::handles::stream;
+use crate::handles::{arrays, stream};
 use crate::result::{CuResult, Served};
-use crate::types::{CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUstream};
+use crate::types::{CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUarray, CUstream};
 
 /// `CUmemorytype`.
 const HOST: u32 = 1;
@@ -18,12 +18,12 @@ const UNIFIED: u32 = 4;
 
 /// Whether the caller waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wait {
+pub(super) enum Wait {
     Yes,
     No,
 }
 
-fn run(stream: &Stream, transfer: Transfer, wait: Wait) -> Served {
+pub(super) fn run(stream: &Stream, transfer: Transfer, wait: Wait) -> Served {
     if transfer.width == 0 || transfer.height == 0 || transfer.depth == 0 {
         return Ok(());
     }
@@ -42,7 +42,7 @@ fn run(stream: &Stream, transfer: Transfer, wait: Wait) -> Served {
 }
 
 /// A copy that the caller waits for, in the default stream of the entry point.
-fn run_here(call: &Call, transfer: Transfer) -> Served {
+pub(super) fn run_here(call: &Call, transfer: Transfer) -> Served {
     run(&stream(CUstream(0), call)?, transfer, Wait::Yes)
 }
 
@@ -142,6 +142,7 @@ struct Side {
     kind: u32,
     host: u64,
     device: u64,
+    array: CUarray,
     x: usize,
     y: usize,
     z: usize,
@@ -158,7 +159,45 @@ struct Place {
     on_host: Option<bool>,
 }
 
+/// First byte of a box in an array, and the array's distances from row to row and slice to slice; `None` where the box
+/// is not inside. Offset and extent are bytes, rows and slices.
+pub(super) fn array_box(
+    array: CUarray,
+    [x, y, z]: [usize; 3],
+    [width, height, depth]: [usize; 3],
+) -> Option<(u64, u64, u64)> {
+    let object = arrays().get(array.0)?;
+    object.array.check().ok()?;
+    let (base, [row, rows, slices]) = object.array.place();
+    let texel = object.array.texel_bytes() as usize;
+    let fits = |start: usize, count: usize, size: u64| {
+        let end = start.checked_add(count);
+        end.is_some_and(|end| end as u64 <= size)
+    };
+    let inside = fits(x, width, row)
+        && fits(y, height, rows)
+        && fits(z, depth, slices)
+        && x.is_multiple_of(texel)
+        && width.is_multiple_of(texel);
+    let slice = row * rows;
+    inside.then(|| {
+        let offset = z as u64 * slice + y as u64 * row + x as u64;
+        (base.address() + offset, row, slice)
+    })
+}
+
 impl Side {
+    /// A box in an array; `None` where it is not inside.
+    fn place_in_array(&self, extent: [usize; 3]) -> Option<Place> {
+        let (start, pitch, slice) = array_box(self.array, [self.x, self.y, self.z], extent)?;
+        Some(Place {
+            start,
+            pitch,
+            slice,
+            on_host: Some(false),
+        })
+    }
+
     /// `None` where the numbers make no place.
     fn place(&self, width: usize, height: usize) -> Option<Place> {
         let row_bytes = width.checked_add(self.x)?;
@@ -198,15 +237,18 @@ impl Side {
 }
 
 fn boxed(src: &Side, dst: &Side, extent: [usize; 3]) -> Result<Transfer, CuResult> {
-    if src.kind == ARRAY || dst.kind == ARRAY {
-        return Err(CuResult::NOT_SUPPORTED);
-    }
     let kinds = HOST..=UNIFIED;
     if !kinds.contains(&src.kind) || !kinds.contains(&dst.kind) {
         return Err(CuResult::INVALID_VALUE);
     }
     let [width, height, depth] = extent;
-    let place = |side: &Side| side.place(width, height).ok_or(CuResult::INVALID_VALUE);
+    let place = |side: &Side| {
+        let place = match side.kind {
+            ARRAY => side.place_in_array(extent),
+            _ => side.place(width, height),
+        };
+        place.ok_or(CuResult::INVALID_VALUE)
+    };
     let (from, to) = (place(src)?, place(dst)?);
     let direction = match (from.on_host, to.on_host) {
         (Some(true), Some(true)) => Direction::HostToHost,
@@ -234,6 +276,7 @@ fn rectangle(copy: &CUDA_MEMCPY2D) -> Result<Transfer, CuResult> {
         kind: copy.src_memory_type,
         host: copy.src_host as u64,
         device: copy.src_device,
+        array: copy.src_array,
         x: copy.src_x_in_bytes,
         y: copy.src_y,
         z: 0,
@@ -244,6 +287,7 @@ fn rectangle(copy: &CUDA_MEMCPY2D) -> Result<Transfer, CuResult> {
         kind: copy.dst_memory_type,
         host: copy.dst_host as u64,
         device: copy.dst_device,
+        array: copy.dst_array,
         x: copy.dst_x_in_bytes,
         y: copy.dst_y,
         z: 0,
@@ -265,6 +309,7 @@ pub(crate) fn cuboid(copy: &CUDA_MEMCPY3D) -> Result<Transfer, CuResult> {
         kind: copy.src_memory_type,
         host: copy.src_host as u64,
         device: copy.src_device,
+        array: copy.src_array,
         x: copy.src_x_in_bytes,
         y: copy.src_y,
         z: copy.src_z,
@@ -275,6 +320,7 @@ pub(crate) fn cuboid(copy: &CUDA_MEMCPY3D) -> Result<Transfer, CuResult> {
         kind: copy.dst_memory_type,
         host: copy.dst_host as u64,
         device: copy.dst_device,
+        array: copy.dst_array,
         x: copy.dst_x_in_bytes,
         y: copy.dst_y,
         z: copy.dst_z,
@@ -313,6 +359,7 @@ mod tests {
             kind,
             host: 0x1000,
             device: 0x9000,
+            array: CUarray(0),
             x: 4,
             y: 2,
             z: 1,
@@ -366,6 +413,6 @@ mod tests {
         );
         assert_eq!(code(side(0, 0, 0), [1, 1, 1]), invalid, "no such kind");
         let array = code(side(ARRAY, 0, 0), [1, 1, 1]);
-        assert_eq!(array, Some(CuResult::NOT_SUPPORTED));
+        assert_eq!(array, invalid, "no array");
     }
 }

@@ -3,6 +3,8 @@
 //! Each takes the call it serves and its converted arguments ([`crate::convert`]); the table of
 //! [`crate::api`] names it. What a module here cannot do itself is the runtime's.
 
+mod array;
+mod array_copy;
 mod batch;
 mod capture;
 mod context;
@@ -32,8 +34,12 @@ mod pointer;
 pub(crate) mod pool;
 mod primary;
 mod stream;
+mod texture;
+mod texture_reference;
 mod virtual_memory;
 
+pub(crate) use array::*;
+pub(crate) use array_copy::*;
 pub(crate) use batch::*;
 pub(crate) use capture::*;
 pub(crate) use context::*;
@@ -63,4 +69,6 @@ pub(crate) use pointer::*;
 pub(crate) use pool::*;
 pub(crate) use primary::*;
 pub(crate) use stream::*;
+pub(crate) use texture::*;
+pub(crate) use texture_reference::*;
 pub(crate) use virtual_memory::*;

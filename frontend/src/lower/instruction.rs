@@ -107,6 +107,9 @@ impl FunctionLowering<'_, '_> {
             }
             Action::Structural => self.structural(instruction, operands),
             Action::Becomes(Opcode::Mma) => self.product(instruction, resolved, operands),
+            Action::Becomes(
+                opcode @ (Opcode::Tex | Opcode::Txq | Opcode::Suld | Opcode::Sust | Opcode::Sured),
+            ) => self.texture(opcode, instruction, resolved, operands),
             Action::Becomes(opcode) => self.operation(opcode, resolved, operands),
         }
     }

@@ -20,6 +20,7 @@ mod memory;
 mod module;
 mod operand;
 mod signal;
+mod texture;
 mod video;
 
 use margay_ir::entity::FuncId;

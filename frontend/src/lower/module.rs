@@ -7,14 +7,15 @@ use margay_ir::forms::{Target, Variant};
 use margay_ir::function::{Function, KernelData, KernelParam, Linkage, Signature};
 use margay_ir::mods::StateSpace as Space;
 use margay_ir::module::{self as ir, Loc, Module, RelocTarget, Symbol};
-use margay_ir::types::Type;
+use margay_ir::texture::{Reference, ReferenceKind};
+use margay_ir::types::{OpType, Type};
 use rustc_hash::FxHashMap;
 
 use super::function::FunctionLowering;
 use super::{Lowered, data, op_type};
 use crate::ast::{
-    self, Attribute, DirectiveKind, FunctionKind, Id, InitializerKind, Item, Name, StateSpace,
-    Statement, Variable,
+    self, Attribute, DirectiveKind, FunctionKind, Id, InitializerKind, Item, Name, PropertyValue,
+    ScalarType, StateSpace, Statement, Variable,
 };
 use crate::resolve::Resolution;
 use crate::{Code, Diagnostic, Parsed};
@@ -211,7 +212,34 @@ impl<'p> ModuleLowering<'p> {
             linkage: linkage(variable.linkage),
             managed,
             owner,
+            reference: self.reference_of(variable),
         })
+    }
+
+    /// What a variable of opaque type refers to.
+    fn reference_of(&self, variable: &Variable) -> Option<Reference> {
+        let mut reference = Reference::new(match variable.scalar {
+            ScalarType::TexRef => ReferenceKind::Texture,
+            ScalarType::SamplerRef => ReferenceKind::Sampler,
+            ScalarType::SurfRef => ReferenceKind::Surface,
+            _ => return None,
+        });
+        let properties = variable.initializer.map(|id| self.ast[id].kind);
+        if let Some(InitializerKind::Properties(list)) = properties {
+            for property in &self.ast[list] {
+                let key = self.ast.text(property.key.name);
+                match property.value {
+                    PropertyValue::Word(word) => {
+                        reference.set_word(key, self.ast.text(word.name));
+                    }
+                    PropertyValue::Constant(constant) => {
+                        let number = data::constant_bits(constant, OpType::U64);
+                        reference.set_number(key, number as u64);
+                    }
+                }
+            }
+        }
+        Some(reference)
     }
 
     /// Enters the variables that live as long as the module but are declared in functions.

@@ -317,7 +317,9 @@ impl Matcher<'_> {
             }
         }
         let class = |class: &'static [Class]| move |part: &OperandShape| matches!(part, OperandShape::Register(ty) if class.contains(&ty.class()));
-        if parts.iter().any(class(&[Class::Float]))
+        // Layers are integers beside other coordinates.
+        if pattern.ty != TypeRule::Any
+            && parts.iter().any(class(&[Class::Float]))
             && parts.iter().any(class(&[Class::Signed, Class::Unsigned]))
         {
             return Err(Wrong::operand(

@@ -13,6 +13,7 @@ use crate::meaning::Bits;
 use crate::ops::Opcode;
 use crate::sreg::SpecialReg;
 use crate::syscall::Syscall;
+use crate::texture::Access;
 
 impl<M: Machine> Interpreter<'_, M> {
     pub(super) fn terminate(&mut self, thread: u32, inst: Inst) -> Result<Flow, FaultKind> {
@@ -97,6 +98,9 @@ impl<M: Machine> Interpreter<'_, M> {
             Opcode::Call => return self.call(thread, payload_func(payload), inst, 0),
             Opcode::CallIndirect => return self.call_indirect(thread, payload, inst),
             Opcode::Syscall => return self.syscall(thread, payload, inst),
+            Opcode::Tex | Opcode::Txq | Opcode::Suld | Opcode::Sust | Opcode::Sured => {
+                return self.texture(thread, payload, inst);
+            }
             _ => return Err(FaultKind::IllegalInstruction),
         };
         self.set_results(thread, inst, &[bits]);
@@ -171,6 +175,14 @@ impl<M: Machine> Interpreter<'_, M> {
         let which = Syscall::from_payload(payload).ok_or(FaultKind::IllegalInstruction)?;
         let args = self.arg_values(thread, inst);
         let results = self.machine.syscall(&self.cta, thread, which, &args)?;
+        self.set_results(thread, inst, &results);
+        Ok(Flow::Next)
+    }
+
+    fn texture(&mut self, thread: u32, payload: u64, inst: Inst) -> Result<Flow, FaultKind> {
+        let access = Access::from_payload(payload).ok_or(FaultKind::IllegalInstruction)?;
+        let args = self.arg_values(thread, inst);
+        let results = self.machine.texture(&access, &args)?;
         self.set_results(thread, inst, &results);
         Ok(Flow::Next)
     }

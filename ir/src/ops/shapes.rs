@@ -215,7 +215,7 @@ fn structure() -> Vec<(&'static [Opcode], Shape)> {
         ),
         (&[Exit, Trap, Unreachable], end("", Targets::Exactly(0))),
         (
-            &[Call, CallIndirect, Syscall],
+            &[Call, CallIndirect, Syscall, Tex, Txq, Suld, Sust, Sured],
             shape(NONE, "", "", &[])
                 .operands(Pattern::Signature)
                 .results(Pattern::Signature),

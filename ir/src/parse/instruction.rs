@@ -12,6 +12,7 @@ use crate::ops::{Effects, Opcode};
 use crate::print::words::{type_of, with_modifier};
 use crate::sreg::SpecialReg;
 use crate::syscall::Syscall;
+use crate::texture::Access;
 use crate::types::OpType;
 
 /// The op and the types that a word such as `cp.async` or `cvt.f32.s32` names. An op's name may have
@@ -113,6 +114,9 @@ impl FunctionParser<'_, '_> {
             Opcode::CallIndirect => c.entity("sig", "a signature such as `sig0`")?.into(),
             Opcode::Const => c.hex()?,
             Opcode::Syscall => c.word_as("a system call", Syscall::from_name)? as u64,
+            Opcode::Tex | Opcode::Txq | Opcode::Suld | Opcode::Sust | Opcode::Sured => {
+                c.word_as("a texture access", Access::from_words)?.payload()
+            }
             _ => c.number("a number")?,
         })
     }

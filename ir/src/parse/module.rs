@@ -7,6 +7,7 @@ use crate::function::{Linkage, Signature};
 use crate::mods::StateSpace;
 use crate::module::{Loc, Module, Reloc, RelocTarget, Symbol, Target};
 use crate::print::words::linkage_of;
+use crate::texture::Reference;
 
 pub(super) fn module(c: &mut Cursor<'_>) -> Parsed<Module> {
     let mut module = Module::default();
@@ -136,7 +137,11 @@ fn symbol(c: &mut Cursor<'_>) -> Parsed<Symbol> {
         linkage,
         managed: c.accept_word("managed"),
         owner: None,
+        reference: None,
     };
+    if c.accept_word("reference") {
+        symbol.reference = Some(c.word_as("a reference", Reference::from_words)?);
+    }
     if c.accept_word("owner") {
         symbol.owner = Some(FuncId(c.entity("fn", "a function such as `fn0`")?));
     }

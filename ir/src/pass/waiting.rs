@@ -90,7 +90,9 @@ fn wait_of(function: &Function, inst: Inst) -> Option<Wait> {
                 (false, false) => Some(Wait::Strong),
             }
         }
-        Opcode::St => None,
+        // Textures are read-only for the kernel's duration.
+        Opcode::St | Opcode::Sust | Opcode::Tex | Opcode::Txq => None,
+        Opcode::Suld => Some(Wait::Reads),
         Opcode::Clock | Opcode::Nanosleep => Some(Wait::Strong),
         opcode => opcode
             .effects()

@@ -18,6 +18,9 @@ fn write_symbol(f: &mut impl Write, symbol: &Symbol) -> fmt::Result {
     if symbol.managed {
         write!(f, " managed")?;
     }
+    if let Some(reference) = symbol.reference {
+        write!(f, " reference {reference}")?;
+    }
     if let Some(owner) = symbol.owner {
         write!(f, " owner {owner}")?;
     }

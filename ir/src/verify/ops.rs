@@ -12,6 +12,7 @@ use crate::mods::{Half, Mods, Rounding};
 use crate::module::Module;
 use crate::ops::{Effects, Opcode, Pattern, Shape};
 use crate::syscall::Syscall;
+use crate::texture::Access;
 use crate::types::{OpType, Type};
 
 pub(super) fn check(module: &Module, function: &Function, report: &mut Report) {
@@ -293,6 +294,13 @@ impl Checker<'_> {
                 Some(which) => call(which.params(), which.results(), args, report),
                 None => self.unknown("system call", report),
             },
+            Opcode::Tex | Opcode::Txq | Opcode::Suld | Opcode::Sust | Opcode::Sured => {
+                let access = Access::from_payload(payload);
+                match access.filter(|access| access.opcode() == Some(self.desc.opcode)) {
+                    Some(access) => call(&access.params(), &access.results(), args, report),
+                    None => self.unknown("texture access", report),
+                }
+            }
             _ => {}
         }
     }

@@ -269,6 +269,9 @@ impl Lane<'_, '_> {
             Opcode::Call => self.call(inst, payload_func(payload))?,
             Opcode::CallIndirect => self.call_indirect(inst)?,
             Opcode::Syscall => self.syscall(inst, payload),
+            Opcode::Tex | Opcode::Txq | Opcode::Suld | Opcode::Sust | Opcode::Sured => {
+                self.texture(inst, payload);
+            }
             _ => return self.refuse(data),
         }
         Ok(())

@@ -188,6 +188,24 @@ impl Lane<'_, '_> {
         self.take_results(inst, out);
     }
 
+    /// A texture or surface access, by the host.
+    pub(crate) fn texture(&mut self, inst: Inst, payload: u64) {
+        let values = self.function.dfg.args(inst).to_vec();
+        let values: Vec<ir::Value> = values.into_iter().map(|v| self.get(v)).collect();
+        let results = self.function.dfg.results(inst).len();
+        let counts = values.len() as i64 | (results as i64) << 16;
+        let args = self.put_args(&values);
+        let out = self.area(1, results);
+        let access = self.b.ins().iconst(types::I64, payload as i64);
+        let counts = self.b.ins().iconst(types::I32, counts);
+        let all = [self.fixed.ctx, access, args, out, counts];
+        let offset = offset_of!(Helpers, texture);
+        if let Some(code) = self.helper("texture", offset, &all, Some(types::I32)) {
+            self.check(code);
+        }
+        self.take_results(inst, out);
+    }
+
     pub(crate) fn call(&mut self, inst: Inst, callee: FuncId) -> Result<(), Unsupported> {
         let table = self.field(types::I64, offset_of!(NativeContext, functions));
         let offset = i32::try_from(u64::from(callee.0) * 8)

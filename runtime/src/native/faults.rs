@@ -119,6 +119,14 @@ pub(super) fn report(launch: &PtxLaunch, cta: &CtaInfo, fault: IrFault) -> Fault
             report.detail = waiting.join("; ");
             FaultKind::Deadlock
         }
+        IrKind::InvalidReference { what } => {
+            report.detail = what;
+            FaultKind::IllegalAddress
+        }
+        IrKind::SurfaceBounds { at, size } => {
+            report.detail = format!("surface access at {at:?}, the surface is {size:?}");
+            FaultKind::LaunchFailed
+        }
         IrKind::Stopped => {
             report.detail = STOPPED.into();
             FaultKind::LaunchFailed

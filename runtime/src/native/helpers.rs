@@ -14,13 +14,15 @@ use margay_ir::mods::StateSpace;
 use margay_ir::module::Module;
 use margay_ir::sreg::SpecialReg;
 use margay_ir::syscall::Syscall;
+use margay_ir::texture::{Access, Results};
 use margay_jit::abi::{Helpers, NativeContext, status};
 use smallvec::SmallVec;
 
 use super::image::FUNCTION_BASE;
-use super::{faults, points};
+use super::{faults, points, textures};
 use crate::fault::access;
 use crate::syscalls::{Coordinates, Services};
+use crate::texture::TextureTable;
 
 /// Coordinates of every thread of a CTA.
 #[derive(Debug, Default)]
@@ -57,6 +59,7 @@ pub(super) struct HostData<'a> {
     cta: CtaInfo,
     services: &'a Services,
     module: &'a Module,
+    textures: &'a TextureTable,
     /// The fault that made a helper fail.
     pub(super) fault: Option<FaultKind>,
 }
@@ -67,12 +70,14 @@ impl<'a> HostData<'a> {
         cta: CtaInfo,
         services: &'a Services,
         module: &'a Module,
+        textures: &'a TextureTable,
     ) -> HostData<'a> {
         HostData {
             info,
             cta,
             services,
             module,
+            textures,
             fault: None,
         }
     }
@@ -162,7 +167,7 @@ fn run_syscall(
     })
 }
 
-fn update_at(
+pub(super) fn update_at(
     address: u64,
     bytes: u32,
     new: &mut dyn FnMut(Bits) -> Bits,
@@ -290,6 +295,43 @@ unsafe extern "C" fn syscall(
     }
 }
 
+unsafe extern "C" fn texture(
+    context: *mut NativeContext,
+    access: u64,
+    args: *const Bits,
+    out: *mut Bits,
+    counts: u32,
+) -> i32 {
+    // SAFETY: generated code passes its own context.
+    let host = unsafe { host(context) };
+    // SAFETY: generated code has written so many operands.
+    let args = unsafe { std::slice::from_raw_parts(args, (counts & 0xffff) as usize) };
+    match textures::quick(host.textures, access, args) {
+        Ok(None) => {}
+        Ok(Some(found)) => {
+            for (i, &bits) in found.iter().take((counts >> 16) as usize).enumerate() {
+                // SAFETY: generated code's stack holds so many results.
+                unsafe { out.add(i).write(Bits::from(bits)) };
+            }
+            return status::OK;
+        }
+        Err(kind) => return host.fail(kind),
+    }
+    let Some(access) = Access::from_payload(access) else {
+        return host.fail(FaultKind::IllegalInstruction);
+    };
+    match textures::perform(host.textures, &access, args) {
+        Ok(results) => {
+            for (i, &bits) in results.iter().take((counts >> 16) as usize).enumerate() {
+                // SAFETY: generated code's stack holds so many results.
+                unsafe { out.add(i).write(bits) };
+            }
+            status::OK
+        }
+        Err(kind) => host.fail(kind),
+    }
+}
+
 unsafe extern "C" fn in_space(context: *mut NativeContext, space: u32, address: u64) -> u32 {
     // SAFETY: generated code passes its own context.
     let (host, context) = unsafe { (host(context), &*context) };
@@ -351,6 +393,7 @@ pub(super) static HELPERS: Helpers = Helpers {
     clock,
     special,
     syscall,
+    texture,
     in_space,
     copy,
     collective: points::collective,
@@ -368,6 +411,7 @@ pub(super) struct HostMachine<'a> {
     pub(super) info: &'a LaunchInfo,
     pub(super) services: &'a Services,
     pub(super) module: &'a Module,
+    pub(super) textures: &'a TextureTable,
 }
 
 impl Machine for HostMachine<'_> {
@@ -437,5 +481,9 @@ impl Machine for HostMachine<'_> {
             which,
             args,
         )
+    }
+
+    fn texture(&mut self, access: &Access, args: &[Bits]) -> Result<Results, FaultKind> {
+        textures::perform(self.textures, access, args)
     }
 }

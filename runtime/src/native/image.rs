@@ -295,6 +295,7 @@ impl Heads {
                 constant: symbol.space == StateSpace::Const,
                 managed: symbol.managed,
                 visible: symbol.owner.is_none(),
+                reference: symbol.reference,
             });
         }
         let constants = contents

@@ -37,6 +37,7 @@ impl InterpretedCta {
             info: &launch.info,
             services: &launch.shape.services,
             module: &launch.code.module,
+            textures: &launch.shape.textures,
         };
         let code = &launch.code;
         let mut interpreter = Interpreter::resume(
@@ -65,6 +66,7 @@ impl InterpretedCta {
             info: &launch.info,
             services: &launch.shape.services,
             module: &launch.code.module,
+            textures: &launch.shape.textures,
         };
         let code = &launch.code;
         let interpreter = Interpreter::resume(

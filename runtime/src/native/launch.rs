@@ -330,5 +330,6 @@ pub(super) fn host_data<'a>(launch: &'a PtxLaunch, cta: CtaInfo) -> HostData<'a>
         cta,
         &launch.shape.services,
         &launch.code.module,
+        &launch.shape.textures,
     )
 }

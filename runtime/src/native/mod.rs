@@ -24,6 +24,7 @@ mod native_cta;
 mod pace;
 mod points;
 mod shared;
+mod textures;
 
 pub(crate) use disk::Caching;
 pub(crate) use image::{PtxLoader, compiler, linked};

@@ -15,11 +15,14 @@ import floating
 import integer
 import memory
 import signals
+import surface
+import texture
 import video
 import warp
 from emit import File
 
-MODULES = [data, integer, floating, compare, conversion, approximate, video, memory, signals, warp]
+MODULES = [data, integer, floating, compare, conversion, approximate, video, memory, signals, warp, texture,
+           surface]
 
 for module in MODULES:
     module.generate()

@@ -18,7 +18,7 @@ TYPES = {
     "f32": ("f32", 4, "f32"), "f64": ("f64", 8, "f64"),
     "pred": ("pred", 4, "u32"),
 }
-INPUTS = ["a", "b", "c", "e", "f", "g", "h"]
+INPUTS = ["a", "b", "c", "e", "f", "g", "h", "i", "j", "k", "l", "m"]
 OUTPUTS = ["d", "q", "r", "s"]
 
 
@@ -33,8 +33,10 @@ class File:
         self.parts = []
         self.names = set()
 
-    def table(self, name, ins, outs, body, rows, regs="", tolerance=None, note=None, decls="", most=None):
-        """A kernel: `body` uses %a %b %c ... and sets %d %q ...; rows are (inputs, outputs)."""
+    def table(self, name, ins, outs, body, rows, regs="", tolerance=None, note=None, decls="", most=None, before=(),
+              handles=()):
+        """A kernel: `body` uses %a %b %c ... and sets %d %q ...; rows are (inputs, outputs). Directives in `before`
+        describe the arguments in front of the columns, of which `handles` are read as registers of those names."""
         rows = [(i, o) for i, o in rows if None not in o][:most]
         assert rows, name
         name = self.name(name)
@@ -42,6 +44,7 @@ class File:
         lines.append(f"//@ kernel: {name}")
         if tolerance:
             lines.append(f"//@ tolerance: {tolerance}")
+        lines += before
         reads = lambda columns: " ".join(TYPES[c][2] for c in columns)
         lines.append(f"//@ cases: {reads(ins)} = {reads(outs)}".replace(":  =", ": ="))
         for inputs, outputs in rows:
@@ -49,13 +52,14 @@ class File:
             right = " ".join(show(v, t) for v, t in zip(outputs, outs, strict=True))
             lines.append(f"//| {left} = {right}")
         columns = [(n, t) for n, t in zip(INPUTS, ins)] + [(n, t) for n, t in zip(OUTPUTS, outs)]
-        params = ", ".join(f".param .u64 {n}" for n, _ in columns)
+        params = ", ".join([f".param .u64 {n}" for n in handles] + [f".param .u64 {n}" for n, _ in columns])
         lines.append(f".visible .entry {name}({params})\n{{")
         lines.append("    .reg .b32 %t; .reg .b64 %p;" + (f" {regs}" if regs else ""))
         for n, t in columns:
             lines.append(f"    .reg .{TYPES[t][0]} %{n};" + (f" .reg .b32 %{n}_w;" if t == "pred" else ""))
         if decls:
             lines.append(f"    {decls}")
+        lines += [f"    .reg .b64 %{n}; ld.param.u64 %{n}, [{n}];" for n in handles]
         lines.append("    mov.u32 %t, %tid.x;")
         for n, t in columns[:len(ins)]:
             lines.append(address(n, t))

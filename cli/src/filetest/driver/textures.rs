@@ -1,0 +1,333 @@
+//! Textures and surfaces of a launch, on any driver.
+
+use std::ffi::{CString, c_uint, c_void};
+
+use super::Driver;
+use crate::filetest::texels::{Kind, Place, Texels};
+
+/// `CUDA_ARRAY3D_DESCRIPTOR`.
+#[repr(C)]
+pub(super) struct ArrayDescriptor {
+    size: [usize; 3],
+    format: c_uint,
+    channels: c_uint,
+    flags: c_uint,
+}
+
+/// `CUDA_MEMCPY3D`, one side of it after the other.
+#[repr(C)]
+pub(super) struct Copy {
+    source: Side,
+    target: Side,
+    extent: [usize; 3],
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct Side {
+    place: [usize; 4],
+    kind: c_uint,
+    host: usize,
+    device: u64,
+    array: usize,
+    reserved: usize,
+    pitch: usize,
+    height: usize,
+}
+
+/// `CUDA_RESOURCE_DESC`.
+#[repr(C)]
+pub(super) struct Resource {
+    kind: c_uint,
+    content: [u64; 16],
+    flags: c_uint,
+}
+
+/// `CUDA_TEXTURE_DESC`.
+#[repr(C)]
+pub(super) struct Texture {
+    address: [c_uint; 3],
+    filter: c_uint,
+    flags: c_uint,
+    anisotropy: c_uint,
+    mipmap_filter: c_uint,
+    levels: [f32; 3],
+    border: [f32; 4],
+    reserved: [c_uint; 12],
+}
+
+/// `CU_MEMORYTYPE_HOST` and `..._ARRAY`.
+const HOST: c_uint = 1;
+const ARRAY: c_uint = 3;
+
+/// What was made for a launch.
+pub(super) struct Made<'a> {
+    texels: &'a Texels,
+    array: *mut c_void,
+    buffer: u64,
+    object: u64,
+}
+
+impl Driver {
+    /// Makes texels and what the kernel gets.
+    pub(super) fn texels<'a>(
+        &self,
+        module: *mut c_void,
+        texels: &'a Texels,
+    ) -> Result<Made<'a>, String> {
+        let mut made = Made {
+            texels,
+            array: std::ptr::null_mut(),
+            buffer: 0,
+            object: 0,
+        };
+        let descriptor = ArrayDescriptor {
+            size: texels.size.map(|size| size as usize),
+            format: texels.format,
+            channels: texels.channels,
+            flags: texels.array_flags,
+        };
+        let bytes = &texels.buffer.bytes;
+        match texels.place {
+            Place::Array => {
+                // SAFETY: the descriptor and the result have their places.
+                let status = unsafe {
+                    (self.api.array_create)(&raw mut made.array, (&raw const descriptor).cast())
+                };
+                self.check("cuArray3DCreate", status)?;
+                self.copy_level(texels, 0, made.array, bytes.as_ptr() as usize, true)?;
+            }
+            Place::Mipmapped(count) => {
+                // SAFETY: as above.
+                let status = unsafe {
+                    let descriptor = (&raw const descriptor).cast();
+                    (self.api.mipmapped_create)(&raw mut made.array, descriptor, count)
+                };
+                self.check("cuMipmappedArrayCreate", status)?;
+                let mut start = bytes.as_ptr() as usize;
+                for level in 0..count {
+                    let mut array = std::ptr::null_mut();
+                    // SAFETY: the array has just been made; the result has its place.
+                    let status = unsafe { (self.api.level)(&raw mut array, made.array, level) };
+                    self.check("cuMipmappedArrayGetLevel", status)?;
+                    self.copy_level(texels, level, array, start, true)?;
+                    start += texels.level_bytes(level) as usize;
+                }
+            }
+            Place::Buffer | Place::Rows(_) => made.buffer = self.upload(bytes)?,
+        }
+        self.bind(module, &mut made)?;
+        Ok(made)
+    }
+
+    /// Copies a level between an array and host memory, where it lies without gaps.
+    fn copy_level(
+        &self,
+        texels: &Texels,
+        level: u32,
+        array: *mut c_void,
+        host: usize,
+        to_array: bool,
+    ) -> Result<(), String> {
+        let [width, height, depth] = texels.level_size(level).map(|size| size as usize);
+        let row = width * texels.texel as usize;
+        let memory = Side {
+            kind: HOST,
+            host,
+            pitch: row,
+            height,
+            ..Side::default()
+        };
+        let array = Side {
+            kind: ARRAY,
+            array: array as usize,
+            ..Side::default()
+        };
+        let (source, target) = if to_array {
+            (memory, array)
+        } else {
+            (array, memory)
+        };
+        let copy = Copy {
+            source,
+            target,
+            extent: [row, height, depth],
+        };
+        // SAFETY: the host's side has the level's bytes, the array the level's size.
+        let status = unsafe { (self.api.copy)((&raw const copy).cast()) };
+        self.check("cuMemcpy3D", status)
+    }
+
+    fn resource(made: &Made<'_>) -> Resource {
+        let texels = made.texels;
+        let format = u64::from(texels.format) | u64::from(texels.channels) << 32;
+        let mut content = [0; 16];
+        let kind = match texels.place {
+            Place::Array => 0,
+            Place::Mipmapped(_) => 1,
+            Place::Buffer => 2,
+            Place::Rows(_) => 3,
+        };
+        match texels.place {
+            Place::Array | Place::Mipmapped(_) => content[0] = made.array as u64,
+            Place::Buffer => {
+                content[..3].copy_from_slice(&[
+                    made.buffer,
+                    format,
+                    texels.buffer.bytes.len() as u64,
+                ]);
+            }
+            Place::Rows(pitch) => {
+                let [width, height, _] = texels.size;
+                content[..5].copy_from_slice(&[made.buffer, format, width, height, pitch]);
+            }
+        }
+        Resource {
+            kind,
+            content,
+            flags: 0,
+        }
+    }
+
+    fn bind(&self, module: *mut c_void, made: &mut Made<'_>) -> Result<(), String> {
+        let texels = made.texels;
+        let Some(name) = &texels.variable else {
+            let resource = Driver::resource(made);
+            let status = match texels.kind {
+                Kind::Texture => {
+                    let texture = Texture {
+                        address: texels.address,
+                        filter: texels.filters[0],
+                        flags: texels.flags,
+                        anisotropy: texels.anisotropy,
+                        mipmap_filter: texels.filters[1],
+                        levels: texels.levels,
+                        border: texels.border,
+                        reserved: [0; 12],
+                    };
+                    // SAFETY: descriptors and result have their places; no view is given.
+                    unsafe {
+                        (self.api.texture_create)(
+                            &raw mut made.object,
+                            (&raw const resource).cast(),
+                            (&raw const texture).cast(),
+                            std::ptr::null(),
+                        )
+                    }
+                }
+                // SAFETY: as above.
+                Kind::Surface => unsafe {
+                    let resource = (&raw const resource).cast();
+                    (self.api.surface_create)(&raw mut made.object, resource)
+                },
+            };
+            return self.check("creating the object", status);
+        };
+        let name = CString::new(name.as_str()).map_err(|e| e.to_string())?;
+        let mut reference = std::ptr::null_mut();
+        match texels.kind {
+            Kind::Texture => {
+                // SAFETY: the module is loaded, the name a C string, and the result has its place.
+                let status =
+                    unsafe { (self.api.texref)(&raw mut reference, module, name.as_ptr()) };
+                self.check("cuModuleGetTexRef", status)?;
+                self.set_reference(reference, made)
+            }
+            Kind::Surface => {
+                // SAFETY: as above.
+                let status =
+                    unsafe { (self.api.surfref)(&raw mut reference, module, name.as_ptr()) };
+                self.check("cuModuleGetSurfRef", status)?;
+                // SAFETY: the reference was just given out, the array is made.
+                let status = unsafe { (self.api.surfref_array)(reference, made.array, 0) };
+                self.check("cuSurfRefSetArray", status)
+            }
+        }
+    }
+
+    /// Sets a texture reference as the texels say.
+    fn set_reference(&self, reference: *mut c_void, made: &Made<'_>) -> Result<(), String> {
+        const OVERRIDE_FORMAT: c_uint = 1;
+        let (api, texels) = (&self.api, made.texels);
+        let mut offset = 0;
+        let channels = texels.channels as i32;
+        // SAFETY: the reference was just given out; arrays and buffers are made.
+        let bound = unsafe {
+            match texels.place {
+                Place::Array => (api.texref_array)(reference, made.array, OVERRIDE_FORMAT),
+                Place::Mipmapped(_) => {
+                    (api.texref_mipmapped)(reference, made.array, OVERRIDE_FORMAT)
+                }
+                Place::Buffer => {
+                    let status = (api.texref_format)(reference, texels.format, channels);
+                    self.check("cuTexRefSetFormat", status)?;
+                    let bytes = texels.buffer.bytes.len();
+                    (api.texref_address)(&raw mut offset, reference, made.buffer, bytes)
+                }
+                Place::Rows(_) => return Err("rows are bound to no variable here".to_owned()),
+            }
+        };
+        self.check("binding the reference", bound)?;
+        let [bias, least, greatest] = texels.levels;
+        // SAFETY: the reference was just given out.
+        let set = unsafe {
+            [
+                (api.texref_mode)(reference, 0, texels.address[0]),
+                (api.texref_mode)(reference, 1, texels.address[1]),
+                (api.texref_mode)(reference, 2, texels.address[2]),
+                (api.texref_filter)(reference, texels.filters[0]),
+                (api.texref_flags)(reference, texels.flags),
+                (api.texref_mipmap_filter)(reference, texels.filters[1]),
+                (api.texref_bias)(reference, bias),
+                (api.texref_clamp)(reference, least, greatest),
+            ]
+        };
+        set.into_iter()
+            .try_for_each(|status| self.check("setting the reference", status))
+    }
+
+    /// The texels after a launch.
+    pub(super) fn read_texels(&self, made: &Made<'_>) -> Result<Vec<u8>, String> {
+        let mut bytes = made.texels.buffer.bytes.clone();
+        if made.texels.place == Place::Array {
+            let host = bytes.as_mut_ptr() as usize;
+            self.copy_level(made.texels, 0, made.array, host, false)?;
+        }
+        Ok(bytes)
+    }
+
+    /// Destroys what was made.
+    pub(super) fn drop_texels(&self, made: &Made<'_>) -> Result<(), String> {
+        if made.object != 0 {
+            // SAFETY: made here, not used again.
+            let status = unsafe {
+                match made.texels.kind {
+                    Kind::Texture => (self.api.texture_destroy)(made.object),
+                    Kind::Surface => (self.api.surface_destroy)(made.object),
+                }
+            };
+            self.check("destroying the object", status)?;
+        }
+        // SAFETY: as above.
+        let status = unsafe {
+            match made.texels.place {
+                Place::Array => (self.api.array_destroy)(made.array),
+                Place::Mipmapped(_) => (self.api.mipmapped_destroy)(made.array),
+                _ => (self.api.free)(made.buffer),
+            }
+        };
+        self.check("freeing the texels", status)
+    }
+}
+
+impl Made<'_> {
+    /// The argument; `None` where a variable is bound instead.
+    pub(super) fn handle(&self) -> Option<u64> {
+        self.texels.variable.is_none().then_some(self.object)
+    }
+
+    /// What it was made of.
+    pub(super) fn texels(&self) -> &Texels {
+        self.texels
+    }
+}

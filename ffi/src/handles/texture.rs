@@ -1,0 +1,188 @@
+//! Arrays, textures and surfaces behind handles.
+//!
+//! The numbers of texture and surface objects are the runtime's own, because kernels get them; the
+//! descriptors that they were made with are kept here.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use margay::Context;
+use margay::texture::{
+    Array, MipmappedArray, SurfaceObject, SurfaceReference, TextureObject, TextureReference,
+};
+use parking_lot::{Mutex, RwLock};
+
+use super::HandleTable;
+use crate::convert::FromAbi;
+use crate::guard::Call;
+use crate::result::CuResult;
+use crate::types::*;
+
+/// An array, and whether it is a level of a mipmapped one.
+pub(crate) struct ArrayObject {
+    pub(crate) array: Array,
+    pub(crate) is_level: bool,
+}
+
+/// A mipmapped array and the handles given out for its levels.
+pub(crate) struct MipmappedObject {
+    pub(crate) array: MipmappedArray,
+    levels: Mutex<HashMap<u32, CUarray>>,
+}
+
+/// What is bound to a texture reference.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Binding {
+    Nothing,
+    Array(CUarray),
+    Mipmapped(CUmipmappedArray),
+    /// The address asked for, and the aligned one, with bytes from there.
+    Linear {
+        asked: u64,
+        base: u64,
+        bytes: u64,
+    },
+    Rows(u64),
+}
+
+/// What a texture reference is set to, as the driver interface tells it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TexRefState {
+    pub(crate) binding: Binding,
+    pub(crate) format: CUarray_format,
+    pub(crate) channels: u32,
+    pub(crate) desc: CUDA_TEXTURE_DESC,
+}
+
+/// A texture reference.
+pub(crate) struct TexRefObject {
+    pub(crate) reference: TextureReference,
+    /// Module that declares it; `None`: made by `cuTexRefCreate`.
+    pub(crate) module: Option<u64>,
+    pub(crate) state: Mutex<TexRefState>,
+}
+
+/// A surface reference.
+pub(crate) struct SurfRefObject {
+    pub(crate) reference: SurfaceReference,
+    pub(crate) module: u64,
+    pub(crate) array: Mutex<CUarray>,
+}
+
+/// A texture object with its descriptors.
+#[derive(Clone)]
+pub(crate) struct TexObject {
+    pub(crate) object: TextureObject,
+    pub(crate) resource: CUDA_RESOURCE_DESC,
+    pub(crate) texture: CUDA_TEXTURE_DESC,
+    pub(crate) view: Option<CUDA_RESOURCE_VIEW_DESC>,
+}
+
+/// A surface object with its descriptor.
+#[derive(Clone)]
+pub(crate) struct SurfObject {
+    pub(crate) object: SurfaceObject,
+    pub(crate) resource: CUDA_RESOURCE_DESC,
+}
+
+macro_rules! tables {
+    ($($(#[$doc:meta])* $name:ident: $object:ty = $kind:literal;)*) => {$(
+        $(#[$doc])*
+        pub(crate) fn $name() -> &'static HandleTable<$object> {
+            static TABLE: HandleTable<$object> = HandleTable::new($kind);
+            &TABLE
+        }
+    )*};
+}
+
+tables! {
+    /// Arrays.
+    arrays: Arc<ArrayObject> = 20;
+    /// Mipmapped arrays.
+    mipmapped_arrays: Arc<MipmappedObject> = 21;
+    /// Texture references.
+    texrefs: Arc<TexRefObject> = 22;
+    /// Surface references.
+    surfrefs: Arc<SurfRefObject> = 23;
+}
+
+/// Texture objects by the number that kernels get.
+pub(crate) fn tex_objects() -> &'static RwLock<HashMap<u64, TexObject>> {
+    static TABLE: OnceLock<RwLock<HashMap<u64, TexObject>>> = OnceLock::new();
+    TABLE.get_or_init(RwLock::default)
+}
+
+/// Surface objects by the number that kernels get.
+pub(crate) fn surf_objects() -> &'static RwLock<HashMap<u64, SurfObject>> {
+    static TABLE: OnceLock<RwLock<HashMap<u64, SurfObject>>> = OnceLock::new();
+    TABLE.get_or_init(RwLock::default)
+}
+
+impl MipmappedObject {
+    pub(crate) fn new(array: MipmappedArray) -> MipmappedObject {
+        MipmappedObject {
+            array,
+            levels: Mutex::default(),
+        }
+    }
+
+    /// The handle of a level; the same at each call.
+    pub(crate) fn level(&self, number: u32) -> Result<CUarray, CuResult> {
+        let mut levels = self.levels.lock();
+        if let Some(&known) = levels.get(&number) {
+            return Ok(known);
+        }
+        let array = self.array.level(number)?;
+        let object = Arc::new(ArrayObject {
+            array,
+            is_level: true,
+        });
+        let handle = arrays().insert(object).ok_or(CuResult::OUT_OF_MEMORY)?;
+        levels.insert(number, CUarray(handle));
+        Ok(CUarray(handle))
+    }
+
+    /// Makes the handles of its levels stale.
+    pub(crate) fn forget_levels(&self) {
+        for (_, handle) in self.levels.lock().drain() {
+            arrays().remove(handle.0);
+        }
+    }
+}
+
+macro_rules! from_table {
+    ($($raw:ident => $object:ty, $table:expr;)*) => {$(
+        impl FromAbi<$raw> for $object {
+            unsafe fn from_abi(raw: $raw, call: &Call) -> Result<$object, CuResult> {
+                $table.get(raw.0).ok_or_else(|| call.bad_handle())
+            }
+        }
+    )*};
+}
+
+from_table! {
+    CUarray => Arc<ArrayObject>, arrays();
+    CUmipmappedArray => Arc<MipmappedObject>, mipmapped_arrays();
+    CUtexref => Arc<TexRefObject>, texrefs();
+    CUsurfref => Arc<SurfRefObject>, surfrefs();
+}
+
+/// Makes the handles of a module's references stale.
+pub(crate) fn forget_references_of(module: u64) {
+    texrefs().remove_where(|object| object.module == Some(module));
+    surfrefs().remove_where(|object| object.module == module);
+}
+
+/// Makes the handles of what a context owned stale.
+pub(crate) fn forget_textures_of(context: &Context) {
+    arrays().remove_where(|object| object.array.context() == context);
+    mipmapped_arrays().remove_where(|object| object.array.context() == context);
+    texrefs().remove_where(|object| object.reference.context() == context);
+    surfrefs().remove_where(|object| object.reference.context() == context);
+    tex_objects()
+        .write()
+        .retain(|_, known| known.object.context() != context);
+    surf_objects()
+        .write()
+        .retain(|_, known| known.object.context() != context);
+}

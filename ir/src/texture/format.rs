@@ -1,0 +1,302 @@
+//! What the bits of a texel mean.
+
+use half::f16;
+use std::sync::LazyLock;
+
+/// How one component is stored.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Channel {
+    /// Unsigned integer of 8 bits.
+    U8,
+    /// Of 16 bits.
+    U16,
+    /// Of 32 bits.
+    U32,
+    /// Signed integer of 8 bits.
+    S8,
+    /// Of 16 bits.
+    S16,
+    /// Of 32 bits.
+    S32,
+    /// binary16.
+    F16,
+    /// binary32.
+    F32,
+    /// Three of 10 bits and one of 2 bits in a word, the first lowest.
+    Packed10,
+}
+
+/// How texels are stored: little endian, one component after the other.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Format {
+    /// How a component is stored.
+    pub channel: Channel,
+    /// Components: 1, 2 or 4.
+    pub count: u8,
+    /// Integers stand for fractions of their largest value, whatever a texture says.
+    pub normalized: bool,
+}
+
+impl Channel {
+    /// Bytes of a component; of the whole word where components share one.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Channel::U8 | Channel::S8 => 1,
+            Channel::U16 | Channel::S16 | Channel::F16 => 2,
+            Channel::U32 | Channel::S32 | Channel::F32 | Channel::Packed10 => 4,
+        }
+    }
+
+    /// Whether components are floating-point numbers.
+    pub const fn is_float(self) -> bool {
+        matches!(self, Channel::F16 | Channel::F32)
+    }
+
+    /// Whether components are signed integers.
+    pub const fn is_signed(self) -> bool {
+        matches!(self, Channel::S8 | Channel::S16 | Channel::S32)
+    }
+
+    /// Bits of component number `index`.
+    const fn bits(self, index: usize) -> u32 {
+        match self {
+            Channel::Packed10 if index == 3 => 2,
+            Channel::Packed10 => 10,
+            _ => self.bytes() as u32 * 8,
+        }
+    }
+
+    /// The largest value of a component, as a number.
+    const fn largest(self, index: usize) -> f64 {
+        let bits = self.bits(index);
+        let bits = if self.is_signed() { bits - 1 } else { bits };
+        ((1u64 << bits) - 1) as f64
+    }
+}
+
+/// sRGB of 8 bits to linear, rounded to binary32: IEC 61966-2-1.
+static LINEAR: LazyLock<[f32; 256]> = LazyLock::new(|| {
+    std::array::from_fn(|byte| {
+        let c = byte as f64 / 255.0;
+        let linear = if c <= 0.04045 {
+            c / 12.92
+        } else {
+            ((c + 0.055) / 1.055).powf(2.4)
+        };
+        linear as f32
+    })
+});
+
+impl Format {
+    /// `count` components of a channel.
+    pub const fn new(channel: Channel, count: u8) -> Format {
+        Format {
+            channel,
+            count,
+            normalized: false,
+        }
+    }
+
+    /// Bytes of a texel.
+    pub const fn bytes(&self) -> usize {
+        match self.channel {
+            Channel::Packed10 => 4,
+            channel => channel.bytes() * self.count as usize,
+        }
+    }
+
+    /// The bits of each component: integers extended to 32 bits by their sign, floating point as binary32. Components that
+    /// are missing are 0, the fourth is 1.
+    pub fn unpack(&self, texel: &[u8]) -> [u32; 4] {
+        let one = if self.channel.is_float() {
+            1f32.to_bits()
+        } else {
+            1
+        };
+        let mut all = [0, 0, 0, one];
+        if self.channel == Channel::Packed10 {
+            let word = word_of(texel);
+            for (index, value) in all.iter_mut().enumerate() {
+                *value = (word >> (10 * index)) & ((1 << self.channel.bits(index)) - 1);
+            }
+            return all;
+        }
+        let size = self.channel.bytes();
+        let parts = texel.chunks_exact(size).take(self.count.into());
+        for (value, part) in all.iter_mut().zip(parts) {
+            let bits = word_of(part);
+            *value = match self.channel {
+                Channel::S8 => i32::from(bits as i8) as u32,
+                Channel::S16 => i32::from(bits as i16) as u32,
+                Channel::F16 => f16::from_bits(bits as u16).to_f32().to_bits(),
+                _ => bits,
+            };
+        }
+        all
+    }
+
+    /// A component, as unpacked, as a number: integers as fractions of their largest value. `srgb` converts the
+    /// colours of 8-bit formats to linear.
+    pub fn number(&self, bits: u32, index: usize, srgb: bool) -> f64 {
+        let channel = self.channel;
+        if channel.is_float() {
+            return f64::from(f32::from_bits(bits));
+        }
+        if index >= usize::from(self.count) && channel != Channel::Packed10 {
+            return f64::from(bits);
+        }
+        if srgb && channel == Channel::U8 && index < 3 {
+            return f64::from(LINEAR[bits as usize & 0xff]);
+        }
+        if channel.is_signed() {
+            (f64::from(bits as i32) / channel.largest(index)).max(-1.0)
+        } else {
+            f64::from(bits) / channel.largest(index)
+        }
+    }
+
+    /// Stores numbers or integers, as given for this channel, in a texel. Values beyond the range become its ends.
+    pub fn pack(&self, values: &[Component; 4], texel: &mut [u8]) {
+        if self.channel == Channel::Packed10 {
+            let fields = values.iter().enumerate();
+            let word = fields.fold(0, |word, (index, value)| {
+                word | self.component(*value, index) << (10 * index)
+            });
+            store_word(texel, word);
+            return;
+        }
+        let size = self.channel.bytes();
+        for (index, (value, part)) in values.iter().zip(texel.chunks_exact_mut(size)).enumerate() {
+            store_word(part, self.component(*value, index));
+        }
+    }
+
+    /// The bits of a component that stores this value.
+    fn component(&self, value: Component, index: usize) -> u32 {
+        let channel = self.channel;
+        let largest = channel.largest(index);
+        let least = match (channel.is_signed(), self.normalized) {
+            (false, _) => 0.0,
+            (true, true) => -largest,
+            (true, false) => -largest - 1.0,
+        };
+        let number = match value {
+            Component::Float(number) => f64::from(number),
+            Component::Unsigned(number) => f64::from(number),
+            Component::Signed(number) => f64::from(number),
+        };
+        match channel {
+            Channel::F32 => match value {
+                Component::Float(number) => number.to_bits(),
+                _ => (number as f32).to_bits(),
+            },
+            Channel::F16 => u32::from(f16::from_f64(number).to_bits()),
+            _ => {
+                let number = match (self.normalized, value) {
+                    (true, Component::Float(_)) => (number * largest).round_ties_even(),
+                    (_, Component::Float(_)) => number.trunc(),
+                    _ => number,
+                };
+                // NaN becomes 0.
+                number.clamp(least, largest) as i64 as u32
+            }
+        }
+    }
+}
+
+/// A value to be stored.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Component {
+    /// A number.
+    Float(f32),
+    /// An unsigned integer.
+    Unsigned(u32),
+    /// A signed integer.
+    Signed(i32),
+}
+
+/// Up to four bytes as a word.
+fn word_of(bytes: &[u8]) -> u32 {
+    let bytes = bytes.iter().take(4).enumerate();
+    bytes.fold(0, |word, (i, &byte)| word | u32::from(byte) << (8 * i))
+}
+
+fn store_word(bytes: &mut [u8], word: u32) {
+    for (i, byte) in bytes.iter_mut().take(4).enumerate() {
+        *byte = (word >> (8 * i)) as u8;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn normalized(channel: Channel, count: u8) -> Format {
+        Format {
+            normalized: true,
+            ..Format::new(channel, count)
+        }
+    }
+
+    #[test]
+    fn components_are_unpacked() {
+        let bytes = [0xff, 0x80, 0x7f, 0x01];
+        let of = |channel, count| Format::new(channel, count).unpack(&bytes);
+        assert_eq!(of(Channel::U8, 4), [255, 128, 127, 1]);
+        assert_eq!(of(Channel::S8, 2), [-1i32 as u32, -128i32 as u32, 0, 1]);
+        assert_eq!(of(Channel::U16, 2), [0x80ff, 0x017f, 0, 1]);
+        assert_eq!(of(Channel::S16, 1), [0xffff_80ff, 0, 0, 1]);
+        // 0x017f80ff: fields of 10 bits.
+        assert_eq!(of(Channel::Packed10, 4), [0xff, 0x3e0, 0x17, 0]);
+        let half = Format::new(Channel::F16, 1).unpack(&[0x00, 0xc1]);
+        assert_eq!(half.map(f32::from_bits), [-2.5, 0.0, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn integers_stand_for_fractions() {
+        let number = |channel, bits: i32| Format::new(channel, 1).number(bits as u32, 0, false);
+        assert_eq!(number(Channel::U8, 255), 1.0);
+        assert_eq!(number(Channel::U8, 51), 0.2);
+        assert_eq!(number(Channel::S8, -128), -1.0);
+        assert_eq!(number(Channel::S8, 127), 1.0);
+        assert_eq!(number(Channel::S16, -32767), -1.0);
+        assert_eq!(number(Channel::U16, 65535), 1.0);
+        assert_eq!(
+            Format::new(Channel::Packed10, 4).number(1, 3, false),
+            1.0 / 3.0
+        );
+    }
+
+    #[test]
+    fn srgb_is_linear_near_black_and_full_at_white() {
+        let format = Format::new(Channel::U8, 4);
+        assert_eq!(format.number(255, 0, true), 1.0);
+        assert_eq!(
+            format.number(10, 1, true),
+            f64::from((10.0 / 255.0 / 12.92) as f32)
+        );
+        // 188 is half of the light, nearly: 0.5028864...
+        assert!((format.number(188, 2, true) - 0.502_886_4).abs() < 1e-6);
+        assert_eq!(format.number(51, 3, true), 0.2, "alpha is linear");
+    }
+
+    #[test]
+    fn stored_values_stay_in_range() {
+        let stored = |format: Format, value| format.component(value, 0);
+        let u8 = Format::new(Channel::U8, 1);
+        assert_eq!(stored(u8, Component::Unsigned(300)), 255);
+        assert_eq!(stored(u8, Component::Signed(-3)), 0);
+        let unorm = normalized(Channel::U8, 1);
+        assert_eq!(stored(unorm, Component::Float(0.5)), 128);
+        assert_eq!(stored(unorm, Component::Float(2.0)), 255);
+        assert_eq!(stored(unorm, Component::Float(f32::NAN)), 0);
+        let snorm = normalized(Channel::S8, 1);
+        assert_eq!(stored(snorm, Component::Float(-1.0)) as u8, 0x81);
+        let half = Format::new(Channel::F16, 1);
+        assert_eq!(stored(half, Component::Float(-2.5)), 0xc100);
+        let mut texel = [0; 4];
+        let packed = normalized(Channel::Packed10, 4);
+        packed.pack(&[Component::Float(1.0); 4], &mut texel);
+        assert_eq!(texel, [0xff; 4]);
+    }
+}

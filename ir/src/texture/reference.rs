@@ -1,0 +1,166 @@
+//! Variables of opaque type: what the text of a module says of a texture, sampler or surface.
+
+use std::fmt;
+
+use super::{AddressMode, Filter, Sampler};
+
+/// What an opaque variable refers to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum ReferenceKind {
+    /// `.texref`.
+    #[default]
+    Texture,
+    /// `.samplerref`.
+    Sampler,
+    /// `.surfref`.
+    Surface,
+}
+
+/// A variable of opaque type and the properties that it is declared with.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Reference {
+    /// Its type.
+    pub kind: ReferenceKind,
+    /// `addr_mode_0` to `addr_mode_2`.
+    pub address: [AddressMode; 3],
+    /// `filter_mode`.
+    pub filter: Filter,
+    /// `normalized_coords`.
+    pub normalized: bool,
+    /// `force_unnormalized_coords`.
+    pub force_unnormalized: bool,
+}
+
+const KINDS: [(ReferenceKind, &str); 3] = [
+    (ReferenceKind::Texture, "texref"),
+    (ReferenceKind::Sampler, "samplerref"),
+    (ReferenceKind::Surface, "surfref"),
+];
+
+const MODES: [(AddressMode, &str); 4] = [
+    (AddressMode::Wrap, "wrap"),
+    (AddressMode::Mirror, "mirror"),
+    (AddressMode::Clamp, "clamp_to_edge"),
+    (AddressMode::Border, "clamp_to_border"),
+];
+
+const FILTERS: [(Filter, &str); 2] = [(Filter::Point, "nearest"), (Filter::Linear, "linear")];
+
+fn word<T: Copy + PartialEq>(table: &[(T, &'static str)], value: T) -> &'static str {
+    let found = table.iter().find(|(known, _)| *known == value);
+    found.map_or("", |(_, word)| word)
+}
+
+fn value<T: Copy>(table: &[(T, &'static str)], word: &str) -> Option<T> {
+    let found = table.iter().find(|(_, known)| *known == word);
+    found.map(|(value, _)| *value)
+}
+
+impl Reference {
+    /// A reference without properties.
+    pub fn new(kind: ReferenceKind) -> Reference {
+        Reference {
+            kind,
+            ..Reference::default()
+        }
+    }
+
+    /// Sets a property that PTX gives as a word, such as `addr_mode_0 = wrap`; others say nothing about sampling.
+    pub fn set_word(&mut self, key: &str, text: &str) {
+        // The old clamp to what the border is: the same where no border was given.
+        let text = if text == "clamp_ogl" {
+            "clamp_to_edge"
+        } else {
+            text
+        };
+        let dimension = key.strip_prefix("addr_mode_").and_then(|n| n.parse().ok());
+        if let Some(dimension) = dimension
+            && let Some(place) = self.address.get_mut::<usize>(dimension)
+            && let Some(mode) = value(&MODES, text)
+        {
+            *place = mode;
+        }
+        if key == "filter_mode"
+            && let Some(filter) = value(&FILTERS, text)
+        {
+            self.filter = filter;
+        }
+    }
+
+    /// Sets a property that PTX gives as a number.
+    pub fn set_number(&mut self, key: &str, number: u64) {
+        match key {
+            "normalized_coords" => self.normalized = number != 0,
+            "force_unnormalized_coords" => self.force_unnormalized = number != 0,
+            _ => {}
+        }
+    }
+
+    /// The sampler that the properties describe.
+    pub fn sampler(&self) -> Sampler {
+        Sampler {
+            address: self.address,
+            filter: self.filter,
+            normalized: self.normalized,
+            force_unnormalized: self.force_unnormalized,
+            ..Sampler::default()
+        }
+    }
+
+    /// The reference of its words, as [`Reference`] prints them.
+    pub fn from_words(text: &str) -> Option<Reference> {
+        let mut words = text.split('.');
+        let mut reference = Reference::new(value(&KINDS, words.next()?)?);
+        for mode in &mut reference.address {
+            *mode = value(&MODES, words.next()?)?;
+        }
+        reference.filter = value(&FILTERS, words.next()?)?;
+        for word in words {
+            match word {
+                "normalized" => reference.normalized = true,
+                "unnormalized" => reference.force_unnormalized = true,
+                _ => return None,
+            }
+        }
+        Some(reference)
+    }
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", word(&KINDS, self.kind))?;
+        for mode in self.address {
+            write!(f, ".{}", word(&MODES, mode))?;
+        }
+        write!(f, ".{}", word(&FILTERS, self.filter))?;
+        if self.normalized {
+            write!(f, ".normalized")?;
+        }
+        if self.force_unnormalized {
+            write!(f, ".unnormalized")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_keep_everything() {
+        let mut reference = Reference::new(ReferenceKind::Sampler);
+        reference.set_word("addr_mode_0", "wrap");
+        reference.set_word("addr_mode_2", "clamp_to_border");
+        reference.set_word("addr_mode_7", "wrap");
+        reference.set_word("filter_mode", "linear");
+        reference.set_number("force_unnormalized_coords", 1);
+        let text = reference.to_string();
+        assert_eq!(
+            text,
+            "samplerref.wrap.clamp_to_edge.clamp_to_border.linear.unnormalized"
+        );
+        assert_eq!(Reference::from_words(&text), Some(reference));
+        assert_eq!(Reference::from_words("texref.wrap"), None);
+    }
+}

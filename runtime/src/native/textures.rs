@@ -1,0 +1,215 @@
+//! Texture and surface accesses of kernels: handles are looked up here, the rest is
+//! [`margay_ir::texture`]'s.
+
+use margay_ir::exec::FaultKind;
+use margay_ir::meaning::Bits;
+use margay_ir::texture::sample::Texture;
+use margay_ir::texture::{
+    Access, LevelMode, Memory, Operation, Query, ReferenceKind, Results, Sampler, fast, query,
+    sample, surface,
+};
+use smallvec::{SmallVec, smallvec};
+
+use super::{faults, helpers};
+use crate::fault::access;
+use crate::texture::{Bound, Texels, TextureTable};
+
+/// Device memory, where what is gone is a fault.
+struct DeviceBytes;
+
+impl Memory for DeviceBytes {
+    fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), FaultKind> {
+        // The usual sizes are one access each.
+        let done = match bytes.len() {
+            1 => access::load8(address).map(|value| bytes[0] = value),
+            2 => access::load16(address).map(|v| bytes.copy_from_slice(&v.to_le_bytes())),
+            4 => access::load32(address).map(|v| bytes.copy_from_slice(&v.to_le_bytes())),
+            8 => access::load64(address).map(|v| bytes.copy_from_slice(&v.to_le_bytes())),
+            16 => access::load128(address).map(|v| bytes.copy_from_slice(&v.to_le_bytes())),
+            _ => access::read(bytes, address),
+        };
+        done.map_err(faults::of_access)
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), FaultKind> {
+        // SAFETY: the address lies in an array or buffer of the program's; what may not be touched faults and is
+        // reported.
+        unsafe { access::write(address, bytes) }.map_err(faults::of_access)
+    }
+
+    fn update(
+        &mut self,
+        address: u64,
+        bytes: u32,
+        new: &mut dyn FnMut(Bits) -> Bits,
+    ) -> Result<(), FaultKind> {
+        helpers::update_at(address, bytes, new).map(|_| ())
+    }
+}
+
+fn wrong(access: &Access, handle: u64, why: &str) -> FaultKind {
+    FaultKind::InvalidReference {
+        what: format!("{}: handle {handle:#x} {why}", access.operation.name()),
+    }
+}
+
+fn kind_name(kind: ReferenceKind) -> &'static str {
+    match kind {
+        ReferenceKind::Texture => "is a texture",
+        ReferenceKind::Sampler => "is a sampler",
+        ReferenceKind::Surface => "is a surface",
+    }
+}
+
+fn bound<'t>(
+    table: &'t TextureTable,
+    access: &Access,
+    handle: u64,
+) -> Result<&'t Bound, FaultKind> {
+    let found = table.get(handle);
+    found.ok_or_else(|| wrong(access, handle, "names no texture, sampler or surface"))
+}
+
+fn texture<'t>(
+    table: &'t TextureTable,
+    access: &Access,
+    handle: u64,
+) -> Result<(Option<&'t Texels>, &'t Sampler), FaultKind> {
+    match bound(table, access, handle)? {
+        Bound::Texture(texels, sampler) => Ok((texels.as_deref(), sampler)),
+        other => Err(wrong(access, handle, kind_name(other.kind()))),
+    }
+}
+
+fn surface<'t>(
+    table: &'t TextureTable,
+    access: &Access,
+    handle: u64,
+) -> Result<&'t Texels, FaultKind> {
+    match bound(table, access, handle)? {
+        Bound::Surface(Some(texels)) => Ok(texels),
+        Bound::Surface(None) => Err(wrong(access, handle, "has no array bound to it")),
+        other => Err(wrong(access, handle, kind_name(other.kind()))),
+    }
+}
+
+/// The sampler of an access that names one besides the texture: what describes texels stays the texture's.
+fn combined(own: &Sampler, other: &Sampler) -> Sampler {
+    Sampler {
+        normalized: own.normalized,
+        read: own.read,
+        srgb: own.srgb,
+        ..*other
+    }
+}
+
+/// The commonest fetches, by the access's number; `None` for all others.
+pub(super) fn quick(
+    table: &TextureTable,
+    access: u64,
+    args: &[Bits],
+) -> Result<Option<[u32; 4]>, FaultKind> {
+    let (handle, x, y) = match *args {
+        [handle, 0, x] => (handle, x, 0),
+        [handle, 0, x, y] => (handle, x, y),
+        _ => return Ok(None),
+    };
+    match table.get(handle as u64) {
+        Some(Bound::Texture(Some(texels), sampler)) => {
+            let coords = [x as u32, y as u32];
+            fast::fetch(access, &texels.image, sampler, coords, &mut DeviceBytes)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Performs an access with its operands.
+pub(super) fn perform(
+    table: &TextureTable,
+    access: &Access,
+    args: &[Bits],
+) -> Result<Results, FaultKind> {
+    let handle = args.first().copied().unwrap_or(0) as u64;
+    let rest = args.get(1..).unwrap_or_default();
+    match access.operation {
+        Operation::Tex | Operation::Tld4 => {
+            let (texels, own) = texture(table, access, handle)?;
+            let unbound = || wrong(access, handle, "has nothing bound to it");
+            let image = &texels.ok_or_else(unbound)?.image;
+            let coords = rest.get(1..).unwrap_or_default();
+            let other = rest.first().copied().unwrap_or(0) as u64;
+            let named;
+            let sampler = match other {
+                0 => own,
+                other => {
+                    named = combined(own, sampler_of(table, access, other)?);
+                    &named
+                }
+            };
+            sample::fetch(
+                access,
+                &Texture { image, sampler },
+                coords,
+                &mut DeviceBytes,
+            )
+        }
+        Operation::Txq => txq(table, access, handle, rest),
+        Operation::Suq => {
+            let texels = surface(table, access, handle)?;
+            Ok(smallvec![
+                query::answer(access, &texels.image, None, 0).into()
+            ])
+        }
+        Operation::Istypep => {
+            let wanted = match access.query {
+                Query::Samplerref => ReferenceKind::Sampler,
+                Query::Surfref => ReferenceKind::Surface,
+                _ => ReferenceKind::Texture,
+            };
+            let is = table
+                .get(handle)
+                .is_some_and(|bound| bound.kind() == wanted);
+            Ok(smallvec![is.into()])
+        }
+        Operation::Suld | Operation::Sust | Operation::Sured => {
+            let texels = surface(table, access, handle)?;
+            surface::access(access, &texels.image, rest, &mut DeviceBytes)
+        }
+        Operation::None => Ok(SmallVec::new()),
+    }
+}
+
+fn sampler_of<'t>(
+    table: &'t TextureTable,
+    access: &Access,
+    handle: u64,
+) -> Result<&'t Sampler, FaultKind> {
+    match bound(table, access, handle)? {
+        Bound::Sampler(sampler) | Bound::Texture(_, sampler) => Ok(sampler),
+        other => Err(wrong(access, handle, kind_name(other.kind()))),
+    }
+}
+
+/// `txq`; of a sampler the properties that samplers have.
+fn txq(
+    table: &TextureTable,
+    access: &Access,
+    handle: u64,
+    rest: &[Bits],
+) -> Result<Results, FaultKind> {
+    let level = match access.level {
+        LevelMode::Level => rest.get(1).copied().unwrap_or(0) as u32,
+        _ => 0,
+    };
+    let answer = match bound(table, access, handle)? {
+        Bound::Sampler(sampler) => query::of_sampler(access, sampler),
+        _ => {
+            let (texels, sampler) = texture(table, access, handle)?;
+            match texels {
+                Some(texels) => query::answer(access, &texels.image, Some(sampler), level),
+                None => query::of_sampler(access, sampler),
+            }
+        }
+    };
+    Ok(smallvec![answer.into()])
+}

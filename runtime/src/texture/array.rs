@@ -1,0 +1,548 @@
+//! Arrays and mipmapped arrays.
+
+use std::sync::{Arc, Weak};
+
+use margay_ir::texture::{Format, Image, Layout, Level};
+
+use super::format::format_of;
+use super::limits::{self, Shape, Use};
+use super::table::Texels;
+use crate::buffer::DevicePtr;
+use crate::context::{Context, Inner};
+use crate::copy::Transfer;
+use crate::error::{Error, Result};
+use crate::machine::next_id;
+
+/// `CUDA_ARRAY3D_*`.
+pub mod array_flags {
+    /// Slices are layers.
+    pub const LAYERED: u32 = 0x01;
+    /// Surfaces may be made of it.
+    pub const SURFACE_LDST: u32 = 0x02;
+    /// Six slices are the faces of a cube.
+    pub const CUBEMAP: u32 = 0x04;
+    /// `tld4` is used on it.
+    pub const TEXTURE_GATHER: u32 = 0x08;
+    /// Depths that are compared.
+    pub const DEPTH_TEXTURE: u32 = 0x10;
+    /// Graphics may draw on it.
+    pub const COLOR_ATTACHMENT: u32 = 0x20;
+    /// Only parts have memory.
+    pub const SPARSE: u32 = 0x40;
+    /// Memory comes later.
+    pub const DEFERRED_MAPPING: u32 = 0x80;
+    /// Video codecs use it.
+    pub const VIDEO_ENCODE_DECODE: u32 = 0x100;
+    /// All of them.
+    pub const ALL: u32 = 0x1ff;
+}
+
+/// Levels begin at multiples of this.
+const ALIGNMENT: u64 = 512;
+
+/// What an array is to be: `CUDA_ARRAY3D_DESCRIPTOR`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ArrayDescriptor {
+    /// Texels in a row.
+    pub width: u64,
+    /// Rows; 0: one dimension.
+    pub height: u64,
+    /// Slices, layers or faces; 0: none.
+    pub depth: u64,
+    /// `CUarray_format`.
+    pub format: u32,
+    /// Components.
+    pub channels: u32,
+    /// [`array_flags`].
+    pub flags: u32,
+}
+
+impl ArrayDescriptor {
+    fn has(&self, flag: u32) -> bool {
+        self.flags & flag != 0
+    }
+
+    fn shape(&self) -> Result<Shape> {
+        let layered = self.has(array_flags::LAYERED);
+        let shape = match (self.height > 0, self.depth > 0) {
+            _ if self.width == 0 => None,
+            _ if self.has(array_flags::CUBEMAP) => {
+                let faces = match layered {
+                    true => self.depth > 0 && self.depth.is_multiple_of(6),
+                    false => self.depth == 6,
+                };
+                let square = self.width == self.height;
+                (faces && square).then_some(if layered { Shape::Cubes } else { Shape::Cube })
+            }
+            (false, true) if layered => Some(Shape::Lines),
+            (true, true) if layered => Some(Shape::Planes),
+            (_, false) if layered => None,
+            (false, false) => Some(Shape::Line),
+            (true, false) => Some(Shape::Plane),
+            (true, true) => Some(Shape::Volume),
+            (false, true) => None,
+        };
+        shape.ok_or_else(|| {
+            let Self {
+                width,
+                height,
+                depth,
+                flags,
+                ..
+            } = self;
+            Error::invalid(format!(
+                "an array of {width} by {height} by {depth}, flags {flags:#x}"
+            ))
+        })
+    }
+
+    fn check(&self, context: &Context, mipmapped: bool) -> Result<(Format, Shape)> {
+        if self.flags & !array_flags::ALL != 0 {
+            return Err(Error::invalid(format!("array flags {:#x}", self.flags)));
+        }
+        for (flag, name) in [
+            (array_flags::SPARSE, "sparse arrays"),
+            (
+                array_flags::DEFERRED_MAPPING,
+                "arrays with deferred mapping",
+            ),
+            (array_flags::DEPTH_TEXTURE, "depth textures"),
+            (array_flags::VIDEO_ENCODE_DECODE, "arrays for video codecs"),
+        ] {
+            if self.has(flag) {
+                return Err(Error::Unsupported { what: name.into() });
+            }
+        }
+        let format = format_of(self.format, self.channels).ok_or_else(|| {
+            let (number, channels) = (self.format, self.channels);
+            Error::invalid(format!("array format {number:#x} with {channels} channels"))
+        })?;
+        let shape = self.shape()?;
+        let gather = self.has(array_flags::TEXTURE_GATHER);
+        if gather
+            && !matches!(
+                shape,
+                Shape::Plane | Shape::Planes | Shape::Cube | Shape::Cubes
+            )
+        {
+            return Err(Error::invalid("gathering needs two dimensions"));
+        }
+        let used = Use {
+            surface: self.has(array_flags::SURFACE_LDST),
+            gather: gather && shape == Shape::Plane,
+            mipmapped,
+        };
+        let size = [self.width, self.height, self.depth];
+        if !limits::allows(&context.device(), shape, used, size) {
+            return Err(Error::invalid(format!("an array of {size:?} is too large")));
+        }
+        Ok((format, shape))
+    }
+
+    /// Size of a level.
+    fn level(&self, shape: Shape, number: u32) -> [u64; 3] {
+        let part = |size: u64| (size >> number.min(63)).max(1);
+        let depth = match shape {
+            Shape::Volume => part(self.depth),
+            _ => self.depth.max(1),
+        };
+        [part(self.width), part(self.height), depth]
+    }
+
+    /// The descriptor of a level.
+    fn of_level(&self, number: u32) -> ArrayDescriptor {
+        let part = |size: u64| {
+            if size == 0 {
+                0
+            } else {
+                (size >> number.min(63)).max(1)
+            }
+        };
+        let layers = self.flags & (array_flags::LAYERED | array_flags::CUBEMAP) != 0;
+        ArrayDescriptor {
+            width: part(self.width),
+            height: part(self.height),
+            depth: if layers { self.depth } else { part(self.depth) },
+            ..*self
+        }
+    }
+}
+
+/// Device memory of an array; freed with the last that uses it.
+#[derive(Debug)]
+pub(crate) struct Storage {
+    context: Weak<Inner>,
+    life: u64,
+    base: u64,
+}
+
+impl Drop for Storage {
+    fn drop(&mut self) {
+        // A context that began another life has freed it.
+        if let Some(inner) = self.context.upgrade() {
+            let context = Context::from(inner);
+            if context.life() == self.life {
+                context.free_internal(DevicePtr::new(self.base));
+            }
+        }
+    }
+}
+
+/// Sizes and places of all levels.
+struct Plan {
+    levels: Vec<Level>,
+    bytes: u64,
+}
+
+fn plan(descriptor: &ArrayDescriptor, shape: Shape, format: Format, count: u32) -> Result<Plan> {
+    let overflow = || Error::invalid("the array's size overflows");
+    let mut plan = Plan {
+        levels: Vec::new(),
+        bytes: 0,
+    };
+    for number in 0..count {
+        let [width, height, depth] = descriptor.level(shape, number);
+        let narrow = |size: u64| u32::try_from(size).map_err(|_| overflow());
+        let pitch = width
+            .checked_mul(format.bytes() as u64)
+            .ok_or_else(overflow)?;
+        let slice = pitch.checked_mul(height).ok_or_else(overflow)?;
+        plan.levels.push(Level {
+            address: plan.bytes,
+            width: narrow(width)?,
+            height: narrow(height)?,
+            depth: narrow(depth)?,
+            pitch,
+            slice,
+        });
+        plan.bytes = slice
+            .checked_mul(depth)
+            .and_then(|bytes| bytes.checked_add(plan.bytes))
+            .and_then(|bytes| bytes.checked_next_multiple_of(ALIGNMENT))
+            .ok_or_else(overflow)?;
+    }
+    Ok(plan)
+}
+
+/// One or more levels in memory.
+#[derive(Debug)]
+struct Made {
+    id: u64,
+    context: Context,
+    life: u64,
+    descriptor: ArrayDescriptor,
+    texels: Arc<Texels>,
+    bytes: u64,
+}
+
+impl Made {
+    fn new(context: &Context, descriptor: &ArrayDescriptor, count: Option<u32>) -> Result<Made> {
+        context.status()?;
+        let (format, shape) = descriptor.check(context, count.is_some())?;
+        let plan = plan(descriptor, shape, format, count.unwrap_or(1))?;
+        let base = context.alloc_internal(plan.bytes, false)?.address();
+        let storage = Arc::new(Storage {
+            context: context.downgrade(),
+            life: context.life(),
+            base,
+        });
+        let at = |level: Level| Level {
+            address: base + level.address,
+            ..level
+        };
+        let image = Image {
+            layout: Layout::Array,
+            format,
+            dimensions: match shape {
+                Shape::Line | Shape::Lines => 1,
+                Shape::Volume => 3,
+                _ => 2,
+            },
+            layered: matches!(shape, Shape::Lines | Shape::Planes | Shape::Cubes),
+            cube: matches!(shape, Shape::Cube | Shape::Cubes),
+            levels: plan.levels.into_iter().map(at).collect(),
+            format_number: descriptor.format,
+        };
+        Ok(Made {
+            id: next_id(),
+            context: context.clone(),
+            life: context.life(),
+            descriptor: *descriptor,
+            texels: Arc::new(Texels {
+                image,
+                _storage: Some(storage),
+            }),
+            bytes: plan.bytes,
+        })
+    }
+
+    fn check(&self) -> Result<()> {
+        self.context.check(self.life)
+    }
+}
+
+/// An array. Clones are the same array.
+#[derive(Debug, Clone)]
+pub struct Array {
+    made: Arc<Made>,
+}
+
+/// An array of levels, each half the size of the one before. Clones are the same.
+#[derive(Debug, Clone)]
+pub struct MipmappedArray {
+    made: Arc<Made>,
+}
+
+impl Context {
+    /// An array.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for a size, format or flag that there is not, [`Error::Unsupported`] for one that is
+    /// left out, [`Error::OutOfMemory`].
+    pub fn create_array(&self, descriptor: &ArrayDescriptor) -> Result<Array> {
+        let made = Arc::new(Made::new(self, descriptor, None)?);
+        Ok(Array { made })
+    }
+
+    /// An array of `levels` levels, or as many as the size has, if that is less.
+    ///
+    /// # Errors
+    /// As for [`Context::create_array`].
+    pub fn create_mipmapped_array(
+        &self,
+        descriptor: &ArrayDescriptor,
+        levels: u32,
+    ) -> Result<MipmappedArray> {
+        let layers = descriptor.flags & (array_flags::LAYERED | array_flags::CUBEMAP) != 0;
+        let depth = if layers { 1 } else { descriptor.depth };
+        let longest = descriptor.width.max(descriptor.height).max(depth).max(1);
+        let levels = levels.clamp(1, longest.ilog2() + 1);
+        let made = Arc::new(Made::new(self, descriptor, Some(levels))?);
+        Ok(MipmappedArray { made })
+    }
+}
+
+impl Array {
+    /// The context it belongs to.
+    pub fn context(&self) -> &Context {
+        &self.made.context
+    }
+
+    /// What it is.
+    pub fn descriptor(&self) -> &ArrayDescriptor {
+        &self.made.descriptor
+    }
+
+    /// Unique in the process; the same for clones.
+    pub fn id(&self) -> u64 {
+        self.made.id
+    }
+
+    /// Bytes of memory, and the alignment of its beginning.
+    pub fn memory(&self) -> (u64, u64) {
+        (self.made.bytes, ALIGNMENT)
+    }
+
+    /// Whether its context lives on.
+    ///
+    /// # Errors
+    /// [`Error::ContextDestroyed`], or the context's fault.
+    pub fn check(&self) -> Result<()> {
+        self.made.check()
+    }
+
+    /// The first byte, bytes in a row, rows in a slice, slices. Rows and slices lie close together.
+    pub fn place(&self) -> (DevicePtr, [u64; 3]) {
+        let level = self.level();
+        let size = [level.pitch, level.height.into(), level.depth.into()];
+        (DevicePtr::new(level.address), size)
+    }
+
+    /// Writes all texels, slice after slice, and waits.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] unless there are as many bytes as the array has.
+    pub fn write(&self, bytes: &[u8]) -> Result<()> {
+        let (target, count) = self.whole(bytes.len())?;
+        let transfer = Transfer::to_device(target, bytes.as_ptr(), count);
+        // SAFETY: the bytes are borrowed until the copy is complete.
+        unsafe { self.made.context.legacy_stream().copy(transfer) }
+    }
+
+    /// Reads all texels, slice after slice.
+    ///
+    /// # Errors
+    /// As for [`Array::write`].
+    pub fn read(&self, bytes: &mut [u8]) -> Result<()> {
+        let (source, count) = self.whole(bytes.len())?;
+        let transfer = Transfer::to_host(bytes.as_mut_ptr(), source, count);
+        // SAFETY: the bytes are borrowed until the copy is complete.
+        unsafe { self.made.context.legacy_stream().copy(transfer) }
+    }
+
+    fn whole(&self, bytes: usize) -> Result<(DevicePtr, u64)> {
+        self.check()?;
+        let (start, [row, rows, slices]) = self.place();
+        let count = row * rows * slices;
+        match count == bytes as u64 {
+            true => Ok((start, count)),
+            false => Err(Error::invalid(format!(
+                "{bytes} bytes for an array of {count}"
+            ))),
+        }
+    }
+
+    /// Bytes of a texel.
+    pub fn texel_bytes(&self) -> u64 {
+        self.made.texels.image.format.bytes() as u64
+    }
+
+    fn level(&self) -> Level {
+        // There always is one.
+        self.made.texels.image.levels[0]
+    }
+
+    pub(super) fn texels(&self) -> &Arc<Texels> {
+        &self.made.texels
+    }
+
+    /// Ends the array's use by the host: waits for the work submitted so far. Its memory is freed with the last texture.
+    pub fn wait(&self) {
+        let _ = self.made.context.synchronize();
+    }
+}
+
+impl MipmappedArray {
+    /// The context it belongs to.
+    pub fn context(&self) -> &Context {
+        &self.made.context
+    }
+
+    /// What the first level is.
+    pub fn descriptor(&self) -> &ArrayDescriptor {
+        &self.made.descriptor
+    }
+
+    /// Unique in the process; the same for clones.
+    pub fn id(&self) -> u64 {
+        self.made.id
+    }
+
+    /// Bytes of memory, and the alignment of its beginning.
+    pub fn memory(&self) -> (u64, u64) {
+        (self.made.bytes, ALIGNMENT)
+    }
+
+    /// How many levels there are.
+    pub fn levels(&self) -> u32 {
+        self.made.texels.image.levels.len() as u32
+    }
+
+    /// Whether its context lives on.
+    ///
+    /// # Errors
+    /// [`Error::ContextDestroyed`], or the context's fault.
+    pub fn check(&self) -> Result<()> {
+        self.made.check()
+    }
+
+    pub(super) fn texels(&self) -> &Arc<Texels> {
+        &self.made.texels
+    }
+
+    /// A level as an array of its own, in the same memory.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when there is no such level.
+    pub fn level(&self, number: u32) -> Result<Array> {
+        self.check()?;
+        let texels = &self.made.texels;
+        let level = texels
+            .image
+            .level(number as usize)
+            .ok_or_else(|| Error::invalid(format!("level {number} of {}", self.levels())))?;
+        let image = Image {
+            levels: vec![*level],
+            ..texels.image.clone()
+        };
+        Ok(Array {
+            made: Arc::new(Made {
+                id: next_id(),
+                context: self.made.context.clone(),
+                life: self.made.life,
+                descriptor: self.made.descriptor.of_level(number),
+                texels: Arc::new(Texels {
+                    image,
+                    _storage: texels._storage.clone(),
+                }),
+                bytes: level.slice * u64::from(level.depth),
+            }),
+        })
+    }
+
+    /// As [`Array::wait`].
+    pub fn wait(&self) {
+        let _ = self.made.context.synchronize();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn descriptor(size: [u64; 3], flags: u32) -> ArrayDescriptor {
+        let [width, height, depth] = size;
+        ArrayDescriptor {
+            width,
+            height,
+            depth,
+            format: 0x20,
+            channels: 1,
+            flags,
+        }
+    }
+
+    #[test]
+    fn shapes_follow_from_sizes_and_flags() {
+        use array_flags::{CUBEMAP, LAYERED};
+        let shape = |size, flags| descriptor(size, flags).shape().ok();
+        assert_eq!(shape([5, 0, 0], 0), Some(Shape::Line));
+        assert_eq!(shape([5, 4, 0], 0), Some(Shape::Plane));
+        assert_eq!(shape([5, 4, 3], 0), Some(Shape::Volume));
+        assert_eq!(shape([5, 0, 3], LAYERED), Some(Shape::Lines));
+        assert_eq!(shape([5, 4, 3], LAYERED), Some(Shape::Planes));
+        assert_eq!(shape([4, 4, 6], CUBEMAP), Some(Shape::Cube));
+        assert_eq!(shape([4, 4, 12], CUBEMAP | LAYERED), Some(Shape::Cubes));
+        for (size, flags) in [
+            ([0, 4, 3], 0),
+            ([5, 0, 3], 0),
+            ([5, 4, 0], LAYERED),
+            ([4, 5, 6], CUBEMAP),
+            ([4, 4, 12], CUBEMAP),
+            ([4, 4, 7], CUBEMAP | LAYERED),
+        ] {
+            assert_eq!(shape(size, flags), None, "{size:?} {flags}");
+        }
+    }
+
+    #[test]
+    fn levels_halve_and_layers_do_not() {
+        let volume = descriptor([9, 4, 6], 0);
+        assert_eq!(volume.level(Shape::Volume, 1), [4, 2, 3]);
+        assert_eq!(volume.level(Shape::Volume, 3), [1, 1, 1]);
+        let layered = descriptor([9, 0, 6], array_flags::LAYERED);
+        assert_eq!(layered.level(Shape::Lines, 2), [2, 1, 6]);
+        let plan = plan(
+            &volume,
+            Shape::Volume,
+            Format::new(margay_ir::texture::Channel::F32, 1),
+            2,
+        );
+        let plan = plan.expect("a plan");
+        assert_eq!(plan.levels[0].slice, 9 * 4 * 4);
+        assert_eq!(
+            plan.levels[1].address,
+            (9 * 4 * 4 * 6u64).next_multiple_of(512)
+        );
+    }
+}

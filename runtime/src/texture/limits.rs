@@ -1,0 +1,85 @@
+//! The sizes that the device's attributes allow.
+
+use crate::device::Device;
+
+/// What an array is, as far as its size limits go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    Line,
+    Plane,
+    Volume,
+    Lines,
+    Planes,
+    Cube,
+    Cubes,
+}
+
+/// `CU_DEVICE_ATTRIBUTE_MAXIMUM_*` of width, height and slices; 0: not limited by an attribute.
+type Rows = [i32; 3];
+
+fn texture(shape: Shape) -> Rows {
+    match shape {
+        Shape::Line => [21, 0, 0],
+        Shape::Plane => [22, 23, 0],
+        Shape::Volume => [24, 25, 26],
+        Shape::Lines => [42, 0, 43],
+        Shape::Planes => [27, 28, 29],
+        Shape::Cube => [52, 52, 0],
+        Shape::Cubes => [53, 53, 54],
+    }
+}
+
+fn surface(shape: Shape) -> Rows {
+    match shape {
+        Shape::Line => [55, 0, 0],
+        Shape::Plane => [56, 57, 0],
+        Shape::Volume => [58, 59, 60],
+        Shape::Lines => [61, 0, 62],
+        Shape::Planes => [63, 64, 65],
+        Shape::Cube => [66, 66, 0],
+        Shape::Cubes => [67, 67, 68],
+    }
+}
+
+/// Volumes that are deep may be less wide.
+const ALTERNATE: Rows = [47, 48, 49];
+const GATHERED: Rows = [45, 46, 0];
+const MIPMAPPED_LINE: Rows = [77, 0, 0];
+const MIPMAPPED_PLANE: Rows = [73, 74, 0];
+
+fn within(device: &Device, rows: Rows, size: [u64; 3]) -> bool {
+    rows.into_iter().zip(size).all(|(row, size)| {
+        row == 0
+            || device
+                .attribute(row)
+                .is_some_and(|limit| size <= limit as u64)
+    })
+}
+
+/// What is asked of an array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Use {
+    pub(super) surface: bool,
+    pub(super) gather: bool,
+    pub(super) mipmapped: bool,
+}
+
+/// Whether an array of this size can be.
+pub(super) fn allows(device: &Device, shape: Shape, used: Use, size: [u64; 3]) -> bool {
+    let mut fits = within(device, texture(shape), size)
+        || (shape == Shape::Volume && within(device, ALTERNATE, size));
+    if used.surface {
+        fits &= within(device, surface(shape), size);
+    }
+    if used.gather {
+        fits &= within(device, GATHERED, size);
+    }
+    if used.mipmapped {
+        fits &= match shape {
+            Shape::Line => within(device, MIPMAPPED_LINE, size),
+            Shape::Plane => within(device, MIPMAPPED_PLANE, size),
+            _ => true,
+        };
+    }
+    fits
+}

@@ -1,0 +1,382 @@
+//! Texture and surface objects.
+
+use std::sync::Arc;
+
+use margay_ir::texture::{Filter, Format, Image, Layout, Level, Sampler};
+
+use super::array::{Array, MipmappedArray, array_flags};
+use super::format::{format_of, view_format_of};
+use super::table::{Bound, Texels};
+use crate::context::Context;
+use crate::error::{Error, Result};
+
+/// `CU_DEVICE_ATTRIBUTE_*` of textures in buffers.
+const TEXTURE_ALIGNMENT: i32 = 14;
+const PITCH_ALIGNMENT: i32 = 51;
+const LINEAR_WIDTH: i32 = 69;
+const PITCH_WIDTH: i32 = 70;
+const PITCH_HEIGHT: i32 = 71;
+const PITCH_PITCH: i32 = 72;
+
+/// What a texture looks at: `CUDA_RESOURCE_DESC`.
+#[derive(Debug, Clone)]
+pub enum Resource {
+    /// An array.
+    Array(Array),
+    /// All levels of an array.
+    Mipmapped(MipmappedArray),
+    /// A row of texels in device memory.
+    Linear {
+        /// Address of the first.
+        address: u64,
+        /// `CUarray_format`.
+        format: u32,
+        /// Components.
+        channels: u32,
+        /// Bytes of all texels.
+        bytes: u64,
+    },
+    /// Rows of texels in device memory.
+    Pitch {
+        /// Address of the first.
+        address: u64,
+        /// `CUarray_format`.
+        format: u32,
+        /// Components.
+        channels: u32,
+        /// Texels in a row.
+        width: u64,
+        /// Rows.
+        height: u64,
+        /// Bytes from row to row.
+        pitch: u64,
+    },
+}
+
+/// A part of an array, or its texels in another format: `CUDA_RESOURCE_VIEW_DESC`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct View {
+    /// `CUresourceViewFormat`; 0: the array's own.
+    pub format: u32,
+    /// Width, height and depth of the first level.
+    pub size: [u64; 3],
+    /// First and last mipmap level.
+    pub levels: [u32; 2],
+    /// First and last layer.
+    pub layers: [u32; 2],
+}
+
+fn known_format(number: u32, channels: u32) -> Result<Format> {
+    format_of(number, channels)
+        .ok_or_else(|| Error::invalid(format!("texel format {number:#x} with {channels} channels")))
+}
+
+impl Resource {
+    /// The texels.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for what cannot be one.
+    pub(super) fn texels(&self, context: &Context) -> Result<Arc<Texels>> {
+        match *self {
+            Resource::Array(ref array) => {
+                array.check()?;
+                Ok(Arc::clone(array.texels()))
+            }
+            Resource::Mipmapped(ref array) => {
+                array.check()?;
+                Ok(Arc::clone(array.texels()))
+            }
+            Resource::Linear {
+                address,
+                format,
+                channels,
+                bytes,
+            } => {
+                let texel = known_format(format, channels)?;
+                let width = bytes / texel.bytes() as u64;
+                let limits = [(width, LINEAR_WIDTH)];
+                aligned(context, address, TEXTURE_ALIGNMENT)?;
+                buffer(context, (address, bytes), &limits)?;
+                let size = (width, 1, bytes);
+                texels_at(address, Layout::Linear, (texel, format), size)
+            }
+            Resource::Pitch {
+                address,
+                format,
+                channels,
+                width,
+                height,
+                pitch,
+            } => {
+                let texel = known_format(format, channels)?;
+                aligned(context, address, TEXTURE_ALIGNMENT)?;
+                aligned(context, pitch, PITCH_ALIGNMENT)?;
+                let row = width.checked_mul(texel.bytes() as u64);
+                let row = row.filter(|&row| row <= pitch && height > 0);
+                let span = pitch.checked_mul(height.saturating_sub(1));
+                let span = row.zip(span).and_then(|(row, rows)| row.checked_add(rows));
+                let span = span.ok_or_else(|| Error::invalid("the rows overlap"))?;
+                let limits = [
+                    (width, PITCH_WIDTH),
+                    (height, PITCH_HEIGHT),
+                    (pitch, PITCH_PITCH),
+                ];
+                buffer(context, (address, span), &limits)?;
+                let size = (width, height, pitch);
+                texels_at(address, Layout::Pitch, (texel, format), size)
+            }
+        }
+    }
+}
+
+fn aligned(context: &Context, number: u64, attribute: i32) -> Result<()> {
+    let alignment = context.device().attribute(attribute).unwrap_or(1);
+    if !number.is_multiple_of(alignment as u64) {
+        return Err(Error::invalid(format!(
+            "{number:#x} is not aligned to {alignment}"
+        )));
+    }
+    Ok(())
+}
+
+/// Checks that texels lie in one allocation and are not too many.
+fn buffer(context: &Context, range: (u64, u64), sizes: &[(u64, i32)]) -> Result<()> {
+    let (address, bytes) = range;
+    for &(size, attribute) in sizes {
+        let limit = context.device().attribute(attribute).unwrap_or(0) as u64;
+        if size == 0 || size > limit {
+            return Err(Error::invalid(format!("{size} is not from 1 to {limit}")));
+        }
+    }
+    let found = context.machine().memory.lookup(address);
+    let inside = found.is_some_and(|found| {
+        let before = address - found.base;
+        before <= found.size && bytes <= found.size - before
+    });
+    if !inside {
+        let what = format!("{bytes} bytes at {address:#x} are not inside an allocation");
+        return Err(Error::invalid(what));
+    }
+    Ok(())
+}
+
+fn texels_at(
+    address: u64,
+    layout: Layout,
+    (format, format_number): (Format, u32),
+    (width, height, pitch): (u64, u64, u64),
+) -> Result<Arc<Texels>> {
+    let narrow = |size: u64| u32::try_from(size).map_err(|_| Error::invalid("too many texels"));
+    let level = Level {
+        address,
+        width: narrow(width)?,
+        height: narrow(height)?,
+        depth: 1,
+        pitch,
+        slice: 0,
+    };
+    let image = Image {
+        layout,
+        format,
+        dimensions: if layout == Layout::Linear { 1 } else { 2 },
+        layered: false,
+        cube: false,
+        levels: vec![level],
+        format_number,
+    };
+    Ok(Arc::new(Texels {
+        image,
+        _storage: None,
+    }))
+}
+
+impl View {
+    /// The part of an array's texels that the view shows.
+    fn of(&self, texels: &Arc<Texels>) -> Result<Arc<Texels>> {
+        let image = &texels.image;
+        let wrong = |what: &str| Error::invalid(format!("resource view: {what}"));
+        let (format, format_number) = match self.format {
+            0 => (image.format, image.format_number),
+            0x19..=0x22 => {
+                return Err(Error::Unsupported {
+                    what: "block-compressed resource views".into(),
+                });
+            }
+            number => view_format_of(number).ok_or_else(|| wrong("no such format"))?,
+        };
+        if format.bytes() != image.format.bytes() {
+            return Err(wrong("texels of another size"));
+        }
+        let [first, last] = self.levels.map(|level| level as usize);
+        let levels = image.levels.get(first..=last.max(first));
+        let levels = levels
+            .filter(|_| first <= last)
+            .ok_or_else(|| wrong("no such levels"))?;
+        let base = levels.first().ok_or_else(|| wrong("no such levels"))?;
+        let whole = image.levels.first().ok_or_else(|| wrong("no texels"))?;
+        let [width, height, depth] = self.size;
+        let volume = image.dimensions == 3;
+        let fits = |size: u64, level: u32, first: u32| {
+            size == 0 || size == u64::from(level) || size == u64::from(first)
+        };
+        if !fits(width, base.width, whole.width)
+            || !fits(height, base.height, whole.height)
+            || volume && !fits(depth, base.depth, whole.depth)
+        {
+            return Err(wrong("another size than the array's"));
+        }
+        let [low, high] = self.layers;
+        let layered = image.layered || image.cube;
+        let count = if layered { base.depth } else { 1 };
+        if low > high || high >= count {
+            return Err(wrong("no such layers"));
+        }
+        let cut = |level: &Level| match layered {
+            true => Level {
+                address: level.address + u64::from(low) * level.slice,
+                depth: high - low + 1,
+                ..*level
+            },
+            false => *level,
+        };
+        if image.cube && (high - low + 1) % 6 != 0 {
+            return Err(wrong("not all faces of a cube"));
+        }
+        let image = Image {
+            format,
+            format_number,
+            levels: levels.iter().map(cut).collect(),
+            ..image.clone()
+        };
+        Ok(Arc::new(Texels {
+            image,
+            _storage: texels._storage.clone(),
+        }))
+    }
+}
+
+/// A texture object. Clones are the same object.
+#[derive(Debug, Clone)]
+pub struct TextureObject {
+    context: Context,
+    handle: u64,
+}
+
+/// A surface object. Clones are the same object.
+#[derive(Debug, Clone)]
+pub struct SurfaceObject {
+    context: Context,
+    handle: u64,
+}
+
+impl Context {
+    /// A texture object.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for a resource or view that cannot be one, [`Error::Unsupported`] for formats that are
+    /// left out.
+    pub fn create_texture(
+        &self,
+        resource: &Resource,
+        sampler: Sampler,
+        view: Option<&View>,
+    ) -> Result<TextureObject> {
+        self.status()?;
+        let texels = resource.texels(self)?;
+        let is_array = matches!(resource, Resource::Array(_) | Resource::Mipmapped(_));
+        let texels = match view {
+            Some(_) if !is_array => return Err(Error::invalid("a view of a buffer")),
+            Some(view) => view.of(&texels)?,
+            None => texels,
+        };
+        let bound = Bound::Texture(Some(texels), sampler_for(sampler));
+        let handle = self.machine().textures.insert(bound, self.id());
+        Ok(TextureObject {
+            context: self.clone(),
+            handle,
+        })
+    }
+
+    /// A surface object.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for an array that is not made for surfaces.
+    pub fn create_surface(&self, array: &Array) -> Result<SurfaceObject> {
+        self.status()?;
+        let texels = surface_texels(array)?;
+        let bound = Bound::Surface(Some(texels));
+        let handle = self.machine().textures.insert(bound, self.id());
+        Ok(SurfaceObject {
+            context: self.clone(),
+            handle,
+        })
+    }
+}
+
+/// The texels of an array that surfaces may be made of.
+pub(super) fn surface_texels(array: &Array) -> Result<Arc<Texels>> {
+    array.check()?;
+    if array.descriptor().flags & array_flags::SURFACE_LDST == 0 {
+        return Err(Error::invalid("an array without CUDA_ARRAY3D_SURFACE_LDST"));
+    }
+    Ok(Arc::clone(array.texels()))
+}
+
+/// The sampler with everything in range.
+pub(super) fn sampler_for(sampler: Sampler) -> Sampler {
+    let max_anisotropy = match sampler.filter {
+        Filter::Point => 1,
+        Filter::Linear => sampler.max_anisotropy.clamp(1, 16),
+    };
+    Sampler {
+        max_anisotropy,
+        ..sampler
+    }
+}
+
+impl TextureObject {
+    /// The context it belongs to.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// What kernels get.
+    pub fn handle(&self) -> u64 {
+        self.handle
+    }
+
+    /// Destroys it; launches submitted before still see it.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when it is destroyed already.
+    pub fn destroy(&self) -> Result<()> {
+        destroy(&self.context, self.handle)
+    }
+}
+
+impl SurfaceObject {
+    /// The context it belongs to.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// What kernels get.
+    pub fn handle(&self) -> u64 {
+        self.handle
+    }
+
+    /// Destroys it; launches submitted before still see it.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when it is destroyed already.
+    pub fn destroy(&self) -> Result<()> {
+        destroy(&self.context, self.handle)
+    }
+}
+
+fn destroy(context: &Context, handle: u64) -> Result<()> {
+    match context.machine().textures.remove(handle) {
+        true => Ok(()),
+        false => Err(Error::invalid(format!("{handle:#x} is destroyed already"))),
+    }
+}

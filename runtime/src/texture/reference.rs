@@ -1,0 +1,204 @@
+//! Texture and surface references: variables of modules, or made by the program, to which the host binds texels.
+
+use std::sync::Arc;
+
+use margay_ir::texture::{Reference, ReferenceKind, Sampler};
+use parking_lot::Mutex;
+
+use super::array::Array;
+use super::object::{Resource, sampler_for, surface_texels};
+use super::table::{Bound, Texels};
+use crate::context::Context;
+use crate::error::Result;
+
+/// A texture reference. Clones are the same.
+#[derive(Debug, Clone)]
+pub struct TextureReference {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    context: Context,
+    life: u64,
+    /// In the machine's table, which the program cannot name otherwise than by the variable.
+    handle: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    texels: Option<Arc<Texels>>,
+    sampler: Sampler,
+}
+
+impl TextureReference {
+    /// A reference without texels. It is entered in the table of the context's machine.
+    pub fn new(context: &Context, sampler: Sampler) -> TextureReference {
+        let bound = Bound::Texture(None, sampler);
+        let handle = context.machine().textures.insert(bound, context.id());
+        TextureReference {
+            inner: Arc::new(Inner {
+                context: context.clone(),
+                life: context.life(),
+                handle,
+                state: Mutex::new(State {
+                    texels: None,
+                    sampler,
+                }),
+            }),
+        }
+    }
+
+    /// What kernels get where they name it.
+    pub fn handle(&self) -> u64 {
+        self.inner.handle
+    }
+
+    /// The context it belongs to.
+    pub fn context(&self) -> &Context {
+        &self.inner.context
+    }
+
+    /// Binds texels; launches submitted before keep those of before.
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidValue`] for a resource that cannot be one.
+    pub fn bind(&self, resource: &Resource) -> Result<()> {
+        self.check()?;
+        let texels = resource.texels(&self.inner.context)?;
+        self.change(|state| state.texels = Some(texels));
+        Ok(())
+    }
+
+    /// Whether its context lives on.
+    ///
+    /// # Errors
+    /// [`crate::Error::ContextDestroyed`], or the context's fault.
+    pub fn check(&self) -> Result<()> {
+        self.inner.context.check(self.inner.life)
+    }
+
+    /// Changes how texels are looked up.
+    pub fn set_sampler(&self, sampler: Sampler) {
+        self.change(|state| state.sampler = sampler);
+    }
+
+    /// How texels are looked up.
+    pub fn sampler(&self) -> Sampler {
+        self.inner.state.lock().sampler
+    }
+
+    fn change(&self, work: impl FnOnce(&mut State)) {
+        let mut state = self.inner.state.lock();
+        work(&mut state);
+        let bound = Bound::Texture(state.texels.clone(), sampler_for(state.sampler));
+        let registry = &self.inner.context.machine().textures;
+        registry.replace(self.inner.handle, bound);
+    }
+
+    /// Takes it out of the table.
+    pub fn destroy(&self) {
+        self.inner
+            .context
+            .machine()
+            .textures
+            .remove(self.inner.handle);
+    }
+}
+
+/// A surface reference. Clones are the same.
+#[derive(Debug, Clone)]
+pub struct SurfaceReference {
+    context: Context,
+    life: u64,
+    handle: u64,
+}
+
+impl SurfaceReference {
+    /// A reference without texels, entered in the table of the context's machine.
+    pub fn new(context: &Context) -> SurfaceReference {
+        let bound = Bound::Surface(None);
+        let handle = context.machine().textures.insert(bound, context.id());
+        SurfaceReference {
+            context: context.clone(),
+            life: context.life(),
+            handle,
+        }
+    }
+
+    /// What kernels get where they name it.
+    pub fn handle(&self) -> u64 {
+        self.handle
+    }
+
+    /// The context it belongs to.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Binds an array; launches submitted before keep that of before.
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidValue`] for an array that is not made for surfaces.
+    pub fn bind(&self, array: &Array) -> Result<()> {
+        self.context.check(self.life)?;
+        let texels = surface_texels(array)?;
+        let bound = Bound::Surface(Some(texels));
+        self.context.machine().textures.replace(self.handle, bound);
+        Ok(())
+    }
+
+    /// Takes it out of the table.
+    pub fn destroy(&self) {
+        self.context.machine().textures.remove(self.handle);
+    }
+}
+
+/// A module's variable of opaque type.
+#[derive(Debug, Clone)]
+pub(crate) enum OpaqueVariable {
+    /// `.texref`.
+    Texture(TextureReference),
+    /// `.samplerref`: context and handle.
+    Sampler(Context, u64),
+    /// `.surfref`.
+    Surface(SurfaceReference),
+}
+
+impl OpaqueVariable {
+    /// The variable as its module declares it.
+    pub(crate) fn new(context: &Context, reference: &Reference) -> OpaqueVariable {
+        match reference.kind {
+            ReferenceKind::Texture => {
+                OpaqueVariable::Texture(TextureReference::new(context, reference.sampler()))
+            }
+            ReferenceKind::Sampler => {
+                let bound = Bound::Sampler(reference.sampler());
+                let handle = context.machine().textures.insert(bound, context.id());
+                OpaqueVariable::Sampler(context.clone(), handle)
+            }
+            ReferenceKind::Surface => OpaqueVariable::Surface(SurfaceReference::new(context)),
+        }
+    }
+
+    /// What kernels get where they name it.
+    pub(crate) fn handle(&self) -> u64 {
+        match self {
+            OpaqueVariable::Texture(reference) => reference.handle(),
+            OpaqueVariable::Sampler(_, handle) => *handle,
+            OpaqueVariable::Surface(reference) => reference.handle(),
+        }
+    }
+
+    /// Takes it out of the table.
+    pub(crate) fn destroy(&self) {
+        match self {
+            OpaqueVariable::Texture(reference) => reference.destroy(),
+            OpaqueVariable::Sampler(context, handle) => {
+                context.machine().textures.remove(*handle);
+            }
+            OpaqueVariable::Surface(reference) => reference.destroy(),
+        }
+    }
+}
