@@ -93,6 +93,11 @@ impl Loader for PtxLoader {
     }
 }
 
+/// How the names begin of what NVIDIA's device runtime asks of a driver for barriers over a grid.
+const COOPERATIVE: &str = "__cuda_syscall_CGS_";
+/// These functions.
+const COOPERATIVE_PTX: &str = include_str!("cooperative.ptx");
+
 /// A module that was read.
 enum Loaded {
     /// Of one text.
@@ -140,6 +145,13 @@ fn link_selection(selection: &Selection, name: &str, log: &mut String) -> Result
         let text = entry.text().map_err(image_error)?;
         let runtime = module_of(SourceFile::new("libcudadevrt.ptx", text.text), log)?;
         module = link::link(vec![module, runtime])?;
+    }
+    if link::unresolved(&module)
+        .iter()
+        .any(|name| name.starts_with(COOPERATIVE))
+    {
+        let ours = module_of(SourceFile::new("cooperative.ptx", COOPERATIVE_PTX), log)?;
+        module = link::link(vec![module, ours])?;
     }
     Ok(module)
 }
