@@ -50,7 +50,7 @@ fn all_threads_of_the_grid_meet() {
     let parts = [KERNEL.as_bytes(), OTHER.as_bytes()];
     let library = Library::load(&runtime, Image::Linked(&parts), &LoadOptions::default());
     let library = library.expect("links");
-    let context = runtime.device(0).expect("a device").primary_context();
+    let context = runtime.device(0).expect("a device").primary_retain();
     let context = context.expect("a context");
     let module = library.module(&context).expect("loads");
     let kernel = module.kernel("rounds").expect("is there");

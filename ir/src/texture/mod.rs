@@ -1,7 +1,7 @@
 //! Textures and surfaces: what an access means, bit for bit.
 //!
 //! [`access`] is the payload of the ops that touch them: which instruction of PTX it is, with its operands
-//! and results. [`image`] describes texels in memory, [`format`] what their bits mean, [`sampler`] how they
+//! and results. [`image`] describes texels in memory, [`mod@format`] what their bits mean, [`sampler`] how they
 //! are looked up; [`sample`] fetches and filters, [`surface`] loads, stores and updates, [`query`] answers
 //! questions. Memory is reached through [`Memory`] alone, and only at addresses inside of an image, so that
 //! both engines share every line of this.
