@@ -60,20 +60,27 @@ struct Book {
     known: FxHashMap<u64, Weak<GraphAllocation>>,
     /// Those that are handed out stay, with or without a graph.
     live: FxHashMap<u64, Arc<GraphAllocation>>,
-    memory: GraphMemory,
+    /// By the device's ordinal.
+    memory: FxHashMap<i32, GraphMemory>,
 }
 
 static BOOK: LazyLock<Mutex<Book>> = LazyLock::new(Mutex::default);
 
 impl Book {
-    fn use_bytes(&mut self, bytes: u64) {
-        self.memory.used += bytes;
-        self.memory.used_high = self.memory.used_high.max(self.memory.used);
+    fn of(&mut self, device: i32) -> &mut GraphMemory {
+        self.memory.entry(device).or_default()
     }
 
-    fn reserve(&mut self, bytes: u64) {
-        self.memory.reserved += bytes;
-        self.memory.reserved_high = self.memory.reserved_high.max(self.memory.reserved);
+    fn use_bytes(&mut self, device: i32, bytes: u64) {
+        let memory = self.of(device);
+        memory.used += bytes;
+        memory.used_high = memory.used_high.max(memory.used);
+    }
+
+    fn reserve(&mut self, device: i32, bytes: u64) {
+        let memory = self.of(device);
+        memory.reserved += bytes;
+        memory.reserved_high = memory.reserved_high.max(memory.reserved);
     }
 }
 
@@ -85,7 +92,7 @@ impl Drop for GraphAllocation {
             // The address may be another allocation's by now only after the memory is released.
             book.known.remove(&address);
             if self.state.get_mut().backed {
-                book.memory.reserved -= self.bytes;
+                book.of(self.device()).reserved -= self.bytes;
             }
         }
         if self.has_memory() {
@@ -132,6 +139,10 @@ impl GraphAllocation {
         &self.context
     }
 
+    fn device(&self) -> i32 {
+        self.context.device().ordinal()
+    }
+
     /// Whether its context still has the memory: a reset takes it away.
     fn has_memory(&self) -> bool {
         let memory = &self.context.machine().memory;
@@ -170,10 +181,10 @@ impl GraphAllocation {
         let mut state = self.state.lock();
         if !state.backed {
             state.backed = true;
-            book.reserve(self.bytes);
+            book.reserve(self.device(), self.bytes);
         }
         if !state.live {
-            book.use_bytes(self.bytes);
+            book.use_bytes(self.device(), self.bytes);
             state.live = true;
             book.live.insert(self.ptr.address(), Arc::clone(self));
         }
@@ -186,7 +197,7 @@ impl GraphAllocation {
         let mut state = self.state.lock();
         let was = std::mem::take(&mut state.live);
         if was {
-            book.memory.used -= self.bytes;
+            book.of(self.device()).used -= self.bytes;
             let held = book.live.remove(&self.ptr.address());
             drop(state);
             drop(book);
@@ -235,32 +246,34 @@ pub(crate) fn free_from_outside(address: u64) -> Option<Result<Arc<GraphAllocati
 }
 
 impl GraphMemory {
-    /// The numbers now.
-    pub fn now() -> GraphMemory {
-        BOOK.lock().memory
+    /// A device's numbers now.
+    pub fn now(device: i32) -> GraphMemory {
+        *BOOK.lock().of(device)
     }
 
     /// Resets the largest number of used bytes.
-    pub fn reset_used_high() {
+    pub fn reset_used_high(device: i32) {
         let mut book = BOOK.lock();
-        book.memory.used_high = book.memory.used;
+        let memory = book.of(device);
+        memory.used_high = memory.used;
     }
 
     /// Resets the largest number of reserved bytes.
-    pub fn reset_reserved_high() {
+    pub fn reset_reserved_high(device: i32) {
         let mut book = BOOK.lock();
-        book.memory.reserved_high = book.memory.reserved;
+        let memory = book.of(device);
+        memory.reserved_high = memory.reserved;
     }
 
-    /// Gives up what is reserved and not handed out (`cuDeviceGraphMemTrim`).
-    pub fn trim() {
+    /// Gives up what is reserved on a device and not handed out (`cuDeviceGraphMemTrim`).
+    pub fn trim(device: i32) {
         let mut book = BOOK.lock();
         let known: Vec<_> = book.known.values().filter_map(Weak::upgrade).collect();
-        for allocation in &known {
+        for allocation in known.iter().filter(|known| known.device() == device) {
             let mut state = allocation.state.lock();
             if state.backed && !state.live {
                 state.backed = false;
-                book.memory.reserved -= allocation.bytes;
+                book.of(device).reserved -= allocation.bytes;
             }
         }
         drop(book);

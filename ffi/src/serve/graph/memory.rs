@@ -151,8 +151,8 @@ pub(crate) fn graph_mem_free_node_get_params(_: &Call, node: Node, out: Out<u64>
     Ok(())
 }
 
-pub(crate) fn device_graph_mem_trim(_: &Call, _device: Device) -> Served {
-    GraphMemory::trim();
+pub(crate) fn device_graph_mem_trim(_: &Call, device: Device) -> Served {
+    GraphMemory::trim(device.ordinal());
     Ok(())
 }
 
@@ -164,11 +164,11 @@ const RESERVED_HIGH: c_uint = 3;
 
 pub(crate) fn device_get_graph_mem_attribute(
     _: &Call,
-    _device: Device,
+    device: Device,
     attribute: c_uint,
     out: Out<c_void>,
 ) -> Served {
-    let memory = GraphMemory::now();
+    let memory = GraphMemory::now(device.ordinal());
     let value = match attribute {
         USED_CURRENT => memory.used,
         USED_HIGH => memory.used_high,
@@ -182,7 +182,7 @@ pub(crate) fn device_get_graph_mem_attribute(
 
 pub(crate) fn device_set_graph_mem_attribute(
     _: &Call,
-    _device: Device,
+    device: Device,
     attribute: c_uint,
     value: *mut c_void,
 ) -> Served {
@@ -192,8 +192,8 @@ pub(crate) fn device_set_graph_mem_attribute(
     // SAFETY: not null; all attributes have 64 bits.
     let given = unsafe { value.cast::<u64>().read_unaligned() };
     match (attribute, given) {
-        (USED_HIGH, 0) => GraphMemory::reset_used_high(),
-        (RESERVED_HIGH, 0) => GraphMemory::reset_reserved_high(),
+        (USED_HIGH, 0) => GraphMemory::reset_used_high(device.ordinal()),
+        (RESERVED_HIGH, 0) => GraphMemory::reset_reserved_high(device.ordinal()),
         _ => return Err(CuResult::INVALID_VALUE),
     }
     Ok(())
