@@ -196,12 +196,21 @@ impl Lane<'_, '_> {
         };
         let address = self.arg(inst, 0);
         let address = self.host_address(address, data.mods.space());
-        for i in 0..self.function.dfg.args(inst).len() - 1 {
+        let strong = !Self::is_weak(data);
+        let count = self.function.dfg.args(inst).len() - 1;
+        for i in Self::order_of_stores(count, strong) {
             let bits = self.arg(inst, i + 1);
             let offset = i as i32 * element.bytes() as i32;
-            self.store_element(element, (address, offset), !Self::is_weak(data), bits);
+            self.store_element(element, (address, offset), strong, bits);
         }
         Ok(())
+    }
+
+    /// The order in which the elements of a vector are stored. Loads go upwards; strong stores go downwards, so
+    /// that who sees the first element, which is where programs keep a flag for the others, sees these too.
+    /// PTX promises no order, but GPUs write the vector at once, and programs rely on it.
+    pub(crate) fn order_of_stores(count: usize, strong: bool) -> impl Iterator<Item = usize> {
+        (0..count).map(move |i| if strong { count - 1 - i } else { i })
     }
 
     /// Stores the low bits of a value as an element, `strong` in one access.

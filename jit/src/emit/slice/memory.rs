@@ -618,7 +618,8 @@ impl Slice<'_, '_> {
                     s.mark(inst, lane);
                     let at = s.place(places, lane, 0);
                     let (at, offset) = s.guarded(at, lane);
-                    for (i, (lanes, kind)) in lanes.iter().enumerate() {
+                    for i in Lane::order_of_stores(lanes.len(), strong) {
+                        let (lanes, kind) = &lanes[i];
                         let bits = s.extract(lanes, *kind, lane);
                         let offset = offset + i as i32 * bytes as i32;
                         s.lane.store_element(element, (at, offset), strong, bits);
