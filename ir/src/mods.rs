@@ -280,6 +280,11 @@ impl Mods {
     /// No modifier at all.
     pub const NONE: Mods = Mods(0);
 
+    /// Whether a memory access has no order among others' (`.weak`, or none given).
+    pub fn is_weak(self) -> bool {
+        matches!(self.order(), MemOrder::None | MemOrder::Weak)
+    }
+
     /// Whether every bit belongs to a field and every field holds a value that it knows.
     pub fn is_canonical(self) -> bool {
         let known = |field: &Field| field.set(Mods::NONE, field.get(self)).is_some();

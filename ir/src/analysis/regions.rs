@@ -15,7 +15,7 @@ use crate::analysis::{Cfg, liveness};
 use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::exec::{Point, Stop};
 use crate::function::{Function, ValueDef, payload_sreg};
-use crate::mods::{MemOrder, StateSpace};
+use crate::mods::StateSpace;
 use crate::ops::Opcode;
 use crate::types::{Kind, Type};
 
@@ -245,7 +245,7 @@ pub fn is_param_load(function: &Function, load: Inst) -> bool {
     let data = &function.dfg.insts[load];
     data.opcode == Opcode::Ld
         && data.mods.space() == StateSpace::Param
-        && matches!(data.mods.order(), MemOrder::None | MemOrder::Weak)
+        && data.mods.is_weak()
         && is_param_addr(function, load)
 }
 

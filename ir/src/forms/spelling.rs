@@ -5,7 +5,7 @@ use super::pattern::{Action, Count, Form, Slot, Variable};
 use super::table;
 use super::target::{Target, Version};
 use crate::meaning::Desc;
-use crate::mods::{MemOrder, Mods, Scope};
+use crate::mods::{Mods, Scope};
 use crate::ops::Opcode;
 use crate::types::OpType;
 use smallvec::SmallVec;
@@ -283,7 +283,7 @@ fn is_video(opcode: Opcode) -> bool {
 
 /// Whether order and scope are both given or both not.
 fn order_and_scope(mods: Mods) -> bool {
-    let ordered = !matches!(mods.order(), MemOrder::None | MemOrder::Weak);
+    let ordered = !mods.is_weak();
     ordered == (mods.scope() != Scope::None)
 }
 

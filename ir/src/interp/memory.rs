@@ -7,7 +7,7 @@ use crate::entity::Inst;
 use crate::exec::FaultKind;
 use crate::function::InstData;
 use crate::meaning::{Bits, Meaning, mask, sign_extend};
-use crate::mods::{MemOrder, Mode, StateSpace};
+use crate::mods::{Mode, StateSpace};
 use crate::ops::Opcode;
 
 impl<M: Machine> Interpreter<'_, M> {
@@ -91,7 +91,7 @@ impl<M: Machine> Interpreter<'_, M> {
     fn store(&mut self, thread: u32, data: &InstData, args: &[Bits]) -> Result<(), FaultKind> {
         let bytes = data.ty.bits().div_ceil(8);
         let base = self.host(thread, data.mods.space(), args[0]);
-        let weak = matches!(data.mods.order(), MemOrder::None | MemOrder::Weak);
+        let weak = data.mods.is_weak();
         let count = args.len() - 1;
         for i in 0..count {
             // Strong ones from the last element on: see the JIT's `order_of_stores`.

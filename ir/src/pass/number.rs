@@ -17,7 +17,7 @@ use crate::analysis::{Cfg, Dominators};
 use crate::entity::{Block, Inst, Value};
 use crate::function::{Function, InstData, ValueDef};
 use crate::meaning::Desc;
-use crate::mods::{MemOrder, StateSpace};
+use crate::mods::StateSpace;
 use crate::module::Module;
 use crate::ops::{Effects, Opcode};
 use crate::types::OpType;
@@ -146,7 +146,7 @@ fn memory(
     known: &mut Vec<Known>,
 ) -> Option<Value> {
     let space = data.mods.space();
-    let weak = matches!(data.mods.order(), MemOrder::None | MemOrder::Weak);
+    let weak = data.mods.is_weak();
     let single = data.mods.vec() == 1;
     match data.opcode {
         Opcode::Ld if weak && single => {

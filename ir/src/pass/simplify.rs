@@ -8,7 +8,7 @@ use crate::analysis::cfg::remove_unreachable;
 use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::function::{BlockCall, Function, ValueDef};
 use crate::meaning::{Bits, Meaning, mask};
-use crate::mods::{MemOrder, Mods, StateSpace};
+use crate::mods::{Mods, StateSpace};
 use crate::ops::{Effects, Opcode};
 use crate::types::{Kind, OpType};
 
@@ -175,10 +175,7 @@ fn remove_param(function: &mut Function, incoming: &[Inst], block: Block, index:
 pub(crate) fn is_droppable(function: &Function, inst: Inst) -> bool {
     let data = &function.dfg.insts[inst];
     match data.opcode {
-        Opcode::Ld => {
-            data.mods.space() == StateSpace::Param
-                && matches!(data.mods.order(), MemOrder::None | MemOrder::Weak)
-        }
+        Opcode::Ld => data.mods.space() == StateSpace::Param && data.mods.is_weak(),
         Opcode::StackSave | Opcode::Clock => true,
         opcode => {
             opcode.effects().is_pure() && opcode.effects() & Effects::TERMINATOR == Effects::empty()

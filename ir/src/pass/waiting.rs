@@ -13,7 +13,7 @@ use crate::analysis::{Cfg, Dominators};
 use crate::entity::{Block, Inst, Value};
 use crate::function::{Function, ValueDef};
 use crate::meaning::Desc;
-use crate::mods::{MemOrder, Mods, StateSpace};
+use crate::mods::{Mods, StateSpace};
 use crate::ops::{Effects, Opcode};
 use crate::types::OpType;
 
@@ -83,7 +83,7 @@ fn wait_of(function: &Function, inst: Inst) -> Option<Wait> {
                 data.mods.space(),
                 StateSpace::Param | StateSpace::ParamFunc | StateSpace::Local | StateSpace::Const
             );
-            let weak = matches!(data.mods.order(), MemOrder::None | MemOrder::Weak);
+            let weak = data.mods.is_weak();
             match (private || data.mods.nc(), weak) {
                 (true, _) => None,
                 (false, true) => Some(Wait::Reads),

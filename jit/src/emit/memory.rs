@@ -6,7 +6,7 @@ use cranelift_codegen::ir::{self, InstBuilder, types};
 use cranelift_frontend::FunctionBuilder;
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::InstData;
-use margay_ir::mods::{MemOrder, Mode, StateSpace};
+use margay_ir::mods::{Mode, StateSpace};
 use margay_ir::ops::Opcode;
 use margay_ir::types::OpType;
 
@@ -106,8 +106,7 @@ impl Lane<'_, '_> {
     }
 
     pub(crate) fn is_weak(data: &InstData) -> bool {
-        matches!(data.mods.order(), MemOrder::None | MemOrder::Weak)
-            || is_private(data.mods.space())
+        data.mods.is_weak() || is_private(data.mods.space())
     }
 
     fn load(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {

@@ -169,6 +169,8 @@ impl Workspace {
                 .arg("test")
                 .args(which)
                 .env("CARGO_TARGET_DIR", self.root.join("target"))
+                // One line changes from build to build, whatever the caller builds for.
+                .env("CARGO_INCREMENTAL", "1")
                 .env("RUSTFLAGS", "-Awarnings")
                 .stdout(Stdio::null())
                 .stderr(Stdio::null());

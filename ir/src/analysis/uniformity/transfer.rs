@@ -4,7 +4,7 @@ use super::{Assumptions, Class, Fact};
 use crate::entity::Inst;
 use crate::function::{Function, payload_sreg};
 use crate::meaning::Desc;
-use crate::mods::{Half, MemOrder, Mode, StateSpace};
+use crate::mods::{Half, Mode, StateSpace};
 use crate::ops::Opcode;
 use crate::sreg::{self, SpecialReg};
 use crate::types::Class as TypeClass;
@@ -98,7 +98,7 @@ impl Transfer<'_> {
 
     fn load(&self, desc: Desc) -> Class {
         let address = self.arg(0).class;
-        let weak = matches!(desc.mods.order(), MemOrder::None | MemOrder::Weak);
+        let weak = desc.mods.is_weak();
         if !weak || !address.is_uniform() {
             return Class::Varying;
         }

@@ -6,7 +6,7 @@ use super::{Access, MAX_PIECES, Piece, Plan};
 use crate::analysis::Cfg;
 use crate::entity::{Block, Inst, Slot, Value};
 use crate::function::{Function, payload_slot};
-use crate::mods::{MemOrder, Mode, StateSpace};
+use crate::mods::{Mode, StateSpace};
 use crate::ops::Opcode;
 use crate::types::{OpType, Type};
 
@@ -191,7 +191,7 @@ fn elements(function: &Function, inst: Inst, address: Address) -> Option<Vec<Key
     } else {
         StateSpace::Local
     };
-    let weak = matches!(data.mods.order(), MemOrder::None | MemOrder::Weak);
+    let weak = data.mods.is_weak();
     let bits = data.ty.bits();
     if !weak || data.mods.space() != space || !matches!(bits, 8 | 16 | 32 | 64) {
         return None;

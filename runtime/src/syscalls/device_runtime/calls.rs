@@ -249,6 +249,16 @@ impl Call<'_> {
         Ok(LaunchConfig::new(dims(grid)?, dims(block)?).with_shared(shared))
     }
 
+    /// The kernel with a handle, if this grid may launch it in this shape.
+    fn launchable(&self, func: u64, config: &LaunchConfig) -> Done<Kernel> {
+        let kernel = self.kernel(func)?;
+        kernel.check_config(config)?;
+        match self.state().depth >= DEEPEST {
+            true => Err(CudaError::MAX_DEPTH.into()),
+            false => Ok(kernel),
+        }
+    }
+
     fn new_buffer(&self, bytes: u64, launch: Option<(Kernel, LaunchConfig)>) -> Done<u64> {
         let context = self.context()?;
         let address = context.launch_buffers().allocate(
@@ -271,12 +281,8 @@ impl Call<'_> {
     }
 
     fn configured_buffer(&self, func: u64, grid: u64, block: u64, shared: u32) -> Done<u64> {
-        let kernel = self.kernel(func)?;
         let config = self.shape(grid, block, shared)?;
-        kernel.check_config(&config)?;
-        if self.state().depth >= DEEPEST {
-            return Err(CudaError::MAX_DEPTH.into());
-        }
+        let kernel = self.launchable(func, &config)?;
         let bytes = u64::from(kernel.info().param_bytes);
         self.new_buffer(bytes, Some((kernel, config)))
     }
@@ -294,16 +300,14 @@ impl Call<'_> {
         };
         let launch = match (found.launch, given) {
             (Some(launch), None) => Ok(launch),
-            (None, Some((func, config))) => self.kernel(func).map(|kernel| (kernel, config)),
+            (None, Some((func, config))) => self
+                .launchable(func, &config)
+                .map(|kernel| (kernel, config)),
             _ => Err(CudaError::INVALID_VALUE.into()),
         };
         let launch = launch.and_then(|(kernel, config)| Ok((params(&kernel)?, kernel, config)));
         context.launch_buffers().free(buffer);
         let (params, kernel, config) = launch?;
-        kernel.check_config(&config)?;
-        if state.depth >= DEEPEST {
-            return Err(CudaError::MAX_DEPTH.into());
-        }
         let line = match stream {
             TAIL_LAUNCH => Line::Tail,
             FIRE_AND_FORGET => Line::Loose,
