@@ -4,12 +4,12 @@
 //! of the orders that PTX allows. An mbarrier is a word in memory ([`margay_ir::meaning::mbarrier`]): arrivals are
 //! read-modify-writes, waits are loads, which makes loops around them waiting loops like any other.
 //!
-//! A cluster of several blocks does not run yet; `mapa` to another block is a trap, so that no address means
-//! a wrong one.
+//! Addresses of shared memory are those of the cluster ([`margay_ir::exec::LaunchInfo::shared_shift`]): a block's
+//! own variables have its rank in their addresses. `mapa` to a block that the cluster does not have is a trap.
 
 use margay_ir::entity::Value;
 use margay_ir::meaning::{Desc, mbarrier};
-use margay_ir::mods::{AtomOp, CmpOp, MemOrder, Mods, StateSpace};
+use margay_ir::mods::{AtomOp, CmpOp, MemOrder, Mode, Mods, StateSpace};
 use margay_ir::ops::Opcode;
 use margay_ir::sreg::SpecialReg;
 use margay_ir::types::{OpType, Type};
@@ -79,10 +79,7 @@ impl FunctionLowering<'_, '_> {
         };
         match (self.ast.text(instruction.opcode), &parts.words[..]) {
             ("mapa", _) => self.mapa(&parts),
-            ("getctarank", _) => {
-                let rank = self.b.sreg(SpecialReg::ClusterCtarank);
-                self.give(&parts, rank, OpType::U32)
-            }
+            ("getctarank", _) => self.rank_of_address(&parts),
             ("mbarrier", ["init", ..]) => {
                 let count = self.long(&parts, "count")?;
                 let expected = self.b.constant(Type::B64, mbarrier::OF_COUNT);
@@ -340,8 +337,8 @@ impl FunctionLowering<'_, '_> {
 
     // Bulk.
 
-    /// A loop over `size` bytes in steps; `body` gets the offset, a `u64`.
-    fn over_bytes(
+    /// A loop up to `size`, most often bytes, in steps; `body` gets the offset, a `u64`.
+    fn count_up(
         &mut self,
         size: Value,
         step: u64,
@@ -378,14 +375,16 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Runs the code only where a copy to many blocks is for this one too.
-    fn if_addressed(
+    /// Runs the code for the target and the mbarrier of a copy; those of a copy to many blocks lie at the same
+    /// offsets in each block whose bit is set in its mask.
+    fn for_each_target(
         &mut self,
         parts: &Parts<'_>,
-        code: impl FnOnce(&mut Self) -> Lowered<()>,
+        (to, object): (At, Option<At>),
+        code: impl FnOnce(&mut Self, At, Option<At>) -> Lowered<()>,
     ) -> Lowered<()> {
         if !parts.has("multicast::cluster") {
-            return code(self);
+            return code(self, to, object);
         }
         let mask = match parts.operand("mask") {
             Some(operand) => {
@@ -395,18 +394,34 @@ impl FunctionLowering<'_, '_> {
             None => self.b.constant(Type::B16, 1),
         };
         let mask = self.convert(mask, OpType::U16, OpType::U32);
-        let one = self.b.constant(Type::B32, 1);
-        let rank = self.b.sreg(SpecialReg::ClusterCtarank);
-        let bit = self.b.simple(Opcode::Shl, OpType::B32, &[one, rank]);
-        let bit = self.b.simple(Opcode::And, OpType::B32, &[mask, bit]);
-        let zero = self.b.constant(Type::B32, 0);
-        let mine = self.compare(CmpOp::Ne, OpType::U32, bit, zero);
-        let (then, next) = (self.b.create_block(), self.b.create_block());
-        self.b.brif(mine, then, next);
-        self.b.switch_to(then);
-        code(self)?;
-        self.go_on_in(next);
-        Ok(())
+        let blocks = self.b.sreg(SpecialReg::ClusterNctarank);
+        let blocks = self.convert(blocks, OpType::U32, OpType::U64);
+        self.count_up(blocks, 1, |s, rank| {
+            let rank = s.convert(rank, OpType::U64, OpType::U32);
+            let one = s.b.constant(Type::B32, 1);
+            let bit = s.b.simple(Opcode::Shr, OpType::U32, &[mask, rank]);
+            let bit = s.b.simple(Opcode::And, OpType::B32, &[bit, one]);
+            let is_meant = s.compare(CmpOp::Eq, OpType::U32, bit, one);
+            let (then, next) = (s.b.create_block(), s.b.create_block());
+            s.b.brif(is_meant, then, next);
+            s.b.switch_to(then);
+            let to = s.at_block(to, rank);
+            let object = object.map(|object| s.at_block(object, rank));
+            code(s, to, object)?;
+            s.go_on_in(next);
+            Ok(())
+        })
+    }
+
+    /// The same place in the shared memory of the block with a rank.
+    fn at_block(&mut self, at: At, rank: Value) -> At {
+        let ty = self.address_type(at.address);
+        let address = self.plain(at.address);
+        let offset = self.convert(address, ty, OpType::U32);
+        At {
+            address: self.in_block(offset, rank),
+            space: at.space,
+        }
     }
 
     fn spaces_of_copy(parts: &Parts<'_>) -> [StateSpace; 2] {
@@ -431,8 +446,8 @@ impl FunctionLowering<'_, '_> {
             Some(_) => Some(self.object_of(parts)?),
             None => None,
         };
-        self.if_addressed(parts, |s| {
-            s.over_bytes(size, CHUNK, |s, offset| {
+        self.for_each_target(parts, (to, object), |s, to, object| {
+            s.count_up(size, CHUNK, |s, offset| {
                 let (to, from) = (s.beyond(to, offset), s.beyond(from, offset));
                 for half in [0, 8] {
                     let source = s.offset_by(from.address, half);
@@ -459,7 +474,7 @@ impl FunctionLowering<'_, '_> {
         let mask = self.read(operand, OpType::U16)?;
         let mask = self.cut_to(mask, OpType::U16);
         let mask = self.convert(mask, OpType::U16, OpType::U32);
-        self.over_bytes(size, 1, |s, offset| {
+        self.count_up(size, 1, |s, offset| {
             let low = s.convert(offset, OpType::U64, OpType::U32);
             let fifteen = s.b.constant(Type::B32, 15);
             let at = s.b.simple(Opcode::And, OpType::B32, &[low, fifteen]);
@@ -490,7 +505,7 @@ impl FunctionLowering<'_, '_> {
             Some(_) => Some(self.object_of(parts)?),
             None => None,
         };
-        self.over_bytes(size, u64::from(ty.bits() / 8), |s, offset| {
+        self.count_up(size, u64::from(ty.bits() / 8), |s, offset| {
             let (to, from) = (s.beyond(to, offset), s.beyond(from, offset));
             let desc = Self::plain_access(Opcode::Ld, ty, from.space);
             let value = s.b.op(desc, &[from.address], ty.held());
@@ -508,7 +523,7 @@ impl FunctionLowering<'_, '_> {
         let to = self.at(parts, "a", StateSpace::Shared)?;
         let size = self.long(parts, "size")?;
         let zero = self.b.constant(Type::B64, 0);
-        self.over_bytes(size, 8, |s, offset| {
+        self.count_up(size, 8, |s, offset| {
             let to = s.beyond(to, offset);
             let desc = Self::plain_access(Opcode::St, OpType::B64, to.space);
             s.b.inst(desc, &[to.address, zero], &[]);
@@ -518,21 +533,94 @@ impl FunctionLowering<'_, '_> {
 
     // Addresses in a cluster.
 
+    /// What a shared memory's number is shifted by in addresses.
+    fn shared_shift(&mut self) -> Value {
+        self.b.sreg(SpecialReg::SharedShift)
+    }
+
+    /// The number of the block in whose shared memory a 32-bit address lies.
+    fn rank_of(&mut self, offset: Value) -> Value {
+        let shift = self.shared_shift();
+        self.b.simple(Opcode::Shr, OpType::U32, &[offset, shift])
+    }
+
+    /// The same place in the shared memory of the block with another rank, which the cluster has to have.
+    fn in_block(&mut self, offset: Value, rank: Value) -> Value {
+        let shift = self.shared_shift();
+        let one = self.b.constant(Type::B32, 1);
+        let span = self.b.simple(Opcode::Shl, OpType::B32, &[one, shift]);
+        let within = self.b.simple(Opcode::Sub, OpType::U32, &[span, one]);
+        let within = self.b.simple(Opcode::And, OpType::B32, &[offset, within]);
+        let start = self.b.simple(Opcode::Shl, OpType::B32, &[rank, shift]);
+        self.b.simple(Opcode::Or, OpType::B32, &[start, within])
+    }
+
+    /// Converts an address of shared memory from generic or to it.
+    fn cvta_shared(&mut self, address: Value, mode: Mode) -> Value {
+        let desc = Desc {
+            opcode: Opcode::Cvta,
+            ty: OpType::U64,
+            src: OpType::None,
+            mods: Mods::NONE
+                .with_space(StateSpace::SharedCluster)
+                .with_mode(mode),
+        };
+        self.b.op(desc, &[address], Type::B64)
+    }
+
+    /// The offset in the cluster's shared memory that an operand `a` names, and whether it came as a generic address.
+    fn shared_offset(&mut self, parts: &Parts<'_>) -> Lowered<Option<(Value, bool)>> {
+        let Some(operand) = parts.operand("a") else {
+            return Ok(None);
+        };
+        let ty = parts.words.last();
+        let is_wide = ty.is_some_and(|&word| word == "u64");
+        let ty = if is_wide { OpType::U64 } else { OpType::U32 };
+        let value = self.read(operand, ty)?;
+        let value = self.cut_to(value, ty);
+        let value = self.convert(value, ty, OpType::U64);
+        let is_generic = parts.space() == StateSpace::None;
+        let value = match is_generic {
+            true => self.cvta_shared(value, Mode::To),
+            false => value,
+        };
+        Ok(Some((
+            self.convert(value, OpType::U64, OpType::U32),
+            is_generic,
+        )))
+    }
+
     fn mapa(&mut self, parts: &Parts<'_>) -> Lowered<()> {
         let ty = parts.resolved.desc().ty;
-        let (Some(address), Some(rank)) = (parts.operand("a"), parts.operand("b")) else {
+        let (Some((offset, is_generic)), Some(rank)) =
+            (self.shared_offset(parts)?, parts.operand("b"))
+        else {
             return Ok(());
         };
-        let value = self.read(address, ty)?;
-        let wanted = self.read(rank, OpType::U32)?;
-        let wanted = self.cut_to(wanted, OpType::U32);
-        let own = self.b.sreg(SpecialReg::ClusterCtarank);
-        let same = self.compare(CmpOp::Eq, OpType::U32, wanted, own);
+        let rank = self.read(rank, OpType::U32)?;
+        let rank = self.cut_to(rank, OpType::U32);
+        let blocks = self.b.sreg(SpecialReg::ClusterNctarank);
+        let known = self.compare(CmpOp::Lt, OpType::U32, rank, blocks);
         let (other, next) = (self.b.create_block(), self.b.create_block());
-        self.b.brif(same, next, other);
+        self.b.brif(known, next, other);
         self.b.switch_to(other);
         self.b.end(Opcode::Trap, &[]);
         self.b.switch_to(next);
+        let value = self.in_block(offset, rank);
+        let value = self.convert(value, OpType::U32, OpType::U64);
+        let value = match is_generic {
+            true => self.cvta_shared(value, Mode::None),
+            false => value,
+        };
+        let value = self.cut_to(value, ty);
         self.give(parts, value, ty)
+    }
+
+    fn rank_of_address(&mut self, parts: &Parts<'_>) -> Lowered<()> {
+        let Some((offset, _)) = self.shared_offset(parts)? else {
+            return Ok(());
+        };
+        let rank = self.rank_of(offset);
+        self.give(parts, rank, OpType::U32)
     }
 }

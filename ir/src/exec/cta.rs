@@ -28,6 +28,11 @@ pub enum CtaOutcome {
         /// Whether any thread got past a wait in this turn.
         progressed: bool,
     },
+    /// Nobody can go on before the barrier of the cluster is complete ([`CtaState::pass_cluster_barrier`]).
+    AtClusterBarrier {
+        /// Whether any thread got past a wait in this turn.
+        progressed: bool,
+    },
     /// All threads that have not exited are about to go on behind this stop. Only for runners that
     /// [step](Runner::steps_from) from there.
     InStep(Stop),
@@ -45,6 +50,10 @@ struct WarpState {
     yielded: u32,
     /// Those of the waiting lanes that wait at a barrier.
     at_barrier: u32,
+    /// Those of them that wait at the barrier of the cluster.
+    at_cluster: u32,
+    /// Lanes that have arrived at the barrier of the cluster since it was last complete.
+    arrived: u32,
     hold: Option<Hold>,
     exited: u32,
     stops: [Stop; 32],
@@ -59,6 +68,21 @@ struct Hold {
 }
 
 impl WarpState {
+    /// Lanes have come to the barrier of the cluster (PTX ISA 9.7.13.4). Whoever waits without an arrival since
+    /// the barrier was last complete waits for nothing.
+    fn reach_cluster_barrier(&mut self, mode: Mode, lanes: u32) {
+        if mode == Mode::Arrive {
+            self.arrived |= lanes;
+            self.ready |= lanes;
+            return;
+        }
+        let expected = lanes & self.arrived;
+        self.ready |= lanes & !expected;
+        self.waiting |= expected;
+        self.at_barrier |= expected;
+        self.at_cluster |= expected;
+    }
+
     /// Whether lanes may go on from `stop`. When others gave way behind it, those get another turn
     /// first: a lane gives way anywhere in a loop, and the warp would fall apart by chance. If they
     /// give way again, they wait for somebody, perhaps for these lanes.
@@ -106,6 +130,8 @@ impl CtaState {
                     waiting: 0,
                     yielded: 0,
                     at_barrier: 0,
+                    at_cluster: 0,
+                    arrived: 0,
                     hold: None,
                     exited: !full(warp),
                     stops: [Stop::START; 32],
@@ -150,8 +176,33 @@ impl CtaState {
         !self.warps[warp as usize].exited
     }
 
-    /// The stop behind which all threads are about to go on that have not exited.
+    /// Whether the barrier of the cluster lacks no thread of this CTA.
+    pub fn is_at_cluster_barrier(&self) -> bool {
+        let mut warps = self.warps.iter();
+        warps.all(|state| !state.exited & !state.arrived == 0)
+    }
+
+    /// The barrier of the cluster is complete: those that wait at it go on. Whether any did or had arrived.
+    pub fn pass_cluster_barrier(&mut self) -> bool {
+        let mut any = false;
+        for state in &mut self.warps {
+            any |= state.arrived != 0;
+            let released = std::mem::take(&mut state.at_cluster);
+            state.arrived = 0;
+            state.waiting &= !released;
+            state.at_barrier &= !released;
+            state.ready |= released;
+        }
+        any
+    }
+
+    /// The stop behind which all threads are about to go on that have not exited, if they have left nothing at
+    /// a barrier: whoever runs them from there knows nothing of it.
     fn in_step(&self) -> Option<Stop> {
+        let expected = self.warps.iter().any(|state| state.arrived != 0);
+        if expected || self.barriers.iter().any(Barrier::is_active) {
+            return None;
+        }
         let mut all = self.warps.iter().filter(|state| state.ready != 0);
         let first = all.next()?;
         let stop = first.stops[first.ready.trailing_zeros() as usize];
@@ -189,7 +240,10 @@ impl CtaState {
                 return Ok(CtaOutcome::Parked { progressed });
             }
             if !progress && !self.complete_undefined(runner) {
-                return Err(self.deadlock(runner));
+                return match self.warps.iter().any(|state| state.at_cluster != 0) {
+                    true => Ok(CtaOutcome::AtClusterBarrier { progressed }),
+                    false => Err(self.deadlock(runner)),
+                };
             }
             // Others have moved: those that gave way may look again.
             self.release_yielded();
@@ -242,6 +296,10 @@ impl CtaState {
         }
         let desc = runner.point(stop).desc;
         let state = &mut self.warps[warp];
+        if desc.opcode == Opcode::ClusterBar {
+            state.reach_cluster_barrier(desc.mods.mode(), lanes);
+            return;
+        }
         if desc.opcode == Opcode::Bar {
             let mode = desc.mods.mode();
             if mode == Mode::Arrive {
@@ -406,7 +464,7 @@ impl CtaState {
     }
 
     /// The fault of a CTA in which nobody can ever arrive.
-    fn deadlock(&self, runner: &impl Runner) -> Fault {
+    pub fn deadlock(&self, runner: &impl Runner) -> Fault {
         let (first, waiting) = self.wait_list(runner);
         let (thread, loc) = first.map_or((None, Default::default()), |(t, loc)| (Some(t), loc));
         Fault {

@@ -47,6 +47,38 @@ impl LaunchInfo {
         self.grid.iter().map(|&n| u64::from(n)).product()
     }
 
+    /// CTAs of a cluster in all.
+    pub fn cluster_size(&self) -> u32 {
+        self.cluster.iter().map(|&n| n.max(1)).product()
+    }
+
+    /// A CTA's number in its cluster.
+    pub fn cluster_rank(&self, cta: &CtaInfo) -> u32 {
+        let cluster = self.cluster.map(|n| n.max(1));
+        let at: [u32; 3] = std::array::from_fn(|i| cta.index[i] % cluster[i]);
+        at[0] + cluster[0] * (at[1] + cluster[1] * at[2])
+    }
+
+    /// The shared memories of a cluster's CTAs lie side by side in one window: that of rank `r` begins at
+    /// `r << shared_shift()`. 32-bit addresses count from the window's start, so that an address of one CTA means
+    /// the same bytes in all of them (PTX ISA 5.1.7: `.shared::cta` is a part of `.shared::cluster`).
+    pub fn shared_shift(&self) -> u32 {
+        let bytes = u64::from(self.static_shared) + u64::from(self.dynamic_shared);
+        bytes.max(1 << 10).next_power_of_two().trailing_zeros()
+    }
+
+    /// Whether a generic address lies in the shared memory of a CTA, or in that of its cluster. A CTA that is
+    /// its whole cluster has the window for itself.
+    pub fn is_shared(&self, cta: &CtaInfo, address: u64, of_cluster: bool) -> bool {
+        const WINDOW: u64 = 1 << 32;
+        let offset = address.wrapping_sub(cta.shared_base);
+        match (self.cluster_size(), of_cluster) {
+            (1, _) => offset < WINDOW,
+            (count, true) => offset < u64::from(count) << self.shared_shift(),
+            (_, false) => offset >> self.shared_shift() == u64::from(self.cluster_rank(cta)),
+        }
+    }
+
     /// Coordinates of a thread.
     pub fn thread_index(&self, thread: u32) -> [u32; 3] {
         let [x, y, _] = self.block.map(|n| n.max(1));
@@ -67,7 +99,7 @@ pub struct CtaInfo {
     pub index: [u32; 3],
     /// Linear number in the grid.
     pub linear: u64,
-    /// Host address of the shared window.
+    /// Host address of the shared window; that of the cluster where it has several CTAs.
     pub shared_base: u64,
     /// Host address of the local window.
     pub local_base: u64,
@@ -127,10 +159,9 @@ pub fn special_register(
         R::ClusterNctaidX => u64::from(cluster[0]),
         R::ClusterNctaidY => u64::from(cluster[1]),
         R::ClusterNctaidZ => u64::from(cluster[2]),
-        R::ClusterCtarank => {
-            u64::from(in_cluster(0) + cluster[0] * (in_cluster(1) + cluster[1] * in_cluster(2)))
-        }
-        R::ClusterNctarank => u64::from(cluster.iter().product::<u32>()),
+        R::ClusterCtarank => u64::from(launch.cluster_rank(cta)),
+        R::ClusterNctarank => u64::from(launch.cluster_size()),
+        R::SharedShift => u64::from(launch.shared_shift()),
         R::IsExplicitCluster => u64::from(cluster != [1, 1, 1]),
         R::Envreg1 => launch.workspace >> 32,
         R::Envreg2 => launch.workspace & 0xffff_ffff,

@@ -342,7 +342,7 @@ unsafe extern "C" fn in_space(context: *mut NativeContext, space: u32, address: 
     let stride = u64::from(context.local_stride);
     let mine = context.local_base + stride * u64::from(context.thread);
     const WINDOW: u64 = 1 << 32;
-    let shared = address.wrapping_sub(context.shared_base) < WINDOW;
+    let shared = |of_cluster| host.info.is_shared(&host.cta, address, of_cluster);
     let local = address.wrapping_sub(mine) < WINDOW;
     let param = address.wrapping_sub(context.params) < 4096 * 8;
     let constant = || {
@@ -358,11 +358,12 @@ unsafe extern "C" fn in_space(context: *mut NativeContext, space: u32, address: 
         })
     };
     u32::from(match space {
-        StateSpace::Shared | StateSpace::SharedCluster => shared,
+        StateSpace::Shared => shared(false),
+        StateSpace::SharedCluster => shared(true),
         StateSpace::Local => local,
         StateSpace::Param | StateSpace::ParamFunc => param,
         StateSpace::Const => constant(),
-        _ => !shared && !local && !param && !constant(),
+        _ => !shared(true) && !local && !param && !constant(),
     })
 }
 

@@ -1,6 +1,6 @@
 //! A CTA that the interpreter runs.
 
-use margay_ir::exec::{CtaInfo, CtaOutcome, CtaState, Order};
+use margay_ir::exec::{CtaInfo, CtaState, Order};
 use margay_ir::interp::{Interpreter, Threads};
 
 use super::faults;
@@ -31,10 +31,22 @@ impl InterpretedCta {
         }
     }
 
+    pub(super) fn info(&self) -> &CtaInfo {
+        &self.info
+    }
+
+    pub(super) fn state(&self) -> &CtaState {
+        &self.state
+    }
+
+    pub(super) fn state_mut(&mut self) -> &mut CtaState {
+        &mut self.state
+    }
+
     /// Runs until all threads are done or wait.
     pub(super) fn run(&mut self, launch: &PtxLaunch) -> Result<Turn, Fault> {
         let mut machine = HostMachine {
-            info: &launch.info,
+            info: launch.info_for(&self.info),
             services: &launch.shape.services,
             module: &launch.code.module,
             textures: &launch.shape.textures,
@@ -43,16 +55,15 @@ impl InterpretedCta {
         let mut interpreter = Interpreter::resume(
             (&code.module, &code.code),
             code.id,
-            &launch.info,
+            launch.info_for(&self.info),
             self.info,
             &mut machine,
             std::mem::take(&mut self.threads),
         );
         let outcome = loop {
-            match self.state.run(&mut interpreter) {
-                Ok(CtaOutcome::InStep(_)) => {}
-                Ok(CtaOutcome::Done) => break Ok(Turn::Done),
-                Ok(CtaOutcome::Parked { progressed }) => break Ok(Turn::Parked { progressed }),
+            match self.state.run(&mut interpreter).map(Turn::of) {
+                Ok(Ok(turn)) => break Ok(turn),
+                Ok(Err(_)) => {}
                 Err(fault) => break Err(fault),
             }
         };
@@ -63,7 +74,7 @@ impl InterpretedCta {
     /// Who waits where.
     pub(super) fn describe(&self, launch: &PtxLaunch) -> Vec<String> {
         let mut machine = HostMachine {
-            info: &launch.info,
+            info: launch.info_for(&self.info),
             services: &launch.shape.services,
             module: &launch.code.module,
             textures: &launch.shape.textures,
@@ -72,7 +83,7 @@ impl InterpretedCta {
         let interpreter = Interpreter::resume(
             (&code.module, &code.code),
             code.id,
-            &launch.info,
+            launch.info_for(&self.info),
             self.info,
             &mut machine,
             self.threads.clone(),

@@ -7,7 +7,7 @@ use margay_ir::entity::{Entity, FuncId};
 use margay_ir::exec::{LaunchInfo, Stop};
 use margay_ir::interp::Code;
 use margay_ir::module::Module;
-use margay_ir::ops::{Effects, Opcode};
+use margay_ir::ops::Effects;
 use margay_jit::{CompileError, CompiledFunction, CompiledKernel, Compiler, Version, Widths};
 use parking_lot::Mutex;
 
@@ -423,14 +423,6 @@ impl PtxKernel {
             let called = id != self.id;
             if called && !function.has_body() {
                 return Err(Error::UnresolvedSymbol(function.name.clone()));
-            }
-            for &block in function.blocks() {
-                for &inst in function.insts(block) {
-                    let data = &function.dfg.insts[inst];
-                    if data.opcode == Opcode::ClusterBar {
-                        return Err(Error::unsupported("barrier.cluster"));
-                    }
-                }
             }
         }
         Ok(())

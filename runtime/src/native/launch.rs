@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use margay_ir::exec::{CtaInfo, LaunchInfo};
+use margay_ir::exec::{CtaInfo, CtaOutcome, CtaState, FaultKind as IrFaultKind, LaunchInfo, Stop};
+use margay_ir::mods::StateSpace;
 use margay_jit::Version;
 
 use super::faults;
@@ -20,11 +21,21 @@ use crate::syscalls::Services;
 /// Largest local memory of a CTA: its window.
 const LOCAL_WINDOW: u64 = 1 << 32;
 
+/// Turns that the CTAs of a cluster take before a unit with lanes that gave way gives its worker away.
+const ROUNDS: u32 = 64;
+
+/// Bytes from the local memory of one CTA of a cluster to that of the next.
+fn local_of_cta(stride: u32, info: &LaunchInfo) -> u64 {
+    (u64::from(stride) * u64::from(info.threads())).next_multiple_of(64)
+}
+
 /// A launch that workers run.
 pub(super) struct PtxLaunch {
     pub(super) code: Arc<KernelCode>,
     pub(super) shape: LaunchShape,
     pub(super) info: LaunchInfo,
+    /// The same for each rank of a cluster of several CTAs, whose shared variables lie elsewhere.
+    ranks: Box<[LaunchInfo]>,
     pub(super) tids: Arc<TidTable>,
     /// Of the native code.
     pub(super) version: Version,
@@ -57,9 +68,16 @@ impl PtxLaunch {
             0
         };
         let local_stride = code.local_bytes.saturating_add(stack).saturating_add(15) & !15;
-        if u64::from(local_stride) * u64::from(info.threads()) > LOCAL_WINDOW {
+        let local = local_of_cta(local_stride, &info) * u64::from(info.cluster_size());
+        if local > LOCAL_WINDOW {
             return Err(Error::LaunchOutOfResources(
                 "local memory of the threads".into(),
+            ));
+        }
+        let shared = u64::from(info.cluster_size()) << info.shared_shift();
+        if info.cluster_size() > 1 && shape.windows.masked && shared > shape.windows.tail {
+            return Err(Error::LaunchOutOfResources(
+                "shared memory of a cluster where few addresses are to be had".into(),
             ));
         }
         let tids = code.tids(&info);
@@ -69,6 +87,7 @@ impl PtxLaunch {
             code,
             shape,
             info,
+            ranks: Box::default(),
             tids,
             version,
             local_stride,
@@ -76,6 +95,9 @@ impl PtxLaunch {
         });
         if let Some(launch) = Arc::get_mut(&mut launch) {
             launch.info.params = launch.shape.params.address();
+            if launch.ranks() > 1 {
+                launch.ranks = (0..launch.ranks()).map(|rank| launch.rank(rank)).collect();
+            }
         }
         Ok(launch)
     }
@@ -84,10 +106,35 @@ impl PtxLaunch {
         Fault::new(crate::error::FaultKind::LaunchFailed, &self.code.name).with_detail(why)
     }
 
+    /// What the CTAs with a rank of a cluster are told.
+    fn rank(&self, rank: u32) -> LaunchInfo {
+        let mut info = self.info.clone();
+        let beyond = u64::from(rank) << info.shared_shift();
+        let mut symbols = info.symbols.to_vec();
+        let places = symbols.iter_mut().zip(self.code.module.symbols.values());
+        for (offset, _) in places.filter(|(_, symbol)| symbol.space == StateSpace::Shared) {
+            *offset += beyond;
+        }
+        info.symbols = symbols.into();
+        info
+    }
+
+    /// What a CTA is told of its launch.
+    pub(super) fn info_for(&self, cta: &CtaInfo) -> &LaunchInfo {
+        match self.ranks.is_empty() {
+            true => &self.info,
+            false => &self.ranks[self.info.cluster_rank(cta) as usize],
+        }
+    }
+
     /// A window, opened as far as this launch needs.
     fn window(&self, worker: &mut WorkerState) -> Result<CtaWindow, Fault> {
-        let shared = u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared);
-        let local = u64::from(self.local_stride) * u64::from(self.info.threads());
+        let ranks = u64::from(self.ranks());
+        let shared = match ranks {
+            1 => u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared),
+            _ => ranks << self.info.shared_shift(),
+        };
+        let local = ranks * local_of_cta(self.local_stride, &self.info);
         worker
             .take_window(shared.max(1), local.max(1))
             .map_err(|error| self.internal(&error.to_string()))
@@ -115,49 +162,99 @@ impl PtxLaunch {
         };
         let [x, y, _] = self.info.grid.map(u64::from);
         let linear = u64::from(index[0]) + x * (u64::from(index[1]) + y * u64::from(index[2]));
+        let local = u64::from(rank) * local_of_cta(self.local_stride, &self.info);
         CtaInfo {
             index,
             linear,
             shared_base: window.shared(),
-            local_base: window.local(),
+            local_base: window.local() + local,
             local_stride: self.local_stride,
             sm: (linear % u64::from(self.info.sm_count.max(1))) as u32,
         }
     }
 
     fn ranks(&self) -> u32 {
-        self.info.cluster.iter().map(|&n| n.max(1)).product()
+        self.info.cluster_size()
     }
 
-    /// Goes on with a CTA; the unit's other CTAs follow.
+    /// Runs the CTAs of a unit in turn until all are done or wait for memory to change.
     fn drive(&self, worker: &mut WorkerState, mut resident: Resident) -> RunOutcome {
-        loop {
-            let turn = match &mut resident.state {
-                CtaKind::Native(cta) => cta.run(self),
-                CtaKind::Interpreted(cta) => cta.run(self),
-            };
-            match turn {
-                Err(fault) => return self.fail(worker, fault),
-                Ok(Turn::Parked { progressed }) => {
-                    return RunOutcome::Parked(ParkedUnit {
-                        unit: resident.unit,
-                        state: Box::new(resident),
-                        window: None,
-                        progressed,
-                    });
-                }
-                Ok(Turn::Done) => {
-                    let rank = resident.rank + 1;
-                    if rank == self.ranks() {
-                        worker.return_window(resident.window);
-                        return RunOutcome::Done;
+        let mut progressed = false;
+        for round in 0u32.. {
+            if worker.stop_requested() {
+                return RunOutcome::Stopped {
+                    place: String::new(),
+                };
+            }
+            let mut moved = false;
+            let mut gave_way = false;
+            let mut deadlock = None;
+            let last = resident.ctas.len().saturating_sub(1);
+            for at in 0..=last {
+                let at = if self.shape.reverse { last - at } else { at };
+                let Some(cta) = &mut resident.ctas[at] else {
+                    continue;
+                };
+                match cta.run(self) {
+                    Err(fault) => return self.fail(worker, fault),
+                    Ok(Turn::Done) => {
+                        resident.ctas[at] = None;
+                        moved = true;
                     }
-                    match self.start(resident.unit, rank, resident.window) {
-                        Ok(next) => resident = next,
-                        Err(fault) => return self.fail(worker, fault),
+                    Ok(Turn::Parked { progressed }) => {
+                        gave_way = true;
+                        moved |= progressed;
+                    }
+                    Ok(Turn::AtClusterBarrier { progressed }) => {
+                        deadlock.get_or_insert(at);
+                        moved |= progressed;
                     }
                 }
             }
+            let mut present = resident.ctas.iter_mut().flatten().peekable();
+            if present.peek().is_none() {
+                worker.return_window(resident.window);
+                return RunOutcome::Done;
+            }
+            let mut ctas: Vec<&mut CtaKind> = present.collect();
+            if ctas.iter().all(|cta| cta.state().is_at_cluster_barrier()) {
+                for cta in &mut ctas {
+                    moved |= cta.state_mut().pass_cluster_barrier();
+                }
+            }
+            progressed |= moved;
+            // Where others move, those that gave way look again, but not for ever: they may wait for somebody else.
+            if gave_way && (!moved || round >= ROUNDS || ctas.len() == 1) {
+                return RunOutcome::Parked(ParkedUnit {
+                    unit: resident.unit,
+                    state: Box::new(resident),
+                    window: None,
+                    progressed,
+                });
+            }
+            if let (false, Some(at)) = (moved, deadlock) {
+                let faults = self.deadlock(&resident, at);
+                return self.fail(worker, faults);
+            }
+        }
+        RunOutcome::Done
+    }
+
+    /// Where the threads of a unit wait, CTA by CTA.
+    fn places(&self, resident: &Resident) -> Vec<String> {
+        let line = |cta: &CtaKind| {
+            let [x, y, z] = cta.info().index;
+            format!("block ({x},{y},{z}): {}", cta.describe(self).join("; "))
+        };
+        resident.ctas.iter().flatten().map(line).collect()
+    }
+
+    /// The barrier of a cluster cannot complete: where the threads of all its CTAs wait.
+    fn deadlock(&self, resident: &Resident, at: usize) -> Fault {
+        let waiting = self.places(resident);
+        match &resident.ctas[at] {
+            Some(cta) => faults::report(self, cta.info(), IrFaultKind::Deadlock { waiting }.into()),
+            None => self.internal("a barrier that nobody waits at"),
         }
     }
 
@@ -171,19 +268,20 @@ impl PtxLaunch {
         }
     }
 
-    /// A CTA with all its threads at the start.
-    fn start(&self, unit: u64, rank: u32, window: CtaWindow) -> Result<Resident, Fault> {
-        let info = self.cta_info(unit, rank, &window);
-        let state = match &self.code.native {
-            Ok(_) => CtaKind::Native(Box::new(NativeCta::new(self, info))),
-            Err(_) => CtaKind::Interpreted(Box::new(InterpretedCta::new(self, info))),
+    /// A unit with all its threads at the start.
+    fn start(&self, unit: u64, window: CtaWindow) -> Resident {
+        let cta = |rank| {
+            let info = self.cta_info(unit, rank, &window);
+            Some(match &self.code.native {
+                Ok(_) => CtaKind::Native(Box::new(NativeCta::new(self, info))),
+                Err(_) => CtaKind::Interpreted(Box::new(InterpretedCta::new(self, info))),
+            })
         };
-        Ok(Resident {
+        Resident {
             unit,
-            rank,
+            ctas: (0..self.ranks()).map(cta).collect(),
             window,
-            state,
-        })
+        }
     }
 }
 
@@ -191,6 +289,21 @@ impl PtxLaunch {
 pub(super) enum Turn {
     Done,
     Parked { progressed: bool },
+    AtClusterBarrier { progressed: bool },
+}
+
+impl Turn {
+    /// What [`CtaState`] said, where it asks for nothing else first.
+    pub(super) fn of(outcome: CtaOutcome) -> Result<Turn, Stop> {
+        match outcome {
+            CtaOutcome::Done => Ok(Turn::Done),
+            CtaOutcome::Parked { progressed } => Ok(Turn::Parked { progressed }),
+            CtaOutcome::AtClusterBarrier { progressed } => {
+                Ok(Turn::AtClusterBarrier { progressed })
+            }
+            CtaOutcome::InStep(stop) => Err(stop),
+        }
+    }
 }
 
 enum CtaKind {
@@ -198,12 +311,48 @@ enum CtaKind {
     Interpreted(Box<InterpretedCta>),
 }
 
-/// A CTA with its window and the place of its threads.
+impl CtaKind {
+    fn run(&mut self, launch: &PtxLaunch) -> Result<Turn, Fault> {
+        match self {
+            CtaKind::Native(cta) => cta.run(launch),
+            CtaKind::Interpreted(cta) => cta.run(launch),
+        }
+    }
+
+    fn describe(&self, launch: &PtxLaunch) -> Vec<String> {
+        match self {
+            CtaKind::Native(cta) => cta.describe(launch),
+            CtaKind::Interpreted(cta) => cta.describe(launch),
+        }
+    }
+
+    fn info(&self) -> &CtaInfo {
+        match self {
+            CtaKind::Native(cta) => cta.info(),
+            CtaKind::Interpreted(cta) => cta.info(),
+        }
+    }
+
+    fn state(&self) -> &CtaState {
+        match self {
+            CtaKind::Native(cta) => cta.state(),
+            CtaKind::Interpreted(cta) => cta.state(),
+        }
+    }
+
+    fn state_mut(&mut self) -> &mut CtaState {
+        match self {
+            CtaKind::Native(cta) => cta.state_mut(),
+            CtaKind::Interpreted(cta) => cta.state_mut(),
+        }
+    }
+}
+
+/// A unit: its window, and its CTAs that are not done, by rank.
 struct Resident {
     unit: u64,
-    rank: u32,
+    ctas: Box<[Option<CtaKind>]>,
     window: CtaWindow,
-    state: CtaKind,
 }
 
 impl PreparedLaunch for PtxLaunch {
@@ -267,18 +416,14 @@ impl PreparedLaunch for PtxLaunch {
                             continue;
                         }
                         Ok(Some(cta)) => Resident {
-                            unit: cta.number(),
-                            rank: 0,
+                            unit: cta.info().linear,
+                            ctas: Box::new([Some(CtaKind::Native(Box::new(cta)))]),
                             window,
-                            state: CtaKind::Native(Box::new(cta)),
                         },
                         Err(fault) => return self.fail(worker, fault),
                     }
                 }
-                None => match self.start(unit, 0, window) {
-                    Ok(resident) => resident,
-                    Err(fault) => return RunOutcome::Fault(fault),
-                },
+                None => self.start(unit, window),
             };
             unit = resident.unit + 1;
             match self.drive(worker, resident) {
@@ -302,18 +447,10 @@ impl PreparedLaunch for PtxLaunch {
     }
 
     fn describe(&self, unit: &ParkedUnit) -> String {
-        let waiting = unit
-            .state
-            .downcast_ref::<Resident>()
-            .map(|resident| match &resident.state {
-                CtaKind::Native(cta) => cta.describe(self),
-                CtaKind::Interpreted(cta) => cta.describe(self),
-            });
-        let [x, y, z] = self.info.cta_index(unit.unit);
-        format!(
-            "block ({x},{y},{z}): {}",
-            waiting.unwrap_or_default().join("; ")
-        )
+        let Some(resident) = unit.state.downcast_ref::<Resident>() else {
+            return String::new();
+        };
+        self.places(resident).join("\n  ")
     }
 }
 
@@ -326,7 +463,7 @@ impl std::fmt::Debug for PtxLaunch {
 /// The data that helpers of a CTA use.
 pub(super) fn host_data<'a>(launch: &'a PtxLaunch, cta: CtaInfo) -> HostData<'a> {
     HostData::new(
-        &launch.info,
+        launch.info_for(&cta),
         cta,
         &launch.shape.services,
         &launch.code.module,

@@ -4,8 +4,7 @@
 use margay_ir::analysis::regions::FRAME_ALIVE;
 use margay_ir::entity::Value;
 use margay_ir::exec::{
-    CtaInfo, CtaOutcome, CtaState, Fault as IrFault, FaultKind as IrKind, Order, Point, Runner,
-    Stop, lanes,
+    CtaInfo, CtaState, Fault as IrFault, FaultKind as IrKind, Order, Point, Runner, Stop, lanes,
 };
 use margay_ir::function::SourceLoc;
 use margay_ir::meaning::Bits;
@@ -116,9 +115,16 @@ impl NativeCta {
         }
     }
 
-    /// The CTA's number in the grid.
-    pub(super) fn number(&self) -> u64 {
-        self.info.linear
+    pub(super) fn info(&self) -> &CtaInfo {
+        &self.info
+    }
+
+    pub(super) fn state(&self) -> &CtaState {
+        &self.state
+    }
+
+    pub(super) fn state_mut(&mut self) -> &mut CtaState {
+        &mut self.state
     }
 
     /// Runs until all threads are done or wait.
@@ -140,10 +146,9 @@ impl NativeCta {
             steps: !launch.shape.reverse,
         };
         loop {
-            match self.state.run(&mut runner) {
-                Ok(CtaOutcome::Done) => return Ok(Turn::Done),
-                Ok(CtaOutcome::Parked { progressed }) => return Ok(Turn::Parked { progressed }),
-                Ok(CtaOutcome::InStep(stop)) => match runner.go_on(&self.state, stop) {
+            match self.state.run(&mut runner).map(Turn::of) {
+                Ok(Ok(turn)) => return Ok(turn),
+                Ok(Err(stop)) => match runner.go_on(&self.state, stop) {
                     Ok(None) => return Ok(Turn::Done),
                     Ok(Some(state)) => self.state = state,
                     Err(fault) => return Err(faults::report(launch, &self.info, fault)),
@@ -223,7 +228,7 @@ fn context(
     cta: &CtaInfo,
     host: &mut HostData<'_>,
 ) -> NativeContext {
-    let info = &launch.info;
+    let info = launch.info_for(cta);
     NativeContext {
         params: info.params,
         shared_base: cta.shared_base,

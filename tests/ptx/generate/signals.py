@@ -99,8 +99,13 @@ def to_global(f):
 
 def addresses(f):
     for t in ("u32", "u64"):
-        f.table(f"mapa.{t}", [t], [t, "u32"], f"mapa.{t} %d, %a, 0; getctarank.{t} %q, %a;",
-                [((a,), (a, 0)) for a in INTEGERS[8 * size(t)][:4]])
+        # Generic addresses count from where shared memory begins, of which `u32` has the low half.
+        low = "mov.u64 %s, %w" if t == "u64" else "cvt.u32.u64 %s, %w"
+        f.table(f"mapa.{t}", [t], [t, "u32"],
+                f"mov.u64 %w, memory; cvta.shared.u64 %w, %w; {low}; add.{t} %a, %a, %s; mapa.{t} %d, %a, 0; "
+                f"getctarank.{t} %q, %a; sub.{t} %d, %d, %s;",
+                [((a,), (a, 0)) for a in INTEGERS[8 * size(t)][:4]],
+                regs=f".reg .u64 %w; .reg .{t} %s;", decls=".shared .align 8 .b8 memory[16];")
         f.table(f"mapa.shared.{t}", [t], [t, "u32"],
                 f"mapa.shared::cluster.{t} %d, %a, 0; getctarank.shared::cluster.{t} %q, %a;",
                 [((a,), (a, 0)) for a in INTEGERS[8 * size(t)][:4]])

@@ -27,15 +27,15 @@ impl Variant {
 
     pub(super) fn label(self) -> &'static str {
         match self {
-            Variant::Optimised => "compute_80",
-            Variant::Debug => "compute_80 -G",
+            Variant::Optimised => "optimised",
+            Variant::Debug => "-G",
         }
     }
 
     fn flags(self) -> &'static [&'static str] {
         match self {
-            Variant::Optimised => &["-cudart", "static", "-arch=compute_80"],
-            Variant::Debug => &["-cudart", "static", "-arch=compute_80", "-G"],
+            Variant::Optimised => &["-cudart", "static"],
+            Variant::Debug => &["-cudart", "static", "-G"],
         }
     }
 
@@ -92,6 +92,7 @@ fn compile(toolchain: &Toolchain, program: &Program, variant: Variant) -> Outcom
     let mut command = nvcc(toolchain, program);
     command
         .args(variant.flags())
+        .arg(format!("-arch={}", program.arch))
         .arg("-o")
         .arg(binary(program, variant));
     exec::output(&mut command).map(drop)

@@ -19,6 +19,10 @@ struct Manifest {
     program: Vec<Program>,
 }
 
+fn usual_arch() -> String {
+    "compute_80".to_owned()
+}
+
 /// One program.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,6 +30,8 @@ pub(super) struct Program {
     pub(super) name: String,
     /// Architecture of the PTX that is checked in, if it is.
     pub(super) ptx: Option<String>,
+    #[serde(default = "usual_arch")]
+    pub(super) arch: String,
     #[serde(default)]
     pub(super) flags: Vec<String>,
     #[serde(default = "default_cost")]
