@@ -29,11 +29,13 @@
 //!
 //! //@ fault: KIND [line N]       the launch ends with this fault (a `margay::FaultKind`)
 //! //@ unsupported: WHAT          the launch is refused as not supported, naming this
+//! //@ finding: KIND [line N]     a checking run finds this (a `margay::checks::Undefined`), in order of lines
 //! ```
 //!
 //! A module may hold several kernels and a kernel may be launched several times. Each launch runs in the
-//! interpreter and in native code, each with one worker in grid order and with three workers in reverse
-//! order ([`Setting`]), and must end the same way everywhere.
+//! interpreter and in native code, each with one worker in grid order, with three workers in reverse order and with
+//! one in a checking run ([`Setting`]), and must end the same way everywhere. A checking run finds what the directives
+//! name and nothing else.
 //!
 //! Types are PTX's own (`u32`, `b64`, `f16`, ...). A value is `0x` and its bits, or a number that the type
 //! has; in expectations also `nan` (any NaN) and `_` (anything). `5*3` is `5 5 5`, `4..6` is `4 5 6`. With a

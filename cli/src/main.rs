@@ -6,6 +6,7 @@
 //! becomes the program it starts.
 
 mod bench;
+mod check;
 mod dis;
 mod doctor;
 mod element;
@@ -36,6 +37,7 @@ const STYLES: Styles = Styles::styled()
 const EXAMPLES: &str = "\
 Examples:
   margay run -- ./vector_add 1000000
+  margay check -- ./vector_add 1000000
   margay launch saxpy.ptx --grid 4 --block 256 --arg u32:1000 --arg f32:2 \\
       --arg iota:f32:1000 --arg zeros:f32:1000 --print 3
   margay test kernel.ptx
@@ -57,6 +59,8 @@ struct Arguments {
 enum Command {
     /// Run a CUDA program, unmodified, on the CPU.
     Run(run::Arguments),
+    /// Run a CUDA program and look for what its threads do that is undefined.
+    Check(check::Arguments),
     /// Launch one kernel of a PTX file or image on data of your own.
     Launch(launch::Arguments),
     /// Run PTX files that say in comments what they must do.
@@ -79,6 +83,7 @@ fn main() -> ExitCode {
     }
     let result = match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
         Command::Launch(arguments) => launch::run(&arguments),
         Command::Test(arguments) => test::run(&arguments),
         Command::Dis(arguments) => dis::run(&arguments),

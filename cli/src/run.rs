@@ -198,14 +198,14 @@ fn settings(arguments: &Arguments) -> Vec<(&'static str, String)> {
     settings
 }
 
-/// Becomes the program; returns only when that fails.
-pub(crate) fn run(arguments: &Arguments) -> Outcome {
+/// The program with its arguments, environment and libraries.
+pub(crate) fn command(arguments: &Arguments) -> Result<Command, Failure> {
     let library = libcuda()?;
     let toolkit = environment::toolkit().filter(|_| !arguments.plain);
     let folder = Folder::fill(&library, toolkit.as_deref())
         .map_err(|e| format!("cannot make a folder for libcuda.so.1: {e}"))?;
     let [program, rest @ ..] = arguments.program.as_slice() else {
-        return Err(String::from("no program").into());
+        return Err(Failure::from(String::from("no program")));
     };
     let mut command = Command::new(program);
     if let Some(folder) = &arguments.dump {
@@ -227,11 +227,22 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
             .env("PATH", in_front(folder.tools(), "PATH")?)
             .envs(environment::variables(&folder, toolkit.as_deref(), audit));
     }
-    let error = command.exec();
+    Ok(command)
+}
+
+/// Becomes the program; returns only when that fails.
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    let error = command(arguments)?.exec();
+    Err(cannot_run(arguments, &error))
+}
+
+/// Why the program did not start.
+pub(crate) fn cannot_run(arguments: &Arguments, error: &io::Error) -> Failure {
     let status = match error.kind() {
         io::ErrorKind::NotFound => 127,
         _ => 126,
     };
-    let message = format!("cannot run {}: {error}", program.to_string_lossy());
-    Err(Failure::with_status(message, status))
+    let program = arguments.program.first().map(|name| name.to_string_lossy());
+    let message = format!("cannot run {}: {error}", program.unwrap_or_default());
+    Failure::with_status(message, status)
 }

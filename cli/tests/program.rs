@@ -245,6 +245,36 @@ fn run_passes_the_exit_code_and_sets_the_environment() {
 }
 
 #[test]
+fn check_finds_what_is_undefined_and_says_so_by_its_exit_code() {
+    let folder = Folder::new("check");
+    let margay = env!("CARGO_BIN_EXE_margay");
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../tests/ptx/semantics/undefined.ptx"
+    );
+    let undefined = format!("{margay} launch {file} --kernel not_in_mask --block 32");
+    let check = |options: &str, program: &str| {
+        let output = folder.margay(&format!("check {options} -- {program}"));
+        (output.status.code(), err(&output))
+    };
+    let (code, said) = check("", &undefined);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("shfl in kernel not_in_mask, block (0,0,0), warp 0, lanes 0x00000008"),
+        "{said}"
+    );
+    assert!(said.ends_with("margay: synccheck: 6 places\n"), "{said}");
+    assert_eq!(check("--error-exitcode 9", &undefined).0, Some(9));
+    assert_eq!(check("--error-exitcode 0", &undefined).0, Some(0));
+    let fine = format!("{margay} {ARGS} -a zeros:f32:6");
+    let (code, said) = check("", &fine);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(said, "margay: synccheck: nothing found\n");
+    assert_eq!(check("", "false").0, Some(1));
+    assert_eq!(check("", "/no/such/program").0, Some(127));
+}
+
+#[test]
 fn run_names_what_is_missing() {
     let folder = Folder::new("missing");
     let none = folder.margay("run -- /no/such/program");
@@ -338,7 +368,7 @@ fn file_tests_pass_or_fail_with_the_place() {
         text.contains(r#"{"failures":[],"file":"t/good.ptx"}"#),
         "{text}"
     );
-    assert_eq!(text.matches("\"kernel\":\"double\"").count(), 4, "{text}");
+    assert_eq!(text.matches("\"kernel\":\"double\"").count(), 6, "{text}");
 
     std::fs::write(folder.0.join("t/wrong.ptx"), "ret;\n").unwrap();
     let output = folder.margay("test t");

@@ -9,12 +9,14 @@
 
 pub mod arrays;
 pub mod barrier;
+pub mod check;
 pub mod collective;
 pub mod cta;
 pub mod launch;
 
 use crate::meaning::{Bits, Desc};
 
+pub use check::{SyncFinding, Undefined};
 pub use cta::{CtaOutcome, CtaState, Order};
 pub use launch::{CtaInfo, LaunchInfo};
 

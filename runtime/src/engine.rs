@@ -32,6 +32,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use crate::checks::Findings;
 use crate::error::{Fault, Result};
 use crate::launch::Dim3;
 use crate::memory::{CtaWindow, WindowGeometry};
@@ -204,6 +205,8 @@ pub struct LaunchShape {
     pub services: Services,
     /// What handles of textures and surfaces name.
     pub textures: Arc<TextureTable>,
+    /// In a checking run: where what is found goes.
+    pub findings: Option<Arc<Findings>>,
 }
 
 impl LaunchShape {

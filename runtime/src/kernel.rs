@@ -504,6 +504,7 @@ impl Kernel {
             windows: machine.scheduler().window_geometry()?,
             services,
             textures: machine.textures.now(),
+            findings: machine.findings.clone(),
         };
         let (id, units) = (shape.grid_id, shape.units());
         Ok(Run::new(RunSpec {

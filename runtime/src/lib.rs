@@ -69,6 +69,7 @@ mod wait;
 pub mod args;
 pub mod buffer;
 pub mod capture;
+pub mod checks;
 pub mod context;
 pub mod copy;
 pub mod device;

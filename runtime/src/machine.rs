@@ -7,6 +7,7 @@ use std::sync::{Arc, Once, OnceLock, Weak};
 
 use parking_lot::Mutex;
 
+use crate::checks::Findings;
 use crate::context::{Context, Inner as ContextInner};
 use crate::device::DeviceConfig;
 use crate::engine::Loader;
@@ -20,6 +21,8 @@ use crate::wait::Waits;
 pub(crate) struct Machine {
     pub(crate) config: DeviceConfig,
     pub(crate) reverse: bool,
+    /// In a checking run: what was found.
+    pub(crate) findings: Option<Arc<Findings>>,
     scheduler: Scheduler,
     copies: ServiceThread,
     callbacks: ServiceThread,
@@ -46,6 +49,7 @@ impl Machine {
         config: DeviceConfig,
         scheduler: SchedulerConfig,
         loader: Arc<dyn Loader>,
+        findings: Option<Arc<Findings>>,
     ) -> Result<Arc<Machine>> {
         watch_forks();
         if let Err(error) = crate::fault::install() {
@@ -55,6 +59,7 @@ impl Machine {
         let memory = DeviceMemory::new(config.memory, count)?;
         Ok(Arc::new(Machine {
             reverse: scheduler.reverse,
+            findings,
             scheduler: Scheduler::new(scheduler),
             copies: ServiceThread::new("margay-copy"),
             callbacks: ServiceThread::new("margay-callback"),

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::args::KernelArgs;
 use crate::buffer::{DeviceBuffer, Plain};
+use crate::checks::{Check, Finding, Findings};
 use crate::context::{Context, PointerInfo};
 use crate::device::{Device, DeviceConfig, number};
 use crate::engine::{EngineChoice, Image, LoadOptions, Loader};
@@ -43,6 +44,7 @@ pub struct RuntimeBuilder {
     deterministic: bool,
     reverse: bool,
     caching: Caching,
+    check: Option<Check>,
 }
 
 impl RuntimeBuilder {
@@ -96,6 +98,12 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Looks for this while kernels run (default: `MARGAY_CHECK`, else nothing). See [`crate::checks`].
+    pub fn check(mut self, check: Check) -> Self {
+        self.check = Some(check);
+        self
+    }
+
     /// Makes the runtime. No thread starts before there is work.
     ///
     /// # Errors
@@ -126,7 +134,9 @@ impl RuntimeBuilder {
         let loader = self
             .loader
             .unwrap_or_else(|| Arc::new(PtxLoader::new(choice).caching(self.caching)));
-        let machine = Machine::new(config, scheduler, loader)?;
+        let check = self.check.or_else(Check::from_env);
+        let findings = check.map(|Check::Sync| Arc::new(Findings::from_env()));
+        let machine = Machine::new(config, scheduler, loader, findings)?;
         let primary: Vec<Context> = (0..machine.device_count())
             .map(|device| Context::new(&machine, device, true, 0))
             .collect();
@@ -184,6 +194,14 @@ impl Runtime {
 
     pub(crate) fn machine(&self) -> &Arc<Machine> {
         &self.inner.machine
+    }
+
+    /// What launches that have ended did that is undefined, in the order in which it was found, and how many more
+    /// findings there was no room for; later ones are told anew. Empty when this is no checking run
+    /// ([`crate::checks`]).
+    pub fn take_findings(&self) -> (Vec<Finding>, u64) {
+        let findings = self.inner.machine.findings.as_ref();
+        findings.map(|findings| findings.take()).unwrap_or_default()
     }
 
     /// Number of devices (`MARGAY_DEVICES`).

@@ -51,6 +51,9 @@ pub struct Launch {
     pub tolerance: Tolerance,
     /// Whether native code must run it too; else it must refuse it.
     pub native: bool,
+    /// What a checking run finds, in order of lines: a kind (a name of `checks::Undefined`), and its line where that
+    /// is given.
+    pub findings: Vec<(String, Option<u32>)>,
 }
 
 /// A kernel's argument.
@@ -172,10 +175,14 @@ impl Reader {
             "texref" => texels(launch, Texels::read(Kind::Texture, true, rest)?),
             "surfref" => texels(launch, Texels::read(Kind::Surface, true, rest)?),
             "cases" => return self.cases(rest),
-            "fault" => launch.outcome = fault(rest)?,
+            "fault" => {
+                let (kind, line) = kind_and_line(rest)?;
+                launch.outcome = Outcome::Fault(kind, line);
+            }
             "unsupported" if !rest.is_empty() => {
                 launch.outcome = Outcome::Unsupported(rest.to_owned());
             }
+            "finding" => launch.findings.push(kind_and_line(rest)?),
             "native" if rest == "refused" => launch.native = false,
             _ => return Err(format!("unknown directive `{text}`")),
         }
@@ -209,6 +216,7 @@ impl Reader {
             outcome: Outcome::Values,
             tolerance: Tolerance::Absolute(0.0),
             native: true,
+            findings: Vec::new(),
         });
         Ok(())
     }
@@ -302,6 +310,7 @@ impl Reader {
                 .and_then(|buffer| buffer.expected.as_ref());
             expected.is_some_and(|(_, all)| all.iter().any(|value| *value != Expected::Any))
         });
+        let expects = expects || !launch.findings.is_empty();
         if launch.outcome == Outcome::Values && !expects {
             return Err(format!("{}: nothing is expected", launch.kernel));
         }
@@ -417,10 +426,11 @@ fn expect(launch: &mut Launch, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn fault(text: &str) -> Result<Outcome, String> {
+/// `KIND` or `KIND line N`.
+fn kind_and_line(text: &str) -> Result<(String, Option<u32>), String> {
     match text.split_whitespace().collect::<Vec<_>>()[..] {
-        [kind] => Ok(Outcome::Fault(kind.to_owned(), None)),
-        [kind, "line", line] => Ok(Outcome::Fault(kind.to_owned(), Some(number(line)?))),
+        [kind] => Ok((kind.to_owned(), None)),
+        [kind, "line", line] => Ok((kind.to_owned(), Some(number(line)?))),
         _ => Err("needs KIND or KIND line N".to_owned()),
     }
 }

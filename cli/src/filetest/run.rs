@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
+use margay::checks::Check;
 use margay::{
     DeviceBuffer, Dim3, EngineChoice, Error, Image, LaunchConfig, LoadOptions, Module, Runtime,
 };
@@ -21,15 +22,18 @@ pub struct Setting {
     engine: EngineChoice,
     workers: usize,
     reverse: bool,
+    check: bool,
 }
 
 impl Setting {
     /// Every way that a launch is run.
-    pub const ALL: [Setting; 4] = [
+    pub const ALL: [Setting; 6] = [
         Setting::new(EngineChoice::Interpreter, 1, false),
         Setting::new(EngineChoice::Native, 1, false),
         Setting::new(EngineChoice::Interpreter, 3, true),
         Setting::new(EngineChoice::Native, 3, true),
+        Setting::new(EngineChoice::Interpreter, 1, false).checking(),
+        Setting::new(EngineChoice::Native, 1, false).checking(),
     ];
 
     const fn new(engine: EngineChoice, workers: usize, reverse: bool) -> Setting {
@@ -37,7 +41,13 @@ impl Setting {
             engine,
             workers,
             reverse,
+            check: false,
         }
+    }
+
+    const fn checking(mut self) -> Setting {
+        self.check = true;
+        self
     }
 }
 
@@ -50,6 +60,9 @@ impl fmt::Display for Setting {
         write!(f, "{engine}, {} worker(s)", self.workers)?;
         if self.reverse {
             f.write_str(", reverse")?;
+        }
+        if self.check {
+            f.write_str(", checking")?;
         }
         Ok(())
     }
@@ -107,6 +120,9 @@ impl Bench {
                 .time_limit(LIMIT);
             if setting.reverse {
                 builder = builder.reverse();
+            }
+            if setting.check {
+                builder = builder.check(Check::Sync);
             }
             Ok((setting, builder.build()?))
         };
@@ -249,6 +265,16 @@ fn launch_all(
     for launch in launches {
         let ended = run(runtime, &module, launch);
         let faulted = matches!(&ended, Err(Error::Fault(_)));
+        let found = findings(runtime);
+        let agrees = |((kind, line), (wanted, at)): (&(String, u32), &(String, Option<u32>))| {
+            kind == wanted && at.is_none_or(|at| at == *line)
+        };
+        let expected = &launch.findings;
+        let all = found.len() == expected.len() && found.iter().zip(expected).all(agrees);
+        if setting.check && !all {
+            let what = format!("findings {found:?}, expected {:?}", launch.findings);
+            failures.push(failure(launch.at, Some(&launch.kernel), what));
+        }
         if let Err(what) = judge(setting, launch, ended) {
             failures.push(failure(launch.at, Some(&launch.kernel), what));
         }
@@ -271,6 +297,17 @@ fn launch_all(
         failures.push(failure(1, None, error.to_string()));
     }
     failures
+}
+
+/// Kinds and lines of what a checking run has found since it was last asked, in order of the lines.
+fn findings(runtime: &Runtime) -> Vec<(String, u32)> {
+    let (found, _) = runtime.take_findings();
+    let mut found: Vec<(String, u32)> = found
+        .iter()
+        .map(|finding| (format!("{:?}", finding.what), finding.ptx_line.unwrap_or(0)))
+        .collect();
+    found.sort_by(|a, b| (a.1, &a.0).cmp(&(b.1, &b.0)));
+    found
 }
 
 /// Runs a launch to its end; the contents of all buffers.

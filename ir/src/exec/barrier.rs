@@ -40,6 +40,16 @@ impl Barrier {
         }
     }
 
+    /// Whether an arrival has another count than those before it, and whether only one of them is a reduction;
+    /// `all` is the count that 0 stands for.
+    pub fn disagrees(&self, count: u32, mode: Mode, all: u32) -> (bool, bool) {
+        let asked = |count: u32| if count == 0 { all } else { count };
+        (
+            self.active && asked(self.count) != asked(count),
+            self.active && self.reduces != (mode == Mode::Red),
+        )
+    }
+
     /// Whether the barrier is complete, given the lanes of each warp that have not exited.
     pub fn is_complete(&self, alive: impl Fn(usize) -> u32) -> bool {
         if !self.active {

@@ -1,6 +1,7 @@
 //! The state of one CTA and the loop that runs it.
 
 use super::barrier::{BARRIERS, Barrier};
+use super::check::{SyncCheck, SyncFinding};
 use super::collective;
 use super::{Fault, FaultKind, Runner, Stop, lanes};
 use crate::function::SourceLoc;
@@ -109,6 +110,10 @@ pub struct CtaState {
     warps: Vec<WarpState>,
     barriers: Vec<Barrier>,
     order: Order,
+    /// Threads of the CTA.
+    threads: u32,
+    /// In a checking run.
+    check: Option<Box<SyncCheck>>,
 }
 
 impl CtaState {
@@ -139,7 +144,21 @@ impl CtaState {
                 .collect(),
             barriers: vec![Barrier::default(); BARRIERS],
             order,
+            threads,
+            check: None,
         }
+    }
+
+    /// Notes from now on what is undefined about how threads wait for each other.
+    pub fn checking(mut self) -> CtaState {
+        self.check = Some(Box::default());
+        self
+    }
+
+    /// What was noted since the last call.
+    pub fn take_findings(&mut self) -> Vec<SyncFinding> {
+        let check = self.check.as_mut();
+        check.map(|check| check.take()).unwrap_or_default()
     }
 
     /// A CTA that other code has run up to here: `places` tells where the lanes of a warp stand, and
@@ -295,6 +314,9 @@ impl CtaState {
             return;
         }
         let desc = runner.point(stop).desc;
+        if let Some(check) = &mut self.check {
+            check.reached(runner, (warp, stop), &desc, lanes);
+        }
         let state = &mut self.warps[warp];
         if desc.opcode == Opcode::ClusterBar {
             state.reach_cluster_barrier(desc.mods.mode(), lanes);
@@ -319,19 +341,33 @@ impl CtaState {
 
     /// Enters lanes that reached a barrier.
     fn arrive(&mut self, runner: &impl Runner, at: (usize, Stop, Mode), mask: u32) {
-        let (warp, stop, mode) = at;
-        let warps = self.warps.len();
+        let (warp, stop, _) = at;
         let constant = |index| runner.constant_operand(stop, index);
         if let (Some(id), Some(count)) = (constant(0), constant(1)) {
-            let barrier = &mut self.barriers[id as usize % BARRIERS];
-            barrier.arrive(warps, warp, mask, count as u32, mode);
+            self.arrive_at(runner, at, mask, (id as u64, count as u32));
             return;
         }
         for lane in lanes(mask) {
-            let id = runner.operand(warp as u32, lane, stop, 0) as usize % BARRIERS;
+            let id = runner.operand(warp as u32, lane, stop, 0) as u64;
             let count = runner.operand(warp as u32, lane, stop, 1) as u32;
-            self.barriers[id].arrive(warps, warp, 1 << lane, count, mode);
+            self.arrive_at(runner, at, 1 << lane, (id, count));
         }
+    }
+
+    fn arrive_at(
+        &mut self,
+        runner: &impl Runner,
+        at: (usize, Stop, Mode),
+        mask: u32,
+        (id, count): (u64, u32),
+    ) {
+        let (warp, _, mode) = at;
+        let warps = self.warps.len();
+        let barrier = &mut self.barriers[id as usize % BARRIERS];
+        if let Some(check) = &mut self.check {
+            check.arrives(runner, at, mask, (id, count, self.threads), barrier);
+        }
+        barrier.arrive(warps, warp, mask, count, mode);
     }
 
     /// Lets lanes of a warp go on whose wait is over without the help of other warps.
@@ -351,6 +387,10 @@ impl CtaState {
                     released |= group.arrived;
                 }
             } else if group.members & !state.exited & !group.arrived == 0 {
+                if let Some(check) = &mut self.check {
+                    let who = (warp, group.arrived);
+                    check.performs(runner, who, &group.desc, &state.stops);
+                }
                 collective::perform(
                     runner,
                     warp as u32,
@@ -366,6 +406,10 @@ impl CtaState {
             && state.may_pass(stop)
         {
             released = lanes_at(stop, &state.stops) & candidates;
+            if let Some(check) = &mut self.check {
+                let desc = runner.point(stop).desc;
+                check.performs(runner, (warp, released), &desc, &state.stops);
+            }
             pass(runner, warp as u32, stop, released, &state.stops);
         }
         state.waiting &= !released;
@@ -383,6 +427,9 @@ impl CtaState {
             for group in &groups {
                 let standing = collective::standing(&groups, group);
                 if group.members & !state.exited & !standing == 0 {
+                    if let Some(check) = &mut self.check {
+                        check.masks_differ(runner, warp, group, &state.stops);
+                    }
                     collective::perform_apart(runner, warp as u32, group, standing, &state.stops);
                     state.waiting &= !group.arrived;
                     state.ready |= group.arrived;
@@ -402,6 +449,11 @@ impl CtaState {
             };
             if complete {
                 let (released, reduces) = self.barriers[id].complete();
+                if let Some(check) = &mut self.check {
+                    for (warp, (state, &lanes)) in self.warps.iter().zip(&released).enumerate() {
+                        check.completes(runner, warp, (lanes, !state.exited), &state.stops);
+                    }
+                }
                 if reduces {
                     self.reduce(runner, &released);
                 }

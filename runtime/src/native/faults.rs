@@ -75,7 +75,7 @@ pub(super) fn of_status(code: i32) -> IrKind {
 }
 
 /// Source file and line of a position.
-fn source_of(code: &KernelCode, loc: SourceLoc) -> Option<(String, u32)> {
+pub(super) fn source_of(code: &KernelCode, loc: SourceLoc) -> Option<(String, u32)> {
     let place = code.module.locs.get((loc.loc as usize).checked_sub(1)?)?;
     let file = code.module.files.get(place.file as usize)?;
     Some((file.clone(), place.line))

@@ -1,6 +1,6 @@
 //! A CTA that the interpreter runs.
 
-use margay_ir::exec::{CtaInfo, CtaState, Order};
+use margay_ir::exec::{CtaInfo, CtaState};
 use margay_ir::interp::{Interpreter, Threads};
 
 use super::faults;
@@ -17,12 +17,7 @@ pub(super) struct InterpretedCta {
 
 impl InterpretedCta {
     pub(super) fn new(launch: &PtxLaunch, info: CtaInfo) -> InterpretedCta {
-        let order = if launch.shape.reverse {
-            Order::Reverse
-        } else {
-            Order::Forward
-        };
-        let state = CtaState::new(launch.info.threads(), order);
+        let state = launch.new_state();
         let threads = Threads::new(launch.info.threads());
         InterpretedCta {
             state,
@@ -68,6 +63,7 @@ impl InterpretedCta {
             }
         };
         self.threads = interpreter.into_threads();
+        launch.hand_on_findings(&self.info, &mut self.state);
         outcome.map_err(|fault| faults::report(launch, &self.info, fault))
     }
 

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use margay_ir::exec::{CtaInfo, CtaOutcome, CtaState, FaultKind as IrFaultKind, LaunchInfo, Stop};
+use margay_ir::exec::{
+    CtaInfo, CtaOutcome, CtaState, FaultKind as IrFaultKind, LaunchInfo, Order, Stop,
+};
 use margay_ir::mods::StateSpace;
 use margay_jit::Version;
 
@@ -175,6 +177,35 @@ impl PtxLaunch {
 
     fn ranks(&self) -> u32 {
         self.info.cluster_size()
+    }
+
+    /// Where the threads of a CTA stand at its start.
+    pub(super) fn new_state(&self) -> CtaState {
+        let order = match self.shape.reverse {
+            true => Order::Reverse,
+            false => Order::Forward,
+        };
+        let state = CtaState::new(self.info.threads(), order);
+        match self.shape.findings {
+            Some(_) => state.checking(),
+            None => state,
+        }
+    }
+
+    /// Whether every CTA has to go from point to point, warp by warp.
+    pub(super) fn goes_by_points(&self) -> bool {
+        self.shape.reverse || self.shape.findings.is_some()
+    }
+
+    /// Hands on what a CTA of a checking run has noted.
+    pub(super) fn hand_on_findings(&self, cta: &CtaInfo, state: &mut CtaState) {
+        let Some(findings) = &self.shape.findings else {
+            return;
+        };
+        for finding in state.take_findings() {
+            let source = faults::source_of(&self.code, finding.loc);
+            findings.note(&self.code.name, cta, &finding, source);
+        }
     }
 
     /// Runs the CTAs of a unit in turn until all are done or wait for memory to change.
@@ -392,7 +423,7 @@ impl PreparedLaunch for PtxLaunch {
             Ok(kernel)
                 if kernel.has_phases(kernel.trial.now(self.version))
                     && self.ranks() == 1
-                    && !self.shape.reverse =>
+                    && !self.goes_by_points() =>
             {
                 Some((kernel, Pace::new(self.version, kernel)))
             }

@@ -109,7 +109,7 @@ pub(super) struct NativeCta {
 impl NativeCta {
     pub(super) fn new(launch: &PtxLaunch, info: CtaInfo) -> NativeCta {
         NativeCta {
-            state: CtaState::new(launch.info.threads(), order(launch)),
+            state: launch.new_state(),
             frames: frames(launch),
             info,
         }
@@ -143,10 +143,12 @@ impl NativeCta {
             frames: &mut self.frames,
             host: &mut host,
             context,
-            steps: !launch.shape.reverse,
+            steps: !launch.goes_by_points(),
         };
         loop {
-            match self.state.run(&mut runner).map(Turn::of) {
+            let outcome = self.state.run(&mut runner).map(Turn::of);
+            launch.hand_on_findings(&self.info, &mut self.state);
+            match outcome {
                 Ok(Ok(turn)) => return Ok(turn),
                 Ok(Err(stop)) => match runner.go_on(&self.state, stop) {
                     Ok(None) => return Ok(Turn::Done),
@@ -167,15 +169,6 @@ impl NativeCta {
             kernel,
             frames: &self.frames,
         })
-    }
-}
-
-/// In which order the warps of a launch take turns.
-fn order(launch: &PtxLaunch) -> Order {
-    if launch.shape.reverse {
-        Order::Reverse
-    } else {
-        Order::Forward
     }
 }
 

@@ -90,11 +90,15 @@ def grouped(f, name, ins, outs, instruction, per_group, given):
         other = mask ^ FULL
         label = identifier(f"{name}_{group}")
         body = split(instruction).format(test=test, name=label, in_=f"0x{mask:x}", out=f"0x{other:x}")
-        results = {}
+        results, found = {}, []
         for m in (mask, other):
-            results.update(per_group(m))
+            here = per_group(m)
+            results.update(here)
+            # Only what reads another group is left open.
+            if any("_" in values for values in here.values()):
+                found.append("//@ finding: AbsentSource")
         lanes(f, f"{name}_{group}", ins, outs, body, [(given[i], results[i]) for i in range(32)],
-              regs=".reg .pred %in; .reg .b32 %x;")
+              regs=".reg .pred %in; .reg .b32 %x;", before=found)
 
 
 def members(mask):

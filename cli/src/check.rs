@@ -1,0 +1,87 @@
+//! `margay check`: a CUDA program in a checking run (`margay::checks`), with a summary and an exit code for CI.
+//!
+//! The program is a child here, so that there is somebody left to count what it and its own children found.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+
+use crate::output::{Outcome, Report};
+use crate::run;
+
+const EXAMPLES: &str = "\
+Examples:
+  margay check -- ./reduction
+  margay check --error-exitcode 0 --workers 1 -- python3 train.py
+
+Findings go to standard error, each kind and place once. The exit code is the program's, if that is not 0; else
+that of --error-exitcode when anything was found. docs/checks.md lists what is looked for.";
+
+/// The arguments of `margay check`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Exit code when something was found and the program itself ended with 0.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    error_exitcode: u8,
+    #[command(flatten)]
+    run: run::Arguments,
+}
+
+/// The file that findings are appended to; removed when this goes.
+struct Log(PathBuf);
+
+impl Log {
+    fn new() -> std::io::Result<Log> {
+        let name = format!("margay-check-{}.log", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::File::create(&path)?;
+        Ok(Log(path))
+    }
+
+    fn lines(&self) -> usize {
+        fs::read_to_string(&self.0).map_or(0, |text| text.lines().count())
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Runs the program and counts what was found.
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    let log = Log::new().map_err(|e| format!("cannot make a file for what is found: {e}"))?;
+    let mut command = run::command(&arguments.run)?;
+    command
+        .env("MARGAY_CHECK", "sync")
+        .env("MARGAY_CHECK_LOG", &log.0);
+    let status = command
+        .status()
+        .map_err(|error| run::cannot_run(&arguments.run, &error))?;
+    let found = log.lines();
+    let summary = match found {
+        0 => "synccheck: nothing found".to_owned(),
+        1 => "synccheck: 1 place".to_owned(),
+        n => format!("synccheck: {n} places"),
+    };
+    // Nobody is left to tell when standard error is gone.
+    let _ = writeln!(io::stderr(), "margay: {summary}");
+    let status = match exit_code(status) {
+        0 if found > 0 => arguments.error_exitcode,
+        code => code,
+    };
+    Ok(Report {
+        text: String::new(),
+        status,
+    })
+}
+
+/// The exit code of a program, 128 and its number for one that a signal ended.
+fn exit_code(status: ExitStatus) -> u8 {
+    let signal = || 128 + status.signal().unwrap_or(0);
+    u8::try_from(status.code().unwrap_or_else(signal)).unwrap_or(u8::MAX)
+}

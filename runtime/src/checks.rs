@@ -1,0 +1,167 @@
+//! Checking runs: what CUDA and PTX leave undefined, found while kernels run as usual.
+//!
+//! `MARGAY_CHECK=sync` (or [`crate::RuntimeBuilder::check`]) looks at how threads wait for each other: member masks,
+//! sources of shuffles, barriers in divergent code, their numbers and counts ([`Undefined`]). Results are those of a
+//! normal run. Kernels run lane by lane, so that every warp operation is seen.
+//!
+//! A finding is told once for each kernel, place and kind: on standard error, as a line of the file that
+//! `MARGAY_CHECK_LOG` names, and by [`crate::Runtime::take_findings`].
+
+use std::fmt;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use indexmap::IndexMap;
+pub use margay_ir::exec::Undefined;
+use margay_ir::exec::{CtaInfo, SyncFinding};
+use parking_lot::Mutex;
+
+/// What a checking run looks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Check {
+    /// How threads wait for each other.
+    Sync,
+}
+
+impl Check {
+    /// By its name in `MARGAY_CHECK`.
+    pub fn named(name: &str) -> Option<Check> {
+        (name == "sync").then_some(Check::Sync)
+    }
+
+    /// What `MARGAY_CHECK` asks for. A word that names no check is told on standard error.
+    pub(crate) fn from_env() -> Option<Check> {
+        let text = std::env::var("MARGAY_CHECK").ok()?;
+        let name = text.trim();
+        let check = Check::named(name);
+        if check.is_none() && !name.is_empty() && name != "0" {
+            let _ = writeln!(
+                std::io::stderr(),
+                "margay: MARGAY_CHECK={name} names no check; there is `sync`"
+            );
+        }
+        check
+    }
+}
+
+/// Something that a checking run found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// What is undefined.
+    pub what: Undefined,
+    /// The operation, as in PTX.
+    pub operation: &'static str,
+    /// The kernel.
+    pub kernel: String,
+    /// The block that it was first seen in.
+    pub cta: [u32; 3],
+    /// The warp of that block, and its lanes.
+    pub warp: (u32, u32),
+    /// Line of the PTX text, from 1.
+    pub ptx_line: Option<u32>,
+    /// Source file and line.
+    pub source: Option<(String, u32)>,
+    /// Blocks that did it.
+    pub count: u64,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ([x, y, z], (warp, lanes)) = (self.cta, self.warp);
+        write!(
+            f,
+            "synccheck: {} in kernel {}, block ({x},{y},{z}), warp {warp}, lanes {lanes:#010x}",
+            self.operation, self.kernel
+        )?;
+        if let Some((file, line)) = &self.source {
+            write!(f, ", {file}:{line}")?;
+        }
+        if let Some(line) = self.ptx_line {
+            write!(f, ", PTX line {line}")?;
+        }
+        write!(f, ": {}", self.what.text())
+    }
+}
+
+/// Kinds and places that are kept, at most; what comes after is counted.
+const MOST: usize = 1 << 14;
+
+/// Kernel, line and kind.
+type Place = (String, Option<u32>, Undefined);
+
+/// What a machine's launches have found.
+#[derive(Debug, Default)]
+pub struct Findings {
+    found: Mutex<IndexMap<Place, Finding>>,
+    /// Those that there was no room for.
+    lost: AtomicU64,
+    log: Option<PathBuf>,
+    quiet: bool,
+}
+
+impl Findings {
+    pub(crate) fn from_env() -> Findings {
+        Findings {
+            log: std::env::var_os("MARGAY_CHECK_LOG").map(PathBuf::from),
+            quiet: std::env::var_os("MARGAY_QUIET").is_some(),
+            ..Findings::default()
+        }
+    }
+
+    /// Notes what a CTA of a kernel did; `source_of` tells where that is.
+    pub(crate) fn note(
+        &self,
+        kernel: &str,
+        cta: &CtaInfo,
+        finding: &SyncFinding,
+        source: Option<(String, u32)>,
+    ) {
+        let line = finding.loc.ptx_line;
+        let ptx_line = (line != 0).then_some(line);
+        let key = (kernel.to_owned(), ptx_line, finding.what);
+        let mut found = self.found.lock();
+        if let Some(known) = found.get_mut(&key) {
+            known.count += 1;
+            return;
+        }
+        if found.len() == MOST {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let finding = Finding {
+            what: finding.what,
+            operation: finding.opcode.name(),
+            kernel: kernel.to_owned(),
+            cta: cta.index,
+            warp: (finding.warp, finding.lanes),
+            ptx_line,
+            source,
+            count: 1,
+        };
+        self.tell(&finding);
+        found.insert(key, finding);
+    }
+
+    fn tell(&self, finding: &Finding) {
+        if !self.quiet {
+            let _ = writeln!(std::io::stderr(), "margay: {finding}");
+        }
+        if let Some(path) = &self.log {
+            // One write, so that lines of several processes stay whole.
+            let line = format!("{finding}\n");
+            let file = OpenOptions::new().create(true).append(true).open(path);
+            if let Err(error) = file.and_then(|mut file| file.write_all(line.as_bytes())) {
+                tracing::error!(%error, path = %path.display(), "cannot write what was found");
+            }
+        }
+    }
+
+    /// All that was found, in order, and how much more there was no room for. Nothing of it stays.
+    pub(crate) fn take(&self) -> (Vec<Finding>, u64) {
+        let found = std::mem::take(&mut *self.found.lock());
+        let lost = self.lost.swap(0, Ordering::Relaxed);
+        (found.into_values().collect(), lost)
+    }
+}
