@@ -14,6 +14,7 @@ pub(crate) mod slice;
 pub(crate) mod slow;
 pub(crate) mod special;
 pub(crate) mod warp_form;
+pub(crate) mod whole;
 
 pub(crate) use lane::{Lane, Unsupported};
 

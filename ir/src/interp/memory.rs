@@ -10,6 +10,15 @@ use crate::meaning::{Bits, Meaning, mask, sign_extend};
 use crate::mods::{Mode, StateSpace};
 use crate::ops::Opcode;
 
+/// How many elements of a vector are moved at once: those of strong ones up to 16 bytes. PTX promises no order among
+/// them (ISA 8.2.2), but GPUs do so, and programs rely on it.
+fn together(data: &InstData, bytes: u32) -> u32 {
+    match data.mods.is_weak() {
+        true => 1,
+        false => (16 / bytes).clamp(1, data.mods.vec()),
+    }
+}
+
 impl<M: Machine> Interpreter<'_, M> {
     /// Bytes of local memory of a thread begin here.
     fn local_base(&self, thread: u32) -> u64 {
@@ -73,16 +82,18 @@ impl<M: Machine> Interpreter<'_, M> {
         let bytes = data.ty.bits().div_ceil(8);
         let base = self.host(thread, data.mods.space(), args[0]);
         let mut out: SmallVec<[Bits; 8]> = SmallVec::new();
-        for i in 0..data.mods.vec() {
-            let bits = self
-                .machine
-                .load(base.wrapping_add(u64::from(i * bytes)), bytes)?;
-            let wide = if data.ty.is_signed() {
-                sign_extend(bits, data.ty.bits()) as Bits
-            } else {
-                bits & mask(data.ty.bits())
-            };
-            out.push(wide);
+        let (count, together) = (data.mods.vec(), together(data, bytes));
+        for first in (0..count).step_by(together as usize) {
+            let address = base.wrapping_add(u64::from(first * bytes));
+            let all = self.machine.load(address, together * bytes)?;
+            for i in 0..together {
+                let bits = all.checked_shr(i * bytes * 8).unwrap_or(0);
+                out.push(if data.ty.is_signed() {
+                    sign_extend(bits & mask(bytes * 8), data.ty.bits()) as Bits
+                } else {
+                    bits & mask(data.ty.bits())
+                });
+            }
         }
         self.set_results(thread, inst, &out);
         Ok(())
@@ -91,14 +102,13 @@ impl<M: Machine> Interpreter<'_, M> {
     fn store(&mut self, thread: u32, data: &InstData, args: &[Bits]) -> Result<(), FaultKind> {
         let bytes = data.ty.bits().div_ceil(8);
         let base = self.host(thread, data.mods.space(), args[0]);
-        let weak = data.mods.is_weak();
-        let count = args.len() - 1;
-        for i in 0..count {
-            // Strong ones from the last element on: see the JIT's `order_of_stores`.
-            let i = if weak { i } else { count - 1 - i };
-            let address = base.wrapping_add(i as u64 * u64::from(bytes));
-            self.machine
-                .store(address, bytes, args[i + 1] & mask(bytes * 8))?;
+        let together = together(data, bytes);
+        for (part, elements) in args[1..].chunks(together as usize).enumerate() {
+            let address = base.wrapping_add(part as u64 * u64::from(together * bytes));
+            let all = elements.iter().rev().fold(0, |all: Bits, bits| {
+                all.checked_shl(bytes * 8).unwrap_or(0) | bits & mask(bytes * 8)
+            });
+            self.machine.store(address, together * bytes, all)?;
         }
         Ok(())
     }

@@ -120,6 +120,15 @@ impl Lane<'_, '_> {
             _ => device(),
         };
         let results = self.function.dfg.results(inst).to_vec();
+        if Self::is_whole(element, data) {
+            let all = self.load_whole(element, address, results.len());
+            for (value, bits) in results.into_iter().zip(all) {
+                let to = clif_type(self.function.dfg.ty(value));
+                let bits = self.convert_loaded(bits, to, data.ty);
+                self.set(value, bits);
+            }
+            return Ok(());
+        }
         for (i, value) in results.into_iter().enumerate() {
             let offset = i as i32 * element.bytes() as i32;
             let how = (!Self::is_weak(data), flags);
@@ -127,6 +136,11 @@ impl Lane<'_, '_> {
             self.set(value, bits);
         }
         Ok(())
+    }
+
+    /// Whether the elements of a vector are moved together ([`super::whole`]).
+    pub(crate) fn is_whole(element: ir::Type, data: &InstData) -> bool {
+        data.mods.vec() > 1 && !Self::is_weak(data) && element.bits() <= 64
     }
 
     /// Loads an element for a value, `strong` in one access.
@@ -197,19 +211,17 @@ impl Lane<'_, '_> {
         let address = self.host_address(address, data.mods.space());
         let strong = !Self::is_weak(data);
         let count = self.function.dfg.args(inst).len() - 1;
-        for i in Self::order_of_stores(count, strong) {
+        if Self::is_whole(element, data) {
+            let elements: Vec<ir::Value> = (1..=count).map(|i| self.arg(inst, i)).collect();
+            self.store_whole(element, address, &elements);
+            return Ok(());
+        }
+        for i in 0..count {
             let bits = self.arg(inst, i + 1);
             let offset = i as i32 * element.bytes() as i32;
             self.store_element(element, (address, offset), strong, bits);
         }
         Ok(())
-    }
-
-    /// The order in which the elements of a vector are stored. Loads go upwards; strong stores go downwards, so
-    /// that who sees the first element, which is where programs keep a flag for the others, sees these too.
-    /// PTX promises no order, but GPUs write the vector at once, and programs rely on it.
-    pub(crate) fn order_of_stores(count: usize, strong: bool) -> impl Iterator<Item = usize> {
-        (0..count).map(move |i| if strong { count - 1 - i } else { i })
     }
 
     /// Stores the low bits of a value as an element, `strong` in one access.

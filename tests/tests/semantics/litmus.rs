@@ -15,7 +15,7 @@ const TURN: usize = 256;
 
 /// A test: what each actor does with the words `[%x]` and `[%y]` and its results `%a` and `%b`, and the results
 /// (`%a` and `%b` of each actor, in order) that are forbidden. `SCOPE` stands for the scope, `BAR` for the `membar`
-/// of that scope.
+/// of that scope; an actor that begins with `EIGHT` does the rest eight times, with `NUMBER` from 1 on.
 struct Litmus {
     name: &'static str,
     actors: &'static [&'static str],
@@ -122,6 +122,42 @@ const TESTS: &[Litmus] = &[
         forbidden: |r| r[2] != r[3],
     },
     Litmus {
+        name: "a strong pair is one access",
+        actors: &[
+            "EIGHT st.relaxed.SCOPE.global.v2.u32 [%x], {NUMBER, NUMBER};",
+            "EIGHT { .reg .b32 %v<2>; ld.relaxed.SCOPE.global.v2.u32 {%v0, %v1}, [%x]; xor.b32 %v0, %v0, %v1; or.b32 %a, %a, %v0; }",
+        ],
+        // Where first and last element ever differed.
+        forbidden: |r| r[2] != 0,
+    },
+    Litmus {
+        name: "a volatile pair is one access",
+        actors: &[
+            "EIGHT st.volatile.global.v2.u32 [%x], {NUMBER, NUMBER};",
+            "EIGHT { .reg .b32 %v<2>; ld.volatile.global.v2.u32 {%v0, %v1}, [%x]; xor.b32 %v0, %v0, %v1; or.b32 %a, %a, %v0; }",
+        ],
+        // Where first and last element ever differed.
+        forbidden: |r| r[2] != 0,
+    },
+    Litmus {
+        name: "sixteen bytes are one access",
+        actors: &[
+            "EIGHT st.relaxed.SCOPE.global.v2.u64 [%x], {NUMBER, NUMBER};",
+            "EIGHT { .reg .b64 %v<2>; ld.relaxed.SCOPE.global.v2.u64 {%v0, %v1}, [%x]; xor.b64 %v0, %v0, %v1; cvt.u32.u64 %t, %v0; or.b32 %a, %a, %t; }",
+        ],
+        // Where first and last element ever differed.
+        forbidden: |r| r[2] != 0,
+    },
+    Litmus {
+        name: "a strong quad is one access",
+        actors: &[
+            "EIGHT st.relaxed.SCOPE.global.v4.u32 [%x], {NUMBER, NUMBER, NUMBER, NUMBER};",
+            "EIGHT { .reg .b32 %v<4>; ld.relaxed.SCOPE.global.v4.u32 {%v0, %v1, %v2, %v3}, [%x]; xor.b32 %v0, %v0, %v3; or.b32 %a, %a, %v0; }",
+        ],
+        // Where first and last element ever differed.
+        forbidden: |r| r[2] != 0,
+    },
+    Litmus {
         name: "a read-modify-write is one access",
         actors: &[
             "atom.relaxed.SCOPE.global.add.u32 %a, [%x], 1;",
@@ -142,6 +178,12 @@ fn text(litmus: &Litmus, scope: &str) -> String {
     let who = if scope == "cta" { "%tid.y" } else { "%ctaid.x" };
     let mut parts = String::new();
     for (index, actor) in litmus.actors.iter().enumerate() {
+        let actor = match actor.strip_prefix("EIGHT ") {
+            Some(once) => (1..=8)
+                .map(|number| once.replace("NUMBER", &number.to_string()))
+                .collect(),
+            None => actor.to_string(),
+        };
         let actor = actor.replace("SCOPE", scope).replace("BAR", fence);
         parts += &format!(
             "setp.ne.u32 %q, %who, {index}; @%q bra after{index};\n{actor}\nbra done;\nafter{index}:\n"

@@ -157,7 +157,7 @@ impl Slice<'_, '_> {
         let Some(element) = element_type(data.ty) else {
             return self.lane.refuse(data);
         };
-        if element == types::I128 {
+        if element == types::I128 || Lane::is_whole(element, data) {
             return self.each_lane(inst);
         }
         let address = function.dfg.args(inst)[0];
@@ -555,7 +555,7 @@ impl Slice<'_, '_> {
         let Some(element) = element_type(data.ty) else {
             return self.lane.refuse(data);
         };
-        if element == types::I128 {
+        if element == types::I128 || Lane::is_whole(element, data) {
             return self.each_lane(inst);
         }
         let args = function.dfg.args(inst);
@@ -618,8 +618,7 @@ impl Slice<'_, '_> {
                     s.mark(inst, lane);
                     let at = s.place(places, lane, 0);
                     let (at, offset) = s.guarded(at, lane);
-                    for i in Lane::order_of_stores(lanes.len(), strong) {
-                        let (lanes, kind) = &lanes[i];
+                    for (i, (lanes, kind)) in lanes.iter().enumerate() {
                         let bits = s.extract(lanes, *kind, lane);
                         let offset = offset + i as i32 * bytes as i32;
                         s.lane.store_element(element, (at, offset), strong, bits);

@@ -1,0 +1,110 @@
+//! Strong vectors in one access.
+//!
+//! PTX promises no order among the elements of a vector (ISA 8.2.2), but GPUs move up to 16 bytes at once, and
+//! programs rely on it: a flag and the value that it stands for, in one store. Up to 8 bytes are one access of the
+//! host; 16 are one of a vector register, which is whole where the CPU says so (x86-64 with AVX, when aligned, as
+//! PTX demands). What is longer goes 16 bytes at a time.
+
+use cranelift_codegen::ir::{self, InstBuilder, types};
+
+use super::lane::{Lane, device};
+
+/// Bytes that are moved at once.
+const WHOLE: u32 = 16;
+
+impl Lane<'_, '_> {
+    /// Loads `count` elements in as few accesses as there can be.
+    pub(crate) fn load_whole(
+        &mut self,
+        element: ir::Type,
+        address: ir::Value,
+        count: usize,
+    ) -> Vec<ir::Value> {
+        let each = (WHOLE / element.bytes()).min(count as u32);
+        (0..count as u32 / each)
+            .flat_map(|part| {
+                let offset = (part * each * element.bytes()) as i32;
+                self.load_part(element, (address, offset), each)
+            })
+            .collect()
+    }
+
+    fn load_part(
+        &mut self,
+        element: ir::Type,
+        (address, offset): (ir::Value, i32),
+        count: u32,
+    ) -> Vec<ir::Value> {
+        let Some(word) = small(element, count) else {
+            let vector = element.by(count).unwrap_or(types::I8X16);
+            let all = self.b.ins().load(vector, device(), address, offset);
+            return (0..count as u8)
+                .map(|lane| self.b.ins().extractlane(all, lane))
+                .collect();
+        };
+        let at = self.b.ins().iadd_imm_s(address, i64::from(offset));
+        let all = self.b.ins().atomic_load(word, device(), at);
+        (0..count)
+            .map(|i| {
+                let bits = i64::from(i * element.bits());
+                let moved = self.b.ins().ushr_imm_u(all, bits);
+                self.narrowed(moved, element)
+            })
+            .collect()
+    }
+
+    /// Stores elements in as few accesses as there can be.
+    pub(crate) fn store_whole(
+        &mut self,
+        element: ir::Type,
+        address: ir::Value,
+        elements: &[ir::Value],
+    ) {
+        let each = (WHOLE / element.bytes()).min(elements.len() as u32);
+        for (part, elements) in elements.chunks(each as usize).enumerate() {
+            let offset = part as i32 * (each * element.bytes()) as i32;
+            self.store_part(element, (address, offset), elements);
+        }
+    }
+
+    fn store_part(
+        &mut self,
+        element: ir::Type,
+        (address, offset): (ir::Value, i32),
+        elements: &[ir::Value],
+    ) {
+        let elements: Vec<ir::Value> = elements
+            .iter()
+            .map(|&bits| self.narrowed(bits, element))
+            .collect();
+        let count = elements.len() as u32;
+        let Some(word) = small(element, count) else {
+            let vector = element.by(count).unwrap_or(types::I8X16);
+            let mut all = self.b.ins().scalar_to_vector(vector, elements[0]);
+            for (lane, &bits) in elements.iter().enumerate().skip(1) {
+                all = self.b.ins().insertlane(all, bits, lane as u8);
+            }
+            self.b.ins().store(device(), all, address, offset);
+            return;
+        };
+        let mut all = self.narrowed(elements[0], word);
+        for (i, &bits) in elements.iter().enumerate().skip(1) {
+            let bits = self.narrowed(bits, word);
+            let moved = self
+                .b
+                .ins()
+                .ishl_imm_u(bits, i as i64 * i64::from(element.bits()));
+            all = self.b.ins().bor(all, moved);
+        }
+        let at = self.b.ins().iadd_imm_s(address, i64::from(offset));
+        self.b.ins().atomic_store(device(), all, at);
+    }
+}
+
+/// The integer that holds so many elements, when there is one.
+fn small(element: ir::Type, count: u32) -> Option<ir::Type> {
+    match element.bits() * count {
+        bits @ (8 | 16 | 32 | 64) => ir::Type::int(bits as u16),
+        _ => None,
+    }
+}
