@@ -47,6 +47,8 @@ static const int signals[SIGNALS] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
 // Where the arrays of one way lie.
 typedef struct {
     CUdeviceptr x, y, pointers, arrays[ARRAYS];
+    // The same arrays, in plain memory as far apart as guards put them.
+    CUdeviceptr pointers_apart, arrays_apart[ARRAYS];
 } Memory;
 
 typedef struct {
@@ -58,6 +60,7 @@ static const Work works[] = {
     {"stream: 32 MiB + 32 MiB", "stream", LARGE / 256, 256, 0, 1},
     {"gather: at random in 32 MiB", "gather", LARGE / 256, 256, LARGE - 1, 1},
     {"tables: 256 arrays of 100 KiB", "tables", ARRAYS, 256, ELEMENTS - 1, 4},
+    {"the same, the plain ones as far apart", "tables apart", ARRAYS, 256, ELEMENTS - 1, 4},
     {"launches: 5,000 of 256 threads", "stream", 1, 256, 0, 5000},
 };
 enum { WORKS = sizeof works / sizeof *works };
@@ -68,11 +71,15 @@ static void guarded(Memory *memory) {
     REQUIRE(cuMemAlloc_v2(&memory->pointers, 8 * ARRAYS));
     for (int i = 0; i < ARRAYS; ++i)
         REQUIRE(cuMemAlloc_v2(&memory->arrays[i], 4 * ELEMENTS));
+    memory->pointers_apart = memory->pointers;
+    memcpy(memory->arrays_apart, memory->arrays, sizeof memory->arrays);
 }
 
 static void plain(Memory *memory) {
     const size_t huge = 2 << 20;
-    size_t bytes = 8 * (size_t)LARGE + 8 * ARRAYS + 4 * (size_t)ELEMENTS * ARRAYS;
+    const size_t page = 4096, distance = 4 * (size_t)ELEMENTS + 2 * page;
+    size_t tables = (8 * ARRAYS + 4 * (size_t)ELEMENTS * ARRAYS + page - 1) / page * page;
+    size_t bytes = 8 * (size_t)LARGE + tables + (distance + page) * ARRAYS;
     void *start = mmap(NULL, bytes + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(start != MAP_FAILED);
     // The library asks for huge pages for large arrays.
@@ -83,6 +90,9 @@ static void plain(Memory *memory) {
     memory->pointers = at + 8 * LARGE;
     for (int i = 0; i < ARRAYS; ++i)
         memory->arrays[i] = memory->pointers + 8 * ARRAYS + 4 * (CUdeviceptr)ELEMENTS * i;
+    memory->pointers_apart = memory->pointers + tables;
+    for (int i = 0; i < ARRAYS; ++i)
+        memory->arrays_apart[i] = memory->pointers_apart + page + distance * i;
 }
 
 // Device memory is host memory; copies are checked by other programs.
@@ -94,8 +104,9 @@ static void fill(const Memory *memory) {
     }
     for (int i = 0; i < ARRAYS; ++i) {
         ((CUdeviceptr *)memory->pointers)[i] = memory->arrays[i];
+        ((CUdeviceptr *)memory->pointers_apart)[i] = memory->arrays_apart[i];
         for (int j = 0; j < ELEMENTS; ++j)
-            ((float *)memory->arrays[i])[j] = (float)((i + j) % 13);
+            ((float *)memory->arrays[i])[j] = ((float *)memory->arrays_apart[i])[j] = (float)((i + j) % 13);
     }
 }
 
@@ -107,7 +118,11 @@ static double now(void) {
 
 static double run(const Work *work, CUfunction kernel, Memory *memory) {
     unsigned mask = work->mask;
-    CUdeviceptr x = strcmp(work->kernel, "tables") ? memory->x : memory->pointers;
+    CUdeviceptr x = memory->x;
+    if (!strcmp(work->kernel, "tables"))
+        x = memory->pointers;
+    if (!strcmp(work->kernel, "tables apart"))
+        x = memory->pointers_apart;
     void *arguments[] = {&x, &memory->y, &mask};
     double started = now();
     for (unsigned i = 0; i < work->launches; ++i)
@@ -131,7 +146,9 @@ int main(int count, char **arguments) {
     for (int round = 0; round < rounds; ++round)
         for (int w = 0; w < WORKS; ++w) {
             CUfunction kernel;
-            REQUIRE(cuModuleGetFunction(&kernel, module, works[w].kernel));
+            char name[16];
+            snprintf(name, sizeof name, "%.*s", (int)strcspn(works[w].kernel, " "), works[w].kernel);
+            REQUIRE(cuModuleGetFunction(&kernel, module, name));
             for (int turn = 0; turn < 2; ++turn) {
                 int way = turn ^ (round & 1);
                 struct sigaction known[SIGNALS], none = {.sa_handler = SIG_DFL};

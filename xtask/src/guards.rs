@@ -11,7 +11,7 @@ use crate::{Outcome, exec};
 /// Enough for the least times of a machine that is not idle.
 const ROUNDS: &str = "25";
 /// Processes, each with other physical pages.
-const PROCESSES: usize = 8;
+const PROCESSES: usize = 16;
 
 /// What one process measured of one kind of work: name, milliseconds guarded, milliseconds plain.
 type Row = (String, f64, f64);
