@@ -13,6 +13,7 @@ pub mod check;
 pub mod collective;
 pub mod cta;
 pub mod launch;
+mod warp;
 
 use crate::meaning::{Bits, Desc};
 

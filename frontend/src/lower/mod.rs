@@ -9,6 +9,7 @@
 //! one; otherwise, and for arrays, they live in local memory and are passed by generic address.
 
 mod call;
+mod cluster;
 mod control;
 mod data;
 mod env;

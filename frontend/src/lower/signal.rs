@@ -1,15 +1,12 @@
-//! mbarriers, and what signals one: asynchronous stores, reductions and bulk copies; addresses in a cluster.
+//! mbarriers, and what signals one: asynchronous stores, reductions and bulk copies.
 //!
 //! All of it completes when it is issued: the access is made, and its bytes are signalled at once, which is one
 //! of the orders that PTX allows. An mbarrier is a word in memory ([`margay_ir::meaning::mbarrier`]): arrivals are
 //! read-modify-writes, waits are loads, which makes loops around them waiting loops like any other.
-//!
-//! Addresses of shared memory are those of the cluster ([`margay_ir::exec::LaunchInfo::shared_shift`]): a block's
-//! own variables have its rank in their addresses. `mapa` to a block that the cluster does not have is a trap.
 
 use margay_ir::entity::Value;
 use margay_ir::meaning::{Desc, mbarrier};
-use margay_ir::mods::{AtomOp, CmpOp, MemOrder, Mode, Mods, StateSpace};
+use margay_ir::mods::{AtomOp, CmpOp, MemOrder, Mods, StateSpace};
 use margay_ir::ops::Opcode;
 use margay_ir::sreg::SpecialReg;
 use margay_ir::types::{OpType, Type};
@@ -30,14 +27,14 @@ struct At {
 }
 
 /// An instruction with its operands by name.
-struct Parts<'a> {
-    resolved: &'a ResolvedInstruction,
+pub(super) struct Parts<'a> {
+    pub(super) resolved: &'a ResolvedInstruction,
     operands: &'a [Operand],
-    words: SmallVec<[&'a str; 12]>,
+    pub(super) words: SmallVec<[&'a str; 12]>,
 }
 
 impl<'a> Parts<'a> {
-    fn operand(&self, name: &str) -> Option<&'a Operand> {
+    pub(super) fn operand(&self, name: &str) -> Option<&'a Operand> {
         let roles = self.resolved.roles();
         let mut named = self.operands.iter().zip(roles);
         named.find_map(|(operand, role)| (role.pattern.name == name).then_some(operand))
@@ -47,7 +44,7 @@ impl<'a> Parts<'a> {
         self.words.contains(&word)
     }
 
-    fn space(&self) -> StateSpace {
+    pub(super) fn space(&self) -> StateSpace {
         self.resolved.desc().mods.space()
     }
 }
@@ -161,7 +158,7 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    fn compare(&mut self, cmp: CmpOp, ty: OpType, a: Value, b: Value) -> Value {
+    pub(super) fn compare(&mut self, cmp: CmpOp, ty: OpType, a: Value, b: Value) -> Value {
         let desc = Desc {
             opcode: Opcode::Setp,
             ty,
@@ -172,7 +169,7 @@ impl FunctionLowering<'_, '_> {
     }
 
     /// Writes the result, if there is a place for it.
-    fn give(&mut self, parts: &Parts<'_>, value: Value, ty: OpType) -> Lowered<()> {
+    pub(super) fn give(&mut self, parts: &Parts<'_>, value: Value, ty: OpType) -> Lowered<()> {
         if let Some(operand) = parts.operand("d") {
             let place = self.place(operand)?;
             self.write(place, value, ty);
@@ -529,98 +526,5 @@ impl FunctionLowering<'_, '_> {
             s.b.inst(desc, &[to.address, zero], &[]);
             Ok(())
         })
-    }
-
-    // Addresses in a cluster.
-
-    /// What a shared memory's number is shifted by in addresses.
-    fn shared_shift(&mut self) -> Value {
-        self.b.sreg(SpecialReg::SharedShift)
-    }
-
-    /// The number of the block in whose shared memory a 32-bit address lies.
-    fn rank_of(&mut self, offset: Value) -> Value {
-        let shift = self.shared_shift();
-        self.b.simple(Opcode::Shr, OpType::U32, &[offset, shift])
-    }
-
-    /// The same place in the shared memory of the block with another rank, which the cluster has to have.
-    fn in_block(&mut self, offset: Value, rank: Value) -> Value {
-        let shift = self.shared_shift();
-        let one = self.b.constant(Type::B32, 1);
-        let span = self.b.simple(Opcode::Shl, OpType::B32, &[one, shift]);
-        let within = self.b.simple(Opcode::Sub, OpType::U32, &[span, one]);
-        let within = self.b.simple(Opcode::And, OpType::B32, &[offset, within]);
-        let start = self.b.simple(Opcode::Shl, OpType::B32, &[rank, shift]);
-        self.b.simple(Opcode::Or, OpType::B32, &[start, within])
-    }
-
-    /// Converts an address of shared memory from generic or to it.
-    fn cvta_shared(&mut self, address: Value, mode: Mode) -> Value {
-        let desc = Desc {
-            opcode: Opcode::Cvta,
-            ty: OpType::U64,
-            src: OpType::None,
-            mods: Mods::NONE
-                .with_space(StateSpace::SharedCluster)
-                .with_mode(mode),
-        };
-        self.b.op(desc, &[address], Type::B64)
-    }
-
-    /// The offset in the cluster's shared memory that an operand `a` names, and whether it came as a generic address.
-    fn shared_offset(&mut self, parts: &Parts<'_>) -> Lowered<Option<(Value, bool)>> {
-        let Some(operand) = parts.operand("a") else {
-            return Ok(None);
-        };
-        let ty = parts.words.last();
-        let is_wide = ty.is_some_and(|&word| word == "u64");
-        let ty = if is_wide { OpType::U64 } else { OpType::U32 };
-        let value = self.read(operand, ty)?;
-        let value = self.cut_to(value, ty);
-        let value = self.convert(value, ty, OpType::U64);
-        let is_generic = parts.space() == StateSpace::None;
-        let value = match is_generic {
-            true => self.cvta_shared(value, Mode::To),
-            false => value,
-        };
-        Ok(Some((
-            self.convert(value, OpType::U64, OpType::U32),
-            is_generic,
-        )))
-    }
-
-    fn mapa(&mut self, parts: &Parts<'_>) -> Lowered<()> {
-        let ty = parts.resolved.desc().ty;
-        let (Some((offset, is_generic)), Some(rank)) =
-            (self.shared_offset(parts)?, parts.operand("b"))
-        else {
-            return Ok(());
-        };
-        let rank = self.read(rank, OpType::U32)?;
-        let rank = self.cut_to(rank, OpType::U32);
-        let blocks = self.b.sreg(SpecialReg::ClusterNctarank);
-        let known = self.compare(CmpOp::Lt, OpType::U32, rank, blocks);
-        let (other, next) = (self.b.create_block(), self.b.create_block());
-        self.b.brif(known, next, other);
-        self.b.switch_to(other);
-        self.b.end(Opcode::Trap, &[]);
-        self.b.switch_to(next);
-        let value = self.in_block(offset, rank);
-        let value = self.convert(value, OpType::U32, OpType::U64);
-        let value = match is_generic {
-            true => self.cvta_shared(value, Mode::None),
-            false => value,
-        };
-        let value = self.cut_to(value, ty);
-        self.give(parts, value, ty)
-    }
-
-    fn rank_of_address(&mut self, parts: &Parts<'_>) -> Lowered<()> {
-        let Some((offset, _)) = self.shared_offset(parts)? else {
-            return Ok(());
-        };
-        let rank = self.rank_of(offset);
-        self.give(parts, rank, OpType::U32)
     }
 }

@@ -3,6 +3,7 @@
 use super::barrier::{BARRIERS, Barrier};
 use super::check::{SyncCheck, SyncFinding};
 use super::collective;
+use super::warp::WarpState;
 use super::{Fault, FaultKind, Runner, Stop, lanes};
 use crate::function::SourceLoc;
 use crate::meaning::{Bits, Desc};
@@ -42,67 +43,6 @@ pub enum CtaOutcome {
 /// Rounds over the warps after which a CTA with lanes that gave way gives its worker away even
 /// though others move: they may be moving in circles until another CTA does something.
 const ROUNDS: u64 = 64;
-
-#[derive(Clone, Debug)]
-struct WarpState {
-    ready: u32,
-    waiting: u32,
-    /// Those of the waiting lanes that gave way.
-    yielded: u32,
-    /// Those of the waiting lanes that wait at a barrier.
-    at_barrier: u32,
-    /// Those of them that wait at the barrier of the cluster.
-    at_cluster: u32,
-    /// Lanes that have arrived at the barrier of the cluster since it was last complete.
-    arrived: u32,
-    hold: Option<Hold>,
-    exited: u32,
-    stops: [Stop; 32],
-}
-
-/// A point where lanes are kept until those behind them that gave way have had another turn.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Hold {
-    stop: Stop,
-    /// Whether they have had it.
-    is_over: bool,
-}
-
-impl WarpState {
-    /// Lanes have come to the barrier of the cluster (PTX ISA 9.7.13.4). Whoever waits without an arrival since
-    /// the barrier was last complete waits for nothing.
-    fn reach_cluster_barrier(&mut self, mode: Mode, lanes: u32) {
-        if mode == Mode::Arrive {
-            self.arrived |= lanes;
-            self.ready |= lanes;
-            return;
-        }
-        let expected = lanes & self.arrived;
-        self.ready |= lanes & !expected;
-        self.waiting |= expected;
-        self.at_barrier |= expected;
-        self.at_cluster |= expected;
-    }
-
-    /// Whether lanes may go on from `stop`. When others gave way behind it, those get another turn
-    /// first: a lane gives way anywhere in a loop, and the warp would fall apart by chance. If they
-    /// give way again, they wait for somebody, perhaps for these lanes.
-    fn may_pass(&mut self, stop: Stop) -> bool {
-        let is_expected = lanes(self.yielded).any(|lane| self.stops[lane as usize] < stop);
-        let held = self.hold.filter(|hold| hold.stop == stop);
-        if is_expected && held.is_none_or(|hold| !hold.is_over) {
-            self.hold = Some(held.unwrap_or(Hold {
-                stop,
-                is_over: false,
-            }));
-            return false;
-        }
-        if held.is_some() {
-            self.hold = None;
-        }
-        true
-    }
-}
 
 /// Where every thread of a CTA stands.
 #[derive(Clone, Debug)]
@@ -516,7 +456,7 @@ impl CtaState {
     }
 
     /// The fault of a CTA in which nobody can ever arrive.
-    pub fn deadlock(&self, runner: &impl Runner) -> Fault {
+    fn deadlock(&self, runner: &impl Runner) -> Fault {
         let (first, waiting) = self.wait_list(runner);
         let (thread, loc) = first.map_or((None, Default::default()), |(t, loc)| (Some(t), loc));
         Fault {

@@ -30,10 +30,6 @@ impl InterpretedCta {
         &self.info
     }
 
-    pub(super) fn state(&self) -> &CtaState {
-        &self.state
-    }
-
     pub(super) fn state_mut(&mut self) -> &mut CtaState {
         &mut self.state
     }

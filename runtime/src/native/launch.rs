@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use margay_ir::exec::{
-    CtaInfo, CtaOutcome, CtaState, FaultKind as IrFaultKind, LaunchInfo, Order, Stop,
-};
+use margay_ir::exec::{CtaInfo, CtaOutcome, CtaState, LaunchInfo, Order, Stop};
 use margay_ir::mods::StateSpace;
 use margay_jit::Version;
 
@@ -14,6 +12,7 @@ use super::interpreted::InterpretedCta;
 use super::kernel::KernelCode;
 use super::native_cta::{self, NativeCta};
 use super::pace::Pace;
+use super::unit::{CtaKind, Resident};
 use crate::engine::{LaunchShape, ParkedUnit, PreparedLaunch, RunOutcome};
 use crate::error::{Error, Fault, Result};
 use crate::memory::CtaWindow;
@@ -22,9 +21,6 @@ use crate::syscalls::Services;
 
 /// Largest local memory of a CTA: its window.
 const LOCAL_WINDOW: u64 = 1 << 32;
-
-/// Turns that the CTAs of a cluster take before a unit with lanes that gave way gives its worker away.
-const ROUNDS: u32 = 64;
 
 /// Bytes from the local memory of one CTA of a cluster to that of the next.
 fn local_of_cta(stride: u32, info: &LaunchInfo) -> u64 {
@@ -104,7 +100,7 @@ impl PtxLaunch {
         Ok(launch)
     }
 
-    fn internal(&self, why: &str) -> Fault {
+    pub(super) fn internal(&self, why: &str) -> Fault {
         Fault::new(crate::error::FaultKind::LaunchFailed, &self.code.name).with_detail(why)
     }
 
@@ -208,88 +204,7 @@ impl PtxLaunch {
         }
     }
 
-    /// Runs the CTAs of a unit in turn until all are done or wait for memory to change.
-    fn drive(&self, worker: &mut WorkerState, mut resident: Resident) -> RunOutcome {
-        let mut progressed = false;
-        for round in 0u32.. {
-            if worker.stop_requested() {
-                return RunOutcome::Stopped {
-                    place: String::new(),
-                };
-            }
-            let mut moved = false;
-            let mut gave_way = false;
-            let mut deadlock = None;
-            let last = resident.ctas.len().saturating_sub(1);
-            for at in 0..=last {
-                let at = if self.shape.reverse { last - at } else { at };
-                let Some(cta) = &mut resident.ctas[at] else {
-                    continue;
-                };
-                match cta.run(self) {
-                    Err(fault) => return self.fail(worker, fault),
-                    Ok(Turn::Done) => {
-                        resident.ctas[at] = None;
-                        moved = true;
-                    }
-                    Ok(Turn::Parked { progressed }) => {
-                        gave_way = true;
-                        moved |= progressed;
-                    }
-                    Ok(Turn::AtClusterBarrier { progressed }) => {
-                        deadlock.get_or_insert(at);
-                        moved |= progressed;
-                    }
-                }
-            }
-            let mut present = resident.ctas.iter_mut().flatten().peekable();
-            if present.peek().is_none() {
-                worker.return_window(resident.window);
-                return RunOutcome::Done;
-            }
-            let mut ctas: Vec<&mut CtaKind> = present.collect();
-            if ctas.iter().all(|cta| cta.state().is_at_cluster_barrier()) {
-                for cta in &mut ctas {
-                    moved |= cta.state_mut().pass_cluster_barrier();
-                }
-            }
-            progressed |= moved;
-            // Where others move, those that gave way look again, but not for ever: they may wait for somebody else.
-            if gave_way && (!moved || round >= ROUNDS || ctas.len() == 1) {
-                return RunOutcome::Parked(ParkedUnit {
-                    unit: resident.unit,
-                    state: Box::new(resident),
-                    window: None,
-                    progressed,
-                });
-            }
-            if let (false, Some(at)) = (moved, deadlock) {
-                let faults = self.deadlock(&resident, at);
-                return self.fail(worker, faults);
-            }
-        }
-        RunOutcome::Done
-    }
-
-    /// Where the threads of a unit wait, CTA by CTA.
-    fn places(&self, resident: &Resident) -> Vec<String> {
-        let line = |cta: &CtaKind| {
-            let [x, y, z] = cta.info().index;
-            format!("block ({x},{y},{z}): {}", cta.describe(self).join("; "))
-        };
-        resident.ctas.iter().flatten().map(line).collect()
-    }
-
-    /// The barrier of a cluster cannot complete: where the threads of all its CTAs wait.
-    fn deadlock(&self, resident: &Resident, at: usize) -> Fault {
-        let waiting = self.places(resident);
-        match &resident.ctas[at] {
-            Some(cta) => faults::report(self, cta.info(), IrFaultKind::Deadlock { waiting }.into()),
-            None => self.internal("a barrier that nobody waits at"),
-        }
-    }
-
-    fn fail(&self, worker: &WorkerState, fault: Fault) -> RunOutcome {
+    pub(super) fn fail(&self, worker: &WorkerState, fault: Fault) -> RunOutcome {
         if faults::is_stop(&fault) || worker.stop_requested() {
             RunOutcome::Stopped {
                 place: faults::place(&fault),
@@ -335,55 +250,6 @@ impl Turn {
             CtaOutcome::InStep(stop) => Err(stop),
         }
     }
-}
-
-enum CtaKind {
-    Native(Box<NativeCta>),
-    Interpreted(Box<InterpretedCta>),
-}
-
-impl CtaKind {
-    fn run(&mut self, launch: &PtxLaunch) -> Result<Turn, Fault> {
-        match self {
-            CtaKind::Native(cta) => cta.run(launch),
-            CtaKind::Interpreted(cta) => cta.run(launch),
-        }
-    }
-
-    fn describe(&self, launch: &PtxLaunch) -> Vec<String> {
-        match self {
-            CtaKind::Native(cta) => cta.describe(launch),
-            CtaKind::Interpreted(cta) => cta.describe(launch),
-        }
-    }
-
-    fn info(&self) -> &CtaInfo {
-        match self {
-            CtaKind::Native(cta) => cta.info(),
-            CtaKind::Interpreted(cta) => cta.info(),
-        }
-    }
-
-    fn state(&self) -> &CtaState {
-        match self {
-            CtaKind::Native(cta) => cta.state(),
-            CtaKind::Interpreted(cta) => cta.state(),
-        }
-    }
-
-    fn state_mut(&mut self) -> &mut CtaState {
-        match self {
-            CtaKind::Native(cta) => cta.state_mut(),
-            CtaKind::Interpreted(cta) => cta.state_mut(),
-        }
-    }
-}
-
-/// A unit: its window, and its CTAs that are not done, by rank.
-struct Resident {
-    unit: u64,
-    ctas: Box<[Option<CtaKind>]>,
-    window: CtaWindow,
 }
 
 impl PreparedLaunch for PtxLaunch {

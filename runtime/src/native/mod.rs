@@ -25,6 +25,7 @@ mod pace;
 mod points;
 mod shared;
 mod textures;
+mod unit;
 
 pub(crate) use disk::Caching;
 pub(crate) use image::{PtxLoader, compiler, linked};

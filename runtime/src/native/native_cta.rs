@@ -119,10 +119,6 @@ impl NativeCta {
         &self.info
     }
 
-    pub(super) fn state(&self) -> &CtaState {
-        &self.state
-    }
-
     pub(super) fn state_mut(&mut self) -> &mut CtaState {
         &mut self.state
     }

@@ -1,0 +1,108 @@
+//! Addresses in the shared memory of a cluster: `mapa`, `getctarank` (PTX ISA 9.7.9.23 and 9.7.9.24).
+//!
+//! They count from the start of the cluster's window ([`margay_ir::exec::LaunchInfo::shared_shift`]): a block's own
+//! variables have its rank in their addresses. `mapa` to a block that the cluster does not have is a trap.
+
+use margay_ir::entity::Value;
+use margay_ir::meaning::Desc;
+use margay_ir::mods::{CmpOp, Mode, Mods, StateSpace};
+use margay_ir::ops::Opcode;
+use margay_ir::sreg::SpecialReg;
+use margay_ir::types::{OpType, Type};
+
+use super::Lowered;
+use super::function::FunctionLowering;
+use super::signal::Parts;
+
+impl FunctionLowering<'_, '_> {
+    /// What a shared memory's number is shifted by in addresses.
+    fn shared_shift(&mut self) -> Value {
+        self.b.sreg(SpecialReg::SharedShift)
+    }
+
+    /// The number of the block in whose shared memory a 32-bit address lies.
+    fn rank_of(&mut self, offset: Value) -> Value {
+        let shift = self.shared_shift();
+        self.b.simple(Opcode::Shr, OpType::U32, &[offset, shift])
+    }
+
+    /// The same place in the shared memory of the block with another rank, which the cluster has to have.
+    pub(super) fn in_block(&mut self, offset: Value, rank: Value) -> Value {
+        let shift = self.shared_shift();
+        let one = self.b.constant(Type::B32, 1);
+        let span = self.b.simple(Opcode::Shl, OpType::B32, &[one, shift]);
+        let within = self.b.simple(Opcode::Sub, OpType::U32, &[span, one]);
+        let within = self.b.simple(Opcode::And, OpType::B32, &[offset, within]);
+        let start = self.b.simple(Opcode::Shl, OpType::B32, &[rank, shift]);
+        self.b.simple(Opcode::Or, OpType::B32, &[start, within])
+    }
+
+    /// Converts an address of shared memory from generic or to it.
+    fn cvta_shared(&mut self, address: Value, mode: Mode) -> Value {
+        let desc = Desc {
+            opcode: Opcode::Cvta,
+            ty: OpType::U64,
+            src: OpType::None,
+            mods: Mods::NONE
+                .with_space(StateSpace::SharedCluster)
+                .with_mode(mode),
+        };
+        self.b.op(desc, &[address], Type::B64)
+    }
+
+    /// The offset in the cluster's shared memory that an operand `a` names, and whether it came as a generic address.
+    fn shared_offset(&mut self, parts: &Parts<'_>) -> Lowered<Option<(Value, bool)>> {
+        let Some(operand) = parts.operand("a") else {
+            return Ok(None);
+        };
+        let ty = parts.words.last();
+        let is_wide = ty.is_some_and(|&word| word == "u64");
+        let ty = if is_wide { OpType::U64 } else { OpType::U32 };
+        let value = self.read(operand, ty)?;
+        let value = self.cut_to(value, ty);
+        let value = self.convert(value, ty, OpType::U64);
+        let is_generic = parts.space() == StateSpace::None;
+        let value = match is_generic {
+            true => self.cvta_shared(value, Mode::To),
+            false => value,
+        };
+        Ok(Some((
+            self.convert(value, OpType::U64, OpType::U32),
+            is_generic,
+        )))
+    }
+
+    pub(super) fn mapa(&mut self, parts: &Parts<'_>) -> Lowered<()> {
+        let ty = parts.resolved.desc().ty;
+        let (Some((offset, is_generic)), Some(rank)) =
+            (self.shared_offset(parts)?, parts.operand("b"))
+        else {
+            return Ok(());
+        };
+        let rank = self.read(rank, OpType::U32)?;
+        let rank = self.cut_to(rank, OpType::U32);
+        let blocks = self.b.sreg(SpecialReg::ClusterNctarank);
+        let known = self.compare(CmpOp::Lt, OpType::U32, rank, blocks);
+        let (other, next) = (self.b.create_block(), self.b.create_block());
+        self.b.brif(known, next, other);
+        self.b.switch_to(other);
+        self.b.end(Opcode::Trap, &[]);
+        self.b.switch_to(next);
+        let value = self.in_block(offset, rank);
+        let value = self.convert(value, OpType::U32, OpType::U64);
+        let value = match is_generic {
+            true => self.cvta_shared(value, Mode::None),
+            false => value,
+        };
+        let value = self.cut_to(value, ty);
+        self.give(parts, value, ty)
+    }
+
+    pub(super) fn rank_of_address(&mut self, parts: &Parts<'_>) -> Lowered<()> {
+        let Some((offset, _)) = self.shared_offset(parts)? else {
+            return Ok(());
+        };
+        let rank = self.rank_of(offset);
+        self.give(parts, rank, OpType::U32)
+    }
+}
