@@ -1,8 +1,12 @@
-//! `cargo xtask clients [--all|--quick] [--no-suites] [NAME ...]`: real clients, with their default installation, on Margay.
+//! `cargo xtask clients [--all|--quick] [--no-suites|--resume|--collect] [NAME ...]`: real clients, with their default installation, on Margay.
 //!
 //! `tests/clients/manifest.toml` lists them. Each gets a virtual environment with pinned wheels in `.cache/clients`, its
 //! minimal programs run under `margay run` and check their own results, and its own test suite runs where it has one.
 //! `docs/clients.csv` keeps what the last run of each found, and `docs/clients.md` shows it.
+//!
+//! Suites that are cut in pieces leave the results of each in the environment's folder `reports`; with `--resume`, pieces
+//! whose results are newer than the driver library do not run again. `--collect` runs nothing and takes the results
+//! that are there, whatever their age; the table says how many pieces they are of.
 //!
 //! `--quick` runs the first program of the lightest clients, as CI does, and writes nothing. Without a name or
 //! `--all`, clients that take over a gigabyte are left out. `MARGAY_CLIENTS` names the folder of the environments.
@@ -28,6 +32,10 @@ use venv::Venv;
 const PROGRAM_LIMIT: Duration = Duration::from_secs(600);
 /// A suite that takes this many times its stated cost hangs.
 const PATIENCE: u32 = 6;
+/// How a known failure that did not come is told.
+const GONE: &str = "no failure any more";
+/// Seconds that a piece of a suite may always take.
+const SHORTEST: u64 = 1200;
 
 /// What the command line asks for.
 #[derive(Default)]
@@ -35,6 +43,8 @@ struct Options {
     quick: bool,
     all: bool,
     no_suites: bool,
+    resume: bool,
+    collect: bool,
     names: Vec<String>,
 }
 
@@ -46,6 +56,8 @@ impl Options {
                 "--quick" => options.quick = true,
                 "--all" => options.all = true,
                 "--no-suites" => options.no_suites = true,
+                "--resume" => options.resume = true,
+                "--collect" => options.collect = true,
                 flag if flag.starts_with('-') => return Err(format!("no option {flag}")),
                 name => options.names.push(name.to_owned()),
             }
@@ -76,7 +88,9 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     if let Some(name) = options.names.iter().find(known) {
         return Err(format!("no client {name} in tests/clients/manifest.toml"));
     }
-    exec::build_programs()?;
+    if !options.collect {
+        exec::build_programs()?;
+    }
     let mut table = Table::load()?;
     let mut wrong = Vec::new();
     for client in clients.iter().filter(|client| options.wants(client)) {
@@ -101,6 +115,7 @@ fn try_client(client: &Client, options: &Options, table: &mut Table) -> Outcome 
     let mut wrong = Vec::new();
     let programs = match options.quick {
         true => &client.programs[..1],
+        false if options.collect => &[],
         false => &client.programs[..],
     };
     for program in programs {
@@ -120,7 +135,7 @@ fn try_client(client: &Client, options: &Options, table: &mut Table) -> Outcome 
         .as_ref()
         .filter(|_| !options.quick && !options.no_suites)
     {
-        match run_suite(client, suite, &venv) {
+        match run_suite(client, suite, &venv, options) {
             Ok((row, news)) => {
                 println!("{:<18} {}", client.name, row.summary());
                 table.set(Row { version, ..row });
@@ -136,19 +151,24 @@ fn try_client(client: &Client, options: &Options, table: &mut Table) -> Outcome 
 }
 
 /// `margay run`, the client's interpreter and its variables.
-fn command(client: &Client, venv: &Venv) -> Command {
+fn command(client: &Client, venv: &Venv) -> Result<Command, String> {
     let mut command = Command::new(exec::release_dir().join("margay"));
     command
         .args(["run", "--time-limit", "1200", "--"])
         .arg(venv.python());
     for (name, value) in &client.environment {
-        command.env(name, value.replace("HERE", &here().to_string_lossy()));
+        let value = value.replace("HERE", &here().to_string_lossy());
+        let value = match value.contains("PACKAGES") {
+            true => value.replace("PACKAGES", &venv.packages()?),
+            false => value,
+        };
+        command.env(name, value);
     }
-    command
+    Ok(command)
 }
 
 fn run_program(client: &Client, venv: &Venv, program: &str) -> Outcome {
-    let mut command = command(client, venv);
+    let mut command = command(client, venv)?;
     command.arg(here().join(&client.name).join(program));
     let ended = Process::start(&mut command)?.wait(PROGRAM_LIMIT, None)?;
     let passed = ended.stdout.lines().any(|line| line.starts_with("PASS "));
@@ -164,43 +184,98 @@ fn run_program(client: &Client, venv: &Venv, program: &str) -> Outcome {
     ))
 }
 
-/// Runs a suite; gives its row, and the failures that are not known.
-fn run_suite(client: &Client, suite: &Suite, venv: &Venv) -> Result<(Row, Vec<String>), String> {
-    let report = venv.folder().join("report.xml");
-    let _ = std::fs::remove_file(&report);
+/// Runs a suite piece by piece; gives its row, and the failures that are not known.
+fn run_suite(
+    client: &Client,
+    suite: &Suite,
+    venv: &Venv,
+    options: &Options,
+) -> Result<(Row, Vec<String>), String> {
     let sources = suite
         .sources
         .as_ref()
-        .map(|[repository, tag]| venv::sources(repository, tag));
+        .map(|[repository, revision]| venv::sources(repository, revision));
     let sources = sources.transpose()?.unwrap_or_default();
-    let fill = |text: &String| {
-        text.replace("SOURCES", &sources.to_string_lossy())
-            .replace("REPORT", &report.to_string_lossy())
-            .replace("HERE", &here().to_string_lossy())
-    };
-    let mut command = command(client, venv);
+    if !options.collect {
+        println!(
+            "{:<18} suite, about {} minutes ...",
+            client.name, suite.cost
+        );
+    }
+    let (mut results, mut missing) = (junit::Results::default(), Vec::new());
+    for piece in pieces(suite) {
+        let report = report(venv, piece)?;
+        if options.collect && !report.exists() {
+            missing.push(piece);
+            continue;
+        }
+        let fill = |text: &String| {
+            text.replace("SOURCES", &sources.to_string_lossy())
+                .replace("REPORT", &report.to_string_lossy())
+                .replace("HERE", &here().to_string_lossy())
+                .replace("PIECE", piece)
+        };
+        let keep = options.collect || (options.resume && is_fresh(&report));
+        if !keep {
+            let _ = std::fs::remove_file(&report);
+            let mut command = command(client, venv)?;
+            command.args(suite.command.iter().map(fill));
+            let how = run_piece(command, suite, venv)?;
+            if let Err(what) = junit::read(&report) {
+                println!("{:<18} {piece}: {what}; it {how}", client.name);
+            }
+        }
+        results.add(junit::read(&report).unwrap_or_else(|_| junit::Results::none(piece)));
+    }
+    let known = known_failures(&here().join(&client.name))?;
+    let (mut row, mut news) = judge(client, &results, &known);
+    if !missing.is_empty() {
+        // What is known may fail in a piece that did not run.
+        news.retain(|what| !what.starts_with(GONE));
+        let (all, ran) = (pieces(suite).len(), pieces(suite).len() - missing.len());
+        let missing = missing.join(" ");
+        row.leave_out(&format!("{ran} of {all} pieces ran; without {missing}"));
+    }
+    Ok((row, news))
+}
+
+/// What a suite's command runs for, one after the other.
+fn pieces(suite: &Suite) -> Vec<&str> {
+    match suite.pieces.is_empty() {
+        true => vec!["all"],
+        false => suite.pieces.iter().map(String::as_str).collect(),
+    }
+}
+
+/// Where a piece's results go.
+fn report(venv: &Venv, piece: &str) -> Result<PathBuf, String> {
+    let folder = venv.folder().join("reports");
+    std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let name: String = piece.chars().map(plain).collect();
+    Ok(folder.join(name).with_extension("xml"))
+}
+
+/// Whether results are newer than the driver library.
+fn is_fresh(report: &Path) -> bool {
+    let time = |path: &Path| std::fs::metadata(path).and_then(|m| m.modified()).ok();
+    let library = time(&exec::release_dir().join("libcuda.so"));
+    library
+        .zip(time(report))
+        .is_some_and(|(library, report)| report > library)
+}
+
+/// Runs a piece; tells how it ended.
+fn run_piece(mut command: Command, suite: &Suite, venv: &Venv) -> Result<String, String> {
     command
-        .args(suite.command.iter().map(fill))
         .current_dir(venv.folder())
         .env("MARGAY_LOG", "off")
         .env("MARGAY_QUIET", "1");
-    println!(
-        "{:<18} suite, about {} minutes ...",
-        client.name, suite.cost
-    );
-    let limit = Duration::from_secs(60 * u64::from(suite.cost * PATIENCE));
-    let ended = Process::start(&mut command)?.wait(limit, None)?;
-    let results = junit::read(&report).map_err(|what| {
-        let last: Vec<&str> = ended.stderr.lines().rev().take(3).collect();
-        format!(
-            "{what}; it ended with {}: {}",
-            ended.how(),
-            last.join(" | ")
-        )
-    })?;
-    let known = known_failures(&here().join(&client.name))?;
-    let (row, news) = judge(client, &results, &known);
-    Ok((row, news))
+    let limit = 60 * u64::from(suite.cost * PATIENCE);
+    let share = (limit / pieces(suite).len() as u64).max(SHORTEST);
+    let ended = Process::start(&mut command)?.wait(Duration::from_secs(share), None)?;
+    let last: Vec<&str> = ended.stderr.lines().rev().take(3).collect();
+    Ok(format!("ended with {}: {}", ended.how(), last.join(" | ")))
 }
 
 /// Parts of names of tests, and the reason why those fail.
@@ -242,7 +317,7 @@ fn judge(client: &Client, results: &junit::Results, known: &Known) -> (Row, Vec<
         }
     }
     let gone = known.iter().zip(met).filter(|(_, met)| !met);
-    news.extend(gone.map(|((part, _), _)| format!("no failure any more: {part}")));
+    news.extend(gone.map(|((part, _), _)| format!("{GONE}: {part}")));
     let reasons = reasons
         .iter()
         .map(|(reason, count)| format!("{count} {reason}"));

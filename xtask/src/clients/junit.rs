@@ -13,6 +13,24 @@ pub(super) struct Results {
     pub(super) failed: Vec<String>,
 }
 
+impl Results {
+    /// Those of a piece that ended without any: one failure.
+    pub(super) fn none(piece: &str) -> Results {
+        Results {
+            tests: 1,
+            skipped: 0,
+            failed: vec![format!("{piece}::no results")],
+        }
+    }
+
+    /// Adds those of another piece of the suite.
+    pub(super) fn add(&mut self, other: Results) {
+        self.tests += other.tests;
+        self.skipped += other.skipped;
+        self.failed.extend(other.failed);
+    }
+}
+
 /// Reads a file of results.
 pub(super) fn read(path: &Path) -> Result<Results, String> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -82,5 +100,14 @@ mod tests {
         assert_eq!((results.tests, results.skipped), (5, 1));
         assert_eq!(results.failed, ["a.B::fails", "a.C::breaks"]);
         assert!(parse("<testsuite/>").is_err());
+    }
+
+    #[test]
+    fn pieces_add_up_and_one_without_results_is_a_failure() {
+        let mut results =
+            parse(r#"<testcase name="a"/><testcase name="b"><skipped/></testcase>"#).unwrap();
+        results.add(Results::none("test_b*.py"));
+        assert_eq!((results.tests, results.skipped), (3, 1));
+        assert_eq!(results.failed, ["test_b*.py::no results"]);
     }
 }

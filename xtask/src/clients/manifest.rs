@@ -33,6 +33,8 @@ pub(super) struct Client {
 #[serde(deny_unknown_fields)]
 pub(super) struct Suite {
     pub(super) command: Vec<String>,
+    #[serde(default)]
+    pub(super) pieces: Vec<String>,
     pub(super) sources: Option<[String; 2]>,
     pub(super) goal: u32,
     pub(super) cost: u32,

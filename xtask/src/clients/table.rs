@@ -51,6 +51,15 @@ impl Row {
         }
     }
 
+    /// Says in the notes that part of the suite did not run.
+    pub(super) fn leave_out(&mut self, what: &str) {
+        let what = what.replace(',', ";");
+        self.notes = match self.notes.is_empty() {
+            true => what,
+            false => format!("{}; {what}", self.notes),
+        };
+    }
+
     /// A suite in a line.
     pub(super) fn summary(&self) -> String {
         format!(
@@ -210,5 +219,15 @@ mod tests {
             "suite: 1900 of 1931 pass (98.4 %), 80 skipped"
         );
         assert_eq!(Row::parse("too,short"), None);
+    }
+
+    #[test]
+    fn what_did_not_run_is_said_in_the_notes() {
+        let mut row = Row::default();
+        row.leave_out("1 of 2 pieces ran; without b,c");
+        assert_eq!(row.notes, "1 of 2 pieces ran; without b;c");
+        let mut row = Row::parse("numba,0.30.4,suite,9,8,0,1 needs SASS").unwrap();
+        row.leave_out("1 of 2 pieces ran");
+        assert_eq!(row.notes, "1 needs SASS; 1 of 2 pieces ran");
     }
 }

@@ -78,6 +78,13 @@ impl Venv {
         self.folder.join("bin/python")
     }
 
+    /// The folder of its packages.
+    pub(super) fn packages(&self) -> Result<String, String> {
+        let script = "import sysconfig; print(sysconfig.get_path('purelib'))";
+        let path = exec::output(Command::new(self.python()).args(["-c", script]))?;
+        Ok(path.trim().to_owned())
+    }
+
     /// The version of a package in it.
     pub(super) fn version(&self, package: &str) -> Result<String, String> {
         let script = format!("import importlib.metadata as m; print(m.version('{package}'))");
@@ -86,18 +93,24 @@ impl Venv {
     }
 }
 
-/// A repository's files at a tag.
-pub(super) fn sources(repository: &str, tag: &str) -> Result<PathBuf, String> {
-    let path = folder()
-        .join("sources")
-        .join(format!("{}-{tag}", repository.replace('/', "-")));
-    if !path.exists() {
-        let url = format!("https://github.com/{repository}");
-        exec::run(
-            Command::new("git")
-                .args(["clone", "--quiet", "--depth", "1", "--branch", tag, &url])
-                .arg(&path),
-        )?;
+/// A repository's files at a tag or a commit.
+pub(super) fn sources(repository: &str, revision: &str) -> Result<PathBuf, String> {
+    let name = format!("{}-{revision}", repository.replace('/', "-"));
+    let path = folder().join("sources").join(&name);
+    if path.exists() {
+        return Ok(path);
     }
+    let half = folder().join("sources").join(format!("{name}.part"));
+    let _ = fs::remove_dir_all(&half);
+    fs::create_dir_all(&half).map_err(|e| format!("{}: {e}", half.display()))?;
+    let url = format!("https://github.com/{repository}");
+    for step in [
+        &["init", "--quiet"][..],
+        &["fetch", "--quiet", "--depth", "1", &url, revision],
+        &["checkout", "--quiet", "FETCH_HEAD"],
+    ] {
+        exec::run(Command::new("git").arg("-C").arg(&half).args(step))?;
+    }
+    fs::rename(&half, &path).map_err(|e| format!("{}: {e}", path.display()))?;
     Ok(path)
 }
