@@ -4,11 +4,11 @@
 
 use margay_ir::exec::FaultKind;
 use margay_ir::meaning::Bits;
-use margay_ir::texture::fast;
+use margay_ir::texture::lanes::Coordinates;
 use margay_ir::texture::sample::{Texture, fetch};
 use margay_ir::texture::{
     Access, AddressMode, Channel, Filter, Format, Geometry, Image, Layout, Level, Memory,
-    Operation, Sampler,
+    Operation, Plan, Sampler, Shape,
 };
 use margay_ir::types::OpType;
 use proptest::prelude::*;
@@ -151,15 +151,21 @@ fn found(case: &Case) -> f32 {
         sampler: &sampler,
     };
     let found = fetch(&access, &texture, &args, &mut memory).expect("the texels are there");
-    let both = [coords[0], coords[1]];
-    let quick = fast::fetch(access.payload(), &image, &sampler, both, &mut memory);
-    if let Some(quick) = quick.expect("the texels are there") {
-        assert_eq!(
-            quick.map(Bits::from),
-            found[..4],
-            "the short way is the long one"
-        );
-    }
+    let plan = Plan::of(&image, &sampler).expect("a plain texture has a plan");
+    let shape = Shape::of_payload(access.payload()).expect("a plain fetch has a shape");
+    // The second of three lanes, of which the first does not fetch.
+    let coordinates = Coordinates {
+        layer: [0; 3],
+        at: coords.map(|c| [f32::NAN.to_bits(), c, 1f32.to_bits()]),
+    };
+    let mut quick = [[0; 3]; 4];
+    let done = plan.fetch(shape, &coordinates, 0b110, &mut memory, &mut quick);
+    done.expect("the texels are there");
+    assert_eq!(
+        quick.map(|lanes| Bits::from(lanes[1])),
+        found[..4],
+        "the short way is the long one"
+    );
     f32::from_bits(found[0] as u32)
 }
 

@@ -129,6 +129,11 @@ pub struct Helpers {
     /// A texture or surface access: payload, operands, results, number of operands in the low half and of results in the
     /// high half.
     pub texture: unsafe extern "C" fn(*mut NativeContext, u64, *const Bits, *mut Bits, u32) -> i32,
+    /// The same for lanes of a slice: payload; operands and results, a row of 8 bytes a lane for each; lanes; number of operands
+    /// in the low byte, of results in the next, of the slice's lanes in the third; operands that only the first lane holds.
+    /// A fault's thread is left in the context.
+    pub texture_lanes:
+        unsafe extern "C" fn(*mut NativeContext, u64, *mut u32, u32, u32, u32) -> i32,
     /// Whether an address lies in a state space (`margay_ir::mods::StateSpace as u32`).
     pub in_space: unsafe extern "C" fn(*mut NativeContext, u32, u64) -> u32,
     /// `cp.async`: target, source, bytes written, bytes read.

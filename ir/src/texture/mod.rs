@@ -24,10 +24,11 @@
 
 pub mod access;
 mod cube;
-pub mod fast;
 pub mod format;
 pub mod image;
+pub mod lanes;
 mod lod;
+pub mod plan;
 pub mod query;
 pub mod reference;
 pub mod sample;
@@ -37,6 +38,7 @@ pub mod surface;
 pub use access::{Access, Edge, Geometry, LevelMode, Operation, Query};
 pub use format::{Channel, Format};
 pub use image::{Image, Layout, Level};
+pub use plan::{Plan, Shape};
 pub use reference::{Reference, ReferenceKind};
 pub use sampler::{AddressMode, Filter, ReadMode, Sampler};
 
@@ -50,6 +52,28 @@ pub trait Memory {
     /// # Errors
     /// Memory that is not there any more.
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), FaultKind>;
+    /// Reads 1, 2 or 4 bytes for each of some lanes, `displacement` behind their addresses.
+    ///
+    /// # Errors
+    /// The first lane whose memory is not there any more.
+    fn gather(
+        &mut self,
+        addresses: &[u64],
+        displacement: u64,
+        bytes: usize,
+        out: &mut [u32],
+    ) -> Result<(), (usize, FaultKind)> {
+        for (lane, (&address, out)) in addresses.iter().zip(out).enumerate() {
+            let mut word = [0; 4];
+            let found = self.read(
+                address.wrapping_add(displacement),
+                &mut word[..bytes.min(4)],
+            );
+            found.map_err(|fault| (lane, fault))?;
+            *out = u32::from_le_bytes(word);
+        }
+        Ok(())
+    }
     /// Writes bytes.
     ///
     /// # Errors

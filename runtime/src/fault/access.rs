@@ -252,6 +252,43 @@ pub fn load128(address: u64) -> Result<u128, AccessFault> {
     check(result, (address, AccessKind::Read)).map(|_| value)
 }
 
+/// Loads 1, 2 or 4 bytes `displacement` behind each of some addresses, zero-extended; any alignment.
+///
+/// # Errors
+/// The first fault, and the number of its address; `out` may have been written in part.
+pub fn gather(
+    addresses: &[u64],
+    displacement: u64,
+    bytes: usize,
+    out: &mut [u32],
+) -> Result<(), (usize, AccessFault)> {
+    let n = addresses.len().min(out.len());
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    {
+        let routine = match bytes {
+            1 => routines::gather8,
+            2 => routines::gather16,
+            _ => routines::gather32,
+        };
+        // SAFETY: both slices hold `n` elements; the loads change nothing and their faults are recovered.
+        let result =
+            unsafe { routine(addresses.as_ptr(), out.as_mut_ptr(), n as u64, displacement) };
+        if result.status == 0 {
+            return Ok(());
+        }
+    }
+    for (i, (&address, out)) in addresses[..n].iter().zip(out).enumerate() {
+        let address = address.wrapping_add(displacement);
+        let found = match bytes {
+            1 => load8(address).map(u32::from),
+            2 => load16(address).map(u32::from),
+            _ => load32(address),
+        };
+        *out = found.map_err(|fault| (i, fault))?;
+    }
+    Ok(())
+}
+
 /// Stores 16 bytes; any alignment.
 ///
 /// # Errors

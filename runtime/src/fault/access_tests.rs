@@ -51,6 +51,40 @@ fn copies_of_every_length_and_alignment() {
 }
 
 #[test]
+fn gathers_of_every_width() {
+    let fenced = Fenced::new();
+    let base = fenced.start();
+    let source: Vec<u8> = (0..64u32).map(|i| (i * 37 + 200) as u8).collect();
+    // SAFETY: the fenced memory is this test's alone.
+    unsafe { write(base, &source) }.expect("writable");
+    let places = [3u64, 0, 59, 17, 17];
+    for n in 0..=places.len() {
+        let addresses: Vec<u64> = places[..n].iter().map(|at| base + at - 1).collect();
+        for width in [1, 2, 4] {
+            let mut out = [7; 5];
+            assert_eq!(gather(&addresses, 1, width, &mut out), Ok(()));
+            for (i, &found) in out.iter().enumerate() {
+                let at = places[i] as usize;
+                let bytes = source[at..at + width].iter().rev();
+                let wanted = bytes.fold(0, |all, &byte| all << 8 | u32::from(byte));
+                assert_eq!(found, if i < n { wanted } else { 7 }, "{n}, {width}, {i}");
+            }
+        }
+    }
+    for (width, last) in [
+        (1, base - 1),
+        (2, base - 2),
+        (4, base - 3),
+        (4, 0xdead << 48),
+    ] {
+        let failed = gather(&[base, base + 8, last, base], 0, width, &mut [0; 4]);
+        let (lane, fault) = failed.expect_err("nothing is there");
+        assert_eq!(lane, 2);
+        assert_eq!(fault.access, AccessKind::Read);
+    }
+}
+
+#[test]
 fn fills_of_every_length_and_width() {
     let fenced = Fenced::new();
     let base = fenced.start();

@@ -19,7 +19,7 @@ use margay_jit::abi::{Helpers, NativeContext, status};
 use smallvec::SmallVec;
 
 use super::image::FUNCTION_BASE;
-use super::{faults, points, textures};
+use super::{faults, fetch, points, textures};
 use crate::fault::access;
 use crate::syscalls::{Coordinates, Services};
 use crate::texture::TextureTable;
@@ -306,7 +306,7 @@ unsafe extern "C" fn texture(
     let host = unsafe { host(context) };
     // SAFETY: generated code has written so many operands.
     let args = unsafe { std::slice::from_raw_parts(args, (counts & 0xffff) as usize) };
-    match textures::quick(host.textures, access, args) {
+    match fetch::one(host.textures, access, args) {
         Ok(None) => {}
         Ok(Some(found)) => {
             for (i, &bits) in found.iter().take((counts >> 16) as usize).enumerate() {
@@ -329,6 +329,35 @@ unsafe extern "C" fn texture(
             status::OK
         }
         Err(kind) => host.fail(kind),
+    }
+}
+
+unsafe extern "C" fn texture_lanes(
+    context: *mut NativeContext,
+    access: u64,
+    rows: *mut u32,
+    live: u32,
+    counts: u32,
+    uniform: u32,
+) -> i32 {
+    // SAFETY: generated code passes its own context.
+    let host = unsafe { host(context) };
+    let [args, results, width, _] = counts.to_le_bytes().map(usize::from);
+    // SAFETY: generated code's stack holds so many rows.
+    let words = unsafe { std::slice::from_raw_parts_mut(rows, (args + results) * 2 * width) };
+    let mut rows = fetch::Rows {
+        words,
+        width,
+        args,
+        uniform,
+    };
+    match fetch::lanes(host.textures, access, &mut rows, live) {
+        Ok(()) => status::OK,
+        Err((lane, kind)) => {
+            // SAFETY: generated code passes its own context.
+            unsafe { (*context).thread += lane as u32 };
+            host.fail(kind)
+        }
     }
 }
 
@@ -395,6 +424,7 @@ pub(super) static HELPERS: Helpers = Helpers {
     special,
     syscall,
     texture,
+    texture_lanes,
     in_space,
     copy,
     collective: points::collective,

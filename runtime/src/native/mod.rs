@@ -14,6 +14,7 @@ mod bodies;
 mod cache;
 mod disk;
 mod faults;
+mod fetch;
 mod helpers;
 mod image;
 mod interpreted;

@@ -5,8 +5,8 @@ use margay_ir::exec::FaultKind;
 use margay_ir::meaning::Bits;
 use margay_ir::texture::sample::Texture;
 use margay_ir::texture::{
-    Access, LevelMode, Memory, Operation, Query, ReferenceKind, Results, Sampler, fast, query,
-    sample, surface,
+    Access, LevelMode, Memory, Operation, Query, ReferenceKind, Results, Sampler, query, sample,
+    surface,
 };
 use smallvec::{SmallVec, smallvec};
 
@@ -15,7 +15,7 @@ use crate::fault::access;
 use crate::texture::{Bound, Texels, TextureTable};
 
 /// Device memory, where what is gone is a fault.
-struct DeviceBytes;
+pub(super) struct DeviceBytes;
 
 impl Memory for DeviceBytes {
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), FaultKind> {
@@ -29,6 +29,18 @@ impl Memory for DeviceBytes {
             _ => access::read(bytes, address),
         };
         done.map_err(faults::of_access)
+    }
+
+    #[inline(always)]
+    fn gather(
+        &mut self,
+        addresses: &[u64],
+        displacement: u64,
+        bytes: usize,
+        out: &mut [u32],
+    ) -> Result<(), (usize, FaultKind)> {
+        let done = access::gather(addresses, displacement, bytes, out);
+        done.map_err(|(lane, fault)| (lane, faults::of_access(fault)))
     }
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), FaultKind> {
@@ -76,7 +88,7 @@ fn texture<'t>(
     handle: u64,
 ) -> Result<(Option<&'t Texels>, &'t Sampler), FaultKind> {
     match bound(table, access, handle)? {
-        Bound::Texture(texels, sampler) => Ok((texels.as_deref(), sampler)),
+        Bound::Texture(texture) => Ok((texture.texels.as_deref(), &texture.sampler)),
         other => Err(wrong(access, handle, kind_name(other.kind()))),
     }
 }
@@ -100,26 +112,6 @@ fn combined(own: &Sampler, other: &Sampler) -> Sampler {
         read: own.read,
         srgb: own.srgb,
         ..*other
-    }
-}
-
-/// The commonest fetches, by the access's number; `None` for all others.
-pub(super) fn quick(
-    table: &TextureTable,
-    access: u64,
-    args: &[Bits],
-) -> Result<Option<[u32; 4]>, FaultKind> {
-    let (handle, x, y) = match *args {
-        [handle, 0, x] => (handle, x, 0),
-        [handle, 0, x, y] => (handle, x, y),
-        _ => return Ok(None),
-    };
-    match table.get(handle as u64) {
-        Some(Bound::Texture(Some(texels), sampler)) => {
-            let coords = [x as u32, y as u32];
-            fast::fetch(access, &texels.image, sampler, coords, &mut DeviceBytes)
-        }
-        _ => Ok(None),
     }
 }
 
@@ -185,7 +177,8 @@ fn sampler_of<'t>(
     handle: u64,
 ) -> Result<&'t Sampler, FaultKind> {
     match bound(table, access, handle)? {
-        Bound::Sampler(sampler) | Bound::Texture(_, sampler) => Ok(sampler),
+        Bound::Sampler(sampler) => Ok(sampler),
+        Bound::Texture(texture) => Ok(&texture.sampler),
         other => Err(wrong(access, handle, kind_name(other.kind()))),
     }
 }

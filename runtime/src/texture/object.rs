@@ -289,7 +289,7 @@ impl Context {
             Some(view) => view.of(&texels)?,
             None => texels,
         };
-        let bound = Bound::Texture(Some(texels), sampler_for(sampler));
+        let bound = Bound::texture(Some(texels), sampler_for(sampler));
         let handle = self.machine().textures.insert(bound, self.id());
         Ok(TextureObject {
             context: self.clone(),

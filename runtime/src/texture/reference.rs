@@ -35,7 +35,7 @@ struct State {
 impl TextureReference {
     /// A reference without texels. It is entered in the table of the context's machine.
     pub fn new(context: &Context, sampler: Sampler) -> TextureReference {
-        let bound = Bound::Texture(None, sampler);
+        let bound = Bound::texture(None, sampler);
         let handle = context.machine().textures.insert(bound, context.id());
         TextureReference {
             inner: Arc::new(Inner {
@@ -92,7 +92,7 @@ impl TextureReference {
     fn change(&self, work: impl FnOnce(&mut State)) {
         let mut state = self.inner.state.lock();
         work(&mut state);
-        let bound = Bound::Texture(state.texels.clone(), sampler_for(state.sampler));
+        let bound = Bound::texture(state.texels.clone(), sampler_for(state.sampler));
         let registry = &self.inner.context.machine().textures;
         registry.replace(self.inner.handle, bound);
     }

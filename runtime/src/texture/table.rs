@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use margay_ir::texture::{Image, ReferenceKind, Sampler};
+use margay_ir::texture::{Image, Plan, ReferenceKind, Sampler};
 use parking_lot::Mutex;
 
 use super::array::Storage;
@@ -16,11 +16,22 @@ pub(crate) struct Texels {
     pub(super) _storage: Option<Arc<Storage>>,
 }
 
+/// A texture and how its commonest fetches go.
+#[derive(Debug, Clone)]
+pub(crate) struct Texture {
+    /// Its texels, if any are bound to it.
+    pub(crate) texels: Option<Arc<Texels>>,
+    /// How they are looked up.
+    pub(crate) sampler: Sampler,
+    /// `None`: all fetches go the long way.
+    pub(crate) plan: Option<Arc<Plan>>,
+}
+
 /// What a handle names.
 #[derive(Debug, Clone)]
 pub(crate) enum Bound {
-    /// A texture: its texels, if any are bound to it, and how they are looked up.
-    Texture(Option<Arc<Texels>>, Sampler),
+    /// A texture.
+    Texture(Texture),
     /// A sampler alone.
     Sampler(Sampler),
     /// A surface, and its texels if any are bound to it.
@@ -28,6 +39,18 @@ pub(crate) enum Bound {
 }
 
 impl Bound {
+    /// A texture of texels, if any are bound to it, and a sampler.
+    pub(super) fn texture(texels: Option<Arc<Texels>>, sampler: Sampler) -> Bound {
+        let plan = texels
+            .as_ref()
+            .and_then(|texels| Plan::of(&texels.image, &sampler));
+        Bound::Texture(Texture {
+            texels,
+            sampler,
+            plan: plan.map(Arc::new),
+        })
+    }
+
     /// What it is to PTX.
     pub(crate) fn kind(&self) -> ReferenceKind {
         match self {

@@ -26,6 +26,7 @@ pub(crate) mod hoist;
 mod known;
 pub(crate) mod memory;
 pub(crate) mod ops;
+mod texture;
 pub(crate) mod values;
 
 use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind, types};
@@ -111,6 +112,8 @@ pub(crate) struct Slice<'a, 'b> {
     scratch: Option<ir::StackSlot>,
     /// Memory that operations which run lane by lane share.
     cells: Vec<ir::StackSlot>,
+    /// Memory of the operands and results of texture accesses.
+    rows: Option<ir::StackSlot>,
     /// Points at which lanes may stop.
     pub(crate) stops: Vec<Stop>,
 }
@@ -157,6 +160,7 @@ impl<'a, 'b> Slice<'a, 'b> {
             known: FxHashMap::default(),
             scratch: None,
             cells: Vec::new(),
+            rows: None,
             stops: Vec::new(),
             lane,
             view,
@@ -267,6 +271,9 @@ impl<'a, 'b> Slice<'a, 'b> {
             Opcode::Ld => return self.load(inst, &data),
             Opcode::St => return self.store(inst, &data),
             Opcode::Fence => return self.lane.operation(inst),
+            Opcode::Tex | Opcode::Txq | Opcode::Suld | Opcode::Sust | Opcode::Sured => {
+                return self.texture(inst, data.payload());
+            }
             Opcode::Cvta => {}
             Opcode::Alloca | Opcode::StackSave | Opcode::StackRestore => {
                 return self.lane.refuse(&data);

@@ -273,6 +273,52 @@ global_asm!(
     "movups [rsi], xmm0",
     "xor eax, eax",
     "ret",
+    // addresses rdi, out rsi, n rdx, displacement rcx
+    routine!("margay_access_gather8"),
+    "xor eax, eax",
+    "test rdx, rdx",
+    "je 3f",
+    "lea rdi, [rdi + 8 * rdx]",
+    "lea rsi, [rsi + 4 * rdx]",
+    "neg rdx",
+    "2:",
+    "mov r8, [rdi + 8 * rdx]",
+    "movzx r8d, byte ptr [r8 + rcx]",
+    "mov [rsi + 4 * rdx], r8d",
+    "inc rdx",
+    "jnz 2b",
+    "3:",
+    "ret",
+    routine!("margay_access_gather16"),
+    "xor eax, eax",
+    "test rdx, rdx",
+    "je 3f",
+    "lea rdi, [rdi + 8 * rdx]",
+    "lea rsi, [rsi + 4 * rdx]",
+    "neg rdx",
+    "2:",
+    "mov r8, [rdi + 8 * rdx]",
+    "movzx r8d, word ptr [r8 + rcx]",
+    "mov [rsi + 4 * rdx], r8d",
+    "inc rdx",
+    "jnz 2b",
+    "3:",
+    "ret",
+    routine!("margay_access_gather32"),
+    "xor eax, eax",
+    "test rdx, rdx",
+    "je 3f",
+    "lea rdi, [rdi + 8 * rdx]",
+    "lea rsi, [rsi + 4 * rdx]",
+    "neg rdx",
+    "2:",
+    "mov r8, [rdi + 8 * rdx]",
+    "mov r8d, [r8 + rcx]",
+    "mov [rsi + 4 * rdx], r8d",
+    "inc rdx",
+    "jnz 2b",
+    "3:",
+    "ret",
     routine!("margay_access_store8"),
     "mov [rdi], sil",
     "xor eax, eax",
@@ -369,6 +415,27 @@ unsafe extern "C" {
     pub(in crate::fault) fn load64(address: u64) -> RoutineResult;
     #[link_name = "margay_access_load128"]
     pub(in crate::fault) fn load128(address: u64, out: *mut u128) -> RoutineResult;
+    #[link_name = "margay_access_gather8"]
+    pub(in crate::fault) fn gather8(
+        addresses: *const u64,
+        out: *mut u32,
+        n: u64,
+        displacement: u64,
+    ) -> RoutineResult;
+    #[link_name = "margay_access_gather16"]
+    pub(in crate::fault) fn gather16(
+        addresses: *const u64,
+        out: *mut u32,
+        n: u64,
+        displacement: u64,
+    ) -> RoutineResult;
+    #[link_name = "margay_access_gather32"]
+    pub(in crate::fault) fn gather32(
+        addresses: *const u64,
+        out: *mut u32,
+        n: u64,
+        displacement: u64,
+    ) -> RoutineResult;
     #[link_name = "margay_access_store8"]
     pub(in crate::fault) fn store8(address: u64, value: u64) -> RoutineResult;
     #[link_name = "margay_access_store16"]

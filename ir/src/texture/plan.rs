@@ -1,0 +1,217 @@
+//! How the commonest fetches of a texture go: what follows from texels and sampler, worked out once when they are
+//! brought together, and which instructions can use it. [`super::lanes`] does the fetching, with the same bits as
+//! [`super::sample`].
+//!
+//! Left to the long way: cubes, gathers, levels that an instruction chooses, offsets, results in half precision,
+//! formats whose components share bits.
+
+use super::{
+    AddressMode, Channel, Filter, Format, Geometry, Image, Layout, Operation, ReadMode, Sampler,
+};
+use crate::types::OpType;
+
+/// What an instruction asks of a plan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shape {
+    /// Coordinates besides the layer.
+    pub dimensions: usize,
+    /// Whether the first coordinate names a layer.
+    pub layered: bool,
+    /// Whether coordinates are floating point.
+    pub float: bool,
+    /// Elements that it reads.
+    pub count: usize,
+}
+
+/// The bits of a payload that tell dimensions, base level, number and types: `Access::payload` says where they are.
+const TOLD: u64 = 0xf << 4 | 1 << 8 | 3 << 10 | 0xffff << 32;
+
+impl Shape {
+    /// The shape of the instruction with a payload; `None` if it goes the long way.
+    #[inline]
+    pub fn of_payload(payload: u64) -> Option<Shape> {
+        let (dimensions, layered) = match payload >> 4 & 15 {
+            n if n == Geometry::D1 as u64 => (1, false),
+            n if n == Geometry::D2 as u64 => (2, false),
+            n if n == Geometry::D3 as u64 => (3, false),
+            n if n == Geometry::A1 as u64 => (1, true),
+            n if n == Geometry::A2 as u64 => (2, true),
+            _ => return None,
+        };
+        let (ty, coords) = (payload >> 32 & 0xff, payload >> 40 & 0xff);
+        let whole = [OpType::F32, OpType::U32, OpType::S32];
+        let plain = payload & !TOLD == Operation::Tex as u64
+            && whole.iter().any(|&whole| whole as u64 == ty);
+        plain.then_some(Shape {
+            dimensions,
+            layered,
+            float: coords == OpType::F32 as u64,
+            count: 1 << (payload >> 10 & 3),
+        })
+    }
+}
+
+/// How a component becomes a number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Reading {
+    /// Not at all: its bits are the result.
+    Bits,
+    /// It is one.
+    Float,
+    /// As a fraction of its largest value.
+    Fraction,
+}
+
+/// One direction.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Axis {
+    /// Texels.
+    pub(super) size: i32,
+    /// Texels in 1 of a coordinate.
+    pub(super) scale: f64,
+    /// Of texels beyond the edge.
+    pub(super) mode: AddressMode,
+}
+
+/// How the commonest fetches of a texture go.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Plan {
+    pub(super) address: u64,
+    /// Bytes from texel to texel, row to row, slice to slice.
+    pub(super) steps: [u64; 3],
+    pub(super) axes: [Axis; 3],
+    /// The last layer.
+    pub(super) last: u32,
+    /// Whether four texels in each plane are blended.
+    pub(super) linear: bool,
+    /// Whether it is a buffer, of which only the first coordinate counts.
+    pub(super) buffer: bool,
+    pub(super) format: Format,
+    pub(super) reading: Reading,
+    pub(super) srgb: bool,
+    /// What results are beyond the edge.
+    pub(super) border: [u32; 4],
+    /// And of components that the format lacks.
+    pub(super) missing: [u32; 4],
+}
+
+impl Plan {
+    /// The plan for texels and a sampler; `None` if all fetches go the long way.
+    pub fn of(image: &Image, sampler: &Sampler) -> Option<Plan> {
+        let format = image.format;
+        let level = image.level(0)?;
+        if image.cube || format.channel == Channel::Packed10 || !matches!(format.count, 1 | 2 | 4) {
+            return None;
+        }
+        let sizes = [level.width, level.height, level.depth];
+        if sizes
+            .iter()
+            .any(|&size| size == 0 || size > i32::MAX as u32)
+        {
+            return None;
+        }
+        let short = format.channel.bytes() < 4;
+        let reading = match format.channel.is_float() {
+            true => Reading::Float,
+            false if format.normalized || (sampler.read == ReadMode::Normalized && short) => {
+                Reading::Fraction
+            }
+            false => Reading::Bits,
+        };
+        let buffer = image.layout == Layout::Linear;
+        let axis = |i: usize| Axis {
+            size: sizes[i] as i32,
+            scale: match sampler.is_normalized() && !buffer {
+                true => f64::from(sizes[i]),
+                false => 1.0,
+            },
+            mode: match buffer {
+                true => AddressMode::Border,
+                false => sampler.address_mode(i),
+            },
+        };
+        let one = match reading {
+            Reading::Bits => 1,
+            _ => 1f32.to_bits(),
+        };
+        let missing = [0, 0, 0, one];
+        let mut border = missing;
+        let count = usize::from(format.count);
+        border[..count].copy_from_slice(&sampler.border[..count]);
+        if reading != Reading::Bits {
+            border = border.map(quiet);
+        }
+        Some(Plan {
+            address: level.address,
+            steps: [format.bytes() as u64, level.pitch, level.slice],
+            axes: [axis(0), axis(1), axis(2)],
+            last: image.layers().max(1) - 1,
+            linear: reading != Reading::Bits && !buffer && sampler.filter == Filter::Linear,
+            buffer,
+            format,
+            reading,
+            srgb: sampler.srgb,
+            border: if buffer { [0; 4] } else { border },
+            missing,
+        })
+    }
+}
+
+/// The bits of a number that went through arithmetic: NaNs are quiet.
+#[inline(always)]
+pub(super) fn quiet(bits: u32) -> u32 {
+    match bits & 0x7fff_ffff > 0x7f80_0000 {
+        true => bits | 0x0040_0000,
+        false => bits,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::texture::{Access, LevelMode};
+
+    #[test]
+    fn only_plain_fetches_have_a_shape() {
+        let plain = Access {
+            operation: Operation::Tex,
+            geometry: Geometry::A2,
+            level: LevelMode::Base,
+            count_log2: 2,
+            ty: OpType::U32,
+            coords: OpType::S32,
+            ..Access::default()
+        };
+        let shape = |access: Access| Shape::of_payload(access.payload());
+        let wanted = Shape {
+            dimensions: 2,
+            layered: true,
+            float: false,
+            count: 4,
+        };
+        assert_eq!(shape(plain), Some(wanted));
+        let float = Access {
+            coords: OpType::F32,
+            geometry: Geometry::D1,
+            level: LevelMode::None,
+            ..plain
+        };
+        assert!(shape(float).is_some_and(|shape| shape.float && shape.dimensions == 1));
+        let change: [fn(&mut Access); 9] = [
+            |access| access.operation = Operation::Tld4,
+            |access| access.operation = Operation::Suld,
+            |access| access.geometry = Geometry::Cube,
+            |access| access.level = LevelMode::Level,
+            |access| access.level = LevelMode::Grad,
+            |access| access.ty = OpType::F16x2,
+            |access| access.component = 1,
+            |access| access.offsets = true,
+            |access| access.resident = true,
+        ];
+        for change in change {
+            let mut other = plain;
+            change(&mut other);
+            assert_eq!(shape(other), None, "{other}");
+        }
+    }
+}

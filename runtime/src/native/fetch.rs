@@ -1,0 +1,256 @@
+//! Texture fetches for generated code: of one lane, and of a slice's lanes in one call. The commonest go by the
+//! texture's plan ([`margay_ir::texture::lanes`]), in code for this processor; all others lane by lane.
+
+use margay_ir::exec::FaultKind;
+use margay_ir::meaning::Bits;
+use margay_ir::texture::lanes::Coordinates;
+use margay_ir::texture::{Access, Plan, Shape};
+use margay_ir::types::Type;
+use smallvec::SmallVec;
+
+use super::textures::{self, DeviceBytes};
+use crate::texture::{Bound, TextureTable};
+
+/// Elements of some lanes, or the lane that failed.
+type Fetched<const N: usize> = Result<[[u32; N]; 4], (usize, FaultKind)>;
+
+#[inline(always)]
+fn fetch<const N: usize>(
+    plan: &Plan,
+    shape: Shape,
+    coordinates: &Coordinates<N>,
+    live: u32,
+) -> Fetched<N> {
+    let mut out = [[0; N]; 4];
+    plan.fetch(shape, coordinates, live, &mut DeviceBytes, &mut out)?;
+    Ok(out)
+}
+
+/// The same in code for processors with AVX2. Nothing is contracted: the bits are the same.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn fetch_avx2<const N: usize>(
+    plan: &Plan,
+    shape: Shape,
+    coordinates: &Coordinates<N>,
+    live: u32,
+) -> Fetched<N> {
+    fetch(plan, shape, coordinates, live)
+}
+
+fn fetch_here<const N: usize>(
+    plan: &Plan,
+    shape: Shape,
+    coordinates: &Coordinates<N>,
+    live: u32,
+) -> Fetched<N> {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has it.
+        return unsafe { fetch_avx2(plan, shape, coordinates, live) };
+    }
+    fetch(plan, shape, coordinates, live)
+}
+
+/// The plan of a texture for a shape, if there is one.
+fn plan_of(table: &TextureTable, handle: u64, shape: Shape) -> Option<&Plan> {
+    match table.get(handle)? {
+        Bound::Texture(texture) => texture.plan.as_deref().filter(|plan| plan.takes(shape)),
+        _ => None,
+    }
+}
+
+/// One of the commonest fetches, by the access's number; `None` for all others.
+pub(super) fn one(
+    table: &TextureTable,
+    access: u64,
+    args: &[Bits],
+) -> Result<Option<[u32; 4]>, FaultKind> {
+    let Some(shape) = Shape::of_payload(access) else {
+        return Ok(None);
+    };
+    let &[handle, 0, ref rest @ ..] = args else {
+        return Ok(None);
+    };
+    let Some(plan) = plan_of(table, handle as u64, shape) else {
+        return Ok(None);
+    };
+    let skipped = usize::from(shape.layered);
+    let word = |i: usize| rest.get(i).copied().unwrap_or(0) as u32;
+    let coordinates = Coordinates {
+        layer: [word(0)],
+        at: [0, 1, 2].map(|i| [word(skipped + i)]),
+    };
+    let out = fetch_here(plan, shape, &coordinates, 1).map_err(|(_, fault)| fault)?;
+    Ok(Some(out.map(|[element]| element)))
+}
+
+/// Operands and results of an access for the lanes of a slice: a row of `2 * width` words for each, operands first.
+/// Values of 64 bits have two words in a row, others one.
+pub(super) struct Rows<'a> {
+    pub(super) words: &'a mut [u32],
+    /// Lanes.
+    pub(super) width: usize,
+    /// Operands.
+    pub(super) args: usize,
+    /// Operands of which only the first lane is given, which is all lanes'.
+    pub(super) uniform: u32,
+}
+
+impl Rows<'_> {
+    fn is_uniform(&self, arg: usize) -> bool {
+        self.uniform >> arg & 1 != 0
+    }
+
+    fn row(&self, row: usize) -> &[u32] {
+        let size = 2 * self.width;
+        &self.words[row * size..][..size]
+    }
+
+    fn arg(&self, arg: usize, lane: usize, wide: bool) -> u64 {
+        let lane = if self.is_uniform(arg) { 0 } else { lane };
+        let row = self.row(arg);
+        match wide {
+            true => u64::from(row[2 * lane]) | u64::from(row[2 * lane + 1]) << 32,
+            false => row[lane].into(),
+        }
+    }
+
+    /// An operand of 32 bits, of `N` lanes; those that are not there are 0.
+    fn lanes<const N: usize>(&self, arg: usize) -> [u32; N] {
+        if arg >= self.args {
+            return [0; N];
+        }
+        let row = self.row(arg);
+        if self.is_uniform(arg) {
+            return [row[0]; N];
+        }
+        let mut out = [0; N];
+        let n = N.min(self.width);
+        out[..n].copy_from_slice(&row[..n]);
+        out
+    }
+
+    fn coordinates<const N: usize>(&self, shape: Shape) -> Coordinates<N> {
+        let first = 2 + usize::from(shape.layered);
+        let mut coordinates = Coordinates {
+            layer: [0; N],
+            at: [[0; N]; 3],
+        };
+        if shape.layered {
+            coordinates.layer = self.lanes(2);
+        }
+        for (i, at) in coordinates.at.iter_mut().enumerate().take(shape.dimensions) {
+            *at = self.lanes(first + i);
+        }
+        coordinates
+    }
+
+    /// Stores elements in the rows of the results, those of the lanes that fetched.
+    fn put<const N: usize>(&mut self, found: &[[u32; N]; 4], count: usize, live: u32) {
+        let (size, n) = (2 * self.width, N.min(self.width));
+        let all = live == u32::MAX >> (32 - n);
+        for (i, found) in found.iter().enumerate().take(count) {
+            let row = &mut self.words[(self.args + i) * size..][..n];
+            if all {
+                row.copy_from_slice(&found[..n]);
+                continue;
+            }
+            for (lane, (row, &found)) in row.iter_mut().zip(found).enumerate() {
+                if live >> lane & 1 != 0 {
+                    *row = found;
+                }
+            }
+        }
+    }
+
+    fn by_plan<const N: usize>(
+        &mut self,
+        plan: &Plan,
+        shape: Shape,
+        live: u32,
+    ) -> Result<(), (usize, FaultKind)> {
+        let coordinates = self.coordinates::<N>(shape);
+        let found = fetch_here(plan, shape, &coordinates, live)?;
+        self.put(&found, shape.count, live);
+        Ok(())
+    }
+
+    /// The lanes of `live` that name the same texture as the lowest, and no sampler of their own.
+    fn together(&self, live: u32) -> (u64, u32) {
+        let first = live.trailing_zeros() as usize;
+        let handle = self.arg(0, first, true);
+        if self.is_uniform(0) && self.is_uniform(1) {
+            return (handle, if self.arg(1, 0, true) == 0 { live } else { 0 });
+        }
+        let same = |lane: usize| self.arg(0, lane, true) == handle && self.arg(1, lane, true) == 0;
+        let lanes = (0..self.width).filter(|&lane| live >> lane & 1 != 0 && same(lane));
+        (handle, lanes.fold(0, |all, lane| all | 1 << lane))
+    }
+}
+
+/// An access for the lanes whose bits are set in `live`.
+///
+/// # Errors
+/// The first lane that failed in the order in which they are served.
+pub(super) fn lanes(
+    table: &TextureTable,
+    payload: u64,
+    rows: &mut Rows<'_>,
+    mut live: u32,
+) -> Result<(), (usize, FaultKind)> {
+    let shape = Shape::of_payload(payload);
+    let mut known = None;
+    while live != 0 {
+        if let Some(shape) = shape {
+            let (handle, group) = rows.together(live);
+            if group != 0
+                && let Some(plan) = plan_of(table, handle, shape)
+            {
+                match rows.width {
+                    32 => rows.by_plan::<32>(plan, shape, group)?,
+                    _ => rows.by_plan::<16>(plan, shape, group)?,
+                }
+                live &= !group;
+                continue;
+            }
+        }
+        let lane = live.trailing_zeros() as usize;
+        let access = *known.get_or_insert_with(|| Access::from_payload(payload));
+        let access = access.ok_or((lane, FaultKind::IllegalInstruction))?;
+        single(table, &access, rows, lane).map_err(|fault| (lane, fault))?;
+        live &= live - 1;
+    }
+    Ok(())
+}
+
+/// Any access, for one lane.
+fn single(
+    table: &TextureTable,
+    access: &Access,
+    rows: &mut Rows<'_>,
+    lane: usize,
+) -> Result<(), FaultKind> {
+    let args: SmallVec<[Bits; 16]> = access
+        .params()
+        .iter()
+        .take(rows.args)
+        .enumerate()
+        .map(|(i, &ty)| rows.arg(i, lane, ty == Type::B64).into())
+        .collect();
+    let found = textures::perform(table, access, &args)?;
+    let size = 2 * rows.width;
+    let types = access.results();
+    for (i, (&bits, &ty)) in found.iter().zip(&types).enumerate() {
+        let Some(row) = rows.words.chunks_exact_mut(size).nth(rows.args + i) else {
+            break;
+        };
+        if ty == Type::B64 {
+            row[2 * lane] = bits as u32;
+            row[2 * lane + 1] = (bits >> 32) as u32;
+        } else {
+            row[lane] = bits as u32;
+        }
+    }
+    Ok(())
+}
