@@ -62,11 +62,61 @@ pub(super) enum Reading {
     Fraction,
 }
 
+/// What components of integers are as numbers.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Fractions {
+    /// Of each byte, for the first three components and for the fourth.
+    Bytes([Box<[f64; 256]>; 2]),
+    /// By the format.
+    Format(Format),
+}
+
+impl Fractions {
+    fn of(format: Format, srgb: bool) -> Fractions {
+        if format.channel.bytes() > 1 {
+            return Fractions::Format(format);
+        }
+        let whole = Format { count: 4, ..format };
+        let number = |byte: usize, index: usize| match format.channel.is_signed() {
+            true => whole.number(i32::from(byte as u8 as i8) as u32, index, srgb),
+            false => whole.number(byte as u32, index, srgb),
+        };
+        Fractions::Bytes(
+            [0, 3].map(|index| Box::new(std::array::from_fn(|byte| number(byte, index)))),
+        )
+    }
+
+    /// Those of a component that the format has.
+    #[inline(always)]
+    pub(super) fn numbers<const N: usize>(
+        &self,
+        component: &[u32; N],
+        index: usize,
+        out: &mut [f64; N],
+    ) {
+        match self {
+            Fractions::Bytes(tables) => {
+                let table = &tables[usize::from(index == 3)];
+                for lane in 0..N {
+                    out[lane] = table[component[lane] as usize & 0xff];
+                }
+            }
+            Fractions::Format(format) => {
+                for lane in 0..N {
+                    out[lane] = format.number(component[lane], index, false);
+                }
+            }
+        }
+    }
+}
+
 /// One direction.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Axis {
     /// Texels.
     pub(super) size: i32,
+    /// Bytes from one to the next.
+    pub(super) step: u32,
     /// Texels in 1 of a coordinate.
     pub(super) scale: f64,
     /// Of texels beyond the edge.
@@ -77,8 +127,6 @@ pub(super) struct Axis {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
     pub(super) address: u64,
-    /// Bytes from texel to texel, row to row, slice to slice.
-    pub(super) steps: [u64; 3],
     pub(super) axes: [Axis; 3],
     /// The last layer.
     pub(super) last: u32,
@@ -88,7 +136,8 @@ pub struct Plan {
     pub(super) buffer: bool,
     pub(super) format: Format,
     pub(super) reading: Reading,
-    pub(super) srgb: bool,
+    /// For [`Reading::Fraction`].
+    pub(super) fractions: Option<Fractions>,
     /// What results are beyond the edge.
     pub(super) border: [u32; 4],
     /// And of components that the format lacks.
@@ -110,6 +159,16 @@ impl Plan {
         {
             return None;
         }
+        let bytes = format.bytes() as u64;
+        let steps = [bytes, level.pitch, level.slice].map(|step| u32::try_from(step).ok());
+        let [Some(texel), Some(pitch), Some(slice)] = steps else {
+            return None;
+        };
+        let steps = [texel, pitch, slice];
+        // Everything inside has an address.
+        let lasts = sizes.iter().zip(steps);
+        let span: u64 = lasts.map(|(&n, step)| u64::from(n) * u64::from(step)).sum();
+        level.address.checked_add(span)?;
         let short = format.channel.bytes() < 4;
         let reading = match format.channel.is_float() {
             true => Reading::Float,
@@ -121,6 +180,7 @@ impl Plan {
         let buffer = image.layout == Layout::Linear;
         let axis = |i: usize| Axis {
             size: sizes[i] as i32,
+            step: steps[i],
             scale: match sampler.is_normalized() && !buffer {
                 true => f64::from(sizes[i]),
                 false => 1.0,
@@ -143,14 +203,13 @@ impl Plan {
         }
         Some(Plan {
             address: level.address,
-            steps: [format.bytes() as u64, level.pitch, level.slice],
             axes: [axis(0), axis(1), axis(2)],
             last: image.layers().max(1) - 1,
             linear: reading != Reading::Bits && !buffer && sampler.filter == Filter::Linear,
             buffer,
             format,
             reading,
-            srgb: sampler.srgb,
+            fractions: (reading == Reading::Fraction).then(|| Fractions::of(format, sampler.srgb)),
             border: if buffer { [0; 4] } else { border },
             missing,
         })

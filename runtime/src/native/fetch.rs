@@ -11,8 +11,13 @@ use smallvec::SmallVec;
 use super::textures::{self, DeviceBytes};
 use crate::texture::{Bound, TextureTable};
 
-/// Elements of some lanes, or the lane that failed.
-type Fetched<const N: usize> = Result<[[u32; N]; 4], (usize, FaultKind)>;
+/// Lanes that a plan serves at once.
+const LANES: usize = 8;
+
+/// Elements of some lanes.
+type Elements<const N: usize> = [[u32; N]; 4];
+/// Or the lane that failed.
+type Fetched = Result<(), (usize, FaultKind)>;
 
 #[inline(always)]
 fn fetch<const N: usize>(
@@ -20,10 +25,9 @@ fn fetch<const N: usize>(
     shape: Shape,
     coordinates: &Coordinates<N>,
     live: u32,
-) -> Fetched<N> {
-    let mut out = [[0; N]; 4];
-    plan.fetch(shape, coordinates, live, &mut DeviceBytes, &mut out)?;
-    Ok(out)
+    out: &mut Elements<N>,
+) -> Fetched {
+    plan.fetch(shape, coordinates, live, &mut DeviceBytes, out)
 }
 
 /// The same in code for processors with AVX2. Nothing is contracted: the bits are the same.
@@ -34,8 +38,9 @@ fn fetch_avx2<const N: usize>(
     shape: Shape,
     coordinates: &Coordinates<N>,
     live: u32,
-) -> Fetched<N> {
-    fetch(plan, shape, coordinates, live)
+    out: &mut Elements<N>,
+) -> Fetched {
+    fetch(plan, shape, coordinates, live, out)
 }
 
 fn fetch_here<const N: usize>(
@@ -43,13 +48,14 @@ fn fetch_here<const N: usize>(
     shape: Shape,
     coordinates: &Coordinates<N>,
     live: u32,
-) -> Fetched<N> {
+    out: &mut Elements<N>,
+) -> Fetched {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
         // SAFETY: the processor has it.
-        return unsafe { fetch_avx2(plan, shape, coordinates, live) };
+        return unsafe { fetch_avx2(plan, shape, coordinates, live, out) };
     }
-    fetch(plan, shape, coordinates, live)
+    fetch(plan, shape, coordinates, live, out)
 }
 
 /// The plan of a texture for a shape, if there is one.
@@ -81,7 +87,8 @@ pub(super) fn one(
         layer: [word(0)],
         at: [0, 1, 2].map(|i| [word(skipped + i)]),
     };
-    let out = fetch_here(plan, shape, &coordinates, 1).map_err(|(_, fault)| fault)?;
+    let mut out = [[0]; 4];
+    fetch_here(plan, shape, &coordinates, 1, &mut out).map_err(|(_, fault)| fault)?;
     Ok(Some(out.map(|[element]| element)))
 }
 
@@ -116,43 +123,29 @@ impl Rows<'_> {
         }
     }
 
-    /// An operand of 32 bits, of `N` lanes; those that are not there are 0.
-    fn lanes<const N: usize>(&self, arg: usize) -> [u32; N] {
+    /// An operand of 32 bits, of the lanes from `first` on; those that are not there are 0.
+    fn lanes(&self, arg: usize, first: usize) -> [u32; LANES] {
         if arg >= self.args {
-            return [0; N];
+            return [0; LANES];
         }
         let row = self.row(arg);
         if self.is_uniform(arg) {
-            return [row[0]; N];
+            return [row[0]; LANES];
         }
-        let mut out = [0; N];
-        let n = N.min(self.width);
-        out[..n].copy_from_slice(&row[..n]);
+        let mut out = [0; LANES];
+        for (out, &word) in out.iter_mut().zip(&row[first..self.width]) {
+            *out = word;
+        }
         out
     }
 
-    fn coordinates<const N: usize>(&self, shape: Shape) -> Coordinates<N> {
-        let first = 2 + usize::from(shape.layered);
-        let mut coordinates = Coordinates {
-            layer: [0; N],
-            at: [[0; N]; 3],
-        };
-        if shape.layered {
-            coordinates.layer = self.lanes(2);
-        }
-        for (i, at) in coordinates.at.iter_mut().enumerate().take(shape.dimensions) {
-            *at = self.lanes(first + i);
-        }
-        coordinates
-    }
-
     /// Stores elements in the rows of the results, those of the lanes that fetched.
-    fn put<const N: usize>(&mut self, found: &[[u32; N]; 4], count: usize, live: u32) {
-        let (size, n) = (2 * self.width, N.min(self.width));
-        let all = live == u32::MAX >> (32 - n);
+    fn put(&mut self, found: &Elements<LANES>, count: usize, first: usize, live: u32) {
+        let size = 2 * self.width;
+        let n = LANES.min(self.width - first);
         for (i, found) in found.iter().enumerate().take(count) {
-            let row = &mut self.words[(self.args + i) * size..][..n];
-            if all {
+            let row = &mut self.words[(self.args + i) * size + first..][..n];
+            if live == 0xff {
                 row.copy_from_slice(&found[..n]);
                 continue;
             }
@@ -164,15 +157,28 @@ impl Rows<'_> {
         }
     }
 
-    fn by_plan<const N: usize>(
-        &mut self,
-        plan: &Plan,
-        shape: Shape,
-        live: u32,
-    ) -> Result<(), (usize, FaultKind)> {
-        let coordinates = self.coordinates::<N>(shape);
-        let found = fetch_here(plan, shape, &coordinates, live)?;
-        self.put(&found, shape.count, live);
+    fn by_plan(&mut self, plan: &Plan, shape: Shape, live: u32) -> Fetched {
+        let skipped = 2 + usize::from(shape.layered);
+        for first in (0..self.width).step_by(LANES) {
+            let here = live >> first & 0xff;
+            if here == 0 {
+                continue;
+            }
+            let mut coordinates = Coordinates {
+                layer: [0; LANES],
+                at: [[0; LANES]; 3],
+            };
+            if shape.layered {
+                coordinates.layer = self.lanes(2, first);
+            }
+            for (i, at) in coordinates.at.iter_mut().enumerate().take(shape.dimensions) {
+                *at = self.lanes(skipped + i, first);
+            }
+            let mut found = [[0; LANES]; 4];
+            fetch_here(plan, shape, &coordinates, here, &mut found)
+                .map_err(|(lane, fault)| (first + lane, fault))?;
+            self.put(&found, shape.count, first, here);
+        }
         Ok(())
     }
 
@@ -198,7 +204,7 @@ pub(super) fn lanes(
     payload: u64,
     rows: &mut Rows<'_>,
     mut live: u32,
-) -> Result<(), (usize, FaultKind)> {
+) -> Fetched {
     let shape = Shape::of_payload(payload);
     let mut known = None;
     while live != 0 {
@@ -207,10 +213,7 @@ pub(super) fn lanes(
             if group != 0
                 && let Some(plan) = plan_of(table, handle, shape)
             {
-                match rows.width {
-                    32 => rows.by_plan::<32>(plan, shape, group)?,
-                    _ => rows.by_plan::<16>(plan, shape, group)?,
-                }
+                rows.by_plan(plan, shape, group)?;
                 live &= !group;
                 continue;
             }
