@@ -9,6 +9,7 @@ pub mod case;
 mod comparison;
 mod contender;
 mod data;
+mod fetches;
 pub mod kernels;
 pub mod launches;
 mod library;

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::case::Scale;
 use crate::comparison::{self, Entrant, Field, Kind, Row};
+use crate::fetches::{self, Fetched};
 use crate::launches::{self, Launched};
 use crate::limits::{self, Limit};
 use crate::machine::Machine;
@@ -28,14 +29,16 @@ pub struct Options {
 enum Part {
     Limits,
     Launches,
+    Fetches,
     Starting,
     Loading,
 }
 
 impl Part {
-    const ALL: [(&'static str, Part); 4] = [
+    const ALL: [(&'static str, Part); 5] = [
         ("limits", Part::Limits),
         ("launches", Part::Launches),
+        ("fetches", Part::Fetches),
         ("starting", Part::Starting),
         ("loading", Part::Loading),
     ];
@@ -53,6 +56,7 @@ pub struct Report {
     pub(crate) means: Vec<Mean>,
     pub(crate) limits: Vec<Limit>,
     pub(crate) launches: Vec<Launched>,
+    pub(crate) fetches: Vec<Fetched>,
     pub(crate) starting: Vec<Started>,
     pub(crate) loading: Vec<Rates>,
 }
@@ -127,6 +131,7 @@ pub fn run(options: &Options) -> Result<Report, String> {
         means: Vec::new(),
         limits: Vec::new(),
         launches: Vec::new(),
+        fetches: Vec::new(),
         starting: Vec::new(),
         loading: Vec::new(),
     };
@@ -138,6 +143,9 @@ pub fn run(options: &Options) -> Result<Report, String> {
     }
     if wanted(Part::Launches) {
         report.launches = launches::measure()?;
+    }
+    if wanted(Part::Fetches) {
+        report.fetches = fetches::measure(options.check)?;
     }
     if wanted(Part::Starting) {
         report.starting = start::measure()?;

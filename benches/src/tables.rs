@@ -15,6 +15,7 @@ pub(crate) fn markdown(report: &Report) -> String {
         kernels(report),
         limits(report),
         launches(report),
+        fetches(report),
         starting(report),
         loading(report),
     ];
@@ -209,6 +210,24 @@ fn launches(report: &Report) -> String {
         line(
             &mut table,
             format_args!("| {} | {each:.2} |", launched.what),
+        );
+    }
+    table
+}
+
+/// What reading texels costs.
+fn fetches(report: &Report) -> String {
+    if report.fetches.is_empty() {
+        return String::new();
+    }
+    let mut table = "### Fetches\n\nNanoseconds a fetch from a plane of 1024 x 512 texels, one worker; *loads* is the time over that of \
+         plain loads from memory.\n\n| texels | time | loads |\n|---|--:|--:|\n"
+        .to_owned();
+    for fetched in &report.fetches {
+        let each = fetched.time.median / fetched.fetches as f64 * 1e9;
+        line(
+            &mut table,
+            format_args!("| {} | {each:.2} | {:.1} |", fetched.what, fetched.loads),
         );
     }
     table

@@ -31,8 +31,8 @@ const FLOAT4: &Format = &Format::new(Channel::F32, 4);
 struct Pair<const N: usize> {
     /// Bytes from the first texel of the row, column or slices.
     offset: [[u64; N]; 2],
-    /// Of the second, in 256ths; where it is 0 both are the first, where it is 256 the second.
-    weight: [f64; N],
+    /// In 256ths; where one is 0 both are the other.
+    weight: [[f64; N]; 2],
     /// Lanes whose texel is the border.
     outside: [u32; 2],
 }
@@ -60,7 +60,7 @@ fn integer(whole: f64) -> i32 {
 impl<const N: usize> Pair<N> {
     const NONE: Pair<N> = Pair {
         offset: [[0; N]; 2],
-        weight: [0.0; N],
+        weight: [[256.0; N], [0.0; N]],
         outside: [0; 2],
     };
 
@@ -87,28 +87,34 @@ impl<const N: usize> Pair<N> {
             let part = moved - floor;
             // What is not finite has no weight.
             let weight = (part * 256.0 + 0.5).floor();
-            pair.weight[lane] = if part >= 0.0 { weight } else { 0.0 };
+            let weight = if part >= 0.0 { weight } else { 0.0 };
+            pair.weight[0][lane] = 256.0 - weight;
+            pair.weight[1][lane] = weight;
             first[lane] = integer(floor);
         }
         let (mut index, outside) = place(axis, &first);
         if !linear {
-            pair.weight = [0.0; N];
+            pair.weight = Pair::<N>::NONE.weight;
             pair.outside = [outside[0]; 2];
             pair.set_offsets(axis, &[index[0]; 2]);
             return pair;
         }
         for lane in 0..N {
             let [near, far] = [index[0][lane], index[1][lane]];
-            index[0][lane] = if pair.weight[lane] == 256.0 {
+            index[0][lane] = if pair.weight[0][lane] == 0.0 {
                 far
             } else {
                 near
             };
-            index[1][lane] = if pair.weight[lane] == 0.0 { near } else { far };
+            index[1][lane] = if pair.weight[1][lane] == 0.0 {
+                near
+            } else {
+                far
+            };
         }
         if outside != [0; 2] {
-            let all = bits::<N>(|lane| pair.weight[lane] == 256.0);
-            let none = bits::<N>(|lane| pair.weight[lane] == 0.0);
+            let all = bits::<N>(|lane| pair.weight[0][lane] == 0.0);
+            let none = bits::<N>(|lane| pair.weight[1][lane] == 0.0);
             pair.outside[0] = outside[0] & !all | outside[1] & all;
             pair.outside[1] = outside[1] & !none | outside[0] & none;
         }
@@ -219,12 +225,8 @@ impl<const N: usize, const D: usize> Places<N, D> {
     fn weight(&self, corner: usize) -> [f64; N] {
         let mut weight = [1.0; N];
         for (i, pair) in self.pairs.iter().enumerate() {
-            let far = corner >> i & 1 != 0;
             for lane in 0..N {
-                weight[lane] *= match far {
-                    true => pair.weight[lane],
-                    false => 256.0 - pair.weight[lane],
-                };
+                weight[lane] *= pair.weight[corner >> i & 1][lane];
             }
         }
         weight
@@ -288,7 +290,7 @@ impl Plan {
         let mut weighs = false;
         for (i, pair) in places.pairs.iter_mut().enumerate() {
             *pair = Pair::of(&self.axes[i], self.linear, shape.float, &coordinates.at[i]);
-            weighs |= any(&pair.weight);
+            weighs |= any(&pair.weight[1]);
         }
         let count = match C {
             1 => 1,

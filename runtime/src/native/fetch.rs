@@ -132,6 +132,9 @@ impl Rows<'_> {
         if self.is_uniform(arg) {
             return [row[0]; LANES];
         }
+        if let Some(&lanes) = row[first..self.width].first_chunk() {
+            return lanes;
+        }
         let mut out = [0; LANES];
         for (out, &word) in out.iter_mut().zip(&row[first..self.width]) {
             *out = word;
@@ -145,8 +148,10 @@ impl Rows<'_> {
         let n = LANES.min(self.width - first);
         for (i, found) in found.iter().enumerate().take(count) {
             let row = &mut self.words[(self.args + i) * size + first..][..n];
-            if live == 0xff {
-                row.copy_from_slice(&found[..n]);
+            if live == 0xff
+                && let Some(row) = row.first_chunk_mut()
+            {
+                *row = *found;
                 continue;
             }
             for (lane, (row, &found)) in row.iter_mut().zip(found).enumerate() {
