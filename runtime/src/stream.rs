@@ -550,6 +550,13 @@ impl Stream {
         }
     }
 
+    /// Later work waits for a task, unless it is captured.
+    pub(crate) fn wait_task(&self, task: &Arc<Task>) {
+        if !self.is_watched() {
+            self.submit_after(Work::Marker, Some(task));
+        }
+    }
+
     /// Later work of each launch of the captured graph waits for the event's last record
     /// (`CU_EVENT_WAIT_EXTERNAL`).
     ///

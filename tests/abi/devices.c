@@ -2,6 +2,7 @@
 #include "abi.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 CUresult cuDeviceGetPCIBusId(char *, int, CUdevice);
 CUresult cuDeviceGetByPCIBusId(CUdevice *, const char *);
@@ -196,6 +197,69 @@ static void *work(void *argument) {
     return NULL;
 }
 
+static void *let_go(void *flag) {
+    usleep(50000);
+    __atomic_store_n((unsigned *)flag, 1, __ATOMIC_SEQ_CST);
+    return NULL;
+}
+
+// A copy between two contexts, made in a third, is in order with all work of the three: streams that wait for nothing else
+// included.
+static void copies_in_order(CUcontext *contexts, int in_three_dimensions) {
+    CUmodule module;
+    CUfunction spin;
+    CUdeviceptr from, to, at;
+    CUstream reading, writing, late;
+    unsigned *flag, got = 0, late_got = 0;
+    REQUIRE(cuCtxSetCurrent(contexts[2]));
+    REQUIRE(cuMemAlloc_v2(&to, 4));
+    REQUIRE(cuStreamCreate(&reading, 1));
+    REQUIRE(cuMemsetD32Async(to, 1, 1, reading));
+    REQUIRE(cuStreamSynchronize(reading));
+    REQUIRE(cuCtxSetCurrent(contexts[1]));
+    REQUIRE(cuModuleLoadData(&module, KERNELS));
+    REQUIRE(cuModuleGetFunction(&spin, module, "spin"));
+    REQUIRE(cuMemHostAlloc((void **)&flag, 4, 3));
+    *flag = 0;
+    REQUIRE(cuMemHostGetDevicePointer_v2(&at, flag, 0));
+    REQUIRE(cuMemAlloc_v2(&from, 4));
+    REQUIRE(cuStreamCreate(&writing, 1));
+    void *arguments[] = {&at};
+    REQUIRE(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, writing, arguments, NULL));
+    REQUIRE(cuMemsetD32Async(from, 7, 1, writing));
+
+    pthread_t thread;
+    pthread_create(&thread, NULL, let_go, flag);
+    REQUIRE(cuCtxSetCurrent(contexts[0]));
+    if (in_three_dimensions) {
+        PeerCopy copy = {.src = {.type = 2, .device = from, .context = contexts[1]},
+                         .dst = {.type = 2, .device = to, .context = contexts[2]},
+                         .width = 4, .height = 1, .depth = 1};
+        EXPECT(cuMemcpy3DPeer(&copy), SUCCESS);
+    } else {
+        EXPECT(cuMemcpyPeer(to, contexts[2], from, contexts[1], 4), SUCCESS);
+    }
+    REQUIRE(cuCtxSetCurrent(contexts[1]));
+    REQUIRE(cuMemsetD32Async(from, 9, 1, writing));
+    REQUIRE(cuCtxSetCurrent(contexts[2]));
+    REQUIRE(cuStreamCreate(&late, 1));
+    REQUIRE(cuMemcpyDtoHAsync_v2(&got, to, 4, reading));
+    REQUIRE(cuMemcpyDtoHAsync_v2(&late_got, to, 4, late));
+    EXPECT(cuStreamSynchronize(reading), SUCCESS);
+    EXPECT(cuStreamSynchronize(late), SUCCESS);
+    CHECK(got == 7 && late_got == 7);
+    pthread_join(thread, NULL);
+    REQUIRE(cuStreamDestroy_v2(late));
+    REQUIRE(cuStreamDestroy_v2(reading));
+    REQUIRE(cuMemFree_v2(to));
+    REQUIRE(cuCtxSetCurrent(contexts[1]));
+    EXPECT(cuStreamSynchronize(writing), SUCCESS);
+    REQUIRE(cuStreamDestroy_v2(writing));
+    REQUIRE(cuMemFree_v2(from));
+    REQUIRE(cuMemFreeHost(flag));
+    REQUIRE(cuModuleUnload(module));
+}
+
 int main(void) {
     CUcontext contexts[DEVICES];
     REQUIRE(cuInit(0));
@@ -206,6 +270,8 @@ int main(void) {
     }
     peers(contexts);
     memory(contexts);
+    copies_in_order(contexts, 0);
+    copies_in_order(contexts, 1);
     pthread_t threads[DEVICES];
     for (intptr_t i = 0; i < DEVICES; ++i)
         pthread_create(&threads[i], NULL, work, (void *)i);

@@ -203,6 +203,31 @@ fn threads() {
     run("threads", &[]);
 }
 
+/// Random calls of many threads, for a moment; `cargo xtask soak` takes longer. The seed is the commit's in CI.
+#[test]
+fn soak() {
+    let seed = std::env::var("MARGAY_SEED").unwrap_or_default();
+    let seed = u32::from_str_radix(seed.get(..7).unwrap_or("1"), 16).unwrap_or(1);
+    let program = compile("soak", "soak");
+    let mut command = Command::new(&program);
+    command.args(["2", "16", &seed.to_string()]);
+    let output = succeed(command.envs(environment()).env("MARGAY_DEVICES", "2"));
+    assert!(output.stdout.ends_with(b"PASS\n"), "{output:?}");
+    fs::remove_file(program).expect("a program that has run");
+}
+
+/// Kernels of two processes wait for each other, also with one worker in each.
+#[test]
+fn flags() {
+    for workers in ["1", "2"] {
+        let program = compile("flags", &format!("flags-{workers}"));
+        let mut command = Command::new(&program);
+        let output = succeed(command.envs(environment()).env("MARGAY_WORKERS", workers));
+        assert!(output.stdout.ends_with(b"PASS\n"), "{output:?}");
+        fs::remove_file(program).expect("a program that has run");
+    }
+}
+
 #[test]
 fn procaddress() {
     run("procaddress", &[sources().join("procaddress.csv")]);

@@ -7,17 +7,17 @@
 use std::ffi::{c_uint, c_ulonglong};
 
 use margay::fault::access;
-use margay::{Direction, Runtime, Stream, StreamKind, Transfer};
+use margay::{Context, Direction, Runtime, Stream, StreamKind, Transfer};
 
-use super::copy::{array_box, memcpy_3d, memcpy_3d_async};
+use super::copy::{array_box, between, memcpy_3d, memcpy_3d_async};
 use super::managed::groups;
 use crate::convert::{In, OptOut, read_array};
 use crate::guard::Call;
-use crate::handles::{arrays, contexts};
+use crate::handles::{arrays, contexts, stream};
 use crate::result::{CuResult, Served};
 use crate::types::{
     CUDA_MEMCPY3D, CUDA_MEMCPY3D_BATCH_OP, CUDA_MEMCPY3D_PEER, CUarray, CUcontext,
-    CUmemcpy3DOperand, CUmemcpyAttributes,
+    CUmemcpy3DOperand, CUmemcpyAttributes, CUstream,
 };
 
 /// `CUmemcpySrcAccessOrder`.
@@ -403,13 +403,20 @@ fn of_peers(copy: &CUDA_MEMCPY3D_PEER) -> Result<CUDA_MEMCPY3D, CuResult> {
     })
 }
 
-fn known(context: CUcontext) -> Served {
+fn known(context: CUcontext) -> Result<Context, CuResult> {
     let found = contexts().get(context.0);
-    found.map(|_| ()).ok_or(CuResult::INVALID_CONTEXT)
+    found
+        .map(|object| object.context)
+        .ok_or(CuResult::INVALID_CONTEXT)
 }
 
 pub(crate) fn memcpy_3d_peer(call: &Call, copy: In<CUDA_MEMCPY3D_PEER>) -> Served {
-    memcpy_3d(call, In(of_peers(&copy.0)?))
+    let plain = of_peers(&copy.0)?;
+    // Sides on the host or in arrays name no context; then the current one is meant.
+    let here = stream(CUstream(0), call)?.context().clone();
+    let side = |context: CUcontext| known(context).unwrap_or_else(|_| here.clone());
+    let sides = [side(copy.0.dst_context), side(copy.0.src_context)];
+    between(call, sides, || memcpy_3d(call, In(plain)))
 }
 
 pub(crate) fn memcpy_3d_peer_async(

@@ -57,12 +57,27 @@ pub(crate) fn memcpy(call: &Call, dst: u64, src: u64, bytes: usize) -> Served {
 pub(crate) fn memcpy_peer(
     call: &Call,
     dst: u64,
-    _dst_context: Context,
+    dst_context: Context,
     src: u64,
-    _src_context: Context,
+    src_context: Context,
     bytes: usize,
 ) -> Served {
-    run_here(call, linear(dst, src, bytes, Direction::DeviceToDevice))
+    let transfer = linear(dst, src, bytes, Direction::DeviceToDevice);
+    between(call, [dst_context, src_context], || {
+        run_here(call, transfer)
+    })
+}
+
+/// A copy that is in order with all work of the current context and of both sides (`cuMemcpyPeer`).
+pub(super) fn between(call: &Call, sides: [Context; 2], copy: impl FnOnce() -> Served) -> Served {
+    let stream = stream(CUstream(0), call)?;
+    let mut contexts = vec![stream.context().clone()];
+    for side in sides {
+        if contexts.iter().all(|context| context.id() != side.id()) {
+            contexts.push(side);
+        }
+    }
+    stream.in_order_with(&contexts, copy)
 }
 
 pub(crate) fn memcpy_htod(call: &Call, dst: u64, src: *const c_void, bytes: usize) -> Served {

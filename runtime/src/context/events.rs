@@ -1,9 +1,12 @@
 //! Events for all of a context's work at once.
 
+use std::sync::Arc;
+
 use super::Context;
 use crate::error::Result;
 use crate::event::Event;
 use crate::stream::{Stream, StreamKind};
+use crate::task::Task;
 
 impl Context {
     /// Records the work submitted to all streams of the context so far.
@@ -39,9 +42,27 @@ impl Context {
         for stream in self.streams()? {
             stream.wait_event(event)?;
         }
-        if let Some(task) = event.snapshot()? {
-            self.inner().streams.hold_new(task);
+        match event.snapshot()? {
+            Some(task) => self.hold_new(&task),
+            None => Ok(()),
         }
+    }
+
+    /// Work that is submitted to any stream from now on waits for a task; streams that capture keep out of it.
+    pub(super) fn wait_task(&self, task: &Arc<Task>) -> Result<()> {
+        for stream in self.streams()? {
+            stream.wait_task(task);
+        }
+        self.hold_new(task)
+    }
+
+    /// Streams that are made from now on begin behind a task, and behind what held them before.
+    fn hold_new(&self, task: &Arc<Task>) -> Result<()> {
+        let gathering = self.create_stream(StreamKind::NonBlocking, 0)?;
+        gathering.wait_task(task);
+        let both = gathering.mark();
+        gathering.destroy()?;
+        self.inner().streams.hold_new(both?);
         Ok(())
     }
 
