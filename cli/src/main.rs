@@ -7,10 +7,12 @@
 
 mod bench;
 mod check;
+mod completions;
 mod dis;
 mod doctor;
 mod element;
 mod launch;
+mod man;
 mod npy;
 mod output;
 mod program;
@@ -24,7 +26,7 @@ use std::process::ExitCode;
 
 use clap::builder::Styles;
 use clap::builder::styling::{AnsiColor, Effects};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use output::Failure;
 
@@ -75,6 +77,10 @@ enum Command {
     Doctor(doctor::Arguments),
     /// Show the device, its memory and who uses it.
     Smi(smi::Arguments),
+    /// Print what a shell needs to complete commands and options.
+    Completions(completions::Arguments),
+    /// Print a manual page, or write all of them.
+    Man(man::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -91,6 +97,8 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => bench::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Smi(arguments) => smi::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments, Arguments::command()),
+        Command::Man(arguments) => man::run(&arguments, Arguments::command()),
     };
     match result {
         Ok(report) => {

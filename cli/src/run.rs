@@ -3,6 +3,8 @@
 //! The process becomes the program, so its exit code, signals and terminal are its own. Besides the libraries
 //! ([`folder`]), clients that compile kernels are led to PTX ([`environment`]).
 
+#[cfg(feature = "embedded")]
+mod embedded;
 pub(crate) mod environment;
 mod folder;
 
@@ -65,7 +67,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     reverse: bool,
     /// Write every image that is loaded, its PTX and what could not be run to a folder.
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath)]
     dump: Option<PathBuf>,
     /// Only put the libraries in front; leave caches, compilers and assemblers of clients as they are.
     #[arg(long)]
@@ -75,7 +77,8 @@ pub(crate) struct Arguments {
         required = true,
         trailing_var_arg = true,
         allow_hyphen_values = true,
-        value_name = "PROGRAM"
+        value_name = "PROGRAM",
+        value_hint = clap::ValueHint::CommandWithArguments
     )]
     program: Vec<OsString>,
 }
@@ -125,7 +128,11 @@ pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The driver library: `MARGAY_LIBCUDA`, or what lies beside this program.
+/// Where installations keep the libraries, from the folder of the program.
+const LIBRARIES: &str = "../lib/margay";
+
+/// The driver library: `MARGAY_LIBCUDA`, what lies beside this program or where installations have it, or what this
+/// program holds.
 pub(crate) fn libcuda() -> Result<PathBuf, Failure> {
     if let Some(path) = std::env::var_os("MARGAY_LIBCUDA").filter(|path| !path.is_empty()) {
         let path = PathBuf::from(path);
@@ -136,7 +143,7 @@ pub(crate) fn libcuda() -> Result<PathBuf, Failure> {
         .and_then(fs::canonicalize)
         .map_err(|e| format!("cannot find the place of this program: {e}"))?;
     let folder = program.parent().unwrap_or(Path::new("/"));
-    let places = [folder.to_owned(), folder.join("../lib")];
+    let places = [folder.to_owned(), folder.join(LIBRARIES)];
     let files = places
         .iter()
         .flat_map(|folder| ["libcuda.so", "libcuda.so.1"].map(|name| folder.join(name)));
@@ -145,9 +152,22 @@ pub(crate) fn libcuda() -> Result<PathBuf, Failure> {
             return Ok(path);
         }
     }
+    held(&program)
+}
+
+/// What this program holds.
+#[cfg(feature = "embedded")]
+fn held(program: &Path) -> Result<PathBuf, Failure> {
+    embedded::libcuda(program)
+        .map_err(|e| Failure::from(format!("cannot write libcuda.so.1 to a folder: {e}")))
+}
+
+#[cfg(not(feature = "embedded"))]
+fn held(program: &Path) -> Result<PathBuf, Failure> {
     Err(format!(
-        "libcuda.so is not in {}; build it with `cargo build --release`, or name it in MARGAY_LIBCUDA",
-        folder.display()
+        "libcuda.so is neither beside {} nor in {LIBRARIES}; build it with `cargo build --release`, or name it in \
+         MARGAY_LIBCUDA",
+        program.display()
     )
     .into())
 }

@@ -117,6 +117,27 @@ fn nvcc_is_the_toolkits_own_and_makes_ptx() {
     assert_eq!(rest, "// a header\nnvcc\nnvlink\n");
 }
 
+/// Preloaded allocators need room that the dynamic linker does not keep beside an auditing library by itself.
+#[test]
+fn room_for_thread_local_variables() {
+    let folder = Folder::new("tunables");
+    folder.file("libmargay_audit.so", "");
+    let ours = "glibc.rtld.optional_static_tls=32768";
+    // What is no library makes the dynamic linker complain, and nothing else.
+    let script = "echo $GLIBC_TUNABLES";
+    let shown = out(&folder.shell(&[], script));
+    assert_eq!(shown, format!("{ours}\n"));
+    let with = |set: &str| {
+        let margay = env!("CARGO_BIN_EXE_margay");
+        let script = format!("GLIBC_TUNABLES={set} {margay} run -- sh -c '{script}'");
+        out(&folder.shell(&["--plain"], &script))
+    };
+    let other = "glibc.malloc.arena_max=1";
+    assert_eq!(with(other), format!("{ours}:{other}\n"));
+    let own = "glibc.rtld.optional_static_tls=4096";
+    assert_eq!(with(own), format!("{own}\n"));
+}
+
 #[test]
 fn caches_are_our_own_where_the_user_has_none() {
     let folder = Folder::new("caches");

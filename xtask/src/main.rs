@@ -19,9 +19,11 @@ mod generate;
 mod guards;
 mod mutants;
 mod public;
+mod soak;
 mod support;
 mod sweep;
 mod toolchain;
+mod wheel;
 
 use std::process::ExitCode;
 
@@ -91,6 +93,16 @@ const COMMANDS: &[Command] = &[
         "sweep",
         "numeric instructions over all inputs, and docs/accuracy.md; --threads N, --only PART, --sample N",
         sweep::run,
+    ),
+    (
+        "soak",
+        "threads with random calls whose results are checked; --seconds N (600), --threads N (64), --devices N, --seed S",
+        soak::run,
+    ),
+    (
+        "wheel",
+        "the wheel with program and libraries, in target/wheels; --try installs it and runs a program with it",
+        wheel::run,
     ),
     (
         "fuzz-seeds",

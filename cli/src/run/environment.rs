@@ -20,12 +20,18 @@ const TOOLKIT_VARIABLES: [&str; 4] = [
 /// Assemblers that Triton may be told to use.
 const TRITON_ASSEMBLERS: [&str; 2] = ["TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"];
 
+/// Room for thread-local variables of libraries that a program begins with. With an auditing library the dynamic linker
+/// lays them out before it has seen those libraries; its own reserve is too small for allocators that are preloaded
+/// (glibc's manual, "Dynamic Linking Tunables").
+const STATIC_TLS: &str = "glibc.rtld.optional_static_tls";
+const STATIC_TLS_BYTES: u32 = 32 << 10;
+
 fn is_set(name: &str) -> bool {
     std::env::var_os(name).is_some_and(|value| !value.is_empty())
 }
 
 /// The user's folder of caches, ours within it.
-fn cache(client: &str) -> Option<PathBuf> {
+pub(super) fn cache(client: &str) -> Option<PathBuf> {
     let absolute = |value: OsString| Some(PathBuf::from(value)).filter(|path| path.is_absolute());
     let base = std::env::var_os("XDG_CACHE_HOME").and_then(absolute);
     let base = base.or_else(|| Some(std::env::home_dir()?.join(".cache")));
@@ -79,11 +85,16 @@ pub(crate) fn variables(
     }
     if let Some(audit) = audit {
         variables.push(("LD_AUDIT", joined(audit.as_os_str(), "LD_AUDIT")));
+        let tunables = std::env::var_os("GLIBC_TUNABLES").unwrap_or_default();
+        if !tunables.to_string_lossy().contains(STATIC_TLS) {
+            let room = format!("{STATIC_TLS}={STATIC_TLS_BYTES}");
+            variables.push(("GLIBC_TUNABLES", joined(room.as_ref(), "GLIBC_TUNABLES")));
+        }
     }
     variables
 }
 
-/// `first` in front of what a variable with a list of files holds.
+/// `first` in front of what a variable with a list holds.
 fn joined(first: &OsStr, variable: &str) -> OsString {
     let mut list = first.to_owned();
     if let Some(rest) = std::env::var_os(variable).filter(|rest| !rest.is_empty()) {

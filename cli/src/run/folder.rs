@@ -82,7 +82,7 @@ impl Folder {
 }
 
 /// A folder for what lives while the user is logged in.
-fn base_folder(user: u32) -> PathBuf {
+pub(super) fn base_folder(user: u32) -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| Path::new(dir).is_absolute()) {
         Some(runtime) if Path::new(&runtime).is_dir() => PathBuf::from(runtime).join("margay"),
         _ => std::env::temp_dir().join(format!("margay-{user}")),
@@ -90,7 +90,7 @@ fn base_folder(user: u32) -> PathBuf {
 }
 
 /// Makes a folder that nobody else can write, or sees that it is one.
-fn own_folder(path: &Path, user: u32) -> io::Result<()> {
+pub(super) fn own_folder(path: &Path, user: u32) -> io::Result<()> {
     match fs::DirBuilder::new().mode(0o700).create(path) {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
         other => return other,

@@ -1,0 +1,121 @@
+//! The libraries that this program holds, written to a folder where the dynamic linker can take them.
+//!
+//! `cargo install` puts the program alone into its folder. It then writes its libraries to the user's cache when it is
+//! first used, one folder for each build; those that nobody made a run of for a month go when another is written.
+//! Invariant: a library has its name when it is whole, and the driver library, which all look for, comes last.
+
+use std::arch::global_asm;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::environment::cache;
+use super::folder::{base_folder, own_folder};
+
+/// Folders of other builds that are older go.
+const A_MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Reads a library when code is generated, when the library has been built.
+macro_rules! libraries {
+    ($($file:literal $start:ident $end:ident;)*) => {
+        $(global_asm!(
+            ".pushsection .rodata.margay,\"a\"",
+            ".balign 16",
+            concat!(".globl ", stringify!($start)),
+            concat!(stringify!($start), ":"),
+            concat!(".incbin \"", env!("MARGAY_LIBRARIES"), "/", $file, "\""),
+            concat!(".globl ", stringify!($end)),
+            concat!(stringify!($end), ":"),
+            ".popsection",
+        );)*
+
+        unsafe extern "C" {
+            $(static $start: u8; static $end: u8;)*
+        }
+
+        /// Names and contents, the driver library last.
+        fn libraries() -> Vec<(&'static str, &'static [u8])> {
+            vec![$(($file, {
+                let (start, end) = (&raw const $start, &raw const $end);
+                // SAFETY: the two names stand before and behind the bytes of one file.
+                unsafe { std::slice::from_raw_parts(start, end.offset_from_unsigned(start)) }
+            })),*]
+        }
+    };
+}
+
+libraries! {
+    "libgpuocelot.so" margay_held_ocelot margay_held_ocelot_end;
+    "libmargay_audit.so" margay_held_audit margay_held_audit_end;
+    "libnvidia_ml.so" margay_held_nvml margay_held_nvml_end;
+    "libcuda.so" margay_held_cuda margay_held_cuda_end;
+}
+
+/// The driver library, written first where it is missing.
+pub(super) fn libcuda(program: &Path) -> io::Result<PathBuf> {
+    let user = fs::metadata("/proc/self")?.uid();
+    let build = build(program)?;
+    let in_cache = cache("libraries").and_then(|folder| written(&folder, &build, user).ok());
+    match in_cache {
+        Some(library) => Ok(library),
+        // A home that cannot be written.
+        None => written(&base_folder(user).join("libraries"), &build, user),
+    }
+}
+
+/// A name for the build of a program: that of its file.
+fn build(program: &Path) -> io::Result<String> {
+    let file = fs::metadata(program)?;
+    let mut key = DefaultHasher::new();
+    (
+        file.dev(),
+        file.ino(),
+        file.len(),
+        file.mtime(),
+        file.mtime_nsec(),
+    )
+        .hash(&mut key);
+    Ok(format!(
+        "{}-{:016x}",
+        env!("CARGO_PKG_VERSION"),
+        key.finish()
+    ))
+}
+
+fn written(base: &Path, build: &str, user: u32) -> io::Result<PathBuf> {
+    if let Some(above) = base.parent() {
+        fs::create_dir_all(above)?;
+    }
+    own_folder(base, user)?;
+    let folder = base.join(build);
+    let fresh = !folder.exists();
+    own_folder(&folder, user)?;
+    for (name, bytes) in libraries() {
+        let path = folder.join(name);
+        if fs::metadata(&path).is_ok_and(|file| file.len() == bytes.len() as u64) {
+            continue;
+        }
+        // Another process may be at it as well.
+        let part = folder.join(format!("{name}.{}", std::process::id()));
+        fs::write(&part, bytes)?;
+        fs::rename(&part, &path)?;
+    }
+    if fresh {
+        remove_old(base, &folder);
+    }
+    Ok(folder.join("libcuda.so"))
+}
+
+/// Removes what earlier builds have left; what cannot be removed stays.
+fn remove_old(base: &Path, own: &Path) {
+    for entry in fs::read_dir(base).into_iter().flatten().flatten() {
+        let written = entry.metadata().and_then(|data| data.modified());
+        let age = written.ok().and_then(|then| then.elapsed().ok());
+        if entry.path() != own && age.is_some_and(|age| age > A_MONTH) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}

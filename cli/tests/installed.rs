@@ -1,0 +1,135 @@
+//! Where the program finds its libraries: in the folders of an installation, or in itself.
+//!
+//! The program is copied away from the folder of the build, so that it finds nothing there.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A folder of one test, removed at its end, with a copy of the program in `bin`.
+struct Prefix(PathBuf);
+
+impl Prefix {
+    fn new(test: &str) -> Prefix {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(path.join("bin")).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_margay"), path.join("bin/margay")).unwrap();
+        Prefix(path.canonicalize().unwrap())
+    }
+
+    fn margay(&self, home: &str) -> Command {
+        let mut command = Command::new(self.0.join("bin/margay"));
+        command
+            .env_remove("MARGAY_LIBCUDA")
+            .env_remove("XDG_CACHE_HOME")
+            .env("XDG_RUNTIME_DIR", &self.0)
+            .env("HOME", self.0.join(home));
+        command
+    }
+
+    /// The driver library that the program says it uses.
+    fn library(&self, home: &str) -> PathBuf {
+        let output = self.margay(home).args(["doctor", "--json"]).output();
+        let output = succeeded(output.unwrap());
+        let facts: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        PathBuf::from(facts["libcuda"].as_str().unwrap())
+    }
+}
+
+impl Drop for Prefix {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn succeeded(output: Output) -> Output {
+    assert!(output.status.success(), "{output:?}");
+    output
+}
+
+/// The program that is run says where each library came from.
+const LOADED: &str = "for name in libcuda.so.1 libcuda.so libnvidia-ml.so.1 libgpuocelot.so; do \
+    readlink -e ${LD_LIBRARY_PATH%%:*}/$name; done; echo $LD_AUDIT";
+
+#[test]
+fn libraries_of_an_installation_are_taken() {
+    let prefix = Prefix::new("installed");
+    let folder = prefix.0.join("lib/margay");
+    fs::create_dir_all(&folder).unwrap();
+    for name in ["libcuda.so", "libnvidia_ml.so", "libgpuocelot.so"] {
+        fs::write(folder.join(name), name).unwrap();
+    }
+    assert_eq!(prefix.library("home"), folder.join("libcuda.so"));
+    let output = prefix
+        .margay("home")
+        .args(["run", "--", "sh", "-c", LOADED])
+        .output();
+    let said = String::from_utf8(succeeded(output.unwrap()).stdout).unwrap();
+    let loaded: Vec<&str> = said.lines().collect();
+    let of = |name: &str| folder.join(name).display().to_string();
+    let (cuda, nvml) = (of("libcuda.so"), of("libnvidia_ml.so"));
+    // Without the library for auditing, whose place stays empty.
+    assert_eq!(loaded, [&cuda, &cuda, &nvml, &of("libgpuocelot.so"), ""]);
+    assert!(!prefix.0.join("home").exists(), "nothing was unpacked");
+}
+
+/// What `cargo install` leaves: the program and nothing else.
+#[test]
+fn the_program_alone_brings_its_libraries() {
+    let prefix = Prefix::new("alone");
+    let library = prefix.library("home");
+    let cache = prefix.0.join("home/.cache/margay/libraries");
+    assert!(library.starts_with(&cache), "{}", library.display());
+    let data = fs::metadata(library.parent().unwrap()).unwrap();
+    assert_eq!(data.mode() & 0o777, 0o700);
+
+    // A damaged file is written again.
+    let length = fs::metadata(&library).unwrap().len();
+    assert!(length > 1_000_000);
+    fs::write(&library, "damaged").unwrap();
+    assert_eq!(prefix.library("home"), library);
+    assert_eq!(fs::metadata(&library).unwrap().len(), length);
+
+    // The whole way: a shell with the library for auditing in it, and all libraries in front.
+    let output = prefix
+        .margay("home")
+        .args(["run", "--", "sh", "-c", LOADED])
+        .output();
+    let said = String::from_utf8(succeeded(output.unwrap()).stdout).unwrap();
+    let loaded: Vec<&str> = said.lines().collect();
+    assert_eq!(loaded.len(), 5, "{said}");
+    let inside = |path: &str| Path::new(path).parent() == library.parent();
+    assert!(loaded.iter().all(|path| inside(path)), "{said}");
+    assert!(loaded[4].ends_with("libmargay_audit.so"), "{said}");
+}
+
+/// Of folders of other builds, those that are over a month old go; and a home that cannot be used is none.
+#[test]
+fn old_builds_go_and_no_home_is_needed() {
+    let prefix = Prefix::new("old");
+    let cache = prefix.0.join("home/.cache/margay/libraries");
+    let (old, new) = (cache.join("0.0.1-old"), cache.join("0.0.1-new"));
+    for folder in [&old, &new] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    fs::set_permissions(&cache, mode).unwrap();
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(40 * 24 * 3600);
+    fs::File::open(&old)
+        .unwrap()
+        .set_modified(long_ago)
+        .unwrap();
+    assert!(prefix.library("home").starts_with(&cache));
+    assert!(!old.exists() && new.exists());
+
+    // A file where the home should be.
+    fs::write(prefix.0.join("none"), "").unwrap();
+    let library = prefix.library("none");
+    assert!(
+        library.starts_with(prefix.0.join("margay/libraries")),
+        "{}",
+        library.display()
+    );
+}

@@ -1,0 +1,77 @@
+//! The wheel's files beside the program: `margay_cli.data`, which maturin takes up by this name (that of the crate's library)
+//! where it lies beside `pyproject.toml`.
+//!
+//! Invariant: the folder is gone when the wheel is built, so that nothing stale gets into another one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{Outcome, exec};
+
+/// What `margay run` takes from the folder of the driver library, and that library.
+const LIBRARIES: [&str; 4] = [
+    "libcuda.so",
+    "libnvidia_ml.so",
+    "libmargay_audit.so",
+    "libgpuocelot.so",
+];
+
+/// Shells, and where each looks for completions below `share`.
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "bash-completion/completions/margay"),
+    ("zsh", "zsh/site-functions/_margay"),
+    ("fish", "fish/vendor_completions.d/margay.fish"),
+];
+
+/// The folder; it is removed with the value.
+pub(super) struct Data(PathBuf);
+
+impl Data {
+    /// Fills the folder below `root` from the programs of the last build.
+    pub(super) fn make(root: &Path) -> Result<Data, String> {
+        let data = Data(root.join("margay_cli.data"));
+        let _ = fs::remove_dir_all(&data.0);
+        data.fill().map_err(|e| format!("margay_cli.data: {e}"))?;
+        Ok(data)
+    }
+
+    /// The libraries in it.
+    pub(super) fn libraries(&self) -> [PathBuf; 4] {
+        LIBRARIES.map(|name| self.at("lib/margay").join(name))
+    }
+
+    /// A folder of the installation's root.
+    fn at(&self, folder: &str) -> PathBuf {
+        self.0.join("data").join(folder)
+    }
+
+    fn fill(&self) -> Outcome {
+        let release = exec::release_dir();
+        let write = |path: PathBuf, text: String| {
+            let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+            made.and_then(|()| fs::write(&path, text))
+                .map_err(|e| format!("{}: {e}", path.display()))
+        };
+        fs::create_dir_all(self.at("lib/margay")).map_err(|e| e.to_string())?;
+        for (name, library) in LIBRARIES.into_iter().zip(self.libraries()) {
+            fs::copy(release.join(name), &library).map_err(|e| format!("{name}: {e}"))?;
+            // Tables of lines are four fifths of them.
+            exec::run(Command::new("strip").arg("--strip-debug").arg(&library))?;
+        }
+        let margay = release.join("margay");
+        let man = self.at("share/man/man1");
+        exec::run(Command::new(&margay).args(["man", "--to"]).arg(man))?;
+        for (shell, place) in COMPLETIONS {
+            let script = exec::output(Command::new(&margay).args(["completions", shell]))?;
+            write(self.at("share").join(place), script)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Data {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,67 @@
+//! Installs a wheel into a fresh environment and runs programs with nothing else of Margay in reach.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use super::environment;
+use crate::{Outcome, exec};
+
+/// Programs of `tests/clients` that run; their requirements are installed.
+const PROGRAMS: [&str; 1] = ["numba"];
+
+/// What has to be where the wheel is installed.
+const FILES: [&str; 5] = [
+    "bin/margay",
+    "lib/margay/libcuda.so",
+    "share/man/man1/margay-run.1",
+    "share/bash-completion/completions/margay",
+    "share/fish/vendor_completions.d/margay.fish",
+];
+
+/// The program that was installed, with nothing of this process's environment.
+fn margay(venv: &Path) -> Command {
+    let mut margay = Command::new(venv.join("bin/margay"));
+    let path = format!("{}/bin:/usr/bin:/bin", venv.display());
+    margay.env_clear().env("PATH", path);
+    margay
+}
+
+pub(super) fn run(wheel: &Path) -> Outcome {
+    let venv = exec::root().join(".cache/wheel");
+    let started = Instant::now();
+    let clients = exec::root().join("tests/clients");
+    let mut install = vec![wheel.to_string_lossy().into_owned()];
+    for program in PROGRAMS {
+        let requirements = clients.join(program).join("requirements.txt");
+        install.extend(["-r".into(), requirements.to_string_lossy().into_owned()]);
+    }
+    environment(
+        &venv,
+        &install.iter().map(String::as_str).collect::<Vec<_>>(),
+    )?;
+    println!("installed in {:.0} s", started.elapsed().as_secs_f64());
+    if let Some(missing) = FILES.iter().find(|file| !venv.join(file).is_file()) {
+        return Err(format!("{missing} is not in {}", venv.display()));
+    }
+    for program in PROGRAMS {
+        let started = Instant::now();
+        let script = clients.join(program).join("minimal.py");
+        let said = exec::output(margay(&venv).args(["run", "python"]).arg(&script))?;
+        let seconds = started.elapsed().as_secs_f64();
+        if !said.lines().any(|line| line.starts_with("PASS ")) {
+            return Err(format!("{program} does not pass: {said}"));
+        }
+        println!("{program:<10} ok {seconds:>6.1} s");
+    }
+    // As the example of a CI job has it.
+    let tests = exec::root().join("examples/github");
+    let said = exec::output(
+        margay(&venv)
+            .args(["run", "pytest", "-q", "-p", "no:cacheprovider"])
+            .arg(&tests),
+    )?;
+    println!("{}", said.lines().last().unwrap_or_default());
+    let _ = std::fs::remove_dir_all(&venv);
+    Ok(())
+}
