@@ -346,11 +346,20 @@ impl Context {
     pub fn synchronize(&self) -> Result<()> {
         self.check_wait(self.life())?;
         crate::capture::check_context(self)?;
+        self.settle();
+        self.fault_status()
+    }
+
+    /// Waits for all work submitted so far; streams of other threads may capture meanwhile. A host function, which must
+    /// not wait, does not.
+    pub(crate) fn settle(&self) {
+        if in_host_function() {
+            return;
+        }
         for task in self.inner.streams.all_tails() {
             task.wait();
         }
         self.flush_output();
-        self.fault_status()
     }
 
     /// Writes what complete launches have printed to the process's standard output. Every call that
@@ -374,8 +383,8 @@ impl Context {
         if !self.is_alive() {
             return Err(Error::ContextDestroyed);
         }
-        if self.fault_status().is_ok() && !in_host_function() {
-            let _ = self.synchronize();
+        if self.fault_status().is_ok() {
+            self.settle();
         }
         self.end_life(false);
         Ok(())

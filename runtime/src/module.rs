@@ -264,7 +264,7 @@ impl Module {
     pub fn unload(&self) -> Result<()> {
         self.inner.context.check_wait(self.inner.life)?;
         self.check()?;
-        let _ = self.inner.context.synchronize();
+        self.inner.context.settle();
         self.inner.free_variables();
         Ok(())
     }

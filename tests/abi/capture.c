@@ -1,6 +1,7 @@
 // Stream capture: what becomes of each kind of work, branches, and every rule that can be broken.
 #include "graphs.h"
 #include <pthread.h>
+#include <unistd.h>
 
 enum { NONE, ACTIVE, INVALIDATED };
 
@@ -396,6 +397,49 @@ static void threads(CUcontext context) {
     CHECK(other.allocated == SUCCESS && other.ended == SUCCESS && status_of(a) == NONE);
 }
 
+static void *let_go(void *flag) {
+    usleep(50000);
+    __atomic_store_n((unsigned *)flag, 1, __ATOMIC_SEQ_CST);
+    return NULL;
+}
+
+// A module goes while another thread captures for itself alone: the capture stays whole, and the module's kernels end first.
+static void *unloads(void *context) {
+    CUmodule module;
+    CUfunction spin;
+    CUdeviceptr at;
+    unsigned *flag;
+    pthread_t thread;
+    REQUIRE(cuCtxSetCurrent(context));
+    REQUIRE(cuModuleLoadData(&module, KERNELS));
+    REQUIRE(cuModuleGetFunction(&spin, module, "spin"));
+    REQUIRE(cuMemHostAlloc((void **)&flag, 4, 0));
+    *flag = 0;
+    REQUIRE(cuMemHostGetDevicePointer_v2(&at, flag, 0));
+    void *arguments[] = {&at};
+    REQUIRE(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, b, arguments, NULL));
+    REQUIRE(pthread_create(&thread, NULL, let_go, flag));
+    EXPECT(cuModuleUnload(module), SUCCESS);
+    CHECK(__atomic_load_n(flag, __ATOMIC_SEQ_CST) == 1);
+    pthread_join(thread, NULL);
+    REQUIRE(cuMemFreeHost(flag));
+    return NULL;
+}
+
+static void modules_go_meanwhile(CUcontext context) {
+    pthread_t thread;
+    CUgraph graph;
+    write_word(x, 1);
+    REQUIRE(cuStreamBeginCapture_v2(a, THREAD_LOCAL));
+    EXPECT(launch_step(a, x, 1), SUCCESS);
+    REQUIRE(pthread_create(&thread, NULL, unloads, context));
+    pthread_join(thread, NULL);
+    CHECK(status_of(a) == ACTIVE);
+    EXPECT(launch_step(a, x, 2), SUCCESS);
+    EXPECT(cuStreamEndCapture(a, &graph), SUCCESS);
+    EXPECT(cuGraphDestroy(graph), SUCCESS);
+}
+
 int main(void) {
     CUcontext context = start();
     REQUIRE(cuDeviceGet(&device, 0));
@@ -415,6 +459,7 @@ int main(void) {
     implicit_order();
     borders();
     threads(context);
+    modules_go_meanwhile(context);
     // A reset ends what captures.
     REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
     EXPECT(cuDevicePrimaryCtxReset_v2(device), SUCCESS);

@@ -408,7 +408,7 @@ impl Array {
 
     /// Ends the array's use by the host: waits for the work submitted so far. Its memory is freed with the last texture.
     pub fn wait(&self) {
-        let _ = self.made.context.synchronize();
+        self.made.context.settle();
     }
 }
 
@@ -482,7 +482,7 @@ impl MipmappedArray {
 
     /// As [`Array::wait`].
     pub fn wait(&self) {
-        let _ = self.made.context.synchronize();
+        self.made.context.settle();
     }
 }
 
