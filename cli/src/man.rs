@@ -69,12 +69,15 @@ fn render(page: clap::Command) -> Result<String, Failure> {
     Ok(examples_as_they_are(&String::from_utf8_lossy(&text)))
 }
 
-/// What stands behind the options are examples, whose lines are not to be filled.
+/// What stands behind the options are examples and notes, whose lines are not to be filled.
 fn examples_as_they_are(page: &str) -> String {
     let Some((before, rest)) = page.split_once(".SH EXTRA\n") else {
         return page.to_owned();
     };
     let (examples, behind) = rest.split_at(rest.find(".SH").unwrap_or(rest.len()));
-    let examples = examples.trim_start_matches("Examples:\n");
-    format!("{before}.SH EXAMPLES\n.nf\n{examples}.fi\n{behind}")
+    let (title, text) = match examples.strip_prefix("Examples:\n") {
+        Some(text) => ("EXAMPLES", text),
+        None => ("NOTES", examples),
+    };
+    format!("{before}.SH {title}\n.nf\n{text}.fi\n{behind}")
 }
