@@ -210,6 +210,16 @@ impl DeviceMemory {
         Ok(())
     }
 
+    /// As [`Self::release`] of what the program cannot free, but nobody gets the addresses for a while.
+    pub(crate) fn retire(&self, base: u64) -> Result<()> {
+        let found = self.lookup(base);
+        if !found.is_some_and(|found| found.base == base && found.internal) {
+            return Err(MemoryError::NotAllocated(base).into());
+        }
+        self.space.retire(base)?;
+        Ok(())
+    }
+
     /// Frees everything that belongs to a context.
     pub(crate) fn release_context(&self, context: u64) {
         self.space.free_owned(context);

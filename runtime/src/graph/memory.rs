@@ -5,6 +5,9 @@
 //! `cuMemFreeAsync` or a free node take it back. Whether it is handed out is decided in the order
 //! of the calls, because the program orders the work itself. Source: CUDA driver API,
 //! `cuGraphAddMemAllocNode`.
+//!
+//! Graphs of a GPU have addresses of their own, and programs free an address late, to be told that it is none any
+//! more. So what a graph had is nobody else's for a while.
 
 use std::sync::{Arc, LazyLock, Weak};
 
@@ -96,7 +99,7 @@ impl Drop for GraphAllocation {
             }
         }
         if self.has_memory() {
-            self.context.free_internal(self.ptr);
+            let _ = self.context.machine().memory.retire(address);
         }
     }
 }

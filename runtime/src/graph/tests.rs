@@ -103,3 +103,22 @@ fn cycles_of_graphs_do_not_grow() {
         eprintln!("{rounds} cycles: {grown} bytes more");
     }
 }
+
+/// Programs free late what a graph had, and rely on being told that it is gone.
+#[test]
+fn memory_of_a_gone_graph_is_not_the_next_allocation() {
+    let bench = Bench::new(1, Vec::new());
+    let stream = bench.context.create_stream(StreamKind::NonBlocking, 0);
+    let stream = stream.expect("made");
+    for bytes in [100, 4_000_000] {
+        let mode = crate::capture::CaptureMode::Relaxed;
+        stream.begin_capture(mode).expect("begun");
+        let old = stream.alloc_async(bytes).expect("captured");
+        drop(stream.end_capture().expect("a graph"));
+        let new = stream.alloc_async(bytes).expect("room");
+        assert_ne!(new, old);
+        assert!(stream.free_async(old).is_err());
+        stream.free_async(new).expect("still there");
+        stream.synchronize().expect("done");
+    }
+}

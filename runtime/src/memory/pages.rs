@@ -171,6 +171,22 @@ impl Pages {
         }
     }
 
+    /// Empties and closes a piece whose addresses shall not be handed out before [`Pages::wake`] names them.
+    pub(super) fn rest(&mut self, start: u64, len: u64) {
+        if let Some(len) = self.rounded(len) {
+            // Failure keeps the pages' content, or leaves it readable.
+            let _ = self.reservation.discard(start, len);
+            let _ = self.reservation.protect(start, len, Rights::None);
+        }
+    }
+
+    /// Ends the rest of a piece.
+    pub(super) fn wake(&mut self, start: u64, len: u64) {
+        if let Some(footprint) = self.footprint(len) {
+            self.free(footprint).give(start, footprint);
+        }
+    }
+
     /// Opens a piece that shows `len` bytes at `offset` of a memory file; both are multiples of the page.
     pub(super) fn open_shared(
         &mut self,

@@ -7,7 +7,7 @@
 //! Invariant: an address is in the index exactly while its memory is open to the program; what
 //! is removed from the index by one thread is freed by that thread alone.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,6 +22,8 @@ use super::virtual_memory::Virtual;
 use super::{MemoryError, limits};
 use crate::fault::{AccessFault, AccessKind, TrapKind, access};
 
+/// Pieces and slots that rest at most.
+const RESTING: usize = 256;
 /// Largest allocation that is served from a slab.
 pub const SMALL_LIMIT: u64 = 64 << 10;
 
@@ -205,6 +207,8 @@ pub(super) struct Books {
     partial: Vec<Vec<u64>>,
     /// Pieces and slabs that other processes may see, by address.
     pub(super) shared: HashMap<u64, Arc<SharedMemory>>,
+    /// Freed pieces and slots whose addresses nobody gets for a while, oldest first.
+    resting: VecDeque<(u64, Place)>,
 }
 
 /// The memory of all devices.
@@ -247,6 +251,7 @@ impl AddressSpace {
                 slabs: HashMap::new(),
                 partial: vec![Vec::new(); slab::CLASSES.len()],
                 shared: HashMap::new(),
+                resting: VecDeque::new(),
             }),
             virtual_memory: Mutex::default(),
             usage: Arc::new(Usage::new(
@@ -302,6 +307,18 @@ impl AddressSpace {
         let record = record.ok_or(MemoryError::NotAllocated(base))?;
         self.books.lock().release(&record, &self.usage);
         Ok(record.allocation)
+    }
+
+    /// As [`AddressSpace::free`], but the addresses are not handed out again until [`RESTING`] others were freed like
+    /// this, or none are left.
+    ///
+    /// # Errors
+    /// [`MemoryError::NotAllocated`] when nothing starts there.
+    pub fn retire(&self, base: u64) -> Result<(), MemoryError> {
+        let record = self.index.write().remove(&base);
+        let record = record.ok_or(MemoryError::NotAllocated(base))?;
+        self.books.lock().retire(record, &self.usage);
+        Ok(())
     }
 
     /// Frees everything of one owner, registrations included; how many there were.
@@ -509,19 +526,25 @@ impl Books {
         if self.pages.warm_bytes() > usage.free(kind, request.device) {
             self.pages.flush();
         }
-        let found = match class {
-            Some(class) => self.take_slot(class),
-            None => {
-                let piece = self.pages.open(request.bytes);
-                piece.map(|base| (base, Place::Piece(request.bytes)))
-            }
-        };
+        let mut found = self.take(class, request.bytes);
+        if found.is_none() && !self.resting.is_empty() {
+            self.wake(0);
+            found = self.take(class, request.bytes);
+        }
         let Some((base, place)) = found else {
             usage.give(kind, request.device, cost);
             return Err(out_of_memory());
         };
         let allocation = Allocation::new(base, request, space.new_id());
         Ok(Record { allocation, place })
+    }
+
+    /// A slot, or a piece of its own.
+    fn take(&mut self, class: Option<usize>, bytes: u64) -> Option<(u64, Place)> {
+        match class {
+            Some(class) => self.take_slot(class),
+            None => Some((self.pages.open(bytes)?, Place::Piece(bytes))),
+        }
     }
 
     /// What an allocation takes of the machine's memory.
@@ -576,6 +599,32 @@ impl Books {
             }
         };
         usage.give(kind, device, cost.unwrap_or(0));
+    }
+
+    /// Takes back what a record holds, but for its addresses.
+    fn retire(&mut self, record: Record, usage: &Usage) {
+        let allocation = record.allocation;
+        let base = allocation.base;
+        match record.place {
+            Place::Piece(len) if !self.shared.contains_key(&base) => self.pages.rest(base, len),
+            Place::Slab(_) => {}
+            _ => return self.release(&record, usage),
+        }
+        let cost = self.cost(allocation.size).unwrap_or(0);
+        usage.give(allocation.kind, allocation.device, cost);
+        self.resting.push_back((base, record.place));
+        self.wake(RESTING);
+    }
+
+    /// Ends the rest of the oldest, until `left` are left.
+    fn wake(&mut self, left: usize) {
+        while self.resting.len() > left {
+            match self.resting.pop_front() {
+                Some((base, Place::Piece(len))) => self.pages.wake(base, len),
+                Some((base, Place::Slab(slab))) => self.give_slot(slab, base),
+                _ => {}
+            }
+        }
     }
 
     /// Closes a piece, shared or not.

@@ -206,6 +206,49 @@ fn lookups_know_inside_from_outside() {
 }
 
 #[test]
+fn addresses_of_retired_memory_rest() {
+    let space = small_space();
+    for size in [300, 100_000, 5 << 20] {
+        let free = space.info().free;
+        let old = space.alloc(&device(size)).expect("room").base;
+        space.retire(old).expect("allocated");
+        assert!(space.retire(old).is_err() && space.free(old, DEVICE).is_err());
+        assert_eq!(space.info().free, free, "the memory itself is free");
+        let taken: Vec<u64> = (0..8)
+            .map(|_| space.alloc(&device(size)).expect("room").base)
+            .collect();
+        assert!(!taken.contains(&old), "{size} bytes");
+        assert!(space.free(old, DEVICE).is_err());
+        for base in taken {
+            space.free(base, DEVICE).expect("allocated");
+        }
+        // When enough others have been retired, the addresses come back.
+        let again = (0..2 * RESTING).any(|_| {
+            let base = space.alloc(&device(size)).expect("room").base;
+            space.retire(base).expect("allocated");
+            base == old
+        });
+        assert!(again, "{size} bytes");
+    }
+}
+
+#[test]
+fn resting_addresses_are_used_when_none_are_left() {
+    let space = space(MemoryConfig {
+        reserve: 256 << 20,
+        device_limit: Some(256 << 20),
+        ..MemoryConfig::default()
+    });
+    let size = 48 << 20;
+    for _ in 0..32 {
+        let base = space.alloc(&device(size)).expect("room").base;
+        assert_eq!(access::load8(base), Ok(0));
+        space.retire(base).expect("allocated");
+        assert!(access::load8(base).is_err(), "closed");
+    }
+}
+
+#[test]
 fn limits_hold_and_errors_say_what_was_free() {
     let space = small_space();
     assert!(matches!(

@@ -1,5 +1,7 @@
 //! Linking of several modules: `.extern` of one against definitions of others.
 
+mod calls;
+
 use margay_ir::entity::{Entity, FuncId, PrimaryMap, SigId, SymbolId};
 use margay_ir::function::{Function, Linkage, split_symbol_payload, symbol_payload};
 use margay_ir::mods::Mods;
@@ -52,6 +54,7 @@ pub(super) fn link(mut modules: Vec<Module>) -> Result<Module> {
     for (module, placed) in modules.into_iter().zip(&placed) {
         fill(&mut whole, module, placed);
     }
+    calls::adapt(&mut whole)?;
     Ok(whole)
 }
 

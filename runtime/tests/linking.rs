@@ -1,0 +1,80 @@
+//! Several texts linked into one module: what one declares and another defines.
+
+use margay::{Error, Image, LaunchConfig, LoadOptions, Runtime};
+
+const HEAD: &str = ".version 7.8\n.target sm_80\n.address_size 64\n";
+
+/// A kernel that stores what `call` leaves in `%r1` (or 7, if nothing), and what `callee` defines.
+fn run(declaration: &str, call: &str, callee: &str) -> Result<u32, Error> {
+    let caller = format!(
+        "{HEAD}{declaration}
+.visible .entry k(.param .u64 out)
+{{
+    .reg .b32 %r<4>; .reg .b64 %rd<4>; .reg .f32 %f<4>;
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, 7;
+    mov.u32 %r2, 0x40490fdb;
+    {{ {call} }}
+    st.global.u32 [%rd1], %r1;
+    ret;
+}}
+"
+    );
+    let callee = format!("{HEAD}{callee}");
+    let texts = [caller.as_bytes(), callee.as_bytes()];
+    let rt = Runtime::new()?;
+    let module = rt.load_image(Image::Linked(&texts), &LoadOptions::default())?;
+    let out = rt.upload(&[0u32])?;
+    rt.launch(&module.kernel("k")?, LaunchConfig::linear(1, 1), (&out,))?;
+    Ok(out.to_vec()?[0])
+}
+
+#[test]
+fn a_result_that_the_definition_does_not_give_is_zero() {
+    let got = run(
+        ".extern .func (.param .b64 r) consume(.param .b32 x);",
+        ".param .b32 p; .param .b64 q; st.param.b32 [p], %r2; call.uni (q), consume, (p);
+         ld.param.b64 %rd2, [q]; cvt.u32.u64 %r3, %rd2; add.u32 %r1, %r1, %r3;",
+        ".visible .func consume(.param .b32 x) { ret; }",
+    );
+    assert_eq!(got.unwrap(), 7);
+}
+
+#[test]
+fn a_result_that_the_declaration_does_not_know_is_dropped() {
+    let got = run(
+        ".extern .func give(.param .b32 x);",
+        ".param .b32 p; st.param.b32 [p], %r2; call.uni give, (p);",
+        ".visible .func (.param .b32 r) give(.param .b32 x)
+         { .reg .b32 %r<2>; ld.param.b32 %r1, [x]; st.param.b32 [r], %r1; ret; }",
+    );
+    assert_eq!(got.unwrap(), 7);
+}
+
+#[test]
+fn values_of_one_size_keep_their_bits() {
+    let got = run(
+        ".extern .func (.param .b32 r) half(.param .b32 x);",
+        ".param .b32 p; .param .b32 q; st.param.b32 [p], %r2; call.uni (q), half, (p); ld.param.b32 %r1, [q];",
+        ".visible .func (.param .f32 r) half(.param .f32 x)
+         { .reg .f32 %f<3>; ld.param.f32 %f1, [x]; mul.f32 %f2, %f1, 0f3f000000; st.param.f32 [r], %f2; ret; }",
+    );
+    // Half of 0x40490fdb (pi): the exponent is one less.
+    assert_eq!(got.unwrap(), 0x3fc9_0fdb);
+}
+
+#[test]
+fn other_parameters_are_an_error_that_names_the_function() {
+    for callee in [
+        ".visible .func (.param .b32 r) sum(.param .b32 x, .param .b32 y) { ret; }",
+        ".visible .func (.param .b32 r) sum(.param .b64 x) { ret; }",
+    ] {
+        let got = run(
+            ".extern .func (.param .b32 r) sum(.param .b32 x);",
+            ".param .b32 p; .param .b32 q; st.param.b32 [p], %r2; call.uni (q), sum, (p); ld.param.b32 %r1, [q];",
+            callee,
+        );
+        let said = got.unwrap_err().to_string();
+        assert!(said.contains("`sum`"), "{said}");
+    }
+}
