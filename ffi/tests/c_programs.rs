@@ -64,6 +64,11 @@ fn streams() {
 }
 
 #[test]
+fn captured_events() {
+    run("captured_events");
+}
+
+#[test]
 fn kernels() {
     run("kernels");
 }

@@ -47,6 +47,7 @@ fn call(slot: usize, arguments: [usize; 4]) -> u32 {
 const CUDART_INTERFACE: u128 = 0x6bd5fb6c_5bf4_e74a_8987_d93912fd9df9;
 const CALLBACK_HOOKS: u128 = 0xa094798c_2e74_2e74_93f2_0800200c0a66;
 const STORAGE: u128 = 0xc693336e_1121_df11_a8c3_68f355d89593;
+const MODULE_FUNCTIONS: u128 = 0x6e163fbe_b958_444d_835c_e182aff1991e;
 const INTEGRITY: u128 = 0xd4082055_bde6_704b_8d34_ba123c66e1f2;
 
 #[test]
@@ -109,6 +110,49 @@ fn context_local_storage_ends_with_its_context() {
     assert_eq!(driver().call("cuCtxDestroy_v2", &[context]), 0);
     assert_eq!(ENDED.load(Ordering::SeqCst), 42);
     assert_eq!(call(get, [address(&mut value), context, 40, 0]), 400);
+}
+
+extern "C" fn note(user: usize, function: usize) {
+    // SAFETY: the test gave the address of its list.
+    unsafe { (*(user as *mut Vec<usize>)).push(function) };
+}
+
+#[test]
+fn the_kernels_of_a_module_are_visited() {
+    let slots = table(MODULE_FUNCTIONS, 8);
+    assert_eq!(slots[0], 8 * 8);
+    let ptx = c".version 8.0\n.target sm_80\n.address_size 64\n\
+        .entry one() { ret; }\n.func helper() { ret; }\n.entry two() { ret; }\n";
+    let (mut context, mut module) = (0usize, 0usize);
+    let code = driver().call("cuCtxCreate_v2", &[address(&mut context), 0, 0]);
+    assert_eq!(code, 0);
+    let image = ptx.as_ptr() as usize;
+    let code = driver().call("cuModuleLoadData", &[address(&mut module), image]);
+    assert_eq!(code, 0);
+    let mut expected: Vec<usize> = Vec::new();
+    for name in [c"one", c"two"] {
+        let mut function = 0usize;
+        let name = name.as_ptr() as usize;
+        let code = driver().call(
+            "cuModuleGetFunction",
+            &[address(&mut function), module, name],
+        );
+        assert_eq!(code, 0);
+        expected.push(function);
+    }
+    let mut visited: Vec<usize> = Vec::new();
+    let user = address(&mut visited);
+    let visit = note as *const c_void as usize;
+    assert_eq!(call(slots[7], [context, module, visit, user]), 1);
+    assert_eq!(visited, expected);
+    assert_eq!(call(slots[7], [context, module, 0, user]), 0, "no function");
+    assert_eq!(
+        call(slots[7], [context, context, visit, user]),
+        0,
+        "no module"
+    );
+    assert_eq!(visited, expected);
+    assert_eq!(driver().call("cuCtxDestroy_v2", &[context]), 0);
 }
 
 #[test]

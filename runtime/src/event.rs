@@ -155,6 +155,14 @@ impl Event {
         }
     }
 
+    /// `Ok` unless the last record was in a capture, which this invalidates.
+    ///
+    /// # Errors
+    /// [`CaptureError::CapturedEvent`](crate::CaptureError).
+    pub fn check_not_captured(&self) -> Result<()> {
+        self.snapshot().map(drop)
+    }
+
     /// The task of the last record, for the work of a graph.
     pub(crate) fn last_task(&self) -> Option<Arc<Task>> {
         match &*self.inner.record.lock() {

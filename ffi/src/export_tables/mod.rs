@@ -9,6 +9,7 @@
 
 #[cfg(feature = "export-table-integrity")]
 mod integrity;
+mod modules;
 pub(crate) mod storage;
 
 use std::cell::UnsafeCell;
@@ -62,7 +63,7 @@ pub(crate) fn find(id: &[u8; 16]) -> Option<*const c_void> {
 type TableOf = fn() -> *const c_void;
 
 /// Identifiers, bytes in the order in which they stand in a `CUuuid`.
-static TABLES: [([u8; 16], TableOf); 8] = [
+static TABLES: [([u8; 16], TableOf); 9] = [
     (
         0x6bd5fb6c_5bf4_e74a_8987_d93912fd9df9_u128.to_be_bytes(),
         || CUDART_INTERFACE.start(),
@@ -94,6 +95,10 @@ static TABLES: [([u8; 16], TableOf); 8] = [
     (
         0x21318c60_9714_3248_8ca6_41ff7324c8f2_u128.to_be_bytes(),
         || NEVER_CALLED.start(),
+    ),
+    (
+        0x6e163fbe_b958_444d_835c_e182aff1991e_u128.to_be_bytes(),
+        || MODULE_FUNCTIONS.start(),
     ),
 ];
 
@@ -128,6 +133,9 @@ static ERROR_LOG: Table<3> = Table::sized().slot(2, switch_error_log as *const c
 
 /// Only its presence matters.
 static NEVER_CALLED: Table<8> = Table::sized();
+
+/// Asked for by cuFFT.
+static MODULE_FUNCTIONS: Table<8> = Table::sized().slot(7, modules::each_function as *const c_void);
 
 /// Declares slots: guarded functions of C.
 macro_rules! slots {
@@ -318,5 +326,15 @@ mod tests {
         // SAFETY: a table has at least one word.
         assert_eq!(unsafe { table.read() }, 13 * 8);
         assert!(find(&[0; 16]).is_none());
+    }
+
+    #[test]
+    fn no_module_has_no_kernels() {
+        extern "C" fn never(_: *mut c_void, _: crate::types::CUfunction, _: *mut c_void) {
+            panic!("called for a kernel");
+        }
+        let answer =
+            modules::each_function(CUcontext(0), CUmodule(77), Some(never), ptr::null_mut());
+        assert_eq!(answer, 0);
     }
 }

@@ -56,7 +56,14 @@ pub(crate) fn event_record_with_flags(
     }
 }
 
+/// An event of a capture is told as such, even where the capture forbids the call on any event.
+fn check_capture(event: &Event) -> Served {
+    event.check_not_captured()?;
+    Ok(margay::capture::check_unsafe_call()?)
+}
+
 pub(crate) fn event_query(_: &Call, event: Event) -> Served {
+    check_capture(&event)?;
     match event.query()? {
         true => Ok(()),
         false => Err(CuResult::NOT_READY),
@@ -64,6 +71,7 @@ pub(crate) fn event_query(_: &Call, event: Event) -> Served {
 }
 
 pub(crate) fn event_synchronize(_: &Call, event: Event) -> Served {
+    check_capture(&event)?;
     Ok(event.synchronize()?)
 }
 

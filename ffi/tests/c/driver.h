@@ -76,6 +76,8 @@ CUresult cuStreamCreate(CUstream *, unsigned);
 CUresult cuStreamDestroy_v2(CUstream);
 CUresult cuStreamSynchronize(CUstream);
 CUresult cuStreamQuery(CUstream);
+CUresult cuStreamBeginCapture_v2(CUstream, int);
+CUresult cuStreamEndCapture(CUstream, void **);
 CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned);
 CUresult cuStreamAddCallback(CUstream, void (*)(CUstream, CUresult, void *), void *, unsigned);
 CUresult cuLaunchHostFunc(CUstream, void (*)(void *), void *);

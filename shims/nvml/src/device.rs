@@ -5,13 +5,13 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
 
 use margay::device::{MAX_DEVICES, uuid_of};
 
-use crate::answer::{field, give, give_text};
+use crate::answer::{give, give_text};
 use crate::facts::{Facts, utilization};
 use crate::processes::computing;
 use crate::state::{Answer, Code, serve};
 
 /// `nvmlDevice_t`: the address of the device's mark.
-type Device = *const c_void;
+pub(crate) type Device = *const c_void;
 
 static DEVICES: [u8; MAX_DEVICES as usize] = [0; MAX_DEVICES as usize];
 
@@ -42,7 +42,7 @@ unsafe fn give_device(out: *mut Device, is: impl Fn(&Facts) -> bool) -> Answer {
 }
 
 /// Answers a question about a device, if it is one.
-fn about(device: Device, body: impl FnOnce(Facts) -> Answer) -> c_int {
+pub(crate) fn about(device: Device, body: impl FnOnce(Facts) -> Answer) -> c_int {
     serve(|| body(device_of(device)?)).0
 }
 
@@ -356,61 +356,6 @@ pub unsafe extern "C" fn nvmlDeviceGetCudaComputeCapability(
     })
 }
 
-/// `nvmlPciInfo_t`.
-#[repr(C)]
-#[derive(Debug)]
-pub struct PciInfo {
-    bus_id_legacy: [u8; 16],
-    domain: c_uint,
-    bus: c_uint,
-    device: c_uint,
-    device_id: c_uint,
-    subsystem_id: c_uint,
-    bus_id: [u8; 32],
-}
-
-/// Where the device is on the bus. It is of no vendor: its ids are 0.
-///
-/// # Safety
-/// `out` is a place for the structure.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetPciInfo_v3(device: Device, out: *mut PciInfo) -> c_int {
-    about(device, |facts| {
-        let (domain, bus, number) = facts.pci();
-        let answer = PciInfo {
-            bus_id_legacy: field(&facts.bus_id(4)),
-            domain,
-            bus,
-            device: number,
-            device_id: 0,
-            subsystem_id: 0,
-            bus_id: field(&facts.bus_id(8)),
-        };
-        // SAFETY: the caller's place.
-        unsafe { give(out, answer) }
-    })
-}
-
-/// The same under an earlier name.
-///
-/// # Safety
-/// As [`nvmlDeviceGetPciInfo_v3`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetPciInfo_v2(device: Device, out: *mut PciInfo) -> c_int {
-    // SAFETY: the caller's place.
-    unsafe { nvmlDeviceGetPciInfo_v3(device, out) }
-}
-
-/// The same under its first name. The structure had its last field from the beginning, unused.
-///
-/// # Safety
-/// As [`nvmlDeviceGetPciInfo_v3`].
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn nvmlDeviceGetPciInfo(device: Device, out: *mut PciInfo) -> c_int {
-    // SAFETY: the caller's place.
-    unsafe { nvmlDeviceGetPciInfo_v3(device, out) }
-}
-
 macro_rules! numbers {
     ($($(#[$about:meta])* $name:ident = $value:expr;)*) => {
         $(
@@ -630,7 +575,6 @@ mod tests {
     #[test]
     fn structures_have_the_sizes_of_c() {
         assert_eq!(MEMORY_V2, 0x0200_0028);
-        assert_eq!(size_of::<PciInfo>(), 68);
         assert_eq!(size_of::<ProcessInfo>(), 24);
     }
 }

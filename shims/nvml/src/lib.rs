@@ -13,11 +13,13 @@
 mod answer;
 mod device;
 pub mod facts;
+mod pci;
 pub mod processes;
 pub mod refused;
 mod state;
 mod system;
 
 pub use device::*;
+pub use pci::*;
 pub use state::Code;
 pub use system::*;

@@ -31,6 +31,33 @@ fn text(get: impl FnOnce(*mut c_char, u32) -> i32) -> Result<String, i32> {
     }
 }
 
+/// The structure grew with its versions; each writes its own form and leaves what is behind it.
+///
+/// # Safety
+/// `device` is the library's.
+unsafe fn places_on_the_bus(device: *const c_void) {
+    for (version, bytes) in [(1, 32), (2, 52), (3, 68)] {
+        let mut place = [0xccu8; 80];
+        let out = place.as_mut_ptr();
+        // SAFETY: the buffer is larger than every form.
+        let code = unsafe {
+            match version {
+                1 => nvmlDeviceGetPciInfo(device, out.cast()),
+                2 => nvmlDeviceGetPciInfo_v2(device, out.cast()),
+                _ => nvmlDeviceGetPciInfo_v3(device, out.cast()),
+            }
+        };
+        assert_eq!(code, 0);
+        assert_eq!(&place[..13], b"0000:A0:00.0\0", "version {version}");
+        assert_eq!(place[20..24], 0xa0u32.to_le_bytes(), "the bus");
+        assert_eq!(place[bytes - 1], 0, "version {version} writes all of it");
+        assert!(
+            place[bytes..].iter().all(|byte| *byte == 0xcc),
+            "and no more: {version}"
+        );
+    }
+}
+
 /// All in one test, as the library is initialised for a whole process.
 #[test]
 fn programs_get_what_they_ask_for() {
@@ -74,6 +101,8 @@ fn programs_get_what_they_ask_for() {
             nvmlDeviceGetName(&raw const count as *const c_void, small.as_mut_ptr(), 8),
             2
         );
+
+        places_on_the_bus(device);
 
         let mut memory = [0u64; 3];
         assert_eq!(
