@@ -64,6 +64,11 @@ fn streams() {
 }
 
 #[test]
+fn pools() {
+    run("pools");
+}
+
+#[test]
 fn captured_events() {
     run("captured_events");
 }

@@ -385,7 +385,8 @@ impl Kernel {
         Ok((best.1 * self.config().sms, best.2))
     }
 
-    /// Dynamic shared memory available to a block when `blocks` of `block` threads share an SM.
+    /// Dynamic shared memory available to a block when `blocks` of `block` threads share an SM, within what the kernel
+    /// is allowed now.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] when so many are never resident.
@@ -395,7 +396,8 @@ impl Kernel {
         }
         let limits = self.config().capability.limits();
         let room = occupancy::shared_of(&limits, blocks);
-        Ok(u64::from(room.saturating_sub(self.static_shared()?)))
+        let room = room.saturating_sub(self.static_shared()?);
+        Ok(u64::from(room.min(self.max_dynamic_shared()?)))
     }
 
     /// Clusters of this launch that can be resident at once.

@@ -2,9 +2,9 @@
 
 use std::ffi::{c_uint, c_void};
 
-use margay::{DevicePtr, HostFlags, Runtime};
+use margay::{DevicePtr, HostFlags, PointerKind, Runtime};
 
-use super::pool::free_counted;
+use super::pool::{free_counted, pool_of};
 use crate::convert::{OptOut, Out};
 use crate::guard::Call;
 use crate::handles::current;
@@ -49,11 +49,16 @@ pub(crate) fn mem_alloc_pitch(
 
 pub(crate) fn mem_free(_: &Call, address: u64) -> Served {
     let context = current()?;
-    let owner = match Runtime::global()?.pointer_info(address) {
-        Some(info) => info.context,
-        None => context,
+    let Some(info) = Runtime::global()?.pointer_info(address) else {
+        return free_counted(address, || context.free(DevicePtr::new(address)));
     };
-    free_counted(address, || owner.free(DevicePtr::new(address)))
+    free_counted(address, || match info.kind {
+        // Of the host, but from a pool.
+        PointerKind::Pinned if pool_of(address).is_some() => {
+            info.context.free_host(address as *mut u8)
+        }
+        _ => info.context.free(DevicePtr::new(address)),
+    })
 }
 
 pub(crate) fn mem_get_address_range(

@@ -1,17 +1,23 @@
 //! Memory pools and stream-ordered allocation.
 //!
 //! A pool is bookkeeping: the memory comes from the device's one allocator, which caches what is
-//! freed; that of a pool which other processes may use comes from a memory file of its own. Invariant:
-//! a pool's used bytes are those of the allocations made from it and not yet freed.
+//! freed; that of a pool which other processes may use comes from a memory file of its own. Each kind and
+//! place of memory ([`Place`]) has a pool of its own from the beginning. Invariant: a pool's used bytes
+//! are those of the allocations made from it and not yet freed.
+
+mod place;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ffi::{c_uint, c_ulonglong, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use margay::capture::CaptureStatus;
 use margay::memory::{Access, Arena, GRANULARITY, SharedKind};
 use margay::{Context, Device, DevicePtr, Runtime, Stream};
 use parking_lot::Mutex;
+use place::Place;
 
 use super::virtual_memory::{
     DESCRIPTOR, access_flags, access_of, check_handle_kind, give_descriptor, take_descriptor,
@@ -26,9 +32,8 @@ use crate::types::{
     CUmemAccessDesc, CUmemLocation, CUmemPoolProps, CUmemPoolPtrExportData, CUmemoryPool,
 };
 
-/// `CU_MEM_ALLOCATION_TYPE_PINNED`, the kind of a device's pool.
+/// `CU_MEM_ALLOCATION_TYPE_PINNED`.
 const PINNED: c_uint = 1;
-const LOCATION_DEVICE: c_uint = 1;
 /// What of `CUmemAllocationHandleType` has a name.
 const NAMED_HANDLES: c_uint = 0xf;
 
@@ -50,16 +55,15 @@ const LOCALITY_DOMAIN: c_uint = 15;
 /// A memory pool.
 #[derive(Default)]
 pub(crate) struct PoolObject {
-    /// Ordinal of its device.
-    device: i32,
+    place: Place,
     /// Where the memory comes from if other processes may use it.
     arena: Option<Arc<Arena>>,
     /// Another process's.
     imported: bool,
     /// Bytes; 0: no limit of its own.
     max_size: u64,
-    /// What other devices may do, by ordinal.
-    access: Mutex<HashMap<i32, Access>>,
+    /// What was granted or taken.
+    access: Mutex<HashMap<Place, Access>>,
     reuse: [AtomicU64; 3],
     threshold: AtomicU64,
     used: AtomicU64,
@@ -68,9 +72,9 @@ pub(crate) struct PoolObject {
 }
 
 impl PoolObject {
-    fn new(device: i32) -> PoolObject {
+    fn new(place: Place) -> PoolObject {
         PoolObject {
-            device,
+            place,
             reuse: [1, 1, 1].map(AtomicU64::new),
             ..PoolObject::default()
         }
@@ -109,51 +113,49 @@ fn allocations() -> &'static Mutex<Allocations> {
     ALLOCATIONS.get_or_init(Mutex::default)
 }
 
-/// The pools of a device: its own one, and the one that allocations without a pool come from.
+/// The pools of a place: its own one, and the one that allocations without a pool come from.
 #[derive(Clone, Copy)]
-struct DevicePools {
+struct PlacePools {
     default: usize,
     current: usize,
 }
 
-/// Works on the pools of a device, which are made at the first call.
-fn with_pools<R>(device: i32, work: impl FnOnce(&mut DevicePools) -> R) -> Result<R, CuResult> {
-    static POOLS: Mutex<Vec<Option<DevicePools>>> = Mutex::new(Vec::new());
-    let place = usize::try_from(device).map_err(|_| CuResult::INVALID_DEVICE)?;
-    let mut all = POOLS.lock();
-    if all.len() <= place {
-        all.resize(place + 1, None);
-    }
-    let slot = &mut all[place];
-    if slot.is_none() {
-        let pool = pools().insert(Arc::new(PoolObject::new(device)));
-        let default = pool.ok_or(CuResult::OUT_OF_MEMORY)?;
-        let current = default;
-        *slot = Some(DevicePools { default, current });
-    }
-    slot.as_mut().map(work).ok_or(CuResult::OUT_OF_MEMORY)
+/// Works on the pools of a place, which are made at the first call.
+fn with_pools<R>(place: Place, work: impl FnOnce(&mut PlacePools) -> R) -> Result<R, CuResult> {
+    static POOLS: OnceLock<Mutex<HashMap<Place, PlacePools>>> = OnceLock::new();
+    let mut all = POOLS.get_or_init(Mutex::default).lock();
+    let known = match all.entry(place) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(free) => {
+            let pool = pools().insert(Arc::new(PoolObject::new(place)));
+            let default = pool.ok_or(CuResult::OUT_OF_MEMORY)?;
+            let current = default;
+            free.insert(PlacePools { default, current })
+        }
+    };
+    Ok(work(known))
 }
 
-/// The device's own pool.
-pub(crate) fn default_pool(device: i32) -> Result<CUmemoryPool, CuResult> {
-    with_pools(device, |pools| CUmemoryPool(pools.default))
+/// The place's own pool.
+fn default_pool(place: Place) -> Result<CUmemoryPool, CuResult> {
+    with_pools(place, |pools| CUmemoryPool(pools.default))
 }
 
 /// The pool that allocations without one come from.
-pub(crate) fn device_pool(device: i32) -> Result<CUmemoryPool, CuResult> {
-    with_pools(device, |known| match pools().get(known.current) {
+fn current_pool(place: Place) -> Result<CUmemoryPool, CuResult> {
+    with_pools(place, |known| match pools().get(known.current) {
         Some(_) => CUmemoryPool(known.current),
         None => CUmemoryPool(known.default),
     })
 }
 
-/// Changes the pool that allocations without one come from; it must be of the same device.
-pub(crate) fn set_device_pool(device: i32, pool: CUmemoryPool) -> Served {
+/// Changes the pool that allocations without one come from; it must be of the same place.
+fn set_current_pool(place: Place, pool: CUmemoryPool) -> Served {
     let found = find(pool)?;
-    if found.device != device || found.imported {
+    if found.place != place || found.imported {
         return Err(CuResult::INVALID_VALUE);
     }
-    with_pools(device, |pools| pools.current = pool.0)
+    with_pools(place, |pools| pools.current = pool.0)
 }
 
 /// The pool that the allocation at `address` came from.
@@ -170,10 +172,20 @@ fn find(pool: CUmemoryPool) -> Result<Arc<PoolObject>, CuResult> {
 }
 
 fn alloc(out: &Out<u64>, bytes: usize, pool: Arc<PoolObject>, stream: &Stream) -> Served {
-    if bytes == 0 || pool.imported {
+    if pool.imported {
         return Err(CuResult::INVALID_VALUE);
     }
     stream.context().status()?;
+    if bytes == 0 {
+        // Unlike cuMemAlloc's, and to be freed like any other.
+        out.set(0);
+        return Ok(());
+    }
+    let capturing = stream.capture_status()? != CaptureStatus::None;
+    if capturing && pool.place.pinned_device().is_none() {
+        // Nodes of graphs hold memory of devices.
+        return Err(CuResult::NOT_SUPPORTED);
+    }
     if let Some(captured) = stream.alloc_captured(bytes as u64) {
         // The graph has it, not the pool.
         out.set(captured?.address());
@@ -181,7 +193,9 @@ fn alloc(out: &Out<u64>, bytes: usize, pool: Arc<PoolObject>, stream: &Stream) -
     }
     pool.take(bytes as u64)?;
     let context = stream.context();
-    let address = match context.alloc_from_pool(bytes as u64, pool.device, pool.arena.as_ref()) {
+    let place = pool.place;
+    let (device, kind) = (place.counted(context), place.pointers());
+    let address = match context.alloc_from_pool(bytes as u64, device, kind, pool.arena.as_ref()) {
         Ok(pointer) => pointer.address(),
         Err(error) => {
             pool.gave_back(bytes as u64);
@@ -199,8 +213,8 @@ fn alloc(out: &Out<u64>, bytes: usize, pool: Arc<PoolObject>, stream: &Stream) -
 }
 
 pub(crate) fn mem_alloc_async(_: &Call, out: Out<u64>, bytes: usize, stream: Stream) -> Served {
-    let device = stream.context().device().ordinal();
-    alloc(&out, bytes, find(device_pool(device)?)?, &stream)
+    let place = Place::device(stream.context().device().ordinal());
+    alloc(&out, bytes, find(current_pool(place)?)?, &stream)
 }
 
 pub(crate) fn mem_alloc_from_pool_async(
@@ -214,6 +228,9 @@ pub(crate) fn mem_alloc_from_pool_async(
 }
 
 pub(crate) fn mem_free_async(_: &Call, address: u64, stream: Stream) -> Served {
+    if address == 0 {
+        return Ok(stream.context().status()?);
+    }
     free_counted(address, || stream.free_async(DevicePtr::new(address)))
 }
 
@@ -273,14 +290,18 @@ pub(crate) fn mem_pool_get_attribute(
         RESERVED_CURRENT | USED_CURRENT => long(&pool.used),
         RESERVED_HIGH => long(&pool.reserved_high),
         USED_HIGH => long(&pool.high),
-        MAX_SIZE if pool.max_size == 0 => Runtime::global()?.device(pool.device)?.total_memory(),
+        MAX_SIZE if pool.max_size == 0 => {
+            let device = pool.place.pinned_device().unwrap_or(0);
+            Runtime::global()?.device(device)?.total_memory()
+        }
         MAX_SIZE => pool.max_size,
         ALLOCATION_TYPE | LOCATION_TYPE | LOCATION_ID | HANDLE_TYPES | DECOMPRESS
         | LOCALITY_DOMAIN => {
+            let (kind, location, id) = pool.place.told();
             let answer = match attribute {
-                ALLOCATION_TYPE => PINNED as i32,
-                LOCATION_TYPE => LOCATION_DEVICE as i32,
-                LOCATION_ID => pool.device,
+                ALLOCATION_TYPE => kind,
+                LOCATION_TYPE => location,
+                LOCATION_ID => id,
                 LOCALITY_DOMAIN => -1,
                 HANDLE_TYPES if pool.arena.is_some() && !pool.imported => DESCRIPTOR as i32,
                 _ => 0,
@@ -335,13 +356,14 @@ pub(crate) fn mem_pool_set_access(
     let map = unsafe { read_array(map, count) }?;
     let mut wanted = Vec::new();
     for entry in &map {
-        let device = located_device(&entry.location)?;
+        let place = Place::of(&entry.location, PINNED)?;
         let access = access_of(entry.flags)?;
-        // A device cannot lose the access to its own pool.
-        if device == pool.device && access != Access::ReadWrite {
+        // Nobody can lose the access to the own pool.
+        let own = place.first_access(pool.place) == Access::ReadWrite;
+        if own && access != Access::ReadWrite {
             return Err(CuResult::INVALID_VALUE);
         }
-        wanted.push((device, access));
+        wanted.push((place, access));
     }
     pool.access.lock().extend(wanted);
     Ok(())
@@ -357,24 +379,11 @@ pub(crate) fn mem_pool_get_access(
         return Err(CuResult::INVALID_VALUE);
     }
     // SAFETY: not null; the caller vouches for the rest.
-    let device = located_device(&unsafe { location.read_unaligned() })?;
-    let access = pool.access.lock().get(&device).copied();
-    let own = if device == pool.device {
-        Access::ReadWrite
-    } else {
-        Access::None
-    };
-    flags.set(access_flags(access.unwrap_or(own)));
+    let place = Place::of(&unsafe { location.read_unaligned() }, PINNED)?;
+    let access = pool.access.lock().get(&place).copied();
+    let first = place.first_access(pool.place);
+    flags.set(access_flags(access.unwrap_or(first)));
     Ok(())
-}
-
-/// The device that a location names.
-fn located_device(location: &CUmemLocation) -> Result<i32, CuResult> {
-    match location.kind {
-        LOCATION_DEVICE => Ok(Runtime::global()?.device(location.id)?.ordinal()),
-        2..=4 => Err(CuResult::NOT_SUPPORTED),
-        _ => Err(CuResult::INVALID_VALUE),
-    }
 }
 
 pub(crate) fn mem_pool_create(
@@ -384,20 +393,20 @@ pub(crate) fn mem_pool_create(
 ) -> Served {
     let properties = properties.0;
     let handles = properties.handle_types;
-    let known = properties.alloc_type == PINNED && handles & !NAMED_HANDLES == 0;
-    if !known || properties.reserved != [0; 53] {
+    if handles & !NAMED_HANDLES != 0 || properties.reserved != [0; 53] {
         return Err(CuResult::INVALID_VALUE);
     }
-    let device = located_device(&properties.location)?;
+    let place = Place::of(&properties.location, properties.alloc_type)?;
     let other = handles & !DESCRIPTOR != 0 || properties.usage != 0;
     if other || properties.gpu_direct_rdma_capable != 0 {
         return Err(CuResult::NOT_SUPPORTED);
     }
     let mut pool = PoolObject {
         max_size: properties.max_size as u64,
-        ..PoolObject::new(device)
+        ..PoolObject::new(place)
     };
     if handles == DESCRIPTOR {
+        let device = place.pinned_device().ok_or(CuResult::NOT_SUPPORTED)?;
         let total = Runtime::global()?.device(device)?.total_memory();
         let most = match pool.max_size {
             0 => total,
@@ -414,8 +423,8 @@ pub(crate) fn mem_pool_create(
 }
 
 pub(crate) fn mem_pool_destroy(_: &Call, pool: CUmemoryPool) -> Served {
-    let device = find(pool)?.device;
-    if pool == default_pool(device)? {
+    let place = find(pool)?.place;
+    if pool == default_pool(place)? {
         return Err(CuResult::INVALID_VALUE);
     }
     pools()
@@ -424,18 +433,13 @@ pub(crate) fn mem_pool_destroy(_: &Call, pool: CUmemoryPool) -> Served {
         .ok_or(CuResult::INVALID_VALUE)
 }
 
-/// The device that a location names: pinned memory of devices is all that pools hold.
-fn check_place(location: *mut CUmemLocation, kind: c_uint) -> Result<i32, CuResult> {
+/// The place that a location and a kind of memory name.
+fn check_place(location: *mut CUmemLocation, kind: c_uint) -> Result<Place, CuResult> {
     if location.is_null() {
         return Err(CuResult::INVALID_VALUE);
     }
     // SAFETY: not null; the caller vouches for the rest.
-    let device = located_device(&unsafe { location.read_unaligned() })?;
-    match kind {
-        PINNED => Ok(device),
-        2 => Err(CuResult::NOT_SUPPORTED),
-        _ => Err(CuResult::INVALID_VALUE),
-    }
+    Place::of(&unsafe { location.read_unaligned() }, kind)
 }
 
 pub(crate) fn mem_get_default_mem_pool(
@@ -454,7 +458,7 @@ pub(crate) fn mem_get_mem_pool(
     location: *mut CUmemLocation,
     kind: c_uint,
 ) -> Served {
-    pool.set(device_pool(check_place(location, kind)?)?);
+    pool.set(current_pool(check_place(location, kind)?)?);
     Ok(())
 }
 
@@ -464,7 +468,7 @@ pub(crate) fn mem_set_mem_pool(
     kind: c_uint,
     pool: CUmemoryPool,
 ) -> Served {
-    set_device_pool(check_place(location, kind)?, pool)
+    set_current_pool(check_place(location, kind)?, pool)
 }
 
 pub(crate) fn device_get_default_mem_pool(
@@ -472,17 +476,17 @@ pub(crate) fn device_get_default_mem_pool(
     pool: Out<CUmemoryPool>,
     device: Device,
 ) -> Served {
-    pool.set(default_pool(device.ordinal())?);
+    pool.set(default_pool(Place::device(device.ordinal()))?);
     Ok(())
 }
 
 pub(crate) fn device_get_mem_pool(_: &Call, pool: Out<CUmemoryPool>, device: Device) -> Served {
-    pool.set(device_pool(device.ordinal())?);
+    pool.set(current_pool(Place::device(device.ordinal()))?);
     Ok(())
 }
 
 pub(crate) fn device_set_mem_pool(_: &Call, device: Device, pool: CUmemoryPool) -> Served {
-    set_device_pool(device.ordinal(), pool)
+    set_current_pool(Place::device(device.ordinal()), pool)
 }
 
 /// The descriptor of a pool's memory; it is the program's.
@@ -522,7 +526,7 @@ pub(crate) fn mem_pool_import_from_shareable_handle(
     let pool = PoolObject {
         arena: Some(Arc::new(Arena::of(memory))),
         imported: true,
-        ..PoolObject::new(if known { label.device } else { 0 })
+        ..PoolObject::new(Place::device(if known { label.device } else { 0 }))
     };
     let pool = pools().insert(Arc::new(pool));
     out.set(CUmemoryPool(pool.ok_or(CuResult::OUT_OF_MEMORY)?));

@@ -87,6 +87,8 @@ struct Sequence {
     invalid: bool,
     /// The first one is where it began.
     branches: Vec<Branch>,
+    /// Where branches ended whose streams are destroyed.
+    left: Dependencies,
 }
 
 static SEQUENCES: Mutex<Vec<Sequence>> = Mutex::new(Vec::new());
@@ -163,7 +165,8 @@ pub(crate) fn forget_context(context: &Context) {
     }
 }
 
-/// A stream is destroyed: its capture, if it is in one, cannot be ended well.
+/// A stream is destroyed. The capture that began in it is over; one that it joined goes on, and what it left there must
+/// still come before the capture's end.
 pub(crate) fn forget_stream(stream: &Stream) {
     let mut sequences = SEQUENCES.lock();
     let Some((at, branch)) = find(&sequences, stream) else {
@@ -171,7 +174,12 @@ pub(crate) fn forget_stream(stream: &Stream) {
     };
     match branch {
         0 => drop(finish(&mut sequences, at)),
-        _ => sequences[at].invalid = true,
+        _ => {
+            let gone = sequences[at].branches.remove(branch);
+            sequences[at].left.extend(gone.dependencies);
+            gone.stream.set_watched(false);
+            update_legacy(&sequences, gone.stream.context());
+        }
     }
 }
 
@@ -242,7 +250,9 @@ impl Sequence {
             }
         }
         let others = self.branches[1..].iter();
-        let mut ends = others.flat_map(|branch| &branch.dependencies);
+        let mut ends = others
+            .flat_map(|branch| &branch.dependencies)
+            .chain(&self.left);
         Ok(ends.all(|(node, _)| joined.contains(&node.id())))
     }
 }
@@ -296,6 +306,7 @@ impl Stream {
                 stream: self.clone(),
                 dependencies: dependencies.to_vec(),
             }],
+            left: Dependencies::new(),
         });
         ACTIVE.store(sequences.len(), Ordering::Relaxed);
         self.set_watched(true);

@@ -43,7 +43,8 @@ impl Context {
         self.allocate(self.request(bytes, PointerKind::Device))
     }
 
-    /// Memory that belongs to a stream-ordered pool of a device; from `arena` where other processes use the pool.
+    /// Memory that belongs to a stream-ordered pool: `kind` says what pointers to it are, `device` whose memory is
+    /// counted. It comes from `arena` where other processes use the pool.
     ///
     /// # Errors
     /// As [`Context::alloc`].
@@ -51,12 +52,13 @@ impl Context {
         &self,
         bytes: u64,
         device: i32,
+        kind: PointerKind,
         arena: Option<&Arc<Arena>>,
     ) -> Result<DevicePtr> {
         let request = Request {
             pooled: true,
             device,
-            ..self.request(bytes, PointerKind::Device)
+            ..self.request(bytes, kind)
         };
         let Some(arena) = arena else {
             return self.allocate(request);

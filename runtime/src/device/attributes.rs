@@ -180,7 +180,7 @@ const VALUES: &[(&str, Value)] = &[
     ("host_numa_virtual_memory_management_supported", YES),
     ("host_numa_memory_pools_supported", NO),
     ("host_numa_multinode_ipc_supported", NO),
-    ("host_memory_pools_supported", NO),
+    ("host_memory_pools_supported", YES),
     ("host_virtual_memory_management_supported", YES),
     ("host_alloc_dma_buf_supported", NO),
     ("only_partial_host_native_atomic_supported", NO),

@@ -1,0 +1,125 @@
+/* Pools of every kind and place of memory: their own ones, ones that a program makes, what comes from them. */
+#include "driver.h"
+
+enum { INVALID_VALUE = 1, INVALID_DEVICE = 101, NOT_SUPPORTED = 801 };
+enum { NONE, DEVICE, HOST, HOST_NUMA };
+enum { PINNED = 1, MANAGED };
+enum { USED = 7, ALLOCATION_TYPE = 9, LOCATION_ID = 11, LOCATION_TYPE = 12 };
+enum { MEMORY_TYPE = 2, IS_MANAGED = 8, MEMPOOL = 17 };
+enum { OF_HOST = 1, OF_DEVICE = 2 };
+enum { NO_ACCESS, READ_WRITE = 3 };
+
+static int attribute(CUmemoryPool pool, int number) {
+    int value = -7;
+    OK(cuMemPoolGetAttribute(pool, number, &value));
+    return value;
+}
+
+static unsigned long long used(CUmemoryPool pool) {
+    unsigned long long value;
+    OK(cuMemPoolGetAttribute(pool, USED, &value));
+    return value;
+}
+
+/* Memory from a pool is counted, is of the pool's kind, and both host (where it may) and device use it. */
+static void use(CUmemoryPool pool, int managed, int location, CUstream stream) {
+    CUdeviceptr memory;
+    CUmemoryPool from;
+    unsigned type = 0, is_managed = 7, value = 0;
+    OK(cuMemAllocFromPoolAsync(&memory, 4096, pool, stream));
+    CHECK(used(pool) == 4096);
+    OK(cuPointerGetAttribute(&type, MEMORY_TYPE, memory));
+    OK(cuPointerGetAttribute(&is_managed, IS_MANAGED, memory));
+    OK(cuPointerGetAttribute(&from, MEMPOOL, memory));
+    CHECK(type == (managed || location == DEVICE ? OF_DEVICE : OF_HOST));
+    CHECK((is_managed & 0xff) == (unsigned)managed && from == pool);
+    OK(cuMemsetD32Async(memory, 42, 1024, stream));
+    OK(cuStreamSynchronize(stream));
+    if (managed || location == HOST) {
+        CHECK(((unsigned *)memory)[1023] == 42);
+        ((unsigned *)memory)[1023] = 43;
+    } else {
+        value = 43;
+        OK(cuMemcpyHtoDAsync_v2(memory + 4092, &value, 4, stream));
+    }
+    OK(cuMemcpyDtoHAsync_v2(&value, memory + 4092, 4, stream));
+    OK(cuMemFreeAsync(memory, stream));
+    OK(cuStreamSynchronize(stream));
+    CHECK(value == 43 && used(pool) == 0);
+    OK(cuMemAllocFromPoolAsync(&memory, 100, pool, stream));
+    OK(cuMemFree_v2(memory));
+    CHECK(used(pool) == 0);
+    EXPECT(INVALID_VALUE, cuMemFree_v2(memory));
+    OK(cuMemAllocFromPoolAsync(&memory, 0, pool, stream));
+    CHECK(memory == 0 && used(pool) == 0);
+    OK(cuMemFreeAsync(memory, stream));
+}
+
+/* The pools of one kind and place. */
+static void place(int kind, int location, CUstream stream) {
+    CUmemLocation at = {location, location == HOST ? 5 : 0}, device = {DEVICE, 0};
+    CUmemPoolProps wanted = {.allocType = kind, .location = at};
+    CUmemoryPool own, current, made;
+    int access = -1;
+    OK(cuMemGetDefaultMemPool(&own, &at, kind));
+    OK(cuMemGetMemPool(&current, &at, kind));
+    CHECK(own == current);
+    CHECK(attribute(own, ALLOCATION_TYPE) == kind);
+    CHECK(attribute(own, LOCATION_TYPE) == location && attribute(own, LOCATION_ID) == 0);
+    use(own, kind == MANAGED, location, stream);
+    OK(cuMemPoolCreate(&made, &wanted));
+    CHECK(made != own);
+    use(made, kind == MANAGED, location, stream);
+    OK(cuMemSetMemPool(&at, kind, made));
+    OK(cuMemGetMemPool(&current, &at, kind));
+    CHECK(current == made);
+    OK(cuMemPoolGetAccess(&access, made, &device));
+    CHECK(access == (kind == PINNED && location == HOST ? NO_ACCESS : READ_WRITE));
+    CUmemAccessDesc grant = {device, READ_WRITE};
+    OK(cuMemPoolSetAccess(made, &grant, 1));
+    OK(cuMemPoolGetAccess(&access, made, &device));
+    CHECK(access == READ_WRITE);
+    /* With the pool that was current gone, the own one is it again. */
+    OK(cuMemPoolDestroy(made));
+    OK(cuMemGetMemPool(&current, &at, kind));
+    CHECK(current == own);
+    EXPECT(INVALID_VALUE, cuMemPoolDestroy(own));
+}
+
+int main(void) {
+    CUcontext context;
+    CUstream stream;
+    CUmemoryPool pool, other;
+    OK(cuInit(0));
+    OK(cuCtxCreate_v2(&context, 0, 0));
+    OK(cuStreamCreate(&stream, 1));
+    place(PINNED, DEVICE, stream);
+    place(PINNED, HOST, stream);
+    place(MANAGED, DEVICE, stream);
+    place(MANAGED, HOST, stream);
+    place(MANAGED, NONE, stream);
+
+    CUmemLocation device = {DEVICE, 0}, host = {HOST, 0}, none = {NONE, 0}, node = {HOST_NUMA, 0};
+    CUmemLocation nowhere = {9, 0}, no_device = {DEVICE, 77};
+    OK(cuMemGetDefaultMemPool(&pool, &device, PINNED));
+    OK(cuDeviceGetDefaultMemPool(&other, 0));
+    CHECK(pool == other);
+    OK(cuMemGetDefaultMemPool(&other, &device, MANAGED));
+    CHECK(pool != other);
+    EXPECT(INVALID_VALUE, cuMemSetMemPool(&device, PINNED, other));
+    EXPECT(INVALID_VALUE, cuMemSetMemPool(&host, PINNED, pool));
+    EXPECT(INVALID_VALUE, cuMemGetMemPool(&pool, &none, PINNED));
+    EXPECT(INVALID_VALUE, cuMemGetMemPool(&pool, &nowhere, MANAGED));
+    EXPECT(INVALID_VALUE, cuMemGetMemPool(&pool, &device, 0));
+    EXPECT(INVALID_VALUE, cuMemGetMemPool(&pool, 0, PINNED));
+    EXPECT(INVALID_DEVICE, cuMemGetMemPool(&pool, &no_device, PINNED));
+    EXPECT(NOT_SUPPORTED, cuMemGetMemPool(&pool, &node, PINNED));
+    /* Other processes use pools of devices only. */
+    CUmemPoolProps shared = {.allocType = PINNED, .handleTypes = 1, .location = host};
+    EXPECT(NOT_SUPPORTED, cuMemPoolCreate(&pool, &shared));
+
+    OK(cuStreamDestroy_v2(stream));
+    OK(cuCtxDestroy_v2(context));
+    puts("fine");
+    return 0;
+}
