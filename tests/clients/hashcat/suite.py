@@ -1,56 +1,14 @@
-"""hashcat: its self-test of ten much used modes, and a search for one word in each. Argument: the file of results.
+"""hashcat: ten much used modes. The only argument is the file of results."""
 
-hashcat is the system's (`apt install hashcat`); NVRTC comes from the wheel under the name by which hashcat looks for it.
-"""
-
-import os
-import pathlib
-import shutil
-import subprocess
 import sys
 import tempfile
 
 import junit
-from modes import WORD, modes
-
-HOME = pathlib.Path(sys.prefix) / "hashcat"
-WHEEL = pathlib.Path(sys.prefix) / f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages/nvidia/cu13/lib"
-# One small launch at a time: tuning for speed takes longer than the search.
-OPTIONS = (
-    "--attack-mode=0 --force --potfile-disable --restore-disable --logfile-disable --backend-ignore-opencl "
-    "--kernel-accel=1 --kernel-loops=1024 --kernel-threads=32"
-).split()
-
-
-def environment():
-    libraries = HOME / "lib"
-    libraries.mkdir(parents=True, exist_ok=True)
-    for library in WHEEL.glob("libnvrtc*"):
-        for name in {library.name, library.name.replace(".so.13", ".so")}:
-            link = libraries / name
-            link.unlink(missing_ok=True)
-            link.symlink_to(library)
-    path = ":".join(filter(None, (str(libraries), os.environ.get("LD_LIBRARY_PATH", ""))))
-    return dict(os.environ, HOME=str(HOME), XDG_CACHE_HOME=str(HOME / "cache"), LD_LIBRARY_PATH=path)
-
-
-def search(number, wanted, folder):
-    """What went wrong in a mode, or None."""
-    hashes, words, found = (pathlib.Path(folder) / name for name in ("hashes", "words", "found"))
-    hashes.write_text(wanted + "\n")
-    words.write_text("".join(f"word{at:05}\n" for at in range(100)) + WORD + "\n")
-    found.unlink(missing_ok=True)
-    command = ("hashcat", f"--hash-type={number}", *OPTIONS, f"--outfile={found}", "--outfile-format=2", hashes, words)
-    ran = subprocess.run(command, env=environment(), text=True, errors="replace", capture_output=True)
-    output = ran.stdout + ran.stderr
-    # hashcat ends with 0 when all is found, and does not start the search when its self-test fails.
-    right = ran.returncode == 0 and found.exists() and found.read_text() == WORD + "\n"
-    return None if right and "ATTENTION" not in output and "CUDA" in output else output[-4000:]
+from hashcat import search
+from modes import modes
 
 
 def main():
-    if shutil.which("hashcat") is None:
-        sys.exit("hashcat is not installed")
     with tempfile.TemporaryDirectory() as folder:
         results = [("hashcat", f"{number} {name}", search(number, wanted, folder), False) for number, name, wanted in modes()]
     junit.write(sys.argv[1], results)

@@ -1,0 +1,37 @@
+"""The tests of cuda-core and of cuda-bindings, one after the other. Arguments: the sources, the file of results.
+
+Tests of files (cuFile) and of accelerators for learning (cuDLA) are left out: those libraries have devices of their own.
+Tests of memory between processes run for themselves, without the repetitions that the project asks for.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+SUITES = {
+    "cuda_core": ("tests",),
+    "cuda_bindings": ("tests", "--ignore=tests/cudla", "--ignore=tests/test_cufile.py"),
+}
+OPTIONS = (
+    "-p cuda_python_fixture -p no:cacheprovider -p no:randomly -p no:rerunfailures -o addopts= --rootdir=. -q "
+    "--tb=short --timeout=120 --continue-on-collection-errors"
+).split()
+
+
+def main():
+    sources, report = map(pathlib.Path, sys.argv[1:])
+    environment = dict(os.environ, PYTHONPATH=str(pathlib.Path(__file__).parent.parent / "plugins"))
+    found = []
+    for suite, what in SUITES.items():
+        part = report.with_name(f"{suite}.xml")
+        part.unlink(missing_ok=True)
+        command = (sys.executable, "-X", "faulthandler", "-m", "pytest", *OPTIONS, f"--junitxml={part}", *what)
+        subprocess.run(command, cwd=sources / suite, env=environment, check=False)
+        # A suite that ended without results is one failure.
+        missing = f'<testcase classname="{suite}" name="all"><failure/></testcase>'
+        found.append(part.read_text().partition("?>")[2] if part.exists() else missing)
+    report.write_text(f"<all>{''.join(found)}</all>")
+
+
+main()
