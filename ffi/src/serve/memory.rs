@@ -52,11 +52,11 @@ pub(crate) fn mem_free(_: &Call, address: u64) -> Served {
     let Some(info) = Runtime::global()?.pointer_info(address) else {
         return free_counted(address, || context.free(DevicePtr::new(address)));
     };
+    // Asked before the pool forgets it.
+    let from_pool = pool_of(address).is_some();
     free_counted(address, || match info.kind {
         // Of the host, but from a pool.
-        PointerKind::Pinned if pool_of(address).is_some() => {
-            info.context.free_host(address as *mut u8)
-        }
+        PointerKind::Pinned if from_pool => info.context.free_host(address as *mut u8),
         _ => info.context.free(DevicePtr::new(address)),
     })
 }
