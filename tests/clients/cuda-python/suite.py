@@ -9,19 +9,30 @@ import pathlib
 import subprocess
 import sys
 
+import cuda.bindings
+
 SUITES = {
     "cuda_core": ("tests",),
     "cuda_bindings": ("tests", "--ignore=tests/cudla", "--ignore=tests/test_cufile.py"),
 }
 OPTIONS = (
-    "-p cuda_python_fixture -p no:cacheprovider -p no:randomly -p no:rerunfailures -o addopts= --rootdir=. -q "
+    "-p no:cacheprovider -p no:randomly -p no:rerunfailures -o addopts= --rootdir=. -q "
     "--tb=short --timeout=120 --continue-on-collection-errors"
 ).split()
 
 
+def lend(sources):
+    """Puts modules of the tests, which the wheels leave out, where the tests look for them."""
+    for name in ("_example_helpers", "_test_helpers"):
+        link = pathlib.Path(cuda.bindings.__file__).parent / name
+        link.unlink(missing_ok=True)
+        link.symlink_to(sources / "cuda_bindings/cuda/bindings" / name)
+
+
 def main():
     sources, report = map(pathlib.Path, sys.argv[1:])
-    environment = dict(os.environ, PYTHONPATH=str(pathlib.Path(__file__).parent.parent / "plugins"))
+    lend(sources)
+    environment = dict(os.environ, PYTHONPATH=str(sources / "cuda_python_test_helpers"))
     found = []
     for suite, what in SUITES.items():
         part = report.with_name(f"{suite}.xml")
