@@ -326,14 +326,24 @@ static void borders(void) {
     EXPECT(cuStreamWaitEvent(b, fork_event, 0), CAPTURE_MERGE);
     ends_with(a, CAPTURE_INVALIDATED);
     ends_with(b, CAPTURE_INVALIDATED);
-    // A stream that goes while it captures.
+    // A branch whose stream goes: what it left has to be joined as ever.
     CUstream gone;
-    REQUIRE(cuStreamCreate(&gone, 1));
-    REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
-    EXPECT(cuEventRecord(fork_event, a), SUCCESS);
-    EXPECT(cuStreamWaitEvent(gone, fork_event, 0), SUCCESS);
-    EXPECT(cuStreamDestroy_v2(gone), SUCCESS);
-    ends_with(a, CAPTURE_INVALIDATED);
+    for (int works = 0; works < 2; ++works) {
+        REQUIRE(cuStreamCreate(&gone, 1));
+        REQUIRE(cuStreamBeginCapture_v2(a, GLOBAL));
+        EXPECT(cuEventRecord(fork_event, a), SUCCESS);
+        EXPECT(cuStreamWaitEvent(gone, fork_event, 0), SUCCESS);
+        if (works)
+            EXPECT(launch_step(gone, x, 1), SUCCESS);
+        EXPECT(cuStreamDestroy_v2(gone), SUCCESS);
+        if (works) {
+            ends_with(a, CAPTURE_UNJOINED);
+        } else {
+            EXPECT(cuStreamEndCapture(a, &graph), SUCCESS);
+            EXPECT(cuGraphDestroy(graph), SUCCESS);
+        }
+    }
+    // The capture of a stream that goes is over.
     REQUIRE(cuStreamCreate(&gone, 1));
     REQUIRE(cuStreamBeginCapture_v2(gone, GLOBAL));
     EXPECT(cuStreamDestroy_v2(gone), SUCCESS);
