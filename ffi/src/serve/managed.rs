@@ -369,7 +369,7 @@ fn attribute(number: c_uint, room: usize, notes: &[Notes]) -> Result<Vec<c_int>,
     }
 }
 
-/// Those who access all of it, and then nobody.
+/// Those who access all of it, devices before the host, and then nobody.
 fn accessed_by(room: usize, notes: &[Notes]) -> Result<Vec<c_int>, CuResult> {
     if room == 0 || !room.is_multiple_of(size_of::<c_int>()) {
         return Err(CuResult::INVALID_VALUE);
@@ -378,7 +378,8 @@ fn accessed_by(room: usize, notes: &[Notes]) -> Result<Vec<c_int>, CuResult> {
         .first()
         .map_or_else(BTreeSet::new, |n| n.accessed_by.clone());
     users.retain(|user| notes.iter().all(|n| n.accessed_by.contains(user)));
-    let mut list: Vec<c_int> = users.into_iter().collect();
+    let (host, mut list): (Vec<c_int>, Vec<c_int>) = users.into_iter().partition(|user| *user < 0);
+    list.extend(host);
     let places = room / size_of::<c_int>();
     if places > 1 << 16 {
         return Err(CuResult::INVALID_VALUE);

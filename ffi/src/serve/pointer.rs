@@ -1,8 +1,11 @@
 //! What is known of an address.
 
+use std::collections::HashSet;
 use std::ffi::{c_int, c_uint, c_void};
+use std::sync::OnceLock;
 
 use margay::{PointerInfo, PointerKind, Runtime};
+use parking_lot::Mutex;
 
 use super::pool::pool_of;
 use super::virtual_memory::access_flags;
@@ -67,7 +70,7 @@ fn known(attribute: c_uint, address: u64, info: &PointerInfo) -> Result<Option<V
         2 => Value::Uint(MEMORY_TYPE.1),
         3 => Value::Long(address),
         4 if host || managed => Value::Long(address),
-        SYNC_MEMOPS => Value::Int(0),
+        SYNC_MEMOPS => Value::Int(c_int::from(synchronous().lock().contains(&info.id))),
         7 => Value::Long(info.id),
         8 => Value::Int(c_int::from(managed)),
         DEVICE_ORDINAL => Value::Int(info.device),
@@ -180,7 +183,13 @@ pub(crate) fn pointer_get_attributes(
     Ok(())
 }
 
-/// Copies that the attribute would make synchronous are so towards the host anyway.
+/// The allocations, by their numbers, which are never used again, whose `SYNC_MEMOPS` is set.
+fn synchronous() -> &'static Mutex<HashSet<u64>> {
+    static SYNCHRONOUS: OnceLock<Mutex<HashSet<u64>>> = OnceLock::new();
+    SYNCHRONOUS.get_or_init(Mutex::default)
+}
+
+/// Copies that the attribute would make synchronous are so towards the host anyway; it is remembered.
 pub(crate) fn pointer_set_attribute(
     _: &Call,
     value: *const c_void,
@@ -191,5 +200,13 @@ pub(crate) fn pointer_set_attribute(
         return Err(CuResult::INVALID_VALUE);
     }
     let info = Runtime::global()?.pointer_info(address);
-    info.map(|_| ()).ok_or(CuResult::INVALID_VALUE)
+    let info = info.ok_or(CuResult::INVALID_VALUE)?;
+    // SAFETY: not null; the caller passed an unsigned int, or a bool of which it is the first byte.
+    let on = unsafe { value.cast::<u8>().read() } != 0;
+    let mut synchronous = synchronous().lock();
+    match on {
+        true => synchronous.insert(info.id),
+        false => synchronous.remove(&info.id),
+    };
+    Ok(())
 }

@@ -280,11 +280,15 @@ impl Context {
     /// Undoes a registration.
     ///
     /// # Errors
-    /// [`Error::HostMemoryNotRegistered`].
+    /// [`Error::HostMemoryNotRegistered`]; [`Error::InvalidValue`] for an address within what is registered.
     pub fn unregister_host(&self, ptr: *mut u8) -> Result<()> {
         check_fork()?;
         let base = ptr as u64;
         let registered = |found: &Allocation| found.kind == PointerKind::Registered;
+        let found = self.machine().memory.lookup(base).filter(registered);
+        if found.is_some_and(|found| found.base != base) {
+            return Err(Error::invalid("not where the registered memory begins"));
+        }
         let owner = self
             .owner_of(base, registered)
             .map_err(|_| Error::HostMemoryNotRegistered)?;

@@ -155,8 +155,9 @@ impl Link {
     /// Links: what NVIDIA's linker makes of link-time code goes in front of the other texts.
     pub(super) fn complete(&mut self) -> c_int {
         if self.lto_inputs == 0 && self.texts.is_empty() {
-            self.complain("no input holds device code");
-            return code::INVALID_INPUT;
+            // NVIDIA's linker makes an image without code of nothing.
+            let empty = format!(".version 7.0\n.target sm_{}\n.address_size 64\n", self.sm);
+            self.texts.push(empty.into_bytes());
         }
         let mut texts = Vec::new();
         if self.lto_inputs > 0 {
@@ -190,10 +191,9 @@ impl Link {
     pub(super) fn output(&self, output: Output) -> Result<Vec<u8>, c_int> {
         match output {
             Output::Cubin | Output::Ptx => self.result.clone().ok_or(code::INVALID_INPUT),
-            Output::LtoIr => match self.theirs {
-                Some(theirs) => theirs.output(output),
-                None => Err(code::INTERNAL),
-            },
+            // Link-time code is PTX here.
+            Output::LtoIr if self.lto => self.result.clone().ok_or(code::INVALID_INPUT),
+            Output::LtoIr => Err(code::INVALID_INPUT),
             Output::ErrorLog => Ok(self.with_their_log(output, &self.log)),
             Output::InfoLog => Ok(self.with_their_log(output, "")),
         }
