@@ -84,8 +84,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    if let Some(tool) = tools::started_as() {
-        return tool.run();
+    if let Some((tool, arguments)) = tools::started_as() {
+        return tool.run(arguments);
     }
     let result = match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),

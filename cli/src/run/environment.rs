@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::folder::Folder;
+use crate::tools::is_stand_in;
 
 /// Where a CUDA toolkit is, by the variables that clients read.
 const TOOLKIT_VARIABLES: [&str; 4] = [
@@ -45,7 +46,7 @@ pub(crate) fn toolkit() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let on_path: Vec<PathBuf> = std::env::split_paths(&path)
         .filter_map(|folder| Some(folder.parent()?.to_owned()))
-        .filter(|root| root.join("bin/nvcc").exists())
+        .filter(|root| root.join("bin/nvcc").exists() && !is_stand_in(&root.join("bin/nvcc")))
         .collect();
     let found = named
         .chain(on_path)

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! libcuda.so.1  libcuda.so  libnvidia-ml.so.1  libnvidia-ml.so  libgpuocelot.so    links to our libraries
-//! bin/ptxas                                                                        this program
+//! bin/ptxas                                                                        a script that starts this program
 //! toolkit/      where a CUDA toolkit is installed: links to what it holds, but for bin/nvcc and bin/ptxas
 //! ```
 //!
@@ -13,8 +13,8 @@
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
 use std::hash::{Hash, Hasher};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 /// The library beside the driver library, and the names it gets in the folder.
@@ -55,7 +55,7 @@ impl Folder {
         }
         let bin = path.join("bin");
         own_folder(&bin, user)?;
-        link(&program, &bin.join("ptxas"))?;
+        stand_in(&program, "ptxas", &bin.join("ptxas"))?;
         let mirrored =
             toolkit.map(|toolkit| mirror(toolkit, &path.join("toolkit"), &program, user));
         Ok(Folder {
@@ -118,6 +118,21 @@ fn link(target: &Path, at: &Path) -> io::Result<()> {
     fs::rename(&fresh, at)
 }
 
+/// Makes `at` a script that starts `program` in the stead of `tool`.
+fn stand_in(program: &Path, tool: &str, at: &Path) -> io::Result<()> {
+    let text = crate::tools::script(program, tool)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the program's path is no text"))?;
+    if fs::read_to_string(at).is_ok_and(|found| found == text) && !at.is_symlink() {
+        return Ok(());
+    }
+    let fresh = at.with_file_name(format!("new-{}", std::process::id()));
+    let _ = fs::remove_file(&fresh);
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o700).open(&fresh)?;
+    file.write_all(text.as_bytes())?;
+    drop(file);
+    fs::rename(&fresh, at)
+}
+
 /// Makes `at` a link to `target`, or removes it when there is none.
 fn place(target: Option<&PathBuf>, at: &Path) -> io::Result<()> {
     match target {
@@ -141,9 +156,10 @@ fn mirror(toolkit: &Path, at: &Path, program: &Path, user: u32) -> io::Result<Pa
     }
     for entry in fs::read_dir(toolkit.join("bin"))?.flatten() {
         let name = entry.file_name();
-        let is_tool = TOOLS.iter().any(|tool| name == *tool);
-        let target = if is_tool { program } else { &entry.path() };
-        link(target, &bin.join(name))?;
+        match TOOLS.iter().find(|tool| name == **tool) {
+            Some(tool) => stand_in(program, tool, &bin.join(name))?,
+            None => link(&entry.path(), &bin.join(name))?,
+        }
     }
     Ok(at.to_owned())
 }

@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-use super::NVCC_VARIABLE;
+use super::{NVCC_VARIABLE, is_stand_in};
 use crate::output;
 
 /// Becomes the compiler.
@@ -37,11 +37,10 @@ fn real() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os(NVCC_VARIABLE).filter(|path| !path.is_empty()) {
         return Some(named.into());
     }
-    let own = fs::canonicalize(std::env::current_exe().ok()?).ok()?;
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)
         .map(|folder| folder.join("nvcc"))
-        .find(|nvcc| fs::canonicalize(nvcc).is_ok_and(|found| found != own))
+        .find(|nvcc| nvcc.is_file() && !is_stand_in(nvcc))
 }
 
 /// The arguments, changed so that PTX comes out.
