@@ -22,7 +22,9 @@ const STAND_IN: &str = "--stand-in-for=";
 /// A script that starts `program` in the stead of a tool.
 pub(crate) fn script(program: &Path, tool: &str) -> Option<String> {
     let program = program.to_str()?.replace('\'', r"'\''");
-    Some(format!("#!/bin/sh\nexec '{program}' {STAND_IN}{tool} \"$@\"\n"))
+    Some(format!(
+        "#!/bin/sh\nexec '{program}' {STAND_IN}{tool} \"$@\"\n"
+    ))
 }
 
 /// Whether a file is such a script, or this program.
@@ -46,7 +48,9 @@ pub(crate) enum Tool {
 /// The tool in whose stead this program was started, and its arguments.
 pub(crate) fn started_as() -> Option<(Tool, Vec<OsString>)> {
     let mut arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let named = arguments.first().and_then(|first| Tool::of(first.to_str()?.strip_prefix(STAND_IN)?));
+    let named = arguments
+        .first()
+        .and_then(|first| Tool::of(first.to_str()?.strip_prefix(STAND_IN)?));
     if let Some(tool) = named {
         arguments.remove(0);
         return Some((tool, arguments));

@@ -113,6 +113,14 @@ fn nvcc_is_the_toolkits_own_and_makes_ptx() {
     let real = folder.0.join("cuda/bin/nvcc");
     let expected = format!("{0} -ptx -arch sm_86 a.cu\n{0} --version\n", real.display());
     assert_eq!(shown, expected);
+    // Some clients follow links to the file that they start.
+    let followed = "$(readlink -f $CUDA_HOME/bin/nvcc) --version; $(readlink -f $(command -v ptxas)) --version";
+    let shown = out(&folder.shell(&[], followed));
+    assert!(
+        shown.starts_with(&format!("{} --version\n", real.display())),
+        "{shown}"
+    );
+    assert!(shown.contains("release 13.5, V13.5.0"), "{shown}");
     let rest = out(&folder.shell(&[], "cat $CUDA_HOME/include/cuda.h; ls $CUDA_HOME/bin"));
     assert_eq!(rest, "// a header\nnvcc\nnvlink\n");
 }

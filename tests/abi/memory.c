@@ -1,6 +1,8 @@
 // Allocating, copying, filling, asking; and every kind of wrong address.
 #include "abi.h"
 
+CUresult cuPointerSetAttribute(const void *, int, CUdeviceptr);
+
 int main(void) {
     start();
     size_t before = 0, total = 0, after = 0, bytes = 0;
@@ -77,6 +79,15 @@ int main(void) {
     CHECK(words[0] == 42);
     EXPECT(cuPointerGetAttribute(&kind, 2, a), SUCCESS);
     CHECK(kind == 2);
+    // Whether copies are synchronous is remembered for the whole allocation.
+    unsigned synchronous = 1;
+    EXPECT(cuPointerSetAttribute(&synchronous, 6, a + 8), SUCCESS);
+    EXPECT(cuPointerGetAttribute(&kind, 6, a), SUCCESS);
+    CHECK(kind == 1);
+    synchronous = 0;
+    EXPECT(cuPointerSetAttribute(&synchronous, 6, a), SUCCESS);
+    EXPECT(cuPointerGetAttribute(&kind, 6, a), SUCCESS);
+    CHECK(kind == 0);
     EXPECT(cuMemFree_v2(a), SUCCESS);
     return finish();
 }

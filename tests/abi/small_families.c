@@ -50,7 +50,7 @@ static void managed(void) {
     EXPECT(cuMemAdvise(at, bytes, 5, -1), SUCCESS);
     EXPECT(cuMemAdvise_v2(at, bytes, 5, device), SUCCESS);
     EXPECT(cuMemRangeGetAttribute(users, sizeof users, 3, at, bytes), SUCCESS);
-    CHECK(users[0] == -1 && users[1] == 0 && users[2] == -2);
+    CHECK(users[0] == 0 && users[1] == -1 && users[2] == -2);
     EXPECT(cuMemAdvise(at, bytes, 6, -1), SUCCESS);
     EXPECT(cuMemRangeGetAttribute(users, sizeof users, 3, at, bytes), SUCCESS);
     CHECK(users[0] == 0 && users[1] == -2);
@@ -242,6 +242,7 @@ static void old(void) {
     EXPECT(cuMemcpyDtoH(&word, at, 4), SUCCESS);
     CHECK(word == 0x12341234);
     EXPECT(cuMemcpyDtoH(&word, at + 4096, 4), INVALID_VALUE);
+    EXPECT(cuMemHostUnregister((char *)low + 64), INVALID_VALUE);
     REQUIRE(cuMemHostUnregister(low));
 }
 

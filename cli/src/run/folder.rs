@@ -120,14 +120,19 @@ fn link(target: &Path, at: &Path) -> io::Result<()> {
 
 /// Makes `at` a script that starts `program` in the stead of `tool`.
 fn stand_in(program: &Path, tool: &str, at: &Path) -> io::Result<()> {
-    let text = crate::tools::script(program, tool)
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the program's path is no text"))?;
+    let text = crate::tools::script(program, tool).ok_or_else(|| {
+        io::Error::new(io::ErrorKind::InvalidInput, "the program's path is no text")
+    })?;
     if fs::read_to_string(at).is_ok_and(|found| found == text) && !at.is_symlink() {
         return Ok(());
     }
     let fresh = at.with_file_name(format!("new-{}", std::process::id()));
     let _ = fs::remove_file(&fresh);
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o700).open(&fresh)?;
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o700)
+        .open(&fresh)?;
     file.write_all(text.as_bytes())?;
     drop(file);
     fs::rename(&fresh, at)

@@ -4,7 +4,6 @@
 //! beside it (`-gencode arch=compute_86,code=sm_86` alone makes a library that no CPU runs).
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};

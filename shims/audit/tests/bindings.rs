@@ -64,6 +64,7 @@ fn clients_get_ptx_where_they_ask_for_machine_code() {
 0 0 1 0 .version 8.0
 0 live, (nil)
 4 3 0 1 \n0 live, (nil)
+nothing: 0 .version 7.0
 1 (nil)
 ";
     assert_eq!(lines, expected);

@@ -155,6 +155,10 @@ impl Link {
     /// Links: what NVIDIA's linker makes of link-time code goes in front of the other texts.
     pub(super) fn complete(&mut self) -> c_int {
         if self.lto_inputs == 0 && self.texts.is_empty() {
+            if !self.log.is_empty() {
+                // What was added was refused.
+                return code::INVALID_INPUT;
+            }
             // NVIDIA's linker makes an image without code of nothing.
             let empty = format!(".version 7.0\n.target sm_{}\n.address_size 64\n", self.sm);
             self.texts.push(empty.into_bytes());
@@ -282,6 +286,13 @@ mod tests {
             code::INVALID_INPUT
         );
         assert_eq!(link().add(77, FIRST, c"x"), code::INVALID_INPUT);
-        assert_eq!(link().complete(), code::INVALID_INPUT);
+        let mut refused = link();
+        refused.add(input::PTX, b"no PTX at all\0", c"a.ptx");
+        assert_eq!(refused.complete(), code::INVALID_INPUT);
+        // No input at all is an image without code.
+        let mut empty = link();
+        assert_eq!(empty.complete(), 0);
+        let image = empty.output(Output::Cubin).expect("an image");
+        assert!(image.starts_with(b".version 7.0"));
     }
 }

@@ -39,6 +39,20 @@ static void link_texts(void *linker, const char *text) {
     printf("%d live, %p\n", GET(linker, "live_handles")(), handle);
 }
 
+/* No input at all: an image without code. */
+static void link_nothing(void *linker) {
+    const char *options[] = {"-arch=sm_80"};
+    void *handle = 0;
+    size_t size = 0;
+    GET(linker, "nvJitLinkCreate")(&handle, 1, options);
+    int done = GET(linker, "nvJitLinkComplete")(handle);
+    GET(linker, "nvJitLinkGetLinkedCubinSize")(handle, &size);
+    char *image = calloc(size + 1, 1);
+    GET(linker, "nvJitLinkGetLinkedCubin")(handle, image);
+    printf("nothing: %d %.12s\n", done, image);
+    GET(linker, "nvJitLinkDestroy")(&handle);
+}
+
 int main(int count, char **arguments) {
     (void)count;
     void *nvrtc = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
@@ -48,6 +62,7 @@ int main(int count, char **arguments) {
     compile(nvrtc, "-arch=sm_86", "--refuse-virtual");
     link_texts(linker, PTX);
     link_texts(linker, "no PTX at all");
+    link_nothing(linker);
     const char *unknown[] = {"-unknown"};
     void *handle = 0;
     printf("%d %p\n", GET(linker, "nvJitLinkCreate")(&handle, 1, unknown), handle);
