@@ -186,8 +186,11 @@ fn try_run(
     environment: &[(&str, &str)],
 ) -> Result<String, String> {
     let binary = build::binary(program, variant);
-    let mut command = std::process::Command::new(exec::release_dir().join("margay"));
+    // What a shell starts in the background ignores an interrupt, and so do all its children.
+    let mut command = std::process::Command::new("env");
     command
+        .arg("--default-signal=INT,QUIT")
+        .arg(exec::release_dir().join("margay"))
         .arg("run")
         .args(&run.margay)
         .arg("--")
