@@ -177,6 +177,11 @@ pub trait Runner {
     }
 }
 
+/// The mask of some lanes.
+pub(crate) fn mask_of(lanes: impl Iterator<Item = u32>) -> u32 {
+    lanes.fold(0, |mask, lane| mask | 1 << lane)
+}
+
 /// Lanes of a mask, lowest first.
 pub fn lanes(mask: u32) -> impl Iterator<Item = u32> {
     let mut rest = mask;

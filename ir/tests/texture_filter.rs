@@ -2,40 +2,19 @@
 //! literally in exact integers: `tex(x) = (1 - a) T[i] + a T[i + 1]` in each direction, where `i` is the floor and `a`
 //! the fraction of `x N - 1/2`, held with 8 bits of fraction.
 
-use margay_ir::exec::FaultKind;
+#[path = "support/bytes.rs"]
+mod bytes;
+
+use bytes::Bytes;
 use margay_ir::meaning::Bits;
 use margay_ir::texture::lanes::Coordinates;
 use margay_ir::texture::sample::{Texture, fetch};
 use margay_ir::texture::{
-    Access, AddressMode, Channel, Filter, Format, Geometry, Image, Layout, Level, Memory,
-    Operation, Plan, Sampler, Shape,
+    Access, AddressMode, Channel, Filter, Format, Geometry, Image, Layout, Level, Operation, Plan,
+    Sampler, Shape,
 };
 use margay_ir::types::OpType;
 use proptest::prelude::*;
-
-/// Texels at address 0.
-struct Bytes(Vec<u8>);
-
-impl Memory for Bytes {
-    fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), FaultKind> {
-        let start = address as usize;
-        let found = self.0.get(start..start + bytes.len());
-        let found = found.ok_or(FaultKind::IllegalAddress {
-            address: Some(address),
-            write: None,
-        })?;
-        bytes.copy_from_slice(found);
-        Ok(())
-    }
-
-    fn write(&mut self, _: u64, _: &[u8]) -> Result<(), FaultKind> {
-        panic!("a fetch does not write")
-    }
-
-    fn update(&mut self, _: u64, _: u32, _: &mut dyn FnMut(Bits) -> Bits) -> Result<(), FaultKind> {
-        panic!("a fetch does not write")
-    }
-}
 
 /// Coordinates are multiples of this part of 1.
 const ONE: i128 = 1 << 16;
@@ -140,7 +119,11 @@ fn found(case: &Case) -> f32 {
         ..Access::default()
     };
     let bytes = case.texels.iter().flat_map(|&t| (t as f32).to_le_bytes());
-    let mut memory = Bytes(bytes.collect());
+    let bytes: Vec<u8> = bytes.collect();
+    let mut memory = Bytes {
+        base: 0,
+        bytes: &bytes,
+    };
     let coords = case.coords.map(|c| (c as f32 / ONE as f32).to_bits());
     let args: Vec<Bits> = coords[..case.dimensions]
         .iter()

@@ -1,13 +1,16 @@
 //! Plans against the long way: every format, filter, address mode and shape, lanes that fetch beside lanes that do
 //! not, bit for bit.
 
-use margay_ir::exec::FaultKind;
+#[path = "support/bytes.rs"]
+mod bytes;
+
+use bytes::Bytes;
 use margay_ir::meaning::Bits;
 use margay_ir::texture::lanes::Coordinates;
 use margay_ir::texture::sample::{Texture, fetch};
 use margay_ir::texture::{
-    Access, AddressMode, Channel, Filter, Format, Geometry, Image, Layout, Level, Memory,
-    Operation, Plan, ReadMode, Sampler, Shape,
+    Access, AddressMode, Channel, Filter, Format, Geometry, Image, Layout, Level, Operation, Plan,
+    ReadMode, Sampler, Shape,
 };
 use margay_ir::types::OpType;
 use proptest::prelude::*;
@@ -15,29 +18,6 @@ use proptest::prelude::*;
 /// Bytes from this address on.
 const BASE: u64 = 0x1000;
 const LANES: usize = 8;
-
-struct Bytes<'a>(&'a [u8]);
-
-impl Memory for Bytes<'_> {
-    fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), FaultKind> {
-        let start = address.wrapping_sub(BASE) as usize;
-        let end = start.wrapping_add(bytes.len());
-        let found = self.0.get(start..end).ok_or(FaultKind::IllegalAddress {
-            address: Some(address),
-            write: None,
-        })?;
-        bytes.copy_from_slice(found);
-        Ok(())
-    }
-
-    fn write(&mut self, _: u64, _: &[u8]) -> Result<(), FaultKind> {
-        panic!("a fetch does not write")
-    }
-
-    fn update(&mut self, _: u64, _: u32, _: &mut dyn FnMut(Bits) -> Bits) -> Result<(), FaultKind> {
-        panic!("a fetch does not write")
-    }
-}
 
 #[derive(Clone, Debug)]
 struct Case {
@@ -223,7 +203,15 @@ fn by_lane(case: &Case, lane: usize) -> Vec<u32> {
         image: &case.image,
         sampler: &case.sampler,
     };
-    let found = fetch(&case.access, &texture, &args, &mut Bytes(&case.bytes));
+    let found = fetch(
+        &case.access,
+        &texture,
+        &args,
+        &mut Bytes {
+            base: BASE,
+            bytes: &case.bytes,
+        },
+    );
     let found = found.expect("the texels are there");
     found.into_iter().map(|bits| bits as u32).collect()
 }
@@ -238,7 +226,7 @@ proptest! {
         prop_assert!(plan.takes(shape));
         let coordinates = Coordinates { layer: case.layer, at: case.at };
         let mut found = [[0; LANES]; 4];
-        let done = plan.fetch(shape, &coordinates, case.live, &mut Bytes(&case.bytes), &mut found);
+        let done = plan.fetch(shape, &coordinates, case.live, &mut Bytes { base: BASE, bytes: &case.bytes }, &mut found);
         done.expect("the texels are there");
         let format = &case.image.format;
         let numbers = format.channel.is_float() || format.normalized
@@ -288,7 +276,16 @@ fn the_lane_of_a_fault() {
     };
     let run = |live: u32| {
         let mut out = [[0; LANES]; 4];
-        let done = plan.fetch(shape, &coordinates, live, &mut Bytes(&bytes), &mut out);
+        let done = plan.fetch(
+            shape,
+            &coordinates,
+            live,
+            &mut Bytes {
+                base: BASE,
+                bytes: &bytes,
+            },
+            &mut out,
+        );
         done.map_err(|(lane, _)| lane)
     };
     assert_eq!(run(0xff), Err(2));

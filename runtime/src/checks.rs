@@ -98,14 +98,12 @@ pub struct Findings {
     /// Those that there was no room for.
     lost: AtomicU64,
     log: Option<PathBuf>,
-    quiet: bool,
 }
 
 impl Findings {
     pub(crate) fn from_env() -> Findings {
         Findings {
             log: std::env::var_os("MARGAY_CHECK_LOG").map(PathBuf::from),
-            quiet: std::env::var_os("MARGAY_QUIET").is_some(),
             ..Findings::default()
         }
     }
@@ -145,9 +143,7 @@ impl Findings {
     }
 
     fn tell(&self, finding: &Finding) {
-        if !self.quiet {
-            let _ = writeln!(std::io::stderr(), "margay: {finding}");
-        }
+        crate::error::tell(finding);
         if let Some(path) = &self.log {
             // One write, so that lines of several processes stay whole.
             let line = format!("{finding}\n");

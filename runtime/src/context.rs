@@ -624,9 +624,6 @@ pub(crate) fn check_flags(flags: u32) -> Result<()> {
 
 /// Tells the user at once: the program may never ask.
 fn report(fault: &Fault) {
-    use std::io::Write;
     tracing::error!(%fault, "kernel failed");
-    if std::env::var_os("MARGAY_QUIET").is_none() {
-        let _ = writeln!(std::io::stderr(), "margay: {fault}");
-    }
+    crate::error::tell(fault);
 }

@@ -3,6 +3,17 @@
 //! Invariant: an object is reached through its table only; destroying a context empties the
 //! tables of what it owned, so that its handles are stale.
 
+/// A table of handles for each kind of object.
+macro_rules! tables {
+    ($($(#[$doc:meta])* $name:ident: $object:ty = $kind:literal;)*) => {$(
+        $(#[$doc])*
+        pub(crate) fn $name() -> &'static HandleTable<$object> {
+            static TABLE: HandleTable<$object> = HandleTable::new($kind);
+            &TABLE
+        }
+    )*};
+}
+
 mod context;
 mod function;
 mod graph;
@@ -45,16 +56,6 @@ use crate::types::{CUevent, CUlibrary, CUlinkState, CUmemoryPool, CUmodule, CUst
 pub(crate) const STREAM_LEGACY: usize = 1;
 /// `CU_STREAM_PER_THREAD`.
 pub(crate) const STREAM_PER_THREAD: usize = 2;
-
-macro_rules! tables {
-    ($($(#[$doc:meta])* $name:ident: $object:ty = $kind:literal;)*) => {$(
-        $(#[$doc])*
-        pub(crate) fn $name() -> &'static HandleTable<$object> {
-            static TABLE: HandleTable<$object> = HandleTable::new($kind);
-            &TABLE
-        }
-    )*};
-}
 
 tables! {
     /// Created streams.

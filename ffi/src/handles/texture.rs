@@ -85,16 +85,6 @@ pub(crate) struct SurfObject {
     pub(crate) resource: CUDA_RESOURCE_DESC,
 }
 
-macro_rules! tables {
-    ($($(#[$doc:meta])* $name:ident: $object:ty = $kind:literal;)*) => {$(
-        $(#[$doc])*
-        pub(crate) fn $name() -> &'static HandleTable<$object> {
-            static TABLE: HandleTable<$object> = HandleTable::new($kind);
-            &TABLE
-        }
-    )*};
-}
-
 tables! {
     /// Arrays.
     arrays: Arc<ArrayObject> = 20;

@@ -7,7 +7,7 @@
 
 use super::barrier::Barrier;
 use super::collective::{Group, mask_operand};
-use super::{Runner, Stop, lanes};
+use super::{Runner, Stop, lanes, mask_of};
 use crate::function::SourceLoc;
 use crate::meaning::Desc;
 use crate::meaning::warp::shuffle_source;
@@ -142,8 +142,7 @@ impl SyncCheck {
             return;
         };
         let members = |lane| runner.operand(warp as u32, lane, stop, index) as u32;
-        let outside = lanes(mask).filter(|&lane| members(lane) >> lane & 1 == 0);
-        let outside = outside.fold(0, |all, lane| all | 1 << lane);
+        let outside = mask_of(lanes(mask).filter(|&lane| members(lane) >> lane & 1 == 0));
         self.note(runner, Undefined::NotInMask, at, outside);
     }
 
@@ -186,8 +185,7 @@ impl SyncCheck {
                         shuffle_source(desc.mods.mode(), lane, operand(1), operand(2));
                     inside && active >> source & 1 == 0
                 };
-                let absent = lanes(active).filter(absent);
-                let absent = absent.fold(0, |all, lane| all | 1 << lane);
+                let absent = mask_of(lanes(active).filter(absent));
                 self.note(runner, Undefined::AbsentSource, (warp, stop), absent);
             }
             Opcode::Mma if active != u32::MAX => {

@@ -475,9 +475,7 @@ impl CtaState {
             while rest != 0 {
                 let lane = rest.trailing_zeros();
                 let stop = state.stops[lane as usize];
-                let same = lanes(rest)
-                    .filter(|&other| state.stops[other as usize] == stop)
-                    .fold(0u32, |mask, other| mask | 1 << other);
+                let same = lanes_at(stop, &state.stops) & rest;
                 rest &= !same;
                 let point = runner.point(stop);
                 first.get_or_insert((warp as u32 * 32 + lane, point.loc));

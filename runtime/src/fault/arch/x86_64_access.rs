@@ -23,6 +23,20 @@ macro_rules! routine {
     };
 }
 
+/// A routine that loads one element for each of `n` addresses.
+macro_rules! gather {
+    ($name:literal, $load:literal) => {
+        concat!(
+            routine!($name),
+            "\nxor eax, eax\ntest rdx, rdx\nje 3f\n",
+            "lea rdi, [rdi + 8 * rdx]\nlea rsi, [rsi + 4 * rdx]\nneg rdx\n",
+            "2:\nmov r8, [rdi + 8 * rdx]\n",
+            $load,
+            "\nmov [rsi + 4 * rdx], r8d\ninc rdx\njnz 2b\n3:\nret"
+        )
+    };
+}
+
 // One block, so that all routines lie next to each other.
 global_asm!(
     ".pushsection .text.margay_access,\"ax\",@progbits",
@@ -274,51 +288,9 @@ global_asm!(
     "xor eax, eax",
     "ret",
     // addresses rdi, out rsi, n rdx, displacement rcx
-    routine!("margay_access_gather8"),
-    "xor eax, eax",
-    "test rdx, rdx",
-    "je 3f",
-    "lea rdi, [rdi + 8 * rdx]",
-    "lea rsi, [rsi + 4 * rdx]",
-    "neg rdx",
-    "2:",
-    "mov r8, [rdi + 8 * rdx]",
-    "movzx r8d, byte ptr [r8 + rcx]",
-    "mov [rsi + 4 * rdx], r8d",
-    "inc rdx",
-    "jnz 2b",
-    "3:",
-    "ret",
-    routine!("margay_access_gather16"),
-    "xor eax, eax",
-    "test rdx, rdx",
-    "je 3f",
-    "lea rdi, [rdi + 8 * rdx]",
-    "lea rsi, [rsi + 4 * rdx]",
-    "neg rdx",
-    "2:",
-    "mov r8, [rdi + 8 * rdx]",
-    "movzx r8d, word ptr [r8 + rcx]",
-    "mov [rsi + 4 * rdx], r8d",
-    "inc rdx",
-    "jnz 2b",
-    "3:",
-    "ret",
-    routine!("margay_access_gather32"),
-    "xor eax, eax",
-    "test rdx, rdx",
-    "je 3f",
-    "lea rdi, [rdi + 8 * rdx]",
-    "lea rsi, [rsi + 4 * rdx]",
-    "neg rdx",
-    "2:",
-    "mov r8, [rdi + 8 * rdx]",
-    "mov r8d, [r8 + rcx]",
-    "mov [rsi + 4 * rdx], r8d",
-    "inc rdx",
-    "jnz 2b",
-    "3:",
-    "ret",
+    gather!("margay_access_gather8", "movzx r8d, byte ptr [r8 + rcx]"),
+    gather!("margay_access_gather16", "movzx r8d, word ptr [r8 + rcx]"),
+    gather!("margay_access_gather32", "mov r8d, [r8 + rcx]"),
     routine!("margay_access_store8"),
     "mov [rdi], sil",
     "xor eax, eax",
