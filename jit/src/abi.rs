@@ -147,6 +147,9 @@ pub struct Helpers {
     pub sort_out: unsafe extern "C" fn(*mut NativeContext, *mut u8, *const PointPlaces, u32) -> i32,
     /// Computes the results of a barrier of all threads: frames, point, bytes of a frame.
     pub reduce: unsafe extern "C" fn(*mut NativeContext, *mut u8, *const PointPlaces, u32),
+    /// Writes the headers of warps' frames, all of whose 32 lanes are there: frames, a stop, the first thread that has come
+    /// to it and the first that has not, bytes of a frame. Those behind have not moved.
+    pub settle: unsafe extern "C" fn(*mut NativeContext, *mut u8, u32, u32, u32, u32),
 }
 
 impl std::fmt::Debug for Helpers {

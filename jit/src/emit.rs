@@ -13,6 +13,7 @@ pub(crate) mod phases;
 pub(crate) mod slice;
 pub(crate) mod slow;
 pub(crate) mod special;
+pub(crate) mod sweep;
 pub(crate) mod warp_form;
 pub(crate) mod whole;
 

@@ -94,7 +94,7 @@ fn live_words(function: &Function) -> (usize, usize) {
     };
     let uniformity = Uniformity::new(function, rows);
     let scalar = |value| uniformity.class(value) != Class::Varying;
-    let live = liveness::live_in(function, &cfg, |_: Block| true, scalar);
+    let live = liveness::live_in(function, &cfg, |_: Block| true, scalar, |_| {});
     let words = |value: Value| function.dfg.ty(value).lane_bytes().div_ceil(4) as usize;
     let (mut starts, mut anywhere) = (0, 0);
     for &block in cfg.rpo() {

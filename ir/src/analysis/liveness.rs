@@ -7,13 +7,32 @@ use crate::analysis::Cfg;
 use crate::entity::{Block, SecondaryMap, Value};
 use crate::function::{Function, ValueDef};
 
+/// Where a value is live.
+#[derive(Clone, Copy, Debug)]
+pub struct Range<'a> {
+    /// The value.
+    pub value: Value,
+    /// The block that defines it.
+    pub home: Block,
+    visited: &'a SecondaryMap<Block, u32>,
+    mark: u32,
+}
+
+impl Range<'_> {
+    /// Whether it is live at the start of a block.
+    pub fn enters(&self, block: Block) -> bool {
+        self.visited[block] == self.mark
+    }
+}
+
 /// For each block for which `wanted` holds, the values live at its start, in value order; values for
-/// which `skip` holds are left out.
+/// which `skip` holds are left out. `each` is told where every other value is live.
 pub fn live_in(
     function: &Function,
     cfg: &Cfg,
     wanted: impl Fn(Block) -> bool,
     skip: impl Fn(Value) -> bool,
+    mut each: impl FnMut(Range<'_>),
 ) -> SecondaryMap<Block, Vec<Value>> {
     let mut uses: SecondaryMap<Value, Vec<Block>> = SecondaryMap::default();
     for &block in cfg.rpo() {
@@ -68,6 +87,12 @@ pub fn live_in(
             );
         }
         debug_assert!(is_param || visited[home] != mark);
+        each(Range {
+            value,
+            home,
+            visited: &visited,
+            mark,
+        });
     }
     live
 }

@@ -43,6 +43,8 @@ pub struct Regions {
     stop_of: FxHashMap<Inst, Stop>,
     offsets: SecondaryMap<Value, u32>,
     notes: SecondaryMap<Value, u32>,
+    /// Values that may differ from what the frame holds, by the stop.
+    stale: FxHashMap<Stop, FxHashSet<Value>>,
     remat: SecondaryMap<Value, bool>,
     /// Bytes of a warp's frame.
     pub frame_bytes: u32,
@@ -75,7 +77,14 @@ impl Regions {
         for entry in &entries[1..] {
             starts[entry.block] = true;
         }
-        let live = liveness::live_in(function, cfg, |block| starts[block], |value| remat[value]);
+        let mut stale: FxHashMap<Stop, FxHashSet<Value>> = FxHashMap::default();
+        let live = liveness::live_in(
+            function,
+            cfg,
+            |block| starts[block],
+            |value| remat[value],
+            |range| find_stale(function, &stop_of, range, &mut stale),
+        );
         for entry in &mut entries[1..] {
             entry.live_in = live[entry.block].clone();
         }
@@ -84,6 +93,7 @@ impl Regions {
             stop_of,
             offsets: SecondaryMap::default(),
             notes: SecondaryMap::default(),
+            stale,
             remat,
             frame_bytes: FRAME_HEADER,
         };
@@ -175,6 +185,16 @@ impl Regions {
         }
     }
 
+    /// Whether the frame holds a value that lives behind a stop already when lanes come there: all barriers since the
+    /// value was computed have stored it, and one has been passed. Other points do not count, lanes may pass them in
+    /// registers.
+    pub fn is_stored(&self, stop: Stop, value: Value) -> bool {
+        !self
+            .stale
+            .get(&stop)
+            .is_some_and(|stale| stale.contains(&value))
+    }
+
     /// Offset of one lane of a value.
     pub fn lane_offset(&self, value: Value, ty: Type, lane: u32) -> Option<u32> {
         Some(self.offset(value)? + lane * ty.lane_bytes())
@@ -183,6 +203,29 @@ impl Regions {
     /// Whether a value is computed again where it is needed instead of being stored.
     pub fn is_rematerialised(&self, value: Value) -> bool {
         self.remat[value]
+    }
+}
+
+/// Notes the stops that lanes may come to from a value's definition without having passed a barrier.
+fn find_stale(
+    function: &Function,
+    stop_of: &FxHashMap<Inst, Stop>,
+    range: liveness::Range<'_>,
+    stale: &mut FxHashMap<Stop, FxHashSet<Value>>,
+) {
+    let mut seen = FxHashSet::from_iter([range.home]);
+    let mut work = vec![range.home];
+    while let Some(block) = work.pop() {
+        if let Some((point, _)) = point_of(function, block) {
+            if let Some(&stop) = stop_of.get(&point) {
+                stale.entry(stop).or_default().insert(range.value);
+            }
+            if function.dfg.insts[point].opcode == Opcode::Bar {
+                continue;
+            }
+        }
+        let successors = function.successors(block).iter().map(|call| call.block);
+        work.extend(successors.filter(|&next| range.enters(next) && seen.insert(next)));
     }
 }
 

@@ -184,7 +184,9 @@ impl Lane<'_, '_> {
         let results = self.function.dfg.results(inst);
         let behind = self.behind(inst).unwrap_or_default();
         for &value in behind.iter().filter(|value| !results.contains(value)) {
-            self.store_value(value);
+            if !self.is_stored(inst, value) {
+                self.store_value(value);
+            }
         }
         for &value in self.function.dfg.args(inst) {
             if !behind.contains(&value) && self.function.dfg.constant(value).is_none() {

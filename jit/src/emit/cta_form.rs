@@ -173,6 +173,7 @@ fn slices<'a, 'b>(
         done,
         common: None,
         parted: None,
+        sweep: None,
     };
     let mut slice = Slice::new(lane, view, ends, hoisted);
     slice.prepare();

@@ -284,6 +284,14 @@ impl<'a, 'b> Lane<'a, 'b> {
         Some(&regions.entries[stop.0 as usize].live_in)
     }
 
+    /// Whether a value that must be in the frame behind a point is there already.
+    pub(crate) fn is_stored(&self, point: Inst, value: Value) -> bool {
+        self.regions.is_some_and(|regions| {
+            let stop = regions.stop_of(point);
+            stop.is_some_and(|stop| regions.is_stored(stop, value))
+        })
+    }
+
     fn compute_value(&mut self, value: Value) -> Result<(), Unsupported> {
         if self.again.contains_key(&value) {
             return Ok(());

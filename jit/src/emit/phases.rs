@@ -26,6 +26,7 @@ use super::lane::{Fixed, Here, Lane, LaneParts, Leave, Unsupported, fixed, host}
 use super::memory::shared_base;
 use super::slice::hoist::Hoisted;
 use super::slice::{Ends, NOBODY, Slice, View};
+use super::sweep::{Rest, Shape, Sweep};
 use crate::abi::{Helpers, NativeContext, TURNS, sorted, status};
 use crate::addresses::Target;
 use crate::points::{Completion, PointTable};
@@ -69,6 +70,16 @@ struct Driver<'a> {
     /// Only the scheduler can go on with the warp.
     leave_here: ir::Block,
     abort: ir::Block,
+    /// All warps have moved.
+    phase_done: ir::Block,
+    /// The scheduler goes on.
+    general: ir::Block,
+    /// Warps that have run in the phase that is left to it.
+    moved: Variable,
+    /// What slices leave behind, if there are slices.
+    rest: Rest,
+    /// The loop over all slices of a CTA, likewise.
+    sweep: Option<Sweep>,
 }
 
 /// Emits the kernel, in slices if there is a view of them. The arguments are those of
@@ -82,7 +93,7 @@ pub(crate) fn emit(
         return Err(Unsupported("phases without regions".into()));
     };
     let mut hoisted = view.map(|view| Hoisted::new(parts.function, view));
-    let mut driver = Driver::new(&mut parts, regions, points, hoisted.as_mut())?;
+    let mut driver = Driver::new(&mut parts, regions, points, view, hoisted.as_mut())?;
     if let (Some(view), Some(hoisted)) = (view, &hoisted) {
         driver.slices(parts.again(), view, hoisted)?;
     } else {
@@ -106,6 +117,7 @@ impl<'a> Driver<'a> {
         parts: &mut LaneParts<'_, '_>,
         regions: &'a Regions,
         points: &'a PointTable,
+        view: Option<View<'_>>,
         hoisted: Option<&mut Hoisted>,
     ) -> Result<Driver<'a>, Unsupported> {
         let b = &mut *parts.b;
@@ -118,6 +130,29 @@ impl<'a> Driver<'a> {
         let threads = field(b, ctx, offset_of!(NativeContext, threads));
         let warps = field(b, ctx, offset_of!(NativeContext, warps));
         let shared = hoisted.as_ref().map(|_| shared_base(b, ctx));
+        let rest = Rest {
+            warp: word(b),
+            frame: b.declare_var(types::I64),
+            alive: word(b),
+            running: word(b),
+            quick: word(b),
+            agreed: word(b),
+            rest: word(b),
+            common: word(b),
+            parted: word(b),
+        };
+        let sweep = view.map(|view| {
+            let shape = Shape {
+                ctx,
+                frames,
+                threads,
+                frame_bytes: regions.frame_bytes,
+                width: view.width,
+            };
+            let barrier = |index| points.completion(index) == Completion::Barrier;
+            let barriers = (0..points.len()).map(barrier).collect();
+            Sweep::new(b, shape, rest, barriers, view.in_step)
+        });
         let driver = Driver {
             regions,
             points,
@@ -127,14 +162,14 @@ impl<'a> Driver<'a> {
             threads,
             warps,
             ctaid: std::array::from_fn(|_| word(b)),
-            warp: word(b),
-            frame: b.declare_var(types::I64),
-            alive: word(b),
-            running: word(b),
+            warp: rest.warp,
+            frame: rest.frame,
+            alive: rest.alive,
+            running: rest.running,
             phase: word(b),
             tidy: word(b),
-            quick: word(b),
-            agreed: word(b),
+            quick: rest.quick,
+            agreed: rest.agreed,
             parted: word(b),
             entries: (0..points.len()).map(|_| b.create_block()).collect(),
             after: vec![None; points.len()],
@@ -143,16 +178,22 @@ impl<'a> Driver<'a> {
             sort_out: b.create_block(),
             leave_here: b.create_block(),
             abort: b.create_block(),
+            phase_done: b.create_block(),
+            general: b.create_block(),
+            moved: word(b),
+            rest,
+            sweep,
         };
         b.append_block_param(driver.warp_done, types::I32);
         b.append_block_param(driver.abort, types::I32);
-        let [cta_done, phase_done] = std::array::from_fn(|_| b.create_block());
+        let cta_done = b.create_block();
         driver.cta_loop(parts, count, cta_done, hoisted)?;
         let b = &mut *parts.b;
-        driver.warp_loop(b, phase_done);
-        driver.end_of_phase(b, phase_done, cta_done);
+        driver.warp_loop(b);
+        driver.end_of_phase(b, cta_done);
         driver.sort(b);
         driver.leave(b);
+        driver.give_up(b);
         Ok(driver)
     }
 
@@ -186,6 +227,9 @@ impl<'a> Driver<'a> {
         let fresh = b.ins().icmp_imm_u(IntCC::Equal, phase, 0);
         let fresh = b.ins().uextend(types::I32, fresh);
         b.def_var(self.tidy, fresh);
+        if let Some(sweep) = &self.sweep {
+            sweep.reset(b);
+        }
         let cta = b.declare_var(types::I64);
         b.def_var(cta, first);
         let [head, body, done] = std::array::from_fn(|_| b.create_block());
@@ -223,6 +267,9 @@ impl<'a> Driver<'a> {
         b.def_var(self.phase, zero);
         let one = b.ins().iconst(types::I32, 1);
         b.def_var(self.tidy, one);
+        if let Some(sweep) = &self.sweep {
+            sweep.reset(b);
+        }
         let turns = b.ins().iconst(types::I32, i64::from(TURNS));
         set_field(b, self.ctx, offset_of!(NativeContext, turns), turns);
         b.ins().jump(head, &[]);
@@ -244,15 +291,20 @@ impl<'a> Driver<'a> {
         b.def_var(self.warp, zero);
         b.def_var(self.agreed, nobody);
         b.def_var(self.parted, zero);
-        b.ins().jump(self.warp_head, &[]);
+        let Some(sweep) = &self.sweep else {
+            b.ins().jump(self.warp_head, &[]);
+            return;
+        };
+        let (phase, tidy) = (b.use_var(self.phase), b.use_var(self.tidy));
+        sweep.begin(b, phase, tidy, self.warp_head);
     }
 
-    fn warp_loop(&self, b: &mut FunctionBuilder<'_>, phase_done: ir::Block) {
+    fn warp_loop(&self, b: &mut FunctionBuilder<'_>) {
         let [body, run, next, done] = std::array::from_fn(|_| b.create_block());
         b.switch_to_block(self.warp_head);
         let warp = b.use_var(self.warp);
         let more = b.ins().icmp(IntCC::UnsignedLessThan, warp, self.warps);
-        b.ins().brif(more, body, &[], phase_done, &[]);
+        b.ins().brif(more, body, &[], self.phase_done, &[]);
 
         b.switch_to_block(body);
         let wide = b.ins().uextend(types::I64, warp);
@@ -282,6 +334,9 @@ impl<'a> Driver<'a> {
         b.switch_to_block(self.warp_done);
         let stop = b.block_params(self.warp_done)[0];
         let alive = self.note_alive(b);
+        if let Some(sweep) = &self.sweep {
+            sweep.note_alive(b, alive);
+        }
         b.ins().brif(alive, done, &[], next, &[]);
         b.switch_to_block(done);
         let agreed = b.use_var(self.agreed);
@@ -322,15 +377,10 @@ impl<'a> Driver<'a> {
     }
 
     /// All warps have moved: the barrier they stand at is complete, or the CTA is.
-    fn end_of_phase(
-        &self,
-        b: &mut FunctionBuilder<'_>,
-        phase_done: ir::Block,
-        cta_done: ir::Block,
-    ) {
+    fn end_of_phase(&self, b: &mut FunctionBuilder<'_>, cta_done: ir::Block) {
         let [same, parted_here, next] = std::array::from_fn(|_| b.create_block());
         b.append_block_param(next, types::I32);
-        b.switch_to_block(phase_done);
+        b.switch_to_block(self.phase_done);
         let parted = b.use_var(self.parted);
         b.ins().brif(parted, parted_here, &[], same, &[]);
 
@@ -396,7 +446,18 @@ impl<'a> Driver<'a> {
 
     /// The scheduler goes on with this CTA; `moved` warps have run in this phase.
     fn general(&self, b: &mut FunctionBuilder<'_>, moved: ir::Value) {
-        let phase = b.use_var(self.phase);
+        b.def_var(self.moved, moved);
+        b.ins().jump(self.general, &[]);
+    }
+
+    /// Where [`Driver::general`] goes.
+    fn give_up(&self, b: &mut FunctionBuilder<'_>) {
+        b.switch_to_block(self.general);
+        b.set_cold_block(self.general);
+        if let Some(sweep) = &self.sweep {
+            sweep.pay_all(b, self.phase, self.moved);
+        }
+        let (phase, moved) = (b.use_var(self.phase), b.use_var(self.moved));
         set_field(b, self.ctx, offset_of!(NativeContext, phase), phase);
         set_field(b, self.ctx, offset_of!(NativeContext, moved), moved);
         let code = b.ins().iconst(types::I32, i64::from(status::GENERAL));
@@ -545,8 +606,22 @@ impl<'a> Driver<'a> {
         hoisted: &Hoisted,
     ) -> Result<(), Unsupported> {
         let b = &mut *parts.b;
-        let [rest, common, parted, from] = std::array::from_fn(|_| b.declare_var(types::I32));
-        let [head, body, done] = std::array::from_fn(|_| b.create_block());
+        let Rest {
+            rest,
+            common,
+            parted,
+            ..
+        } = self.rest;
+        let from = b.declare_var(types::I32);
+        let [head, body, done, enter] = std::array::from_fn(|_| b.create_block());
+        for ty in [types::I32, types::I64, types::I32, types::I32] {
+            b.append_block_param(enter, ty);
+        }
+        // The loops around are complete.
+        let sweep = self.sweep.take();
+        if let Some(sweep) = &sweep {
+            sweep.slices(b, (self.phase, from), enter, self.phase_done, head);
+        }
         for (index, &entry) in self.entries.iter().enumerate() {
             b.switch_to_block(entry);
             let index = b.ins().iconst(types::I32, index as i64);
@@ -565,7 +640,6 @@ impl<'a> Driver<'a> {
         b.ins().brif(left, body, &[], done, &[]);
 
         b.switch_to_block(body);
-        let ctaid = self.ctaid.map(|var| b.use_var(var));
         let frame = b.use_var(self.frame);
         let warp = b.use_var(self.warp);
         let left = b.use_var(rest);
@@ -580,11 +654,22 @@ impl<'a> Driver<'a> {
         b.def_var(rest, left);
         let first_thread = b.ins().ishl_imm_u(warp, 5);
         let thread = b.ins().iadd(first_thread, base);
+        let args = [thread, frame, base, bits].map(BlockArg::Value);
+        b.ins().jump(enter, &args);
+
+        b.switch_to_block(enter);
+        let params = b.block_params(enter);
+        let (thread, frame, base, bits) = (params[0], params[1], params[2], params[3]);
         set_field(b, self.ctx, offset_of!(NativeContext, thread), thread);
+        let ctaid = self.ctaid.map(|var| b.use_var(var));
         let here = Here {
             thread,
             frame: Some(frame),
-            lane: b.ins().uextend(types::I64, base),
+            lane: if view.width == 32 {
+                b.ins().iconst(types::I64, 0)
+            } else {
+                b.ins().uextend(types::I64, base)
+            },
             local: b.ins().iconst(types::I32, 0),
         };
         let whole = Fixed {
@@ -600,6 +685,7 @@ impl<'a> Driver<'a> {
             done: head,
             common: Some(common),
             parted: Some(parted),
+            sweep: sweep.as_ref(),
         };
         let function = parts.function;
         let mut slice = Slice::new(Lane::new(parts, whole, here, leave), view, ends, hoisted);
@@ -628,6 +714,9 @@ impl<'a> Driver<'a> {
             slice.behind_point(entry, bits, rest)?;
         }
         slice.translate()?;
+        if let Some(sweep) = &sweep {
+            sweep.spreading(&mut slice)?;
+        }
         let stops = std::mem::take(&mut slice.stops);
         let b = slice.lane.b;
         b.switch_to_block(done);

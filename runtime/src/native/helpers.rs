@@ -430,6 +430,7 @@ pub(super) static HELPERS: Helpers = Helpers {
     collective: points::collective,
     reduce: points::reduce,
     sort_out: points::sort_out,
+    settle: points::settle,
 };
 
 /// A pointer to the host's data for a context.

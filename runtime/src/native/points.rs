@@ -4,6 +4,8 @@
 //! point; [`super::native_cta`] calls [`perform`] for lanes that met in the general form. Operands are
 //! read from the warp's frame and results written there, array by array.
 
+use std::ops::Range;
+
 use margay_ir::analysis::regions::FRAME_ALIVE;
 use margay_ir::exec::arrays::{self, Lanes};
 use margay_ir::exec::{Stop, lanes};
@@ -35,6 +37,19 @@ impl Frame {
     fn alive(self) -> u32 {
         // SAFETY: the word lies there in every frame.
         unsafe { self.0.add(FRAME_ALIVE as usize).cast::<u32>().read() }
+    }
+
+    fn set_alive(self, lanes: u32) {
+        // SAFETY: the word lies there in every frame.
+        unsafe { self.0.add(FRAME_ALIVE as usize).cast::<u32>().write(lanes) }
+    }
+
+    /// Some lanes, of 32, stand at a stop.
+    fn put_stops(self, lanes: Range<u32>, stop: u32) {
+        for lane in lanes {
+            // SAFETY: a frame begins with 32 stop words.
+            unsafe { self.0.cast::<u32>().add(lane as usize).write(stop) }
+        }
     }
 
     /// The low 32 bits of an operand's lanes.
@@ -358,5 +373,28 @@ pub(super) unsafe extern "C" fn reduce(
     };
     for warp in 0..warps {
         frame(warp).put_words(point.results[0], &[value; 32]);
+    }
+}
+
+/// Writes what the frames' headers say of a CTA none of whose threads is missing: the threads from `first` to `end` have
+/// come to `stop`, those behind them have not moved.
+pub(super) unsafe extern "C" fn settle(
+    context: *mut NativeContext,
+    frames: *mut u8,
+    stop: u32,
+    first: u32,
+    end: u32,
+    stride: u32,
+) {
+    // SAFETY: generated code passes its own context.
+    let warps = unsafe { (*context).warps };
+    for warp in first / 32..warps {
+        let lane = |thread: u32| thread.saturating_sub(32 * warp).min(32);
+        let lanes = lane(first)..lane(end);
+        let gone = lanes.len() == 32 && stop == Stop::EXIT.0;
+        // SAFETY: generated code passes the frames of all warps of its CTA, one behind the other.
+        let frame = unsafe { Frame::new(frames.add(warp as usize * stride as usize)) };
+        frame.put_stops(lanes, stop);
+        frame.set_alive(if gone { 0 } else { u32::MAX });
     }
 }

@@ -743,6 +743,14 @@ impl Slice<'_, '_> {
 
     /// The lanes that run stop at a point or are done.
     pub(super) fn stop(&mut self, stop: Stop) -> Result<(), Unsupported> {
+        if let Some(sweep) = self.ends.sweep {
+            sweep.stop(self.lane.b, stop, self.mask.is_none());
+        }
+        self.stop_apart(stop)
+    }
+
+    /// The same where no sweep is under way.
+    fn stop_apart(&mut self, stop: Stop) -> Result<(), Unsupported> {
         if !self.stops.contains(&stop) {
             self.stops.push(stop);
         }
@@ -826,6 +834,18 @@ impl Slice<'_, '_> {
                 }
                 None => {}
             }
+        }
+        if let (Some(sweep), None) = (self.ends.sweep, &self.mask)
+            && let Some(on) = sweep.at_barrier(self.lane.b, stop)
+        {
+            let made = self.made.clone();
+            self.save_briefly(inst, stop)?;
+            sweep.arrive(self.lane.b, stop);
+            self.made = made;
+            self.lane.b.switch_to_block(on);
+            self.save_behind(inst)?;
+            self.stop_apart(stop)?;
+            return Ok(true);
         }
         self.save_behind(inst)?;
         self.stop(stop)?;

@@ -206,7 +206,7 @@ impl Slice<'_, '_> {
     }
 
     /// Notes, of a value that is stored, whether it is affine.
-    fn note(&mut self, value: Value) {
+    pub(super) fn note(&mut self, value: Value) {
         if self.view.guarded.stride(value).is_none() {
             return;
         }
@@ -219,7 +219,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    fn note_at(&mut self, value: Value) -> Option<(ir::Value, i32)> {
+    pub(super) fn note_at(&mut self, value: Value) -> Option<(ir::Value, i32)> {
         let offset = self.lane.regions?.note_offset(value)?;
         let address = self
             .lane

@@ -12,6 +12,7 @@
 //!
 //! Invariant: inactive lanes touch no memory but a scratch cell of the function's own.
 
+mod brief;
 pub(crate) mod collective;
 pub(crate) mod control;
 pub(crate) mod convert;
@@ -42,6 +43,7 @@ use smallvec::SmallVec;
 
 use super::atomic::is_plain_update;
 use super::lane::{Here, Lane, Unsupported};
+use super::sweep::Sweep;
 use control::Masked;
 use hoist::Hoisted;
 
@@ -64,13 +66,15 @@ pub(crate) struct View<'a> {
 
 /// Where the slice's run goes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ends {
+pub(crate) struct Ends<'a> {
     /// All lanes have stopped.
     pub(crate) done: ir::Block,
     /// Where the lanes of the warp stopped, once one has; [`NOBODY`] before. Not in forms without frames.
     pub(crate) common: Option<Variable>,
     /// Not zero when lanes stopped at different points.
     pub(crate) parted: Option<Variable>,
+    /// The loop over a whole CTA, where there is one.
+    pub(crate) sweep: Option<&'a Sweep>,
 }
 
 /// No lane has stopped yet.
@@ -81,7 +85,7 @@ pub(crate) struct Slice<'a, 'b> {
     /// Translates what is the same for the slice, for its first lane.
     pub(crate) lane: Lane<'a, 'b>,
     pub(crate) view: View<'a>,
-    pub(crate) ends: Ends,
+    pub(crate) ends: Ends<'a>,
     /// What has been computed in front of the slice.
     hoisted: &'a Hoisted,
     /// The block being translated.
@@ -116,6 +120,8 @@ pub(crate) struct Slice<'a, 'b> {
     rows: Option<ir::StackSlot>,
     /// Points at which lanes may stop.
     pub(crate) stops: Vec<Stop>,
+    /// Barriers at which sweeps save briefly, with the blocks that they end.
+    brief: FxHashMap<Stop, Block>,
 }
 
 /// The vector type that holds lanes of a type.
@@ -138,7 +144,7 @@ impl<'a, 'b> Slice<'a, 'b> {
     pub(crate) fn new(
         mut lane: Lane<'a, 'b>,
         view: View<'a>,
-        ends: Ends,
+        ends: Ends<'a>,
         hoisted: &'a Hoisted,
     ) -> Self {
         let function = lane.function;
@@ -162,6 +168,7 @@ impl<'a, 'b> Slice<'a, 'b> {
             cells: Vec::new(),
             rows: None,
             stops: Vec::new(),
+            brief: FxHashMap::default(),
             lane,
             view,
             ends,

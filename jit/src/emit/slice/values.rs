@@ -395,8 +395,17 @@ impl Slice<'_, '_> {
 
     /// Writes the active lanes of a value to the frame.
     pub(super) fn store_value(&mut self, value: Value) -> Result<(), Unsupported> {
+        let lanes = self.get(value)?;
+        self.store_lanes(value, lanes)
+    }
+
+    /// Writes these lanes of a value to the frame, as far as they are active.
+    pub(super) fn store_lanes(
+        &mut self,
+        value: Value,
+        mut lanes: Lanes,
+    ) -> Result<(), Unsupported> {
         let ty = self.lane.function.dfg.ty(value);
-        let mut lanes = self.get(value)?;
         let Some((address, offset)) = self.stored_at(value) else {
             return Ok(());
         };

@@ -1,0 +1,161 @@
+//! Brief saves: what whole slices leave in the frame at a barrier of a sweep.
+//!
+//! Of what is the same or affine for the slice the frame gets the first lane, and of what the frame holds already nothing;
+//! behind the barrier nobody else reads it ([`Slice::behind_barrier`]). Before others do, [`Slice::spread`] writes
+//! the lanes. Spreading what has all its lanes changes nothing.
+
+use margay_ir::analysis::regions::Entry;
+use margay_ir::analysis::uniformity::Class;
+use margay_ir::entity::{Inst, Value};
+use margay_ir::exec::Stop;
+
+use cranelift_codegen::ir::{InstBuilder, types};
+
+use super::{Lanes, Slice};
+use crate::emit::clif_type;
+use crate::emit::lane::{Here, Unsupported, host};
+
+/// What a brief save leaves of a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    /// All lanes.
+    Lanes,
+    /// The first lane, and the distance from lane to lane.
+    First(i64),
+    /// The same where its check holds, which the frame notes; else all lanes.
+    Guarded(i64),
+}
+
+impl Slice<'_, '_> {
+    /// What is left of a value at a point, by how the code behind it reads it.
+    fn brief_form(&mut self, value: Value, entry: &Entry) -> Form {
+        let function = self.lane.function;
+        let here = self.class(value);
+        let behind = self.view.uniformity.class_in(function, value, entry.block);
+        let stride = |class| match class {
+            Class::Affine(stride) => stride,
+            _ => 0,
+        };
+        if here == Class::Varying || behind == Class::Varying {
+            let noted = self.lane.regions.and_then(|r| r.note_offset(value));
+            return match self.view.guarded.stride(value) {
+                Some(stride)
+                    if self.is_guarded(value) && !self.leaves(value) && noted.is_some() =>
+                {
+                    Form::Guarded(stride)
+                }
+                _ => Form::Lanes,
+            };
+        }
+        if stride(here) == stride(behind) {
+            Form::First(stride(behind))
+        } else {
+            Form::Lanes
+        }
+    }
+
+    /// Saves what the region behind a barrier needs, for the barrier's own slices.
+    pub(super) fn save_briefly(&mut self, inst: Inst, stop: Stop) -> Result<(), Unsupported> {
+        let Some(regions) = self.lane.regions else {
+            return Ok(());
+        };
+        let entry = &regions.entries[stop.0 as usize];
+        let results = self.lane.function.dfg.results(inst);
+        for &value in entry
+            .live_in
+            .iter()
+            .filter(|value| !results.contains(value))
+        {
+            if self.hoisted.has(value) {
+                continue;
+            }
+            let stored = regions.is_stored(stop, value);
+            match self.brief_form(value, entry) {
+                Form::First(_) if stored => {}
+                Form::First(_) => {
+                    let first = self.lane.get(value);
+                    self.store_first(value, first);
+                }
+                Form::Lanes
+                    if stored
+                        && self.view.uniformity.class(value) == Class::Varying
+                        && self.view.guarded.stride(value).is_none() => {}
+                Form::Lanes => self.store_value(value)?,
+                Form::Guarded(_) => {
+                    let first = self.lane.get(value);
+                    self.store_first(value, first);
+                    self.note(value);
+                    if let Some(holds) = self.holds(value) {
+                        self.unless(holds, |s| s.store_value(value))?;
+                    }
+                }
+            }
+        }
+        self.brief.insert(stop, self.block);
+        Ok(())
+    }
+
+    fn store_first(&mut self, value: Value, first: cranelift_codegen::ir::Value) {
+        if let Some((address, offset)) = self.stored_at(value) {
+            self.lane.b.ins().store(host(), first, address, offset);
+        }
+    }
+
+    /// Writes all lanes of what a brief save at a stop has left, for the slice `here`.
+    pub(crate) fn spread(&mut self, stop: Stop, here: Here) -> Result<(), Unsupported> {
+        let (Some(regions), Some(&block)) = (self.lane.regions, self.brief.get(&stop)) else {
+            return Ok(());
+        };
+        let entry = &regions.entries[stop.0 as usize];
+        let results: &[Value] = match entry.point {
+            Some(point) => self.lane.function.dfg.results(point),
+            None => &[],
+        };
+        let before = std::mem::replace(&mut self.lane.here, here);
+        self.block = block;
+        self.mask = None;
+        self.made.clear();
+        for &value in entry
+            .live_in
+            .iter()
+            .filter(|value| !results.contains(value))
+        {
+            if self.hoisted.has(value) {
+                let lanes = self.own(value)?;
+                self.store_lanes(value, lanes)?;
+                continue;
+            }
+            match self.brief_form(value, entry) {
+                Form::Lanes => {}
+                Form::First(stride) => self.spread_one(value, stride)?,
+                Form::Guarded(stride) => {
+                    let Some((address, offset)) = self.note_at(value) else {
+                        continue;
+                    };
+                    let holds = self.lane.b.ins().load(types::I8, host(), address, offset);
+                    let b = &mut *self.lane.b;
+                    let [some, on] = std::array::from_fn(|_| b.create_block());
+                    b.ins().brif(holds, some, &[], on, &[]);
+                    b.switch_to_block(some);
+                    self.spread_one(value, stride)?;
+                    let b = &mut *self.lane.b;
+                    b.ins().jump(on, &[]);
+                    b.switch_to_block(on);
+                }
+            }
+        }
+        self.made.clear();
+        self.lane.here = before;
+        Ok(())
+    }
+
+    fn spread_one(&mut self, value: Value, stride: i64) -> Result<(), Unsupported> {
+        let Some((address, offset)) = self.stored_at(value) else {
+            return Ok(());
+        };
+        let ty = clif_type(self.lane.function.dfg.ty(value));
+        let first = self.lane.b.ins().load(ty, host(), address, offset);
+        let lanes: Lanes = self.affine(value, first, stride)?;
+        self.store_lanes(value, lanes)
+    }
+}

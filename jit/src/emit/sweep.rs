@@ -1,0 +1,470 @@
+//! Sweeps: phases of whole CTAs, slice after slice, with nothing noted in between.
+//!
+//! Where all threads of a CTA go on from one barrier, in warps without a missing lane, and every slice comes whole to the
+//! same next barrier or to the end, a phase is a plain loop over slices: no headers of frames are written, no lanes
+//! counted, and values saved briefly ([`Slice::save_briefly`]). A slice that stops anywhere else, or lane by lane, ends the
+//! sweep: the host then writes the headers as if there had been none ([`Helpers::settle`]), and the loops over warps go on
+//! with that slice. What was saved briefly is a *debt*; it is paid before others than sweeps, or warps that go on from a
+//! barrier as a whole, read the frames.
+//!
+//! Invariant: while `on` is not zero, every slice in front of `at` has stopped at `agreed`, and none behind it has moved.
+//! While `debt` is not zero, slices in front of `owing` may have been saved briefly at `owed`, and those that have not moved
+//! in the phase at its entry.
+
+use std::mem::offset_of;
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{self, AbiParam, BlockArg, InstBuilder, types};
+use cranelift_codegen::isa::CallConv;
+use cranelift_frontend::{FunctionBuilder, Switch, Variable};
+use margay_ir::exec::Stop;
+
+use super::lane::{Here, Unsupported, fixed};
+use super::slice::{NOBODY, Slice};
+use crate::abi::{Helpers, NativeContext};
+
+/// What a sweep shares with the loops over warps: what it leaves to them when it ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rest {
+    pub(crate) warp: Variable,
+    pub(crate) frame: Variable,
+    pub(crate) alive: Variable,
+    pub(crate) running: Variable,
+    pub(crate) quick: Variable,
+    pub(crate) agreed: Variable,
+    /// Lanes of the warp that have not run.
+    pub(crate) rest: Variable,
+    pub(crate) common: Variable,
+    pub(crate) parted: Variable,
+}
+
+/// Variables and blocks of the loop over a CTA's slices.
+#[derive(Debug)]
+pub(crate) struct Sweep {
+    /// Not zero while a sweep is under way.
+    on: Variable,
+    /// First thread of the slice that runs in it.
+    at: Variable,
+    /// Not zero once a lane of the CTA has exited before the others.
+    lost: Variable,
+    /// Not zero while frames may hold less than all lanes.
+    debt: Variable,
+    /// Number of threads, from the first on, that were saved briefly at the stop `owed`.
+    owing: Variable,
+    owed: Variable,
+    /// What is being spread, from the thread `spread_at` to `spread_to`; and what follows.
+    spread_stop: Variable,
+    spread_at: Variable,
+    spread_to: Variable,
+    then: Variable,
+    spread: ir::Block,
+    after: [ir::Block; 4],
+    left: Rest,
+    ctx: ir::Value,
+    frames: ir::Value,
+    threads: ir::Value,
+    frame_bytes: u32,
+    width: u32,
+    /// Barriers that end a phase with nothing else to do.
+    barriers: Vec<bool>,
+    /// Entries at which a phase may begin.
+    entries: u64,
+    head: ir::Block,
+    /// A whole slice has stopped where the parameter says.
+    arrived: ir::Block,
+}
+
+/// What follows when lanes have been spread.
+#[derive(Clone, Copy, Debug)]
+enum Then {
+    /// The slice that ended the sweep is done.
+    Slice,
+    /// The loop over warps begins a phase.
+    Phase,
+    /// The threads that have not moved.
+    Others,
+    /// The scheduler.
+    General,
+}
+
+/// What a sweep is for: the kernel's frames and the slices.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) ctx: ir::Value,
+    pub(crate) frames: ir::Value,
+    pub(crate) threads: ir::Value,
+    pub(crate) frame_bytes: u32,
+    /// Lanes of a slice.
+    pub(crate) width: u32,
+}
+
+impl Sweep {
+    /// `barriers` says of each point whether it is a barrier without results, `in_step` of each entry whether lanes that
+    /// come to it equally often are in one instance of it.
+    pub(crate) fn new(
+        b: &mut FunctionBuilder<'_>,
+        shape: Shape,
+        left: Rest,
+        barriers: Vec<bool>,
+        in_step: &[bool],
+    ) -> Sweep {
+        let beginnings = barriers.iter().zip(in_step).take(64).enumerate();
+        let entries = beginnings
+            .filter(|&(index, (&barrier, &in_step))| index == 0 || barrier && in_step)
+            .fold(0, |bits, (index, _)| bits | 1 << index);
+        let sweep = Sweep {
+            on: b.declare_var(types::I32),
+            at: b.declare_var(types::I32),
+            lost: b.declare_var(types::I32),
+            debt: b.declare_var(types::I32),
+            owing: b.declare_var(types::I32),
+            owed: b.declare_var(types::I32),
+            spread_stop: b.declare_var(types::I32),
+            spread_at: b.declare_var(types::I32),
+            spread_to: b.declare_var(types::I32),
+            then: b.declare_var(types::I32),
+            spread: b.create_block(),
+            after: std::array::from_fn(|_| b.create_block()),
+            left,
+            ctx: shape.ctx,
+            frames: shape.frames,
+            threads: shape.threads,
+            frame_bytes: shape.frame_bytes,
+            width: shape.width,
+            barriers,
+            entries,
+            head: b.create_block(),
+            arrived: b.create_block(),
+        };
+        b.append_block_param(sweep.arrived, types::I32);
+        sweep
+    }
+
+    /// A CTA begins.
+    pub(crate) fn reset(&self, b: &mut FunctionBuilder<'_>) {
+        let no = b.ins().iconst(types::I32, 0);
+        for var in [
+            self.on, self.at, self.lost, self.debt, self.owing, self.owed,
+        ] {
+            b.def_var(var, no);
+        }
+    }
+
+    /// Begins a phase at the entry `phase`: as a sweep if it can be one, else at `warps`. `tidy` says whether all threads
+    /// have come to the same barriers so far.
+    pub(crate) fn begin(
+        &self,
+        b: &mut FunctionBuilder<'_>,
+        phase: ir::Value,
+        tidy: ir::Value,
+        warps: ir::Block,
+    ) {
+        let [start, not, owes, settle, pay] = std::array::from_fn(|_| b.create_block());
+        let entries = b.ins().iconst(types::I64, self.entries as i64);
+        let known = b.ins().ushr(entries, phase);
+        let known = b.ins().ireduce(types::I32, known);
+        let tidy = b.ins().band(tidy, known);
+        let tidy = b.ins().band_imm_u(tidy, 1);
+        let tidy = b.ins().icmp_imm_u(IntCC::NotEqual, tidy, 0);
+        let odd = b.ins().band_imm_u(self.threads, 31);
+        let lost = b.use_var(self.lost);
+        let missing = b.ins().bor(odd, lost);
+        let few = b.ins().icmp_imm_u(IntCC::UnsignedLessThan, phase, 64);
+        let whole = b.ins().icmp_imm_u(IntCC::Equal, missing, 0);
+        let whole = b.ins().band(whole, few);
+        let sweeps = b.ins().band(tidy, whole);
+        b.ins().brif(sweeps, start, &[], not, &[]);
+
+        b.switch_to_block(not);
+        let on = b.use_var(self.on);
+        let debt = b.use_var(self.debt);
+        let either = b.ins().bor(on, debt);
+        b.ins().brif(either, owes, &[], warps, &[]);
+        b.switch_to_block(owes);
+        b.set_cold_block(owes);
+        b.ins().brif(on, settle, &[], pay, &[]);
+        b.switch_to_block(settle);
+        b.set_cold_block(settle);
+        let zero = b.ins().iconst(types::I32, 0);
+        self.settle(b, phase, (zero, self.threads));
+        b.def_var(self.on, zero);
+        b.def_var(self.owed, phase);
+        b.def_var(self.owing, self.threads);
+        b.ins().jump(pay, &[]);
+        b.switch_to_block(pay);
+        b.set_cold_block(pay);
+        self.pay(b, Then::Phase);
+        b.switch_to_block(self.after[Then::Phase as usize]);
+        let zero = b.ins().iconst(types::I32, 0);
+        b.def_var(self.debt, zero);
+        b.ins().jump(warps, &[]);
+
+        b.switch_to_block(start);
+        let one = b.ins().iconst(types::I32, 1);
+        let zero = b.ins().iconst(types::I32, 0);
+        b.def_var(self.on, one);
+        b.def_var(self.left.quick, one);
+        b.def_var(self.at, zero);
+        b.def_var(self.debt, zero);
+        b.ins().jump(self.head, &[]);
+    }
+
+    /// The loop: each slice in turn begins at `enter`, whose parameters are its first thread, the frame of its warp, its
+    /// first lane and the lanes that run; `from` is the entry `phase` then. A phase that is complete goes to
+    /// `phase_done`, a slice that stopped apart from those before it to `slice_done`.
+    pub(crate) fn slices(
+        &self,
+        b: &mut FunctionBuilder<'_>,
+        (phase, from): (Variable, Variable),
+        enter: ir::Block,
+        phase_done: ir::Block,
+        slice_done: ir::Block,
+    ) {
+        b.switch_to_block(self.head);
+        let entry = b.use_var(phase);
+        b.def_var(from, entry);
+        let thread = b.use_var(self.at);
+        let (frame, base) = self.place(b, thread);
+        let all = u32::MAX >> (32 - self.width);
+        let all = b.ins().iconst(types::I32, i64::from(all as i32));
+        let args = [thread, frame, base, all].map(BlockArg::Value);
+        b.ins().jump(enter, &args);
+
+        let [same, other] = std::array::from_fn(|_| b.create_block());
+        b.switch_to_block(self.arrived);
+        let stop = b.block_params(self.arrived)[0];
+        let thread = b.use_var(self.at);
+        let before = b.use_var(self.left.agreed);
+        let before = b.ins().select(thread, before, stop);
+        let agrees = b.ins().icmp(IntCC::Equal, before, stop);
+        b.ins().brif(agrees, same, &[], other, &[]);
+
+        b.switch_to_block(same);
+        b.def_var(self.left.agreed, stop);
+        let next = b.ins().iadd_imm_s(thread, i64::from(self.width));
+        b.def_var(self.at, next);
+        let more = b.ins().icmp(IntCC::UnsignedLessThan, next, self.threads);
+        b.ins().brif(more, self.head, &[], phase_done, &[]);
+
+        b.switch_to_block(other);
+        b.set_cold_block(other);
+        self.end(b);
+        let next = b.ins().iadd_imm_s(thread, i64::from(self.width));
+        self.settle(b, stop, (thread, next));
+        self.spread(b, stop, (thread, next), Then::Slice);
+        b.switch_to_block(self.after[Then::Slice as usize]);
+        let stop = b.use_var(self.spread_stop);
+        let common = b.use_var(self.left.common);
+        let nobody = b.ins().icmp_imm_s(IntCC::Equal, common, i64::from(NOBODY));
+        let common = b.ins().select(nobody, stop, common);
+        b.def_var(self.left.common, common);
+        let differs = b.ins().bxor(common, stop);
+        b.def_var(self.left.parted, differs);
+        b.ins().jump(slice_done, &[]);
+    }
+
+    /// The scheduler is to go on with the CTA: pays all debts. `moved` warps have run in the phase that began at the entry
+    /// `phase`.
+    pub(crate) fn pay_all(&self, b: &mut FunctionBuilder<'_>, phase: Variable, moved: Variable) {
+        let [owes, paid] = std::array::from_fn(|_| b.create_block());
+        let debt = b.use_var(self.debt);
+        b.ins().brif(debt, owes, &[], paid, &[]);
+        b.switch_to_block(owes);
+        b.set_cold_block(owes);
+        self.pay(b, Then::Others);
+        b.switch_to_block(self.after[Then::Others as usize]);
+        let (phase, moved) = (b.use_var(phase), b.use_var(moved));
+        let first = b.ins().ishl_imm_u(moved, 5);
+        self.spread(b, phase, (first, self.threads), Then::General);
+        b.switch_to_block(self.after[Then::General as usize]);
+        b.ins().jump(paid, &[]);
+        b.switch_to_block(paid);
+    }
+
+    fn pay(&self, b: &mut FunctionBuilder<'_>, then: Then) {
+        let zero = b.ins().iconst(types::I32, 0);
+        let (stop, end) = (b.use_var(self.owed), b.use_var(self.owing));
+        self.spread(b, stop, (zero, end), then);
+    }
+
+    /// Has the lanes of threads written that were saved briefly at a stop; goes on at the block of `then`.
+    fn spread(
+        &self,
+        b: &mut FunctionBuilder<'_>,
+        stop: ir::Value,
+        (first, end): (ir::Value, ir::Value),
+        then: Then,
+    ) {
+        b.def_var(self.spread_stop, stop);
+        b.def_var(self.spread_at, first);
+        b.def_var(self.spread_to, end);
+        let then = b.ins().iconst(types::I32, then as i64);
+        b.def_var(self.then, then);
+        b.ins().jump(self.spread, &[]);
+    }
+
+    /// The code that spreads, when all slices have been translated.
+    pub(crate) fn spreading(&self, slice: &mut Slice<'_, '_>) -> Result<(), Unsupported> {
+        let b = &mut *slice.lane.b;
+        let [body, next, done] = std::array::from_fn(|_| b.create_block());
+        for block in [self.spread, body, next, done] {
+            b.set_cold_block(block);
+        }
+        b.switch_to_block(self.spread);
+        let thread = b.use_var(self.spread_at);
+        let end = b.use_var(self.spread_to);
+        let more = b.ins().icmp(IntCC::UnsignedLessThan, thread, end);
+        b.ins().brif(more, body, &[], done, &[]);
+
+        b.switch_to_block(body);
+        let (frame, base) = self.place(b, thread);
+        let here = Here {
+            thread,
+            frame: Some(frame),
+            lane: b.ins().uextend(types::I64, base),
+            local: b.ins().iconst(types::I32, 0),
+        };
+        let stop = b.use_var(self.spread_stop);
+        let mut cases = Switch::new();
+        let stops = self.barriers.iter().enumerate();
+        let stops: Vec<(u32, ir::Block)> = stops
+            .filter(|&(_, &barrier)| barrier)
+            .map(|(index, _)| (index as u32, b.create_block()))
+            .collect();
+        for &(index, block) in &stops {
+            cases.set_entry(u128::from(index), block);
+        }
+        cases.emit(b, stop, next);
+        for (index, block) in stops {
+            slice.lane.b.set_cold_block(block);
+            slice.lane.b.switch_to_block(block);
+            slice.spread(Stop(index), here)?;
+            slice.lane.b.ins().jump(next, &[]);
+        }
+
+        let b = &mut *slice.lane.b;
+        b.switch_to_block(next);
+        let thread = b.use_var(self.spread_at);
+        let following = b.ins().iadd_imm_s(thread, i64::from(self.width));
+        b.def_var(self.spread_at, following);
+        b.ins().jump(self.spread, &[]);
+
+        b.switch_to_block(done);
+        let then = b.use_var(self.then);
+        let mut cases = Switch::new();
+        for (index, &block) in self.after.iter().enumerate().skip(1) {
+            cases.set_entry(index as u128, block);
+        }
+        cases.emit(b, then, self.after[0]);
+        Ok(())
+    }
+
+    /// A slice stops, all of whose lanes run or only some: goes on here only if no sweep is under way any more.
+    pub(crate) fn stop(&self, b: &mut FunctionBuilder<'_>, stop: Stop, whole: bool) {
+        let [sweeps, on] = std::array::from_fn(|_| b.create_block());
+        let under_way = b.use_var(self.on);
+        b.ins().brif(under_way, sweeps, &[], on, &[]);
+        b.switch_to_block(sweeps);
+        if whole && stop == Stop::EXIT {
+            self.arrive(b, stop);
+        } else {
+            b.set_cold_block(sweeps);
+            self.end(b);
+            b.ins().jump(on, &[]);
+        }
+        b.switch_to_block(on);
+    }
+
+    /// A warp has moved, in the loops over warps; the lanes that have not exited are left.
+    pub(crate) fn note_alive(&self, b: &mut FunctionBuilder<'_>, alive: ir::Value) {
+        let gone = b.ins().bnot(alive);
+        let lost = b.use_var(self.lost);
+        let lost = b.ins().bor(lost, gone);
+        b.def_var(self.lost, lost);
+    }
+
+    /// A whole slice comes to a point. If that is a barrier of sweeps, what follows is for them only; the code for others
+    /// belongs to the block returned.
+    pub(crate) fn at_barrier(&self, b: &mut FunctionBuilder<'_>, stop: Stop) -> Option<ir::Block> {
+        if !*self.barriers.get(stop.0 as usize)? {
+            return None;
+        }
+        let [sweeps, on] = std::array::from_fn(|_| b.create_block());
+        let under_way = b.use_var(self.on);
+        b.ins().brif(under_way, sweeps, &[], on, &[]);
+        b.switch_to_block(sweeps);
+        Some(on)
+    }
+
+    /// The slice of a sweep has stopped as a whole.
+    pub(crate) fn arrive(&self, b: &mut FunctionBuilder<'_>, stop: Stop) {
+        let stop = b.ins().iconst(types::I32, i64::from(stop.0 as i32));
+        b.ins().jump(self.arrived, &[BlockArg::Value(stop)]);
+    }
+
+    /// The frame of a thread's warp, and its lane.
+    fn place(&self, b: &mut FunctionBuilder<'_>, thread: ir::Value) -> (ir::Value, ir::Value) {
+        let warp = b.ins().ushr_imm_u(thread, 5);
+        let wide = b.ins().uextend(types::I64, warp);
+        let offset = b.ins().imul_imm_s(wide, i64::from(self.frame_bytes));
+        let frame = b.ins().iadd(self.frames, offset);
+        (frame, b.ins().band_imm_u(thread, 31))
+    }
+
+    /// Leaves the slice that runs, and those behind it, to the loops over warps.
+    fn end(&self, b: &mut FunctionBuilder<'_>) {
+        let thread = b.use_var(self.at);
+        let agreed = b.use_var(self.left.agreed);
+        let [zero, one, every] = [0, 1, -1].map(|value| b.ins().iconst(types::I32, value));
+        self.settle(b, agreed, (zero, thread));
+        b.def_var(self.debt, one);
+        b.def_var(self.owed, agreed);
+        b.def_var(self.owing, thread);
+        let warp = b.ins().ushr_imm_u(thread, 5);
+        let (frame, base) = self.place(b, thread);
+        b.def_var(self.left.warp, warp);
+        b.def_var(self.left.frame, frame);
+        b.def_var(self.left.alive, every);
+        b.def_var(self.left.running, every);
+        b.def_var(self.left.quick, one);
+        b.def_var(self.left.parted, zero);
+        b.def_var(self.on, zero);
+        let behind = b.ins().iadd_imm_s(base, i64::from(self.width));
+        let wide = b.ins().uextend(types::I64, every);
+        let wide = b.ins().ishl(wide, behind);
+        let rest = b.ins().ireduce(types::I32, wide);
+        b.def_var(self.left.rest, rest);
+        let nobody = b.ins().iconst(types::I32, i64::from(NOBODY));
+        let common = b.ins().select(base, agreed, nobody);
+        b.def_var(self.left.common, common);
+        let exit = b.ins().iconst(types::I32, i64::from(Stop::EXIT.0 as i32));
+        let gone = b.ins().icmp(IntCC::Equal, agreed, exit);
+        let gone = b.ins().uextend(types::I32, gone);
+        let gone = b.ins().select(warp, gone, zero);
+        let lost = b.use_var(self.lost);
+        let lost = b.ins().bor(lost, gone);
+        b.def_var(self.lost, lost);
+        let agreed = b.ins().select(warp, agreed, exit);
+        b.def_var(self.left.agreed, agreed);
+    }
+
+    /// Has the host write the headers: threads stand at `stop`, those behind them have not moved.
+    fn settle(
+        &self,
+        b: &mut FunctionBuilder<'_>,
+        stop: ir::Value,
+        (first, end): (ir::Value, ir::Value),
+    ) {
+        let table = offset_of!(NativeContext, helpers) as i32;
+        let table = b.ins().load(types::I64, fixed(), self.ctx, table);
+        let at = offset_of!(Helpers, settle) as i32;
+        let target = b.ins().load(types::I64, fixed(), table, at);
+        let mut sig = ir::Signature::new(CallConv::SystemV);
+        sig.params.extend([types::I64; 2].map(AbiParam::new));
+        sig.params.extend([types::I32; 4].map(AbiParam::new));
+        let sig = b.import_signature(sig);
+        let bytes = b.ins().iconst(types::I32, i64::from(self.frame_bytes));
+        let args = [self.ctx, self.frames, stop, first, end, bytes];
+        b.ins().call_indirect(sig, target, &args);
+    }
+}
