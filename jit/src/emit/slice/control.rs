@@ -244,6 +244,7 @@ impl Slice<'_, '_> {
             let scalar = self.lane.get(condition);
             self.lane.b.ins().brif(scalar, then, &[], other, &[]);
         } else {
+            self.ask(condition, targets, [then, other]);
             if let Some(decided) = self.decide(condition) {
                 let [not_all, unknown] = std::array::from_fn(|_| self.lane.b.create_block());
                 let b = &mut *self.lane.b;
@@ -270,6 +271,33 @@ impl Slice<'_, '_> {
             self.full_edge(call)?;
         }
         Ok(())
+    }
+
+    /// Goes on at once where the CTA has decided a branch: where it leads past the end, if one way ends the lanes, else
+    /// either way.
+    fn ask(&mut self, condition: Value, targets: &[BlockCall], ways: [ir::Block; 2]) {
+        if !self.conditions.contains(&condition) {
+            return;
+        }
+        let Some(answer) = self.hoisted.extents().answer(condition) else {
+            return;
+        };
+        let function = self.lane.function;
+        let ends = |call: &BlockCall| {
+            let insts = function.insts(call.block);
+            matches!(insts, &[inst] if function.dfg.insts[inst].opcode == Opcode::Exit)
+        };
+        let answers = [(answer.all, ways[0]), (answer.none, ways[1])];
+        for ((answer, way), call) in answers.into_iter().zip(targets) {
+            let Some(answer) = answer else { continue };
+            if ends(call) {
+                continue;
+            }
+            let decided = self.lane.b.use_var(answer);
+            let unknown = self.lane.b.create_block();
+            self.lane.b.ins().brif(decided, way, &[], unknown, &[]);
+            self.lane.b.switch_to_block(unknown);
+        }
     }
 
     fn branch_table(&mut self, inst: Inst, targets: &[BlockCall]) -> Result<(), Unsupported> {

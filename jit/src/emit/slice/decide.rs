@@ -192,23 +192,32 @@ impl Slice<'_, '_> {
                 }
             }
             condition => {
-                let order = match condition {
-                    IntCC::UnsignedLessThan => IntCC::SignedLessThan,
-                    IntCC::UnsignedLessThanOrEqual => IntCC::SignedLessThanOrEqual,
-                    IntCC::UnsignedGreaterThan => IntCC::SignedGreaterThan,
-                    IntCC::UnsignedGreaterThanOrEqual => IntCC::SignedGreaterThanOrEqual,
-                    condition => condition,
+                let order = on_wide(condition);
+                // Where lanes grow, `<` holds for the first ones.
+                let falls = matches!(order, IntCC::SignedLessThan | IntCC::SignedLessThanOrEqual);
+                let (likely, unlikely) = if falls == (stride > 0) {
+                    (first, last)
+                } else {
+                    (last, first)
                 };
-                let first = b.ins().icmp(order, first, bound);
-                let last = b.ins().icmp(order, last, bound);
-                let all = b.ins().band(first, last);
-                let any = b.ins().bor(first, last);
-                (all, b.ins().bxor_imm_u(any, 1))
+                let all = b.ins().icmp(order, unlikely, bound);
+                (all, b.ins().icmp(order.complement(), likely, bound))
             }
         };
         Decided {
             all: b.ins().band(all, fits),
             none: b.ins().band(none, fits),
         }
+    }
+}
+
+/// The order of 32-bit numbers as one of 64-bit numbers, which hold both kinds.
+pub(super) fn on_wide(order: IntCC) -> IntCC {
+    match order {
+        IntCC::UnsignedLessThan => IntCC::SignedLessThan,
+        IntCC::UnsignedLessThanOrEqual => IntCC::SignedLessThanOrEqual,
+        IntCC::UnsignedGreaterThan => IntCC::SignedGreaterThan,
+        IntCC::UnsignedGreaterThanOrEqual => IntCC::SignedGreaterThanOrEqual,
+        order => order,
     }
 }

@@ -209,7 +209,10 @@ impl Slice<'_, '_> {
         self.lane.operation(inst)?;
         let args = self.lane.function.dfg.args(inst);
         let mine = self.view.guarded.check(inst);
-        let mine = mine.map(|check| self.checked(check));
+        let mine = mine.map(|check| match self.hoisted.extents().stays(inst) {
+            Some(stays) => self.checked_unless(stays, check),
+            None => self.checked(check),
+        });
         let holds = self.all_hold(args, mine);
         let holds = holds.unwrap_or_else(|| self.lane.b.ins().iconst(types::I8, 1));
         let var = self.holds_var(result);
@@ -242,6 +245,22 @@ impl Slice<'_, '_> {
         } else {
             self.lane.b.ins().uextend(types::I64, word)
         }
+    }
+
+    /// The same where `known` does not say that it holds.
+    fn checked_unless(&mut self, known: Variable, check: Check) -> ir::Value {
+        let [look, join] = std::array::from_fn(|_| self.lane.b.create_block());
+        let known = self.lane.b.use_var(known);
+        self.lane
+            .b
+            .ins()
+            .brif(known, join, &[known.into()], look, &[]);
+        self.lane.b.switch_to_block(look);
+        self.lane.b.set_cold_block(look);
+        let holds = self.checked(check);
+        self.lane.b.ins().jump(join, &[holds.into()]);
+        self.lane.b.switch_to_block(join);
+        self.lane.b.append_block_param(join, types::I8)
     }
 
     fn checked(&mut self, check: Check) -> ir::Value {

@@ -14,6 +14,7 @@ use margay_ir::ops::Opcode;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::View;
+use super::extent::Extents;
 use crate::emit::lane::{Fixed, Here, Lane, LaneParts, Leave, Unsupported};
 
 /// The operations in front of the loops, and the variables that hold their results.
@@ -24,6 +25,7 @@ pub(crate) struct Hoisted {
     values: FxHashSet<Value>,
     insts: FxHashSet<Inst>,
     vars: FxHashMap<Value, Variable>,
+    extents: Extents,
 }
 
 impl Hoisted {
@@ -43,7 +45,13 @@ impl Hoisted {
                 hoisted.values.extend(function.dfg.results(inst));
             }
         }
+        hoisted.extents = Extents::new(function, view, &hoisted.values);
         hoisted
+    }
+
+    /// What CTAs tell of their slices.
+    pub(crate) fn extents(&self) -> &Extents {
+        &self.extents
     }
 
     /// Whether an operation can be computed in front, and what it is the same for.
@@ -85,10 +93,10 @@ impl Hoisted {
         leave: Leave,
     ) -> Result<(), Unsupported> {
         let insts = std::mem::take(&mut self.launch);
-        self.emit(parts, fixed, leave, &insts)
+        self.emit(parts, fixed, leave, (&insts, false))
     }
 
-    /// Computes what is the same for the CTA.
+    /// Computes what is the same for the CTA, and what it tells of its slices.
     pub(crate) fn cta(
         &mut self,
         parts: LaneParts<'_, '_>,
@@ -96,7 +104,7 @@ impl Hoisted {
         leave: Leave,
     ) -> Result<(), Unsupported> {
         let insts = std::mem::take(&mut self.cta);
-        self.emit(parts, fixed, leave, &insts)
+        self.emit(parts, fixed, leave, (&insts, true))
     }
 
     fn emit(
@@ -104,7 +112,7 @@ impl Hoisted {
         parts: LaneParts<'_, '_>,
         fixed: Fixed,
         leave: Leave,
-        insts: &[Inst],
+        (insts, asks): (&[Inst], bool),
     ) -> Result<(), Unsupported> {
         let zero = parts.b.ins().iconst(types::I32, 0);
         let lane = parts.b.ins().iconst(types::I64, 0);
@@ -120,6 +128,9 @@ impl Hoisted {
         for &inst in insts {
             emitter.at = emitter.function.dfg.locs[inst];
             emitter.operation(inst)?;
+        }
+        if asks {
+            self.extents.ask(&mut emitter, &self.values);
         }
         self.vars = emitter.vars;
         Ok(())

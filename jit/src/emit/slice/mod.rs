@@ -20,6 +20,7 @@ pub(crate) mod decide;
 pub(crate) mod directed;
 pub(crate) mod each;
 pub(crate) mod entries;
+pub(crate) mod extent;
 pub(crate) mod float;
 pub(crate) mod guard;
 pub(crate) mod halves;
