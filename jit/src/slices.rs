@@ -15,6 +15,8 @@ const BUDGET: usize = 20_000;
 /// Most vectors that live at once, about; the machine has 16 registers for them, and what is spilled costs
 /// little as long as it is not much.
 const MAX_LIVE: usize = 40;
+/// The same of slices that are whole warps whose lanes ask each other for something: else the host answers.
+const MAX_LIVE_WARP: usize = 160;
 /// Most blocks: the order of the masked code is found in time that grows with them and with their depth.
 const MAX_BLOCKS: usize = 2_000;
 
@@ -74,7 +76,11 @@ pub(crate) fn widths(function: &Function, asked: Option<u32>) -> Widths {
     // Both copies of the code count, and a vector instruction for every four lanes.
     let fits = |&width: &u32| {
         let vectors = width as usize / 4;
-        width <= wanted && insts * vectors * 2 <= BUDGET && live * vectors <= MAX_LIVE.max(live)
+        let most = match width {
+            32 if meets => MAX_LIVE_WARP,
+            _ => MAX_LIVE.max(live),
+        };
+        width <= wanted && insts * vectors * 2 <= BUDGET && live * vectors <= most
     };
     let narrow = [wanted, 16, 8, 4].into_iter().find(fits).unwrap_or(1);
     let room = insts * 16 <= BUDGET && within.saturating_mul(8) <= MAX_LIVE_WIDE;
