@@ -224,6 +224,10 @@ pub trait PreparedLaunch: Send + Sync {
     fn may_park(&self) -> bool {
         true
     }
+    /// Whether threads of different units may update the same memory, so that one worker may be faster than several.
+    fn contends(&self) -> bool {
+        false
+    }
     /// Runs units `[first, first + count)` in order; stops early when one must wait.
     fn run(&self, worker: &mut WorkerState, first: u64, count: u64) -> RunOutcome;
     /// Goes on with a parked unit.

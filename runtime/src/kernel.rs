@@ -14,7 +14,7 @@ use crate::machine::next_id;
 use crate::module::Module;
 use crate::occupancy::{self, Footprint};
 use crate::params::Params;
-use crate::scheduler::{Run, RunSpec};
+use crate::scheduler::{Crowd, Run, RunSpec};
 use crate::syscalls::Services;
 use crate::syscalls::device_runtime::DeviceRuntime;
 
@@ -124,6 +124,7 @@ pub(crate) struct Entry {
     name: Arc<str>,
     /// Nanoseconds that a unit took lately, at most; 0: none has run.
     pace: AtomicU64,
+    crowd: Crowd,
     /// The last answer to how many blocks are resident: see [`Residency`].
     residency: AtomicU64,
     engine: Arc<dyn Engine>,
@@ -144,6 +145,7 @@ impl Entry {
             id: next_id(),
             name: engine.info().name.as_str().into(),
             pace: AtomicU64::new(0),
+            crowd: Crowd::default(),
             residency: AtomicU64::new(0),
             engine,
             max_dynamic_shared: AtomicI32::new(UNSET),
@@ -222,6 +224,11 @@ impl Kernel {
     /// Nanoseconds that a unit took lately, at most; 0: none has run.
     pub(crate) fn pace(&self) -> &AtomicU64 {
         &self.entry.pace
+    }
+
+    /// How many workers it is given.
+    pub(crate) fn crowd(&self) -> &Crowd {
+        &self.entry.crowd
     }
 
     fn config(&self) -> &DeviceConfig {

@@ -6,8 +6,9 @@ use margay_ir::analysis::slots;
 use margay_ir::entity::{Entity, FuncId};
 use margay_ir::exec::{LaunchInfo, Stop};
 use margay_ir::interp::Code;
+use margay_ir::mods::StateSpace;
 use margay_ir::module::Module;
-use margay_ir::ops::Effects;
+use margay_ir::ops::{Effects, Opcode};
 use margay_jit::{CompileError, CompiledFunction, CompiledKernel, Compiler, Version, Widths};
 use parking_lot::Mutex;
 
@@ -247,6 +248,8 @@ pub(super) struct KernelCode {
     pub(super) native: Result<Arc<NativeKernel>, CompileError>,
     /// Whether a thread may wait for memory.
     pub(super) may_park: bool,
+    /// Whether a thread may update memory that is not its block's own.
+    pub(super) contends: bool,
     /// Whether functions are called, so that threads need a stack.
     pub(super) calls: bool,
     pub(super) local_bytes: u32,
@@ -371,6 +374,15 @@ impl PtxKernel {
                 .iter()
                 .any(|&id| points_of(id).iter().any(|e| e.contains(Effects::YIELDS))),
         };
+        let updates = |&id: &FuncId| {
+            let function = &module.functions[id];
+            let insts = function.blocks().iter().flat_map(|&b| function.insts(b));
+            insts.map(|&inst| &function.dfg.insts[inst]).any(|data| {
+                matches!(data.opcode, Opcode::Atom | Opcode::Red)
+                    && data.mods.space() != StateSpace::Shared
+            })
+        };
+        let contends = reached.iter().any(updates);
         Ok(Arc::new(KernelCode {
             calls: native
                 .as_ref()
@@ -387,6 +399,7 @@ impl PtxKernel {
             shared,
             native,
             may_park,
+            contends,
             tids: Mutex::default(),
         }))
     }

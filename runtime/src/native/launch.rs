@@ -261,6 +261,10 @@ impl PreparedLaunch for PtxLaunch {
         self.code.may_park
     }
 
+    fn contends(&self) -> bool {
+        self.code.contends
+    }
+
     fn run(&self, worker: &mut WorkerState, first: u64, count: u64) -> RunOutcome {
         let mut window = match self.window(worker) {
             Ok(window) => window,

@@ -19,9 +19,10 @@ const CHUNK_NANOS: u64 = 500_000;
 impl Shared {
     /// Whether a worker would find something to do in the run. A hint.
     pub(super) fn has_work(&self, run: &Run) -> bool {
-        run.parked_count.load(Ordering::SeqCst) > 0
+        let work = run.parked_count.load(Ordering::SeqCst) > 0
             || run.leftover_count.load(Ordering::SeqCst) > 0
-            || self.can_claim(run)
+            || self.can_claim(run);
+        work && run.users() < run.allowed(self.config.workers)
     }
 
     fn can_claim(&self, run: &Run) -> bool {

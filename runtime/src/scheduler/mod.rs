@@ -13,6 +13,7 @@
 
 mod children;
 mod claim;
+mod crowd;
 mod keeper;
 mod run;
 mod sleep;
@@ -26,6 +27,7 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, Once};
 
+pub(crate) use crowd::Crowd;
 pub(crate) use run::{Run, RunSpec};
 pub use worker::WorkerState;
 

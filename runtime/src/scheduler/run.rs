@@ -44,6 +44,7 @@ pub(crate) struct RunSpec {
 pub(crate) struct Run {
     pub(super) spec: RunSpec,
     pub(super) may_park: bool,
+    contends: bool,
     task: OnceLock<Arc<Task>>,
     /// First unit that nobody has claimed.
     pub(super) next: AtomicU64,
@@ -74,6 +75,7 @@ impl Run {
     pub(crate) fn new(spec: RunSpec) -> Arc<Run> {
         Arc::new(Run {
             may_park: spec.gang || spec.prepared.may_park(),
+            contends: spec.prepared.contends(),
             spec,
             task: OnceLock::new(),
             next: AtomicU64::new(0),
@@ -129,6 +131,26 @@ impl Run {
         let pace = self.spec.kernel.pace();
         let old = pace.load(Ordering::Relaxed);
         pace.store(nanos.max(old - old / 8), Ordering::Relaxed);
+    }
+
+    /// Notes the same for the choice of the number of workers; `users` were inside when it began.
+    pub(super) fn note_crowd(&self, time: Duration, units: u64, users: usize, workers: usize) {
+        if self.contends && workers > 1 && units > 0 && users == self.users() {
+            self.spec.kernel.crowd().note(time, units, users, workers);
+        }
+    }
+
+    /// Workers inside.
+    pub(super) fn users(&self) -> usize {
+        self.users.load(Ordering::Relaxed)
+    }
+
+    /// How many of the workers may be inside.
+    pub(super) fn allowed(&self, workers: usize) -> usize {
+        match self.contends {
+            true => self.spec.kernel.crowd().allowed(workers),
+            false => workers,
+        }
     }
 
     /// Nanoseconds that the units which nobody has started should take, after what this run

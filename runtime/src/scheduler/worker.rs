@@ -236,6 +236,9 @@ impl Turn {
             if run.stopping.load(Ordering::SeqCst) || run.is_finished() {
                 return;
             }
+            if run.users() > run.allowed(shared.config.workers) {
+                return;
+            }
             let others = shared.active_count.load(Ordering::SeqCst) > 1;
             let waiting = self.waits > 0;
             if others && (waiting || self.now.duration_since(begin) > SLICE) {
@@ -261,9 +264,12 @@ impl Turn {
                 self.now = Instant::now();
             }
             Piece::New(first, end) => {
+                let users = run.users();
                 let outcome = guarded(run, || run.spec.prepared.run(state, first, end - first));
                 self.now = Instant::now();
-                run.note_time(self.now - begin, units_done(&outcome, first, end));
+                let (time, done) = (self.now - begin, units_done(&outcome, first, end));
+                run.note_time(time, done);
+                run.note_crowd(time, done, users, shared.config.workers);
                 if run.will_be_complete(units_done(&outcome, first, end)) {
                     state.begin_watch();
                 }
