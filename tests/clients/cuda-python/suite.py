@@ -12,12 +12,12 @@ import sys
 import cuda.bindings
 
 SUITES = {
-    "cuda_core": ("tests",),
+    "cuda_core": ("-p", "cuda_core_names", "tests"),
     "cuda_bindings": ("tests", "--ignore=tests/cudla", "--ignore=tests/test_cufile.py"),
 }
 OPTIONS = (
     "-p no:cacheprovider -p no:randomly -p no:rerunfailures -o addopts= --rootdir=. -q "
-    "--tb=short --timeout=120 --continue-on-collection-errors"
+    "--tb=short --timeout=120 --benchmark-disable --continue-on-collection-errors"
 ).split()
 
 
@@ -32,7 +32,8 @@ def lend(sources):
 def main():
     sources, report = map(pathlib.Path, sys.argv[1:])
     lend(sources)
-    environment = dict(os.environ, PYTHONPATH=str(sources / "cuda_python_test_helpers"))
+    paths = (sources / "cuda_python_test_helpers", pathlib.Path(__file__).parents[1] / "plugins")
+    environment = dict(os.environ, PYTHONPATH=":".join(map(str, paths)))
     found = []
     for suite, what in SUITES.items():
         part = report.with_name(f"{suite}.xml")

@@ -20,7 +20,7 @@ def verdicts(ran):
 def main():
     tests = built("test", "--no-run", "--lib")
     results = []
-    found, output = verdicts(run(tests, "--test-threads", "1"))
+    found, whole = verdicts(run(tests, "--test-threads", "1"))
     alone = [name for name, verdict in found.items() if verdict == "ignored"]
     listed = run(tests, "--list").stdout
     for name in re.findall(r"^(\S+): test$", listed, re.MULTILINE):
@@ -28,7 +28,7 @@ def main():
             own, output = verdicts(run(tests, "--ignored", "--exact", name, devices=2))
             verdict = own.get(name)
         else:
-            verdict = found.get(name)
+            verdict, output = found.get(name), whole
         group, _, short = name.rpartition("::")
         results.append((group, short, None if verdict == "ok" else output[-4000:], False))
     junit.write(sys.argv[1], results)

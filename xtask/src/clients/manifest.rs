@@ -21,6 +21,7 @@ pub(super) struct Client {
     pub(super) programs: Vec<String>,
     #[serde(default)]
     pub(super) environment: BTreeMap<String, String>,
+    pub(super) install: Option<String>,
     #[serde(default)]
     pub(super) quick: bool,
     #[serde(default)]

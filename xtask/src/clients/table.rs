@@ -8,7 +8,7 @@ use super::junit::Results;
 use super::manifest::Client;
 use crate::{Outcome, exec};
 
-const HEAD: &str = "client,version,what,tests,passed,skipped,notes";
+const HEAD: &str = "client,version,what,tests,passed,skipped,apart,notes";
 /// What a suite is called in the second column.
 const SUITE: &str = "suite";
 
@@ -22,6 +22,8 @@ pub(super) struct Row {
     pub(super) tests: usize,
     pub(super) passed: usize,
     pub(super) skipped: usize,
+    /// Failures of tests that say nothing of Margay; the share leaves them out.
+    pub(super) apart: usize,
     pub(super) notes: String,
 }
 
@@ -39,13 +41,19 @@ impl Row {
     }
 
     /// A suite's row, without a version.
-    pub(super) fn of_suite(client: &Client, results: &Results, reasons: Vec<String>) -> Row {
+    pub(super) fn of_suite(
+        client: &Client,
+        results: &Results,
+        apart: usize,
+        reasons: Vec<String>,
+    ) -> Row {
         Row {
             client: client.name.clone(),
             what: SUITE.to_owned(),
             tests: results.tests,
             passed: results.tests - results.skipped - results.failed.len(),
             skipped: results.skipped,
+            apart,
             notes: reasons.join("; ").replace(',', ";"),
             ..Row::default()
         }
@@ -63,22 +71,28 @@ impl Row {
     /// A suite in a line.
     pub(super) fn summary(&self) -> String {
         format!(
-            "suite: {} of {} pass ({:.1} %), {} skipped",
+            "suite: {} of {} pass ({:.1} %), {} skipped, {} apart",
             self.passed,
-            self.tests - self.skipped,
+            self.counted(),
             self.share(),
-            self.skipped
+            self.skipped,
+            self.apart
         )
     }
 
-    /// Percent of those that ran.
+    /// Tests that ran and apply.
+    fn counted(&self) -> usize {
+        self.tests.saturating_sub(self.skipped + self.apart)
+    }
+
+    /// Percent of those.
     fn share(&self) -> f64 {
-        100.0 * self.passed as f64 / (self.tests - self.skipped).max(1) as f64
+        100.0 * self.passed as f64 / self.counted().max(1) as f64
     }
 
     fn parse(line: &str) -> Option<Row> {
-        let fields: Vec<&str> = line.splitn(7, ',').collect();
-        let [client, version, what, tests, passed, skipped, notes] = fields[..] else {
+        let fields: Vec<&str> = line.splitn(8, ',').collect();
+        let [client, version, what, tests, passed, skipped, apart, notes] = fields[..] else {
             return None;
         };
         Some(Row {
@@ -88,12 +102,14 @@ impl Row {
             tests: tests.parse().ok()?,
             passed: passed.parse().ok()?,
             skipped: skipped.parse().ok()?,
+            apart: apart.parse().ok()?,
             notes: notes.to_owned(),
         })
     }
 
     fn line(&self) -> String {
-        let numbers = format!("{},{},{}", self.tests, self.passed, self.skipped);
+        let numbers = [self.tests, self.passed, self.skipped, self.apart];
+        let numbers = numbers.map(|number| number.to_string()).join(",");
         format!(
             "{},{},{},{numbers},{}",
             self.client, self.version, self.what, self.notes
@@ -161,9 +177,10 @@ impl Table {
             let Some(suite) = &client.suite else { continue };
             for row in self.of(client).filter(|row| row.what == SUITE) {
                 let ran = row.tests - row.skipped;
+                let counted = row.counted();
                 let _ = writeln!(
                     page,
-                    "| {} {} | {} | {ran} | {} | {:.1} % | {} % | {} |",
+                    "| {} {} | {} | {ran} | {counted} | {} | {:.1} % | {} % | {} |",
                     client.about,
                     row.version,
                     row.tests,
@@ -199,10 +216,11 @@ Each compares its results with the client's own path on the CPU, or with numpy.
 const SUITES: &str = "
 ## Their own test suites
 
-Skipped tests, by the suite's own conditions, count as not run.
+Skipped tests, by the suite's own conditions, count as not run. Tests that ran and do not apply are marked \"apart\": they
+call libraries that hold machine code only, time hardware, or contradict the versions of the wheels. The share is of those that apply.
 
-| client | tests | ran | passed | share | goal | failures that are known |
-|---|---|---|---|---|---|---|
+| client | tests | ran | apply | passed | share | goal | failures that are known |
+|---|---|---|---|---|---|---|---|
 ";
 
 #[cfg(test)]
@@ -211,12 +229,12 @@ mod tests {
 
     #[test]
     fn rows_survive_being_written() {
-        let line = "numba,0.30.4,suite,2011,1900,80,3 need SASS; 1 needs two devices";
+        let line = "numba,0.30.4,suite,2011,1900,80,3,3 apart: need SASS; 1 needs two devices";
         let row = Row::parse(line).unwrap();
         assert_eq!(row.line(), line);
         assert_eq!(
             row.summary(),
-            "suite: 1900 of 1931 pass (98.4 %), 80 skipped"
+            "suite: 1900 of 1928 pass (98.5 %), 80 skipped, 3 apart"
         );
         assert_eq!(Row::parse("too,short"), None);
     }
@@ -226,7 +244,7 @@ mod tests {
         let mut row = Row::default();
         row.leave_out("1 of 2 pieces ran; without b,c");
         assert_eq!(row.notes, "1 of 2 pieces ran; without b;c");
-        let mut row = Row::parse("numba,0.30.4,suite,9,8,0,1 needs SASS").unwrap();
+        let mut row = Row::parse("numba,0.30.4,suite,9,8,0,0,1 needs SASS").unwrap();
         row.leave_out("1 of 2 pieces ran");
         assert_eq!(row.notes, "1 needs SASS; 1 of 2 pieces ran");
     }

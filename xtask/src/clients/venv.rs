@@ -29,7 +29,8 @@ impl Venv {
         let venv = Venv {
             folder: folder().join(&client.name),
         };
-        let requirements = manifest.join(&client.name).join("requirements.txt");
+        let here = manifest.join(&client.name);
+        let requirements = here.join("requirements.txt");
         let wanted = fs::read_to_string(&requirements)
             .map_err(|e| format!("{}: {e}", requirements.display()))?;
         let stamp = venv.folder.join("margay-requirements.txt");
@@ -42,6 +43,9 @@ impl Venv {
             venv.folder.display()
         );
         venv.install(&requirements)?;
+        if let Some(program) = &client.install {
+            exec::run(Command::new(venv.python()).arg(here.join(program)))?;
+        }
         fs::write(&stamp, wanted).map_err(|e| format!("{}: {e}", stamp.display()))?;
         Ok(venv)
     }
