@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use margay::Runtime;
 use margay::container::{Container, EntryKind, HostSection, choose, host_containers};
+use margay::device::{DeviceConfig, VISIBLE_DEVICES};
 use serde_json::{Value, json};
 
 use crate::output::{Failure, Outcome, Paint, Report, paint};
@@ -49,8 +50,10 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
 
 fn machine(as_json: bool) -> Outcome {
     let runtime = Runtime::new()?;
-    let device = runtime.device(0)?;
-    let (major, minor) = device.compute_capability();
+    let config = DeviceConfig::from_env();
+    let visible = config.visible_devices();
+    let first = visible.first().copied().unwrap_or(0);
+    let (major, minor) = (config.capability.major, config.capability.minor);
     let library = libcuda().map(|path| path.display().to_string());
     let library_text = match &library {
         Ok(path) => path.clone(),
@@ -64,10 +67,13 @@ fn machine(as_json: bool) -> Outcome {
             "driver",
             json!(format!("{}.{}", driver / 1000, driver % 1000 / 10)),
         ),
-        ("device", json!(device.name())),
+        ("device", json!(config.name_of(first as i32))),
+        ("devices", json!(config.devices)),
+        ("visible_devices", json!(visible)),
+        (VISIBLE_DEVICES, json!(config.visible)),
         ("capability", json!(format!("{major}.{minor}"))),
-        ("multiprocessors", json!(device.config().sms)),
-        ("memory", json!(device.total_memory())),
+        ("multiprocessors", json!(config.sms)),
+        ("memory", json!(config.total_memory())),
         ("workers", json!(runtime.workers())),
         ("architecture", json!(std::env::consts::ARCH)),
         ("cpu_features", json!(cpu_features())),
@@ -80,21 +86,25 @@ fn machine(as_json: bool) -> Outcome {
         format!("{}\n", Value::Object(map))
     } else {
         let mut text = String::new();
-        for (name, value) in facts {
+        for (name, value) in facts.iter().filter(|(_, value)| !value.is_null()) {
             let value = value
                 .as_str()
                 .map_or_else(|| value.to_string(), str::to_owned);
             let _ = writeln!(
                 text,
                 "{} {value}",
-                paint(&format!("{name:<16}"), Paint::Heading)
+                paint(&format!("{name:<20}"), Paint::Heading)
             );
+        }
+        if visible.is_empty() {
+            let hidden = format!("{VISIBLE_DEVICES} hides every device: programs find none");
+            let _ = writeln!(text, "{}", paint(&hidden, Paint::Bad));
         }
         text
     };
     Ok(Report {
         text,
-        status: u8::from(library.is_err()),
+        status: u8::from(library.is_err() || visible.is_empty()),
     })
 }
 
@@ -150,9 +160,8 @@ fn explain(program: &Path, as_json: bool) -> Outcome {
     if !is_elf(&bytes) {
         return Err(format!("{name} is no 64-bit ELF file; name the program it starts").into());
     }
-    let runtime = Runtime::new()?;
-    let (major, minor) = runtime.device(0)?.compute_capability();
-    let capability = u32::try_from(major * 10 + minor).unwrap_or(0);
+    let capability = DeviceConfig::from_env().capability;
+    let capability = capability.major * 10 + capability.minor;
     let containers = host_containers(&bytes).map_err(|e| format!("{name}: {e}"))?;
     let held: Vec<Held> = containers
         .iter()

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use margay::device::VISIBLE_DEVICES;
 use nvidia_ml::facts::{Facts, utilization};
 use nvidia_ml::processes::{computing, name};
 use serde_json::{Value, json};
@@ -14,7 +15,8 @@ Examples:
   margay smi -L
   margay smi --json
 
-Memory is the host's: what is free there, up to the device's limit. Processes of other users are not seen.";
+Memory is the host's: what is free there, up to the device's limit. Processes of other users are not seen.
+All devices are shown, also those that CUDA_VISIBLE_DEVICES hides from programs.";
 
 /// The arguments of `margay smi`.
 #[derive(clap::Args)]
@@ -73,12 +75,14 @@ fn document(devices: &[Facts], processes: &[(u32, String)]) -> Value {
             "memory_free": memory.free,
             "memory_used": memory.total - memory.free,
             "utilization": busy,
+            "cuda_ordinal": facts.ordinal(),
         })
     });
     let first = Facts::of(0);
     json!({
         "driver_version": first.driver_version(),
         "cuda_version": cuda(&first),
+        "cuda_visible_devices": first.visible_list(),
         "gpus": gpus.collect::<Vec<_>>(),
         "processes": processes,
     })
@@ -130,6 +134,10 @@ fn table(devices: &[Facts], processes: &[(u32, String)]) -> String {
         );
         line(&mut text, &format!("     {used:>22}  {busy:>8}"));
     }
+    if let Some(list) = first.visible_list() {
+        text.push_str(&rule);
+        line(&mut text, &visible(list, devices));
+    }
     text.push_str(&rule);
     text.push('\n');
     text.push_str(&rule);
@@ -144,6 +152,24 @@ fn table(devices: &[Facts], processes: &[(u32, String)]) -> String {
     }
     text.push_str(&rule);
     text
+}
+
+/// What programs that are started with this environment see; the table itself has all devices.
+fn visible(list: &str, devices: &[Facts]) -> String {
+    let mut seen: Vec<(u32, u32)> = devices
+        .iter()
+        .filter_map(|facts| Some((facts.ordinal()?, facts.number())))
+        .collect();
+    seen.sort_unstable();
+    let list: String = list.chars().filter(|c| !c.is_control()).collect();
+    let numbers: Vec<String> = seen.iter().map(|(_, number)| number.to_string()).collect();
+    match numbers.as_slice() {
+        [] => format!("Programs see no GPU: {VISIBLE_DEVICES}={list}"),
+        numbers => format!(
+            "Programs see GPU {}: {VISIBLE_DEVICES}={list}",
+            numbers.join(", ")
+        ),
+    }
 }
 
 #[cfg(test)]

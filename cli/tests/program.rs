@@ -306,6 +306,50 @@ fn doctor_reads_programs_and_the_machine() {
 }
 
 #[test]
+fn smi_and_doctor_say_which_devices_programs_see() {
+    let folder = Folder::new("visible");
+    let with = |list: &str, arguments: &[&str]| {
+        let mut command = folder.command(arguments);
+        let settings = [("MARGAY_DEVICES", "3"), ("CUDA_VISIBLE_DEVICES", list)];
+        command.envs(settings).output().unwrap()
+    };
+    let json = |output: &Output| -> serde_json::Value {
+        serde_json::from_slice(&output.stdout).expect("a document")
+    };
+    // All devices are shown, with what CUDA makes of them.
+    let smi = json(&with("2,0", &["smi", "--json"]));
+    let ordinals: Vec<_> = smi["gpus"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|gpu| gpu["cuda_ordinal"].as_u64())
+        .collect();
+    assert_eq!(ordinals, [Some(1), None, Some(0)]);
+    assert_eq!(smi["cuda_visible_devices"], "2,0");
+    assert_eq!(out(&with("", &["smi", "-L"])).lines().count(), 3);
+    for (list, wanted) in [
+        ("2,0", "Programs see GPU 2, 0: CUDA_VISIBLE_DEVICES=2,0 "),
+        ("-1", "Programs see no GPU: CUDA_VISIBLE_DEVICES=-1 "),
+    ] {
+        let table = out(&with(list, &["smi"]));
+        assert!(table.contains(wanted), "{table}");
+    }
+    let doctor = with("2,0", &["doctor", "--json"]);
+    let facts = json(&doctor);
+    assert_eq!(facts["devices"], 3);
+    assert_eq!(facts["visible_devices"], serde_json::json!([2, 0]));
+    assert!(facts["device"].as_str().unwrap().ends_with("#2"));
+    let hidden = with("", &["doctor"]);
+    assert_eq!(hidden.status.code(), Some(1));
+    assert!(out(&hidden).contains("hides every device"));
+    // A launch by the command line is a program, too.
+    let mut launch = folder.command(&ARGS.split_whitespace().collect::<Vec<_>>());
+    let launch = launch.env("CUDA_VISIBLE_DEVICES", "").output().unwrap();
+    assert_eq!(launch.status.code(), Some(1));
+    assert!(err(&launch).contains("no device is visible"));
+}
+
+#[test]
 fn support_prints_tables() {
     let folder = Folder::new("support");
     let json = folder.margay("support --json");

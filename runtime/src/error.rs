@@ -34,7 +34,7 @@ pub enum Error {
     #[error("the runtime is shutting down")]
     Deinitialized,
     /// No device [100 NO_DEVICE].
-    #[error("no device")]
+    #[error("no device is visible (CUDA_VISIBLE_DEVICES)")]
     NoDevice,
     /// No such device [101 INVALID_DEVICE].
     #[error("no device {0}")]

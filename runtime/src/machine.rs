@@ -33,15 +33,27 @@ pub(crate) struct Machine {
     pub(crate) loader: Arc<dyn Loader>,
     /// Contexts by id; a destroyed one disappears with its last handle.
     contexts: Mutex<Vec<Weak<ContextInner>>>,
+    /// Those that programs see.
     devices: Vec<DeviceState>,
 }
 
 /// What changes of a device.
-#[derive(Default)]
 pub(crate) struct DeviceState {
+    /// Its number among all devices.
+    number: i32,
     primary: OnceLock<Weak<ContextInner>>,
     /// How often the primary context is retained.
     pub(crate) retained: Mutex<u64>,
+}
+
+impl DeviceState {
+    fn new(number: u32) -> DeviceState {
+        DeviceState {
+            number: number as i32,
+            primary: OnceLock::new(),
+            retained: Mutex::new(0),
+        }
+    }
 }
 
 impl Machine {
@@ -55,8 +67,9 @@ impl Machine {
         if let Err(error) = crate::fault::install() {
             tracing::error!(%error, "faults cannot be survived");
         }
-        let count = config.devices.max(1) as usize;
-        let memory = DeviceMemory::new(config.memory, count)?;
+        let numbers = config.visible_devices();
+        // Devices that are not seen keep their part of the memory.
+        let memory = DeviceMemory::new(Some(config.total_memory()), numbers.len().max(1))?;
         Ok(Arc::new(Machine {
             reverse: scheduler.reverse,
             findings,
@@ -68,7 +81,7 @@ impl Machine {
             textures: Registry::default(),
             loader,
             contexts: Mutex::new(Vec::new()),
-            devices: (0..count).map(|_| DeviceState::default()).collect(),
+            devices: numbers.into_iter().map(DeviceState::new).collect(),
             config,
         }))
     }
@@ -102,9 +115,14 @@ impl Machine {
         }
     }
 
-    /// Number of devices.
+    /// Number of devices that programs see.
     pub(crate) fn device_count(&self) -> i32 {
         self.devices.len() as i32
+    }
+
+    /// A device's number among all of them.
+    pub(crate) fn number(&self, ordinal: i32) -> i32 {
+        self.device(ordinal).map_or(ordinal, |state| state.number)
     }
 
     pub(crate) fn device(&self, ordinal: i32) -> Option<&DeviceState> {

@@ -204,7 +204,7 @@ impl Runtime {
         findings.map(|findings| findings.take()).unwrap_or_default()
     }
 
-    /// Number of devices (`MARGAY_DEVICES`).
+    /// Number of devices that this process sees (`MARGAY_DEVICES`, `CUDA_VISIBLE_DEVICES`); there may be none.
     pub fn device_count(&self) -> i32 {
         self.inner.machine.device_count()
     }
@@ -238,7 +238,7 @@ impl Runtime {
     /// The first device's primary context; retained at the first call, for good.
     ///
     /// # Errors
-    /// [`Error::NotInitialized`] in the child of a fork.
+    /// [`Error::NoDevice`] when there is none to be seen; [`Error::NotInitialized`] in the child of a fork.
     pub fn context(&self) -> Result<Context> {
         check_fork()?;
         let primary = self.first()?;

@@ -198,6 +198,74 @@ fn devices() {
     fs::remove_file(program).expect("a program that has run");
 }
 
+/// Runs `visible` on a machine with three devices; `list`: `CUDA_VISIBLE_DEVICES`.
+fn with_visible(program: &Path, list: Option<&str>, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .envs(environment())
+        .envs([("MARGAY_DEVICES", "3"), ("MARGAY_MEMORY", "64M")])
+        .env_remove("CUDA_VISIBLE_DEVICES")
+        .envs(list.map(|list| ("CUDA_VISIBLE_DEVICES", list)));
+    command
+}
+
+/// The rules themselves have their tests in `margay::device`; here is what a process makes of them.
+#[test]
+fn visible_devices() {
+    let program = compile("visible", "visible");
+    let uuid = |number: u32| format!("GPU-4d617267-6179-2d43-5055-2d6465762d3{number}");
+    let both = format!("{},{}", uuid(2), uuid(0));
+    for (list, numbers) in [
+        (None, &["0", "1", "2"][..]),
+        (Some("0,1,2"), &["0", "1", "2"]),
+        (Some("2,0"), &["2", "0"]),
+        (Some("1"), &["1"]),
+        (Some("2,-1,0"), &["2"]),
+        (Some("1,3,0"), &["1"]),
+        (Some(both.as_str()), &["2", "0"]),
+        (Some(""), &[]),
+        (Some("-1"), &[]),
+        (Some("1,1"), &[]),
+        (Some("GPU-4d61"), &[]),
+        (Some("MIG-4d617267-6179-2d43-5055-2d6465762d30"), &[]),
+    ] {
+        let arguments = [&["see"], numbers].concat();
+        for order in ["FASTEST_FIRST", "PCI_BUS_ID"] {
+            let mut command = with_visible(&program, list, &arguments);
+            let output = succeed(command.env("CUDA_DEVICE_ORDER", order));
+            assert!(output.stdout.ends_with(b"PASS\n"), "{list:?}: {output:?}");
+        }
+    }
+    // The environment counts as it is when the driver is initialised.
+    for (before, arguments) in [
+        (None, &["late", "2,1", "2", "1"][..]),
+        (Some("0"), &["late", ""]),
+        (Some(""), &["late", "1", "1"]),
+    ] {
+        let output = succeed(&mut with_visible(&program, before, arguments));
+        assert!(output.stdout.ends_with(b"PASS\n"), "{output:?}");
+    }
+    // Another process knows the device by another ordinal, or does not see it.
+    let mut exporter = with_visible(&program, Some("2,1"), &["export"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a process");
+    let mut name = String::new();
+    BufReader::new(exporter.stdout.take().expect("a pipe"))
+        .read_line(&mut name)
+        .expect("a line");
+    for (list, ordinal) in [("0,2", "1"), ("2", "0"), ("0,1", "0")] {
+        let arguments = ["import", name.trim(), ordinal];
+        let output = succeed(&mut with_visible(&program, Some(list), &arguments));
+        assert!(output.stdout.ends_with(b"PASS\n"), "{list}: {output:?}");
+    }
+    drop(exporter.stdin.take());
+    assert!(exporter.wait().expect("a process").success());
+    fs::remove_file(program).expect("a program that has run");
+}
+
 #[test]
 fn threads() {
     run("threads", &[]);

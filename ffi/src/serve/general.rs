@@ -1,7 +1,7 @@
 //! Initialisation, versions, errors, entry points.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
-use std::sync::Once;
+use std::sync::{Once, OnceLock};
 
 use margay::Runtime;
 
@@ -20,7 +20,9 @@ pub(crate) fn init(_: &Call, flags: c_uint) -> Served {
     if flags != 0 {
         return Err(CuResult::INVALID_VALUE);
     }
-    Runtime::global()?;
+    if Runtime::global()?.device_count() == 0 {
+        return Err(CuResult::NO_DEVICE);
+    }
     print_at_exit();
     set_ready()
 }
@@ -42,8 +44,14 @@ fn print_at_exit() {
     });
 }
 
+/// The driver's version, without starting the runtime: what a program sets in its environment before `cuInit` still counts.
+fn reported_version() -> c_int {
+    static VERSION: OnceLock<c_int> = OnceLock::new();
+    *VERSION.get_or_init(margay::device::driver_version)
+}
+
 pub(crate) fn driver_get_version(_: &Call, version: Out<c_int>) -> Served {
-    version.set(Runtime::global()?.driver_version());
+    version.set(reported_version());
     Ok(())
 }
 
@@ -90,11 +98,7 @@ fn get_proc_address(
     version: c_int,
     flags: u64,
 ) -> (c_uint, Served) {
-    let driver = match Runtime::global() {
-        Ok(runtime) => runtime.driver_version(),
-        Err(error) => return (1, Err(error.into())),
-    };
-    let found = look_up(&symbol.0, version, flags, driver);
+    let found = look_up(&symbol.0, version, flags, reported_version());
     address.set(found.address.cast_mut());
     (found.status as c_uint, found.result)
 }

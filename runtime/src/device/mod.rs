@@ -7,11 +7,13 @@
 pub mod attributes;
 pub mod capability;
 mod host;
+pub(crate) mod visible;
 
 use std::fmt;
 use std::sync::Arc;
 
 pub use capability::Capability;
+pub use visible::{VISIBLE_DEVICES, uuid_text};
 
 pub(crate) use host::cores;
 
@@ -28,9 +30,9 @@ const DEFAULT_SMS: (u32, u32) = (28, 48);
 pub const MAX_DEVICES: u32 = 64;
 
 /// The UUID of the device with a number, the same in every process and on every machine.
-pub fn uuid_of(ordinal: i32) -> [u8; 16] {
+pub fn uuid_of(number: i32) -> [u8; 16] {
     let mut bytes = *b"Margay-CPU-dev-0";
-    bytes[15] += ordinal as u8;
+    bytes[15] += number as u8;
     bytes
 }
 
@@ -43,8 +45,10 @@ pub struct DeviceConfig {
     pub driver_version: i32,
     /// Reported number of multiprocessors.
     pub sms: u32,
-    /// Number of such devices.
+    /// Number of such devices in the machine.
     pub devices: u32,
+    /// Which of them programs see, as `CUDA_VISIBLE_DEVICES` says it; `None`: all.
+    pub visible: Option<String>,
     /// Bytes of memory of each device; `None`: equal parts of what this process may use.
     pub memory: Option<u64>,
     /// Reported name; of several devices the later ones add their number.
@@ -53,17 +57,15 @@ pub struct DeviceConfig {
 
 impl DeviceConfig {
     /// The defaults, changed by `MARGAY_COMPUTE_CAPABILITY` (8.6, 86 or sm_86),
-    /// `MARGAY_DRIVER_VERSION`, `MARGAY_SMS`, `MARGAY_DEVICES`, `MARGAY_MEMORY` (bytes, or with K, M, G) and
-    /// `MARGAY_DEVICE_NAME`.
+    /// `MARGAY_DRIVER_VERSION`, `MARGAY_SMS`, `MARGAY_DEVICES`, `MARGAY_MEMORY` (bytes, or with K, M, G),
+    /// `MARGAY_DEVICE_NAME` and `CUDA_VISIBLE_DEVICES`.
     pub fn from_env() -> DeviceConfig {
         let cores = host::cores();
         DeviceConfig {
             capability: env("MARGAY_COMPUTE_CAPABILITY")
                 .and_then(|text| Capability::parse(&text))
                 .unwrap_or(Capability { major: 8, minor: 6 }),
-            driver_version: number("MARGAY_DRIVER_VERSION")
-                .and_then(|n| i32::try_from(n).ok())
-                .unwrap_or(13050),
+            driver_version: driver_version(),
             sms: number("MARGAY_SMS")
                 .and_then(|n| u32::try_from(n).ok())
                 .filter(|&sms| (1..=1 << 16).contains(&sms))
@@ -72,6 +74,9 @@ impl DeviceConfig {
                 .and_then(|n| u32::try_from(n).ok())
                 .filter(|devices| (1..=MAX_DEVICES).contains(devices))
                 .unwrap_or(1),
+            // Bytes that are no text name no device either.
+            visible: std::env::var_os(VISIBLE_DEVICES)
+                .map(|list| list.to_string_lossy().into_owned()),
             memory: number("MARGAY_MEMORY").filter(|&bytes| bytes > 0),
             name: env("MARGAY_DEVICE_NAME")
                 .unwrap_or_else(|| format!("Margay on {}", host::cpu_name())),
@@ -85,12 +90,27 @@ impl DeviceConfig {
     }
 
     /// The name of the device with a number: with that behind it where there are several devices.
-    pub fn name_of(&self, ordinal: i32) -> String {
+    pub fn name_of(&self, number: i32) -> String {
         match self.devices {
             1 => self.name.clone(),
-            _ => format!("{} #{ordinal}", self.name),
+            _ => format!("{} #{number}", self.name),
         }
     }
+
+    /// The numbers of the devices that programs see, by their ordinals.
+    pub fn visible_devices(&self) -> Vec<u32> {
+        match &self.visible {
+            Some(list) => visible::listed(list, self.devices),
+            None => (0..self.devices).collect(),
+        }
+    }
+}
+
+/// The driver version that is reported: 13050 for 13.5 (`MARGAY_DRIVER_VERSION`).
+pub fn driver_version() -> i32 {
+    number("MARGAY_DRIVER_VERSION")
+        .and_then(|n| i32::try_from(n).ok())
+        .unwrap_or(13050)
 }
 
 fn env(name: &str) -> Option<String> {
@@ -154,19 +174,24 @@ impl Device {
         &self.machine.config
     }
 
-    /// Its ordinal.
+    /// Its ordinal among the devices that programs see.
     pub fn ordinal(&self) -> i32 {
         self.ordinal
     }
 
-    /// Its name: the configured one, with the ordinal behind it where there are several devices.
+    /// Its number among all devices of the machine.
+    pub fn number(&self) -> i32 {
+        self.machine.number(self.ordinal)
+    }
+
+    /// Its name: the configured one, with the number behind it where there are several devices.
     pub fn name(&self) -> String {
-        self.machine.config.name_of(self.ordinal)
+        self.machine.config.name_of(self.number())
     }
 
     /// Its UUID, the same in every process and on every machine.
     pub fn uuid(&self) -> [u8; 16] {
-        uuid_of(self.ordinal)
+        uuid_of(self.number())
     }
 
     /// Locally unique id and node mask; Linux drivers report zeros.
@@ -190,7 +215,7 @@ impl Device {
         format!(
             "{:04x}:{:02x}:{:02x}.0",
             attributes::PCI_DOMAIN,
-            attributes::PCI_BUS + self.ordinal,
+            attributes::PCI_BUS + self.number(),
             attributes::PCI_DEVICE
         )
     }
@@ -198,7 +223,7 @@ impl Device {
     /// The attribute with this `CUdevice_attribute` number; `None` when there is none.
     pub fn attribute(&self, number: i32) -> Option<i32> {
         match number {
-            attributes::PCI_BUS_ID => Some(attributes::PCI_BUS + self.ordinal),
+            attributes::PCI_BUS_ID => Some(attributes::PCI_BUS + self.number()),
             _ => attributes::value(&self.machine.config, number),
         }
     }

@@ -12,6 +12,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::atomic::AtomicU64;
 
 use super::MemoryError;
+use crate::device::visible::{to_number, to_ordinal};
 
 /// What a memory file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +50,8 @@ impl SharedKind {
 pub struct Label {
     /// What it holds.
     pub kind: SharedKind,
-    /// Ordinal of the device it belongs to; -1: the host.
+    /// Ordinal of the device it belongs to, in this process; -1: the host. The file itself has the device's number in the
+    /// machine, as processes may see different devices.
     pub device: i32,
 }
 
@@ -61,7 +63,7 @@ const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
 impl Label {
     fn text(self) -> String {
-        format!("{PREFIX}{}:{}", self.kind.word(), self.device)
+        format!("{PREFIX}{}:{}", self.kind.word(), to_number(self.device))
     }
 
     /// From the path that the system shows for a descriptor.
@@ -70,7 +72,7 @@ impl Label {
         let name = name.strip_suffix(SYSTEM_SUFFIX).unwrap_or(name);
         let (kind, device) = name.strip_prefix(PREFIX)?.split_once(':')?;
         let kind = SharedKind::ALL.into_iter().find(|k| k.word() == kind)?;
-        let device = device.parse().ok()?;
+        let device = to_ordinal(device.parse().ok()?);
         Some(Label { kind, device })
     }
 }
@@ -336,7 +338,7 @@ mod tests {
 
     const LABEL: Label = Label {
         kind: SharedKind::Physical,
-        device: 3,
+        device: 0,
     };
 
     #[test]
@@ -349,6 +351,14 @@ mod tests {
             again.address().expect("named").inode,
             memory.address().expect("named").inode
         );
+    }
+
+    #[test]
+    fn labels_of_devices_that_are_not_seen_name_none() {
+        let parse = |text| Label::parse(text).map(|label| label.device);
+        assert_eq!(parse("/memfd:margay:pool:0 (deleted)"), Some(0));
+        assert_eq!(parse("/memfd:margay:pool:-1 (deleted)"), Some(-1));
+        assert_eq!(parse("/memfd:margay:pool:63 (deleted)"), Some(i32::MAX));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use margay::device::attributes::{PCI_BUS, PCI_DEVICE, PCI_DOMAIN};
-use margay::device::{DeviceConfig, uuid_of};
+use margay::device::{DeviceConfig, uuid_text};
 
 /// CUDA cores of one multiprocessor of capability 8.6, whatever the capability says.
 const CORES_PER_SM: u32 = 128;
@@ -35,9 +35,21 @@ impl Facts {
         }
     }
 
-    /// How many devices there are.
+    /// How many devices there are, whichever of them CUDA programs see.
     pub fn count() -> u32 {
         DeviceConfig::from_env().devices
+    }
+
+    /// The ordinal that CUDA programs with this environment know it by; `None`: `CUDA_VISIBLE_DEVICES` hides it.
+    pub fn ordinal(&self) -> Option<u32> {
+        let visible = self.config.visible_devices();
+        let found = visible.iter().position(|number| *number == self.number);
+        found.map(|ordinal| ordinal as u32)
+    }
+
+    /// What `CUDA_VISIBLE_DEVICES` says, if it is set.
+    pub fn visible_list(&self) -> Option<&str> {
+        self.config.visible.as_deref()
     }
 
     /// All devices.
@@ -82,18 +94,7 @@ impl Facts {
 
     /// The UUID as text.
     pub fn uuid(&self) -> String {
-        let hex: String = uuid_of(self.number as i32)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        let parts = [
-            &hex[..8],
-            &hex[8..12],
-            &hex[12..16],
-            &hex[16..20],
-            &hex[20..],
-        ];
-        format!("GPU-{}", parts.join("-"))
+        uuid_text(self.number)
     }
 
     /// PCI domain, bus and device.

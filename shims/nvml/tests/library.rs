@@ -147,6 +147,48 @@ fn programs_get_what_they_ask_for() {
     }
 }
 
+/// Set in the child, whose environment hides devices.
+const CHILD: &str = "MARGAY_TEST_HIDDEN_DEVICES";
+
+/// What the child of [`all_devices_are_told_whatever_programs_see`] does.
+#[test]
+fn child() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let (mut count, mut device) = (0, null_mut::<c_void>().cast_const());
+    // SAFETY: every pointer is that of a variable or a buffer with its length.
+    unsafe {
+        assert_eq!(nvmlInit_v2(), 0);
+        assert_eq!((nvmlDeviceGetCount_v2(&raw mut count), count), (0, 3));
+        for number in 0..3 {
+            assert_eq!(nvmlDeviceGetHandleByIndex_v2(number, &raw mut device), 0);
+            let uuid = text(|out, room| nvmlDeviceGetUUID(device, out, room)).unwrap();
+            assert!(uuid.ends_with(&number.to_string()), "{uuid}");
+        }
+        assert_eq!(nvmlShutdown(), 0);
+    }
+    println!("seen");
+}
+
+/// `CUDA_VISIBLE_DEVICES` is CUDA's alone.
+#[test]
+fn all_devices_are_told_whatever_programs_see() {
+    for list in ["", "1", "2,0", "GPU-"] {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child", "--nocapture"])
+            .envs([
+                (CHILD, "1"),
+                ("MARGAY_DEVICES", "3"),
+                ("CUDA_VISIBLE_DEVICES", list),
+            ])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains("seen"), "{said}");
+    }
+}
+
 #[test]
 fn every_name_is_exported_once_and_none_else() {
     let listed = Command::new("nm")

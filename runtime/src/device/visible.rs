@@ -1,0 +1,162 @@
+//! Which devices a process sees, and in which order: `CUDA_VISIBLE_DEVICES` (CUDA C++ programming guide, "CUDA environment
+//! variables").
+//!
+//! A list of numbers or of UUIDs (`GPU-` and as many digits as tell one device from the others), separated by commas.
+//! The first entry that names no device ends the list; so does one of the other kind, and whatever names an instance of
+//! a partitioned GPU (`MIG-`). A list that names a device twice is empty. A number is what the C function `strtoul` reads at the start of an entry.
+//!
+//! Devices have a *number* in the machine, by which NVML knows them, and an *ordinal* among those that the process sees.
+
+use std::sync::OnceLock;
+
+use super::{DeviceConfig, uuid_of};
+
+/// The variable.
+pub const VISIBLE_DEVICES: &str = "CUDA_VISIBLE_DEVICES";
+
+/// What a device's UUID begins with in text.
+const UUID_PREFIX: &str = "GPU-";
+
+/// The UUID of the device with a number as tools write it: `GPU-4d617267-6179-2d43-5055-2d6465762d30`.
+pub fn uuid_text(number: u32) -> String {
+    let hex: String = uuid_of(number as i32)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let parts = [
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..],
+    ];
+    format!("{UUID_PREFIX}{}", parts.join("-"))
+}
+
+/// The numbers of the devices that a list names, in its order; of `devices` there are.
+pub(super) fn listed(list: &str, devices: u32) -> Vec<u32> {
+    let by_uuid = list.trim_start().starts_with(UUID_PREFIX);
+    let mut numbers = Vec::new();
+    for entry in list.split(',') {
+        let found = match by_uuid {
+            true => by_uuid_prefix(entry.trim(), devices),
+            false => leading_number(entry).filter(|number| *number < devices),
+        };
+        let Some(number) = found else {
+            break;
+        };
+        if numbers.contains(&number) {
+            return Vec::new();
+        }
+        numbers.push(number);
+    }
+    numbers
+}
+
+/// The one device whose UUID begins like this.
+fn by_uuid_prefix(entry: &str, devices: u32) -> Option<u32> {
+    if !entry.starts_with(UUID_PREFIX) {
+        return None;
+    }
+    let begins = |number: &u32| {
+        let uuid = uuid_text(*number);
+        uuid.get(..entry.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(entry))
+    };
+    let mut found = (0..devices).filter(begins);
+    found.next().filter(|_| found.next().is_none())
+}
+
+fn leading_number(entry: &str) -> Option<u32> {
+    let entry = entry.trim_start();
+    let digits = entry.strip_prefix('+').unwrap_or(entry);
+    let end = digits
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(digits.len());
+    digits[..end].parse().ok()
+}
+
+/// The numbers of the devices that this process sees, as they were at the first call.
+fn of_process() -> &'static [u32] {
+    static NUMBERS: OnceLock<Vec<u32>> = OnceLock::new();
+    NUMBERS.get_or_init(|| DeviceConfig::from_env().visible_devices())
+}
+
+/// The number by which other processes know the device with an ordinal; what is no device stays as it is.
+pub(crate) fn to_number(ordinal: i32) -> i32 {
+    let known = usize::try_from(ordinal).ok();
+    let number = known.and_then(|ordinal| of_process().get(ordinal));
+    number.map_or(ordinal, |number| *number as i32)
+}
+
+/// The ordinal here of the device that another process knows by its number; the largest one there can be, which no device
+/// has, for one that this process does not see.
+pub(crate) fn to_ordinal(number: i32) -> i32 {
+    let Ok(wanted) = u32::try_from(number) else {
+        return number;
+    };
+    let found = of_process().iter().position(|number| *number == wanted);
+    found.map_or(i32::MAX, |ordinal| ordinal as i32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_numbers() {
+        for (list, wanted) in [
+            ("0,2", &[0, 2][..]),
+            ("2,1", &[2, 1]),
+            ("3", &[3]),
+            // Invalid entries end the list.
+            ("0,2,-1,1", &[0, 2]),
+            ("0,4,1", &[0]),
+            ("4", &[]),
+            ("1,,2", &[1]),
+            ("1,", &[1]),
+            (",1", &[]),
+            ("1,x,2", &[1]),
+            ("0,99999999999999999999,1", &[0]),
+            ("", &[]),
+            ("-1", &[]),
+            ("none", &[]),
+            ("NoDevFiles", &[]),
+            // As strtoul reads them.
+            (" 1 , 2 ", &[1, 2]),
+            ("+1,02", &[1, 2]),
+            ("1gpu2,2ampere", &[1, 2]),
+            // Twice is none.
+            ("0,0", &[]),
+            ("0,1,00", &[]),
+        ] {
+            assert_eq!(listed(list, 4), wanted, "{list:?}");
+        }
+    }
+
+    #[test]
+    fn lists_of_uuids() {
+        // They differ in the last two digits: 30, 31, 32 and, of the eleventh, 3a.
+        let third = uuid_text(2);
+        let nearly = &third[..third.len() - 1];
+        assert_eq!(third, "GPU-4d617267-6179-2d43-5055-2d6465762d32");
+        let with = |list: String| listed(&list, 4);
+        assert_eq!(with(third.clone()), [2]);
+        assert_eq!(with(third.to_uppercase()), [2], "digits of either case");
+        assert_eq!(with(format!("{third},{}", uuid_text(0))), [2, 0]);
+        assert_eq!(with(nearly.to_owned()), [0u32; 0], "not the only one");
+        assert_eq!(with(format!("{third}0")), [0u32; 0], "too long");
+        assert_eq!(with(format!("{third},{third}")), [0u32; 0], "twice");
+        assert_eq!(with(format!("{third},1")), [2], "no number among UUIDs");
+        assert_eq!(with(format!("1,{third}")), [1], "nor the other way");
+        assert_eq!(with(format!("MIG-{third}")), [0u32; 0]);
+        assert_eq!(with(format!("MIG-{third}/1/0")), [0u32; 0]);
+        assert_eq!(with(format!("{third},MIG-{third}")), [2]);
+        assert_eq!(listed("GPU-4d61", 1), [0], "of one device a part is enough");
+        assert_eq!(listed("GPU-", 1), [0]);
+        assert_eq!(listed("GPU-4e", 1), [0u32; 0]);
+        assert_eq!(listed("GPU-4d617267-6179-2d43-5055-2d6465762d3", 1), [0]);
+        // No boundary between characters where the entry ends.
+        assert_eq!(listed("GPU-é", 4), [0u32; 0]);
+    }
+}
