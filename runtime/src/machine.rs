@@ -12,7 +12,7 @@ use crate::context::{Context, Inner as ContextInner};
 use crate::device::DeviceConfig;
 use crate::engine::Loader;
 use crate::error::{Error, Result};
-use crate::mem::DeviceMemory;
+use crate::mem::{Allocation, DeviceMemory};
 use crate::scheduler::{Scheduler, SchedulerConfig};
 use crate::service::ServiceThread;
 use crate::texture::Registry;
@@ -142,11 +142,16 @@ impl Machine {
         living.map(Context::from).collect()
     }
 
-    /// The context with this id; 0 stands for no context, which counts as the first device's primary one.
-    pub(crate) fn context(&self, id: u64) -> Option<Context> {
-        if id == 0 {
-            return self.primary(0);
+    /// The context of an allocation. One that has none counts to its device's primary context, and that of a device that is
+    /// not there to the first one's.
+    pub(crate) fn context_of(&self, found: &Allocation) -> Option<Context> {
+        match found.context {
+            0 => self.primary(found.device).or_else(|| self.primary(0)),
+            id => self.context(id),
         }
+    }
+
+    fn context(&self, id: u64) -> Option<Context> {
         let contexts = self.contexts.lock();
         let mut living = contexts.iter().filter_map(Weak::upgrade);
         living.find(|known| known.id() == id).map(Context::from)

@@ -14,7 +14,7 @@ pub(crate) struct Allocation {
     /// As asked for.
     pub(crate) size: u64,
     pub(crate) kind: PointerKind,
-    /// The owner's id; 0: no context (a library's managed variable).
+    /// The owner's id; 0: no context (a library's managed variable, memory of a pool).
     pub(crate) context: u64,
     pub(crate) flags: HostFlags,
     pub(crate) id: u64,
@@ -51,6 +51,7 @@ const PORTABLE: u32 = 1;
 const DEVICE_MAP: u32 = 2;
 const WRITE_COMBINED: u32 = 4;
 const READ_ONLY: u32 = 8;
+const POOLED: u32 = 1 << 30;
 const INTERNAL: u32 = 1 << 31;
 
 const ALL_KINDS: [MemoryKind; 5] = [
@@ -74,6 +75,7 @@ impl Request {
             | bit(device_map, DEVICE_MAP)
             | bit(write_combined, WRITE_COMBINED)
             | bit(read_only, READ_ONLY)
+            | bit(self.pooled, POOLED)
             | bit(self.internal, INTERNAL)
     }
 
@@ -122,7 +124,7 @@ impl From<memory::Allocation> for Allocation {
             },
             id: found.id,
             device: found.device,
-            pooled: found.kind == MemoryKind::Pool,
+            pooled: is(POOLED),
             mapped: found.kind == MemoryKind::Mapped,
             imported: found.kind == MemoryKind::Imported,
             internal: is(INTERNAL),

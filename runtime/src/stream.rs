@@ -515,8 +515,11 @@ impl Stream {
             return Ok(());
         }
         self.context.owner_of(base, |found| !found.internal)?;
-        let context = self.context.clone();
-        let job = Box::new(move || context.release(base));
+        let freed = self.context.release_on_drop(base);
+        let job = Box::new(move || {
+            drop(freed);
+            Ok(())
+        });
         self.submit(Work::Device { job, short: true });
         Ok(())
     }

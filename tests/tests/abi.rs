@@ -188,6 +188,23 @@ fn behaviour() {
     run("behaviour", &[]);
 }
 
+/// Random programs beside a model of what each call has to answer. More by hand: `model FIRST COUNT`.
+#[test]
+fn model() {
+    let program = compile("model", "model");
+    let count = match std::env::var_os("MARGAY_FULL") {
+        Some(_) => "10000",
+        None => "300",
+    };
+    let mut command = Command::new(&program);
+    command.args(["0", count]).envs(environment());
+    let settings = [("MARGAY_DEVICES", "2"), ("MARGAY_MEMORY", "512M")];
+    let quiet = ("MARGAY_LOG", "off");
+    let output = succeed(command.envs(settings).envs([quiet]));
+    assert!(output.stdout.ends_with(b"PASS\n"), "{output:?}");
+    fs::remove_file(program).expect("a program that has run");
+}
+
 #[test]
 fn devices() {
     let program = compile("devices", "devices");

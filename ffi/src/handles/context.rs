@@ -115,6 +115,19 @@ pub(crate) fn current() -> Result<Context, CuResult> {
         .ok_or(CuResult::INVALID_CONTEXT)
 }
 
+/// The current context, which must not be gone. Unlike [`Context::status`] this takes one that has failed: what frees and
+/// unloads goes on in it.
+///
+/// # Errors
+/// `INVALID_CONTEXT` when the thread has none, `CONTEXT_IS_DESTROYED`.
+pub(crate) fn current_alive() -> Result<Context, CuResult> {
+    let context = current()?;
+    match context.is_alive() {
+        true => Ok(context),
+        false => Err(CuResult::CONTEXT_IS_DESTROYED),
+    }
+}
+
 /// The current context's handle; null when there is none.
 pub(crate) fn current_handle() -> Result<CUcontext, CuResult> {
     with_stack(|stack| stack.last().map_or(CUcontext(0), |(handle, _)| *handle))

@@ -25,8 +25,8 @@ use std::sync::Arc;
 use margay::{Event, Stream};
 
 pub(crate) use context::{
-    ContextObject, ContextOrCurrent, contexts, current, current_handle, forget, handle_of,
-    pop_current, push_current, set_current,
+    ContextObject, ContextOrCurrent, contexts, current, current_alive, current_handle, forget,
+    handle_of, pop_current, push_current, set_current,
 };
 pub(crate) use function::{
     Function, FunctionObject, LibraryObject, ModuleObject, functions, kernel_handle,
@@ -49,7 +49,7 @@ use crate::serve::green::{Description, GreenObject};
 use crate::serve::ipc::forget_imports_of;
 use crate::serve::link::LinkObject;
 use crate::serve::log::LogCallback;
-use crate::serve::pool::{PoolObject, forget_allocations_of};
+use crate::serve::pool::PoolObject;
 use crate::types::{CUevent, CUlibrary, CUlinkState, CUmemoryPool, CUmodule, CUstream};
 
 /// `CU_STREAM_LEGACY`.
@@ -126,7 +126,6 @@ pub(crate) fn stream(raw: CUstream, call: &Call) -> Result<Stream, CuResult> {
 
 /// Makes the handles of what a context owned stale.
 pub(crate) fn forget_objects_of(context: &margay::Context) {
-    forget_allocations_of(context);
     forget_imports_of(context);
     texture::forget_textures_of(context);
     streams().remove_where(|stream| stream.context() == context);

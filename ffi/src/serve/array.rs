@@ -8,7 +8,9 @@ use margay::texture::ArrayDescriptor;
 
 use crate::convert::{In, Out};
 use crate::guard::Call;
-use crate::handles::{ArrayObject, MipmappedObject, arrays, current, mipmapped_arrays};
+use crate::handles::{
+    ArrayObject, MipmappedObject, arrays, current, current_alive, mipmapped_arrays,
+};
 use crate::result::{CuResult, Served};
 use crate::types::*;
 
@@ -223,7 +225,7 @@ pub(crate) fn array_get_plane(
 }
 
 pub(crate) fn array_destroy(call: &Call, handle: CUarray) -> Served {
-    current()?;
+    current_alive()?;
     let object = arrays().get(handle.0).ok_or_else(|| call.bad_handle())?;
     if object.is_level {
         // It goes with its mipmapped array.
@@ -265,7 +267,7 @@ pub(crate) fn mipmapped_array_get_level(
 }
 
 pub(crate) fn mipmapped_array_destroy(call: &Call, handle: CUmipmappedArray) -> Served {
-    current()?;
+    current_alive()?;
     let found = mipmapped_arrays().get(handle.0);
     let object = found.ok_or_else(|| call.bad_handle())?;
     object.array.wait();

@@ -7,7 +7,7 @@ use margay::{DevicePtr, HostFlags, PointerKind, Runtime};
 use super::pool::{free_counted, pool_of};
 use crate::convert::{OptOut, Out};
 use crate::guard::Call;
-use crate::handles::current;
+use crate::handles::{current, current_alive};
 use crate::result::{CuResult, Served};
 
 const PORTABLE: c_uint = 1;
@@ -48,7 +48,7 @@ pub(crate) fn mem_alloc_pitch(
 }
 
 pub(crate) fn mem_free(_: &Call, address: u64) -> Served {
-    let context = current()?;
+    let context = current_alive()?;
     let Some(info) = Runtime::global()?.pointer_info(address) else {
         return free_counted(address, || context.free(DevicePtr::new(address)));
     };
@@ -106,7 +106,7 @@ pub(crate) fn mem_host_alloc(
 }
 
 pub(crate) fn mem_free_host(_: &Call, ptr: *mut c_void) -> Served {
-    Ok(current()?.free_host(ptr.cast())?)
+    Ok(current_alive()?.free_host(ptr.cast())?)
 }
 
 pub(crate) fn mem_host_get_device_pointer(
@@ -151,7 +151,7 @@ pub(crate) fn mem_host_unregister(_: &Call, ptr: *mut c_void) -> Served {
     if ptr.is_null() {
         return Err(CuResult::INVALID_VALUE);
     }
-    Ok(current()?.unregister_host(ptr.cast())?)
+    Ok(current_alive()?.unregister_host(ptr.cast())?)
 }
 
 pub(crate) fn mem_alloc_managed(_: &Call, out: Out<u64>, bytes: usize, flags: c_uint) -> Served {

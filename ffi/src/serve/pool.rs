@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 
 use margay::capture::CaptureStatus;
 use margay::memory::{Access, Arena, GRANULARITY, SharedKind};
-use margay::{Context, Device, DevicePtr, Runtime, Stream};
+use margay::{Device, DevicePtr, Runtime, Stream};
 use parking_lot::Mutex;
 use place::Place;
 
@@ -103,7 +103,6 @@ impl PoolObject {
 struct Allocation {
     pool: Arc<PoolObject>,
     bytes: u64,
-    context: u64,
 }
 
 type Allocations = HashMap<u64, Allocation>;
@@ -205,7 +204,6 @@ fn alloc(out: &Out<u64>, bytes: usize, pool: Arc<PoolObject>, stream: &Stream) -
     let entry = Allocation {
         pool,
         bytes: bytes as u64,
-        context: stream.context().id(),
     };
     allocations().lock().insert(address, entry);
     out.set(address);
@@ -234,10 +232,19 @@ pub(crate) fn mem_free_async(_: &Call, address: u64, stream: Stream) -> Served {
     free_counted(address, || stream.free_async(DevicePtr::new(address)))
 }
 
-/// Frees by `free` what may be an allocation from a pool.
+/// Whether memory of a pool begins there.
+fn is_pooled(address: u64) -> Result<bool, CuResult> {
+    let info = Runtime::global()?.pointer_info(address);
+    Ok(info.is_some_and(|info| info.pooled && info.base == address))
+}
+
+/// Frees by `free` what may be an allocation from a pool; one that is to be freed in a stream already is none any more.
 pub(crate) fn free_counted(address: u64, free: impl FnOnce() -> margay::Result<()>) -> Served {
     // Forgotten first: once freed, the address may come back from another thread's allocation.
     let entry = allocations().lock().remove(&address);
+    if entry.is_none() && is_pooled(address)? {
+        return Err(CuResult::INVALID_VALUE);
+    }
     match free() {
         Ok(()) => {
             if let Some(entry) = entry {
@@ -251,17 +258,6 @@ pub(crate) fn free_counted(address: u64, free: impl FnOnce() -> margay::Result<(
             Err(error.into())
         }
     }
-}
-
-/// Counts everything of a context as freed.
-pub(crate) fn forget_allocations_of(context: &Context) {
-    allocations().lock().retain(|_, entry| {
-        let gone = entry.context == context.id();
-        if gone {
-            entry.pool.gave_back(entry.bytes);
-        }
-        !gone
-    });
 }
 
 /// Nothing is held that could be given back to the system.

@@ -6,7 +6,7 @@ use super::{Context, HostFlags, PointerInfo, PointerKind};
 use crate::buffer::DevicePtr;
 use crate::error::{Error, Result};
 use crate::graph::free_from_outside;
-use crate::machine::check_fork;
+use crate::machine::{Machine, check_fork};
 use crate::mem::{Allocation, Request};
 use crate::memory::{self, Arena, MemoryKind, SharedMemory};
 
@@ -44,7 +44,8 @@ impl Context {
     }
 
     /// Memory that belongs to a stream-ordered pool: `kind` says what pointers to it are, `device` whose memory is
-    /// counted. It comes from `arena` where other processes use the pool.
+    /// counted. It comes from `arena` where other processes use the pool. Pools belong to no context, and their memory stays
+    /// when this one ends.
     ///
     /// # Errors
     /// As [`Context::alloc`].
@@ -56,9 +57,8 @@ impl Context {
         arena: Option<&Arc<Arena>>,
     ) -> Result<DevicePtr> {
         let request = Request {
-            pooled: true,
             device,
-            ..self.request(bytes, kind)
+            ..self.pooled(bytes, kind)
         };
         let Some(arena) = arena else {
             return self.allocate(request);
@@ -128,10 +128,15 @@ impl Context {
 
     /// Device memory that belongs to a stream-ordered pool.
     pub(crate) fn alloc_pooled(&self, bytes: u64) -> Result<DevicePtr> {
-        self.allocate(Request {
+        self.allocate(self.pooled(bytes, PointerKind::Device))
+    }
+
+    fn pooled(&self, bytes: u64, kind: PointerKind) -> Request {
+        Request {
+            context: 0,
             pooled: true,
-            ..self.request(bytes, PointerKind::Device)
-        })
+            ..self.request(bytes, kind)
+        }
     }
 
     /// Memory that the program cannot free: variables of modules.
@@ -198,11 +203,39 @@ impl Context {
             return Ok(());
         }
         // A failed context still frees; work that might use the memory is over or dropped.
-        let owner = self.owner_of(ptr.address(), |found| {
+        self.wait_and_release(ptr.address(), |found| {
             !found.internal && matches!(found.kind, PointerKind::Device | PointerKind::Managed)
+        })
+    }
+
+    /// Frees what passes `accept`, after all work of its context; of memory of a pool, of all contexts.
+    fn wait_and_release(&self, base: u64, accept: impl FnOnce(&Allocation) -> bool) -> Result<()> {
+        let mut pooled = false;
+        let owner = self.owner_of(base, |found| {
+            pooled = found.pooled;
+            accept(found)
         })?;
-        owner.wait_for_everything();
-        self.release(ptr.address())
+        match pooled {
+            true => {
+                for context in self.machine().contexts() {
+                    context.wait_for_everything();
+                }
+            }
+            false => owner.wait_for_everything(),
+        }
+        self.release(base)
+    }
+
+    /// Memory that is freed when the value is dropped: also when the work that holds it is never done.
+    pub(crate) fn release_on_drop(&self, base: u64) -> impl Send + use<> {
+        struct Release(Arc<Machine>, u64);
+        impl Drop for Release {
+            fn drop(&mut self) {
+                // It may be gone already, with its context.
+                let _ = self.0.memory.release(self.1, false);
+            }
+        }
+        Release(Arc::clone(self.machine()), base)
     }
 
     /// Frees without waiting; the caller knows that nothing uses the memory.
@@ -222,9 +255,7 @@ impl Context {
             .lookup(base)
             .filter(|found| found.base == base && accept(found))
             .ok_or_else(|| Error::invalid(format!("{base:#x} is no allocation of this kind")))?;
-        machine
-            .context(found.context)
-            .ok_or(Error::ContextDestroyed)
+        machine.context_of(&found).ok_or(Error::ContextDestroyed)
     }
 
     /// As freeing does: waits for all work, whatever comes of it.
@@ -254,10 +285,7 @@ impl Context {
     /// [`Error::InvalidValue`] when it is not the start of pinned memory.
     pub fn free_host(&self, ptr: *mut u8) -> Result<()> {
         check_fork()?;
-        let base = ptr as u64;
-        let owner = self.owner_of(base, |found| found.kind == PointerKind::Pinned)?;
-        owner.wait_for_everything();
-        self.release(base)
+        self.wait_and_release(ptr as u64, |found| found.kind == PointerKind::Pinned)
     }
 
     /// Makes the caller's memory pinned and reachable from the device.
@@ -343,7 +371,7 @@ impl Context {
             kind: found.kind,
             base: found.base,
             size: found.size,
-            context: self.machine().context(found.context)?,
+            context: self.machine().context_of(&found)?,
             device: found.device,
             flags: found.flags,
             id: found.id,
