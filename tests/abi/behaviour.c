@@ -169,13 +169,12 @@ static void at_exit_use(void) {
         _exit(9);
 }
 
-// Ends with a kernel that never ends, copies and host functions behind it.
-static int pending(void) {
-    atexit(at_exit_use);
-    start();
+// A kernel that never ends, copies and host functions behind it.
+static void begin_work(void (*last)(void *)) {
     CUmodule module;
     CUfunction spin;
     CUdeviceptr flag, at;
+    CUstream stream;
     unsigned *word;
     REQUIRE(cuModuleLoadData(&module, KERNELS));
     REQUIRE(cuModuleGetFunction(&spin, module, "spin"));
@@ -183,20 +182,51 @@ static int pending(void) {
     *word = 0;
     REQUIRE(cuMemHostGetDevicePointer_v2(&flag, word, 0));
     REQUIRE(cuMemAlloc_v2(&at, 1 << 20));
+    REQUIRE(cuStreamCreate(&stream, 1));
     void *arguments[] = {&flag};
     REQUIRE(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL));
     REQUIRE(cuMemsetD32Async(at, 1, 1 << 18, NULL));
     REQUIRE(cuMemcpyHtoDAsync_v2(at, word, 4096, NULL));
     REQUIRE(cuLaunchHostFunc(NULL, callback, NULL));
+    if (last)
+        REQUIRE(cuLaunchHostFunc(stream, last, NULL));
+}
+
+static void leave(void *data) {
+    (void)data;
+    exit(0);
+}
+
+static void *wait_for_ever(void *context) {
+    REQUIRE(cuCtxSetCurrent(context));
+    cuCtxSynchronize();
+    return NULL;
+}
+
+// The ways to end: returning from `main`; `exit` in a host function while the main thread waits; returning while another
+// thread waits.
+static int leave_by(const char *way) {
+    pthread_t thread;
     atexit(at_exit_use);
+    CUcontext context = start();
+    begin_work(strcmp(way, "callback") == 0 ? leave : NULL);
+    atexit(at_exit_use);
+    if (strcmp(way, "callback") == 0) {
+        cuCtxSynchronize();
+        return 9;
+    }
+    if (strcmp(way, "waiting") == 0) {
+        pthread_create(&thread, NULL, wait_for_ever, context);
+        usleep(20000);
+    }
     return 0;
 }
 
-static void exits(const char *program) {
+static void exits(const char *program, const char *way) {
     fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
-        execl(program, program, "pending", NULL);
+        execl(program, program, way, NULL);
         _exit(3);
     }
     int status = -1, ended = 0;
@@ -204,19 +234,53 @@ static void exits(const char *program) {
         ended = waitpid(child, &status, WNOHANG) == child;
         nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
     }
-    CHECK(ended && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    if (!ended || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        printf("leaving by %s: %s, status %#x\n", way, ended ? "ended" : "did not end", status);
+        ++failures;
+    }
     if (!ended)
         kill(child, 9);
 }
 
+// A fork while a kernel runs: the child is told that it cannot use the driver and ends, the parent goes on.
+static void fork_at_work(void) {
+    CUmodule module;
+    CUfunction spin;
+    CUdeviceptr flag;
+    unsigned *word;
+    REQUIRE(cuModuleLoadData(&module, KERNELS));
+    REQUIRE(cuModuleGetFunction(&spin, module, "spin"));
+    REQUIRE(cuMemHostAlloc((void **)&word, 4096, 0));
+    *word = 0;
+    REQUIRE(cuMemHostGetDevicePointer_v2(&flag, word, 0));
+    void *arguments[] = {&flag};
+    REQUIRE(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL));
+    usleep(10000);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0)
+        exit(cuCtxSynchronize() == NOT_INITIALIZED && cuModuleUnload(module) == NOT_INITIALIZED ? 0 : 1);
+    int status = -1;
+    waitpid(child, &status, 0);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    EXPECT(cuStreamQuery(NULL), NOT_READY);
+    __atomic_store_n(word, 1, __ATOMIC_SEQ_CST);
+    EXPECT(cuCtxSynchronize(), SUCCESS);
+    REQUIRE(cuModuleUnload(module));
+    REQUIRE(cuMemFreeHost(word));
+}
+
 int main(int count, char **arguments) {
     if (count > 1)
-        return pending();
+        return leave_by(arguments[1]);
     CUcontext context = start();
     host_functions(context);
     forks();
+    fork_at_work();
     errors(context);
     threads();
-    exits(arguments[0]);
+    exits(arguments[0], "main");
+    exits(arguments[0], "callback");
+    exits(arguments[0], "waiting");
     return finish();
 }

@@ -188,6 +188,21 @@ fn behaviour() {
     run("behaviour", &[]);
 }
 
+/// The library is opened and closed by the program, with a kernel running.
+#[test]
+fn unload() {
+    let folder = library_folder();
+    let program = folder.join("unload");
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let mut compile = Command::new(compiler);
+    compile.args(["-std=gnu11", "-O1", "-Wall", "-Werror", "-o"]);
+    compile.arg(&program).arg(sources().join("unload.c"));
+    succeed(compile.arg("-ldl"));
+    let output = succeed(Command::new(&program).arg(folder.join("libcuda.so.1")));
+    assert!(output.stdout.ends_with(b"PASS\n"), "{output:?}");
+    fs::remove_file(program).expect("a program that has run");
+}
+
 /// Random programs beside a model of what each call has to answer. More by hand: `model FIRST COUNT`.
 #[test]
 fn model() {
