@@ -285,9 +285,9 @@ fn visible_devices() {
         .spawn()
         .expect("a process");
     let mut name = String::new();
-    BufReader::new(exporter.stdout.take().expect("a pipe"))
-        .read_line(&mut name)
-        .expect("a line");
+    // Open to the end: the process has more to say.
+    let mut said = BufReader::new(exporter.stdout.take().expect("a pipe"));
+    said.read_line(&mut name).expect("a line");
     for (list, ordinal) in [("0,2", "1"), ("2", "0"), ("0,1", "0")] {
         let arguments = ["import", name.trim(), ordinal];
         let output = succeed(&mut with_visible(&program, Some(list), &arguments));
