@@ -3,6 +3,7 @@
 //! [`Lane`] translates IR instructions for one lane; its submodules wrap it in the loop of the form
 //! asked for.
 
+pub(crate) mod aligned;
 pub(crate) mod atomic;
 pub(crate) mod control;
 pub(crate) mod cta_form;

@@ -36,6 +36,20 @@ impl<M: Machine> Interpreter<'_, M> {
         }
     }
 
+    /// Host address of a load or store, which has to be a multiple of all the bytes that it moves (PTX ISA 5.2).
+    fn aligned(&self, thread: u32, data: &InstData, address: Bits) -> Result<u64, FaultKind> {
+        let space = data.mods.space();
+        let base = self.host(thread, space, address);
+        let bytes = data.ty.bits().div_ceil(8) * data.mods.vec().max(1);
+        let free = matches!(space, StateSpace::Param | StateSpace::ParamFunc);
+        match free || base.is_multiple_of(u64::from(bytes.next_power_of_two())) {
+            true => Ok(base),
+            false => Err(FaultKind::Misaligned {
+                address: Some(base),
+            }),
+        }
+    }
+
     /// Executes an operation that is neither pure, nor a point, nor structural.
     pub(super) fn access(&mut self, thread: u32, inst: Inst) -> Result<(), FaultKind> {
         let func = self.frame(thread).func;
@@ -80,7 +94,7 @@ impl<M: Machine> Interpreter<'_, M> {
         args: &[Bits],
     ) -> Result<(), FaultKind> {
         let bytes = data.ty.bits().div_ceil(8);
-        let base = self.host(thread, data.mods.space(), args[0]);
+        let base = self.aligned(thread, data, args[0])?;
         let mut out: SmallVec<[Bits; 8]> = SmallVec::new();
         let (count, together) = (data.mods.vec(), together(data, bytes));
         for first in (0..count).step_by(together as usize) {
@@ -101,7 +115,7 @@ impl<M: Machine> Interpreter<'_, M> {
 
     fn store(&mut self, thread: u32, data: &InstData, args: &[Bits]) -> Result<(), FaultKind> {
         let bytes = data.ty.bits().div_ceil(8);
-        let base = self.host(thread, data.mods.space(), args[0]);
+        let base = self.aligned(thread, data, args[0])?;
         let together = together(data, bytes);
         for (part, elements) in args[1..].chunks(together as usize).enumerate() {
             let address = base.wrapping_add(part as u64 * u64::from(together * bytes));

@@ -86,6 +86,8 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) results_to: Option<ir::Value>,
     /// Signatures of helpers, made once a function.
     pub(crate) signatures: FxHashMap<&'static str, ir::SigRef>,
+    /// Addresses whose alignment the code of a block has tested, and to how many bytes.
+    pub(crate) aligned: (Option<ir::Block>, Vec<(ir::Value, u32)>),
     /// Stack slots that slow paths share for operands and results.
     pub(crate) areas: [Option<ir::StackSlot>; 2],
 }
@@ -149,6 +151,7 @@ impl<'a, 'b> Lane<'a, 'b> {
             at: SourceLoc::default(),
             results_to: None,
             signatures: FxHashMap::default(),
+            aligned: Default::default(),
             areas: [None; 2],
         }
     }

@@ -10,6 +10,7 @@ use margay_ir::mods::{Mode, StateSpace};
 use margay_ir::ops::Opcode;
 use margay_ir::types::OpType;
 
+use super::aligned::demanded;
 use super::clif_type;
 use super::lane::{Lane, Unsupported, device, fixed};
 use crate::abi::NativeContext;
@@ -114,6 +115,7 @@ impl Lane<'_, '_> {
             return self.refuse(data);
         };
         let address = self.arg(inst, 0);
+        self.demand_aligned(address, demanded(data));
         let address = self.host_address(address, data.mods.space());
         let flags = match data.mods.space() {
             StateSpace::Param => fixed(),
@@ -208,6 +210,7 @@ impl Lane<'_, '_> {
             return self.refuse(data);
         };
         let address = self.arg(inst, 0);
+        self.demand_aligned(address, demanded(data));
         let address = self.host_address(address, data.mods.space());
         let strong = !Self::is_weak(data);
         let count = self.function.dfg.args(inst).len() - 1;

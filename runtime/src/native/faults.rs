@@ -54,7 +54,9 @@ pub(super) fn of_trap(trap: &Trap) -> IrKind {
             address: trap.address,
         },
         TrapKind::StackOverflow => IrKind::StackOverflow,
-        TrapKind::Arithmetic | TrapKind::IllegalInstruction => IrKind::IllegalInstruction,
+        // The only instructions of generated code that trap are those behind tests of addresses (`margay_jit`).
+        TrapKind::IllegalInstruction => IrKind::Misaligned { address: None },
+        TrapKind::Arithmetic => IrKind::IllegalInstruction,
         TrapKind::Stopped => IrKind::Stopped,
         _ => IrKind::IllegalAddress {
             address: trap.address,

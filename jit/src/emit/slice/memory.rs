@@ -11,6 +11,7 @@ use margay_ir::mods::StateSpace;
 use margay_ir::types::{Kind, OpType};
 
 use super::{Lanes, Slice, vector_type};
+use crate::emit::aligned::demanded;
 use crate::emit::clif_type;
 use crate::emit::lane::{Lane, Unsupported, device, fixed, host};
 use crate::emit::memory::element_type;
@@ -22,6 +23,8 @@ enum Places {
     Strided {
         address: ir::Value,
         stride: i64,
+        /// The first lane's address as PTX has it, of the same alignment.
+        base: ir::Value,
         window: Option<(ir::Value, ir::Value)>,
     },
     /// A host address for each lane.
@@ -87,8 +90,29 @@ impl Slice<'_, '_> {
         Ok(Places::Strided {
             address,
             stride,
+            base,
             window,
         })
+    }
+
+    /// Ends the launch unless a place is aligned for the access: one that [`Self::guarded`] lets through.
+    fn demand(&mut self, places: &Places, (address, offset): (ir::Value, i32), bytes: u32) {
+        match *places {
+            // What the first lane's is, all are.
+            Places::Strided { stride, base, .. }
+                if self.mask.is_none() && stride % i64::from(bytes.max(1)) == 0 =>
+            {
+                self.lane.demand_aligned(base, bytes);
+            }
+            _ if bytes > 1 => {
+                let at = match offset {
+                    0 => address,
+                    _ => self.lane.b.ins().iadd_imm_s(address, i64::from(offset)),
+                };
+                self.lane.demand_aligned(at, bytes);
+            }
+            _ => {}
+        }
     }
 
     /// Address and offset of a lane's access, `beyond` bytes on.
@@ -99,6 +123,7 @@ impl Slice<'_, '_> {
                 address,
                 stride,
                 window,
+                ..
             } => {
                 let step = stride.wrapping_mul(i64::from(lane));
                 // The first lane's address may lie before its window; only if it runs is it one.
@@ -243,6 +268,7 @@ impl Slice<'_, '_> {
             && self.mask.is_none()
         {
             let at = self.place(places, 0, 0);
+            self.demand(places, at, demanded(data));
             return results
                 .iter()
                 .enumerate()
@@ -267,6 +293,7 @@ impl Slice<'_, '_> {
                     s.mark(inst, lane);
                     let at = s.place(places, lane, 0);
                     let (address, offset) = s.guarded(at, lane);
+                    s.demand(places, (address, offset), demanded(data));
                     for (i, (&value, found)) in results.iter().zip(&mut found).enumerate() {
                         let at = (address, offset + i as i32 * element.bytes() as i32);
                         let bits = s
@@ -353,6 +380,8 @@ impl Slice<'_, '_> {
         let same = element.bits() == to.lane_bits();
         if self.mask.is_none() {
             let (address, offset) = self.place(places, 0, 0);
+            self.mark(inst, 0);
+            self.demand(places, (address, offset), element.bytes());
             if same {
                 return Ok((0..self.count(to))
                     .map(|i| {
@@ -388,6 +417,7 @@ impl Slice<'_, '_> {
             self.lane.b.switch_to_block(vector);
             self.mark(inst, first);
             let (address, offset) = self.place(places, first, 0);
+            self.demand(places, (address, offset), element.bytes());
             let loaded = self.lane.b.ins().load(to, flags, address, offset);
             self.lane.b.ins().jump(join, &[loaded.into()]);
             self.lane.b.switch_to_block(single);
@@ -446,6 +476,7 @@ impl Slice<'_, '_> {
             self.mark(inst, lane);
             let at = self.place(places, lane, 0);
             let at = self.guarded(at, lane);
+            self.demand(places, at, element.bytes());
             let bits = self
                 .lane
                 .load_element(element, at, (false, flags), (value, &data));
@@ -618,6 +649,7 @@ impl Slice<'_, '_> {
                     s.mark(inst, lane);
                     let at = s.place(places, lane, 0);
                     let (at, offset) = s.guarded(at, lane);
+                    s.demand(places, (at, offset), demanded(data));
                     for (i, (lanes, kind)) in lanes.iter().enumerate() {
                         let bits = s.extract(lanes, *kind, lane);
                         let offset = offset + i as i32 * bytes as i32;
@@ -646,6 +678,8 @@ impl Slice<'_, '_> {
             && element.bits() == clif_type(function.dfg.ty(value)).bits();
         if self.mask.is_none() {
             let (address, offset) = self.place(places, 0, 0);
+            self.mark(inst, 0);
+            self.demand(places, (address, offset), element.bytes());
             if same {
                 for (i, &vector) in lanes.iter().enumerate() {
                     self.mark(inst, i as u32 * ty.lane_count());
@@ -672,6 +706,7 @@ impl Slice<'_, '_> {
             self.lane.b.switch_to_block(all);
             self.mark(inst, first);
             let (address, offset) = self.place(places, first, 0);
+            self.demand(places, (address, offset), element.bytes());
             self.lane.b.ins().store(device(), vector, address, offset);
             self.lane.b.ins().jump(join, &[]);
             self.lane.b.switch_to_block(single);
@@ -696,6 +731,7 @@ impl Slice<'_, '_> {
             self.mark(inst, lane);
             let at = self.place(places, lane, 0);
             let at = self.guarded(at, lane);
+            self.demand(places, at, element.bytes());
             let bits = self.extract(lanes, kind, lane);
             self.lane.store_element(element, at, false, bits);
         }
