@@ -8,6 +8,7 @@ use margay_ir::entity::{Inst, Value};
 use margay_ir::exec::Stop;
 use margay_ir::function::Function;
 use margay_ir::meaning::Desc;
+use margay_ir::meaning::matrix::plan::Plan;
 use margay_ir::mods::{Mode, Mods};
 use margay_ir::ops::Opcode;
 use margay_ir::types::OpType;
@@ -90,6 +91,8 @@ pub struct PointPlaces {
     pub args: SmallVec<[Place; 4]>,
     /// Results, in the op's order; two at least.
     pub results: SmallVec<[Place; 2]>,
+    /// How a product of matrices is computed, if it is one that can be worked out beforehand.
+    pub plan: Option<Box<Plan>>,
 }
 
 /// The points of a kernel, by stop number.
@@ -120,15 +123,19 @@ impl PointTable {
                     },
                     args: smallvec![Place::Absent; 4],
                     results: smallvec![Place::Absent; 2],
+                    plan: None,
                 };
             };
             let (args, results) = (function.dfg.args(point), function.dfg.results(point));
             let absent = |least: usize, given: &[Value]| {
                 std::iter::repeat_n(Place::Absent, least.saturating_sub(given.len()))
             };
+            let desc = function.dfg.insts[point].desc();
+            let is_product = desc.opcode == Opcode::Mma;
             PointPlaces {
                 completion: Completion::of(function, point),
-                desc: function.dfg.insts[point].desc(),
+                desc,
+                plan: is_product.then(|| Plan::of(&desc)).flatten().map(Box::new),
                 args: args
                     .iter()
                     .map(|&v| place(v))

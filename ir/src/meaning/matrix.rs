@@ -17,6 +17,8 @@
 //!
 //! Invariant: a description without a meaning here ([`Product::of`] is `None`) gives zeros.
 
+pub mod plan;
+
 use super::approx::{Host, halves};
 use super::soft::{self, Format, Round};
 use super::{Bits, Desc, WarpLanes, mask};

@@ -24,6 +24,7 @@ mod link;
 mod native_cta;
 mod pace;
 mod points;
+mod products;
 mod shared;
 mod textures;
 mod unit;

@@ -15,6 +15,8 @@ use margay_ir::ops::Opcode;
 use margay_jit::abi::{NativeContext, sorted};
 use margay_jit::points::{Completion, Place, PointPlaces};
 
+use super::products;
+
 /// The frame of one warp, as generated code lays it out.
 #[derive(Clone, Copy)]
 pub(super) struct Frame(*mut u8);
@@ -53,7 +55,7 @@ impl Frame {
     }
 
     /// The low 32 bits of an operand's lanes.
-    fn words(self, place: Place) -> Lanes {
+    pub(super) fn words(self, place: Place) -> Lanes {
         match place {
             Place::Absent => [0; 32],
             Place::Constant(bits) => [bits as u32; 32],
@@ -73,7 +75,7 @@ impl Frame {
         }
     }
 
-    fn put_words(self, place: Place, values: &Lanes) {
+    pub(super) fn put_words(self, place: Place, values: &Lanes) {
         let Place::Stored { offset, bytes } = place else {
             return;
         };
@@ -94,7 +96,30 @@ impl Frame {
         }
     }
 
-    fn wide(self, place: Place, lane: usize) -> Bits {
+    /// Writes the values of the lanes `active`.
+    pub(super) fn put_active(self, place: Place, active: u32, values: &Lanes) {
+        if active == u32::MAX {
+            return self.put_words(place, values);
+        }
+        if let Place::Stored {
+            bytes: 1 | 2 | 4, ..
+        } = place
+        {
+            let mut all = self.words(place);
+            for (lane, word) in all.iter_mut().enumerate() {
+                if active >> lane & 1 != 0 {
+                    *word = values[lane];
+                }
+            }
+            return self.put_words(place, &all);
+        }
+        for lane in lanes(active) {
+            let lane = lane as usize;
+            self.put_wide(place, lane, values[lane].into());
+        }
+    }
+
+    pub(super) fn wide(self, place: Place, lane: usize) -> Bits {
         match place {
             Place::Absent => 0,
             Place::Constant(bits) => bits.into(),
@@ -110,7 +135,7 @@ impl Frame {
         }
     }
 
-    fn put_wide(self, place: Place, lane: usize, value: Bits) {
+    pub(super) fn put_wide(self, place: Place, lane: usize, value: Bits) {
         if let Place::Stored { offset, bytes } = place {
             let cell = value.to_le_bytes();
             // SAFETY: as in `wide`.
@@ -137,44 +162,20 @@ fn shape(desc: &Desc) -> (usize, usize) {
 /// Computes a collective for a group of lanes and stores its results.
 pub(super) fn perform(frame: Frame, point: &PointPlaces, active: u32) {
     if point.desc.opcode == Opcode::Mma {
+        if products::perform(frame, point, active) {
+            return;
+        }
         let shape = margay_ir::exec::collective::shape(&point.desc);
         return perform_wide(frame, point, active, shape);
     }
     let (operands, results) = shape(&point.desc);
-    let args: [Lanes; 3] = std::array::from_fn(|i| {
-        if i < operands {
-            frame.words(point.args[i])
-        } else {
-            [0; 32]
-        }
-    });
+    let args = operands_of(frame, point, operands);
     let mut out = [[0; 32]; 2];
     if !arrays::perform(&point.desc, active, &args, &mut out) {
         return perform_wide(frame, point, active, (operands, results));
     }
     for (&place, values) in point.results[..results].iter().zip(&out) {
-        if active == u32::MAX {
-            frame.put_words(place, values);
-        } else if matches!(
-            place,
-            Place::Stored {
-                bytes: 1 | 2 | 4,
-                ..
-            }
-        ) {
-            let mut all = frame.words(place);
-            for (lane, word) in all.iter_mut().enumerate() {
-                if active >> lane & 1 != 0 {
-                    *word = values[lane];
-                }
-            }
-            frame.put_words(place, &all);
-        } else {
-            for lane in lanes(active) {
-                let lane = lane as usize;
-                frame.put_wide(place, lane, values[lane].into());
-            }
-        }
+        frame.put_active(place, active, values);
     }
 }
 
@@ -230,6 +231,14 @@ pub(super) unsafe extern "C" fn collective(
     }
     perform_groups(frame, point, active);
     0
+}
+
+/// The low 32 bits of a collective's first operands.
+fn operands_of(frame: Frame, point: &PointPlaces, count: usize) -> [Lanes; 3] {
+    std::array::from_fn(|i| match i < count {
+        true => frame.words(point.args[i]),
+        false => [0; 32],
+    })
 }
 
 /// Whether none of the lanes `standing` at a collective waits for a lane that is alive but has named

@@ -1,0 +1,488 @@
+//! Products worked out beforehand, for generated code: whole registers of a warp, in loops over rows that
+//! processors do several elements of at once.
+//!
+//! Invariant: the bits are those of [`super::mma`]. Products of elements of at most 24 significant bits are
+//! exact in double precision, so that a fused step is a product and a sum; each sum takes its products in
+//! the order of `k`. What that does not cover has no plan, or gets no answer: results of `f64` that are no
+//! numbers, whose bits depend on how a processor adds them.
+
+use super::super::soft::Format;
+use super::{Part, Place, Product, double};
+use crate::meaning::{Bits, Desc};
+use crate::mods::{AtomOp, Rounding};
+use crate::types::OpType;
+
+/// Most registers of a matrix that a lane holds.
+const REGISTERS: usize = 8;
+/// Most registers of a matrix that a warp holds.
+const WORDS: usize = 32 * REGISTERS;
+/// Most elements of a factor that a plan takes: integers and floating-point numbers.
+const INTEGERS: usize = 1024;
+const FLOATS: usize = 512;
+
+/// Registers of a matrix: one row of 32 lanes for each.
+pub type Registers<W> = [[W; 32]; REGISTERS];
+
+/// The registers of the factors and the addend.
+#[derive(Clone, Debug)]
+pub struct Operands<W> {
+    /// The left factor.
+    pub a: Registers<W>,
+    /// The right factor.
+    pub b: Registers<W>,
+    /// The addend.
+    pub c: Registers<W>,
+}
+
+/// How the elements of a factor become numbers.
+#[derive(Clone, Debug)]
+enum Elements {
+    Half,
+    /// The upper bits of `f32`; the bits that count.
+    Single(u32),
+    /// Of eight bits: their values, of `a` and `b`.
+    Small(Box<[[f64; 256]; 2]>),
+    Double,
+    /// Of eight or four bits; whether those of `a` and `b` are signed.
+    Integer([bool; 2]),
+    /// Single bits, multiplied by words; whether by exclusive or.
+    Bits(bool),
+}
+
+/// A product whose layout is worked out.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    elements: Elements,
+    rows: usize,
+    columns: usize,
+    /// Words of a row of `a`.
+    inner: usize,
+    /// Elements of a word of `a`, `c` and `d`.
+    packed: [u32; 3],
+    saturates: bool,
+    /// Which register (its number, times 32, and the lane) holds each word: of `a` and `b` by `k`, of `c` by
+    /// rows.
+    gather: [Box<[u8]>; 3],
+    /// Which word of the result, by rows, each register gets.
+    scatter: Box<[u8]>,
+    /// Registers of each lane: of `a`, `b`, `c` and `d`.
+    registers: [usize; 4],
+}
+
+impl Plan {
+    /// The plan of the product that an operation describes, if there is one.
+    pub fn of(desc: &Desc) -> Option<Plan> {
+        let product = Product::of(desc)?;
+        let (a, b) = (product.ty(Part::A), product.ty(Part::B));
+        let (c, d) = (product.ty(Part::C), product.ty(Part::D));
+        let saturates = product.mods.satfinite();
+        let float = |ty| matches!(ty, OpType::F16 | OpType::F32);
+        let nearest = matches!(product.mods.rounding(), Rounding::None | Rounding::Rn);
+        let elements = match (a, d) {
+            (OpType::F64, OpType::F64) if nearest && c == d && a == b => Elements::Double,
+            (OpType::B1, OpType::S32) if c == d => {
+                Elements::Bits(product.mods.atom_op() == AtomOp::Xor)
+            }
+            (OpType::S8 | OpType::U8 | OpType::S4 | OpType::U4, OpType::S32) if c == d => {
+                let known = [AtomOp::Xor, AtomOp::And].contains(&product.mods.atom_op());
+                if known {
+                    return None;
+                }
+                Elements::Integer([a.is_signed(), b.is_signed()])
+            }
+            _ if !float(c) || !float(d) || saturates => return None,
+            (OpType::F16, _) if a == b => Elements::Half,
+            (OpType::BF16, _) if a == b => Elements::Single(u32::MAX << 16),
+            (OpType::TF32, _) if a == b => Elements::Single(u32::MAX << 13),
+            _ if a.element_bits() == 8 && b.element_bits() == 8 => {
+                Elements::Small(Box::new([small(a)?, small(b)?]))
+            }
+            _ => return None,
+        };
+        let packed = [Part::A, Part::C, Part::D].map(|part| product.packed(part));
+        let (m, n, k) = (product.shape.m, product.shape.n, product.shape.k);
+        let width = m.max(n) as usize;
+        let room = match elements {
+            Elements::Bits(_) => WORDS * packed[0] as usize,
+            Elements::Integer(_) => INTEGERS,
+            _ => FLOATS,
+        };
+        let fits = product.problems() == 1
+            && (n == 8 || matches!(n, 16 | 32) && a != OpType::F64)
+            && m.is_multiple_of(8)
+            && k.is_multiple_of(packed[0])
+            && k as usize * width <= room;
+        if !fits {
+            return None;
+        }
+        let by_k = |(row, column): Place| (column / packed[0] * m + row) as usize;
+        let left = gathered(&product, Part::A, |place| (place.1, by_k(place)))?;
+        let of_b = |place: Place| (place.0, (place.0 / packed[0] * n + place.1) as usize);
+        let right = gathered(&product, Part::B, of_b)?;
+        let of_c = |place: Place| (place.1, ((place.0 * n + place.1) / packed[1]) as usize);
+        let addend = gathered(&product, Part::C, of_c)?;
+        let mut scatter = Vec::new();
+        for register in 0..product.registers(Part::D) {
+            for lane in 0..32 {
+                let (row, column) = product.place(Part::D, lane, register * packed[2]);
+                scatter.push(u8::try_from((row * n + column) / packed[2]).ok()?);
+            }
+        }
+        adjacent(&product, Part::D, |place| place.1)?;
+        let registers = [Part::A, Part::B, Part::C, Part::D];
+        Some(Plan {
+            elements,
+            rows: m as usize,
+            columns: n as usize,
+            inner: (k / packed[0]) as usize,
+            packed,
+            saturates,
+            gather: [left, right, addend],
+            scatter: scatter.into(),
+            registers: registers.map(|part| product.registers(part) as usize),
+        })
+    }
+
+    /// Registers that a lane holds of `a`, `b`, `c` and `d`.
+    pub fn registers(&self) -> [usize; 4] {
+        self.registers
+    }
+
+    /// Whether registers have 64 bits.
+    pub fn is_wide(&self) -> bool {
+        matches!(self.elements, Elements::Double)
+    }
+
+    /// The product of 32-bit registers; `FUSED` where the processor has fused steps. False, with nothing
+    /// done, for wide ones.
+    #[inline(always)]
+    pub fn words<const FUSED: bool>(&self, from: &Operands<u32>, out: &mut Registers<u32>) -> bool {
+        match self.columns {
+            8 => self.words_of::<FUSED, 8, 4>(from, out),
+            16 => self.words_of::<FUSED, 16, 2>(from, out),
+            _ => self.words_of::<FUSED, 32, 1>(from, out),
+        }
+    }
+
+    /// The product of 64-bit registers; false, with nothing done, for narrow ones, and where a result is not
+    /// a number.
+    #[inline(always)]
+    pub fn doubles(&self, from: &Operands<u64>, out: &mut Registers<u64>) -> bool {
+        if !self.is_wide() {
+            return false;
+        }
+        let (mut a, mut b, mut sums) = ([0.0; 256], [0.0; 256], [0.0; 256]);
+        let parts = [(&from.a, &mut a), (&from.b, &mut b), (&from.c, &mut sums)];
+        for ((registers, values), table) in parts.into_iter().zip(&self.gather) {
+            let cells = registers.as_flattened();
+            for (value, &at) in values.iter_mut().zip(table) {
+                *value = f64::from_bits(cells[usize::from(at)]);
+            }
+        }
+        let sums = &mut sums[..self.rows * self.columns];
+        let step = |a: f64, b: f64, sum: f64| a.mul_add(b, sum);
+        let b = &b[..self.inner * self.columns];
+        multiply::<f64, 8, 4>(self.rows, &a, b, sums, step);
+        if sums.iter().any(|sum| sum.is_nan()) {
+            return false;
+        }
+        for (cell, &at) in out.as_flattened_mut().iter_mut().zip(&self.scatter) {
+            *cell = sums[usize::from(at)].to_bits();
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn words_of<const FUSED: bool, const N: usize, const R: usize>(
+        &self,
+        from: &Operands<u32>,
+        out: &mut Registers<u32>,
+    ) -> bool {
+        let (a, b) = (self.gathered(&from.a, 0), self.gathered(&from.b, 1));
+        let c = self.gathered(&from.c, 2);
+        let words = match &self.elements {
+            Elements::Double => return false,
+            Elements::Bits(exclusive) => self.bits::<N, R>(*exclusive, &a, &b, c),
+            Elements::Integer(signed) if self.packed[0] == 4 => {
+                self.integers::<8, N, R>(*signed, &a, &b, c)
+            }
+            Elements::Integer(signed) => self.integers::<4, N, R>(*signed, &a, &b, c),
+            Elements::Half => {
+                let value = |word: u32, i: u32, _| half(word >> (16 * i));
+                self.floats::<FUSED, 2, N, R>(value, &a, &b, &c)
+            }
+            &Elements::Single(mask) if self.packed[0] == 1 => {
+                let value = |word: u32, _, _| f32::from_bits(word & mask).into();
+                self.floats::<FUSED, 1, N, R>(value, &a, &b, &c)
+            }
+            Elements::Single(_) => {
+                let value = |word: u32, i: u32, _| f32::from_bits(word >> (16 * i) << 16).into();
+                self.floats::<FUSED, 2, N, R>(value, &a, &b, &c)
+            }
+            Elements::Small(tables) => {
+                let value = |word: u32, i: u32, part: usize| {
+                    tables[part][usize::from((word >> (8 * i)) as u8)]
+                };
+                self.floats::<FUSED, 4, N, R>(value, &a, &b, &c)
+            }
+        };
+        for (cell, &at) in out.as_flattened_mut().iter_mut().zip(&self.scatter) {
+            *cell = words[usize::from(at)];
+        }
+        true
+    }
+
+    /// The words of a matrix in the order of its table.
+    #[inline(always)]
+    fn gathered(&self, registers: &Registers<u32>, part: usize) -> [u32; WORDS] {
+        let cells: &[u32; WORDS] = registers.as_flattened().try_into().unwrap_or(&[0; WORDS]);
+        let mut words = [0; WORDS];
+        for (word, &at) in words.iter_mut().zip(&self.gather[part]) {
+            *word = cells[usize::from(at)];
+        }
+        words
+    }
+
+    /// Products of `P` elements a word, as doubles.
+    #[inline(always)]
+    fn floats<const FUSED: bool, const P: usize, const N: usize, const R: usize>(
+        &self,
+        value: impl Fn(u32, u32, usize) -> f64 + Copy,
+        a: &[u32; WORDS],
+        b: &[u32; WORDS],
+        c: &[u32; WORDS],
+    ) -> [u32; WORDS] {
+        let (mut left, mut right) = ([0.0; FLOATS], [0.0; FLOATS]);
+        unpack::<P, _>(a, self.rows, self.inner, &mut left, |word, i| {
+            value(word, i, 0)
+        });
+        unpack::<P, _>(b, N, self.inner, &mut right, |word, i| value(word, i, 1));
+        let mut sums = [0.0f64; WORDS];
+        let sums = &mut sums[..self.rows * N];
+        if self.packed[1] == 1 {
+            for (sum, &word) in sums.iter_mut().zip(c) {
+                *sum = f32::from_bits(word).into();
+            }
+        } else {
+            for (pair, &word) in sums.as_chunks_mut::<2>().0.iter_mut().zip(c) {
+                *pair = [half(word), half(word >> 16)];
+            }
+        }
+        let right = &right[..self.inner * P * N];
+        multiply::<f64, N, R>(self.rows, &left, right, sums, |a, b, sum| {
+            if FUSED {
+                a.mul_add(b, sum)
+            } else {
+                a * b + sum
+            }
+        });
+        let mut words = [0; WORDS];
+        if self.packed[2] == 1 {
+            for (word, &sum) in words.iter_mut().zip(&*sums) {
+                let single = (sum as f32).to_bits();
+                *word = if sum.is_nan() { SINGLE_NAN } else { single };
+            }
+        } else {
+            for (word, pair) in words.iter_mut().zip(sums.as_chunks::<2>().0) {
+                *word = half_of(pair[0]) | half_of(pair[1]) << 16;
+            }
+        }
+        words
+    }
+
+    #[inline(always)]
+    fn integers<const B: u32, const N: usize, const R: usize>(
+        &self,
+        signed: [bool; 2],
+        a: &[u32; WORDS],
+        b: &[u32; WORDS],
+        c: [u32; WORDS],
+    ) -> [u32; WORDS] {
+        // The mask is all ones for signed elements: the sign's copies stay.
+        let value = |word: u32, i: u32, part: usize| {
+            let mask = if signed[part] { !0 } else { (1 << B) - 1 };
+            (((word << (32 - B * (i + 1))) as i32) >> (32 - B)) & mask
+        };
+        let (mut left, mut right) = ([0i32; INTEGERS], [0i32; INTEGERS]);
+        if B == 8 {
+            unpack::<4, _>(a, self.rows, self.inner, &mut left, |w, i| value(w, i, 0));
+            unpack::<4, _>(b, N, self.inner, &mut right, |w, i| value(w, i, 1));
+        } else {
+            unpack::<8, _>(a, self.rows, self.inner, &mut left, |w, i| value(w, i, 0));
+            unpack::<8, _>(b, N, self.inner, &mut right, |w, i| value(w, i, 1));
+        }
+        let right = &right[..self.inner * (32 / B) as usize * N];
+        let step = |a: i32, b: i32, sum: i32| sum.wrapping_add(a.wrapping_mul(b));
+        self.summed::<N, R>(&left, right, c, step)
+    }
+
+    #[inline(always)]
+    fn bits<const N: usize, const R: usize>(
+        &self,
+        exclusive: bool,
+        a: &[u32; WORDS],
+        b: &[u32; WORDS],
+        c: [u32; WORDS],
+    ) -> [u32; WORDS] {
+        let (left, right) = (a.map(|word| word as i32), b.map(|word| word as i32));
+        let right = &right[..self.inner * N];
+        let both = |a: i32, b: i32, sum: i32| sum.wrapping_add((a & b).count_ones() as i32);
+        let one = |a: i32, b: i32, sum: i32| sum.wrapping_add((a ^ b).count_ones() as i32);
+        if exclusive {
+            self.summed::<N, R>(&left, right, c, one)
+        } else {
+            self.summed::<N, R>(&left, right, c, both)
+        }
+    }
+
+    /// Integer products and the addend. The products' own sum is far from the ends of the type.
+    #[inline(always)]
+    fn summed<const N: usize, const R: usize>(
+        &self,
+        left: &[i32],
+        right: &[i32],
+        mut c: [u32; WORDS],
+        step: impl Fn(i32, i32, i32) -> i32 + Copy,
+    ) -> [u32; WORDS] {
+        let mut sums = [0i32; WORDS];
+        let used = &mut sums[..self.rows * N];
+        multiply::<i32, N, R>(self.rows, left, right, used, step);
+        for (word, sum) in c.iter_mut().zip(sums) {
+            let addend = *word as i32;
+            let (wrapped, kept) = (addend.wrapping_add(sum), addend.saturating_add(sum));
+            *word = if self.saturates { kept } else { wrapped } as u32;
+        }
+        c
+    }
+}
+
+/// Which register holds each word of a matrix: `at` says how far an element is along the words, and in which
+/// word. The last lane that holds a word is taken, as [`Product::gather`] does.
+fn gathered(
+    product: &Product,
+    part: Part,
+    at: impl Fn(Place) -> (u32, usize),
+) -> Option<Box<[u8]>> {
+    let registers = product.registers(part);
+    let packed = product.packed(part);
+    adjacent(product, part, |place| at(place).0)?;
+    let (rows, columns) = product.size(part);
+    let mut table = vec![None; (rows * columns / packed) as usize];
+    for register in 0..registers {
+        for lane in 0..32 {
+            let place = product.place(part, lane, register * packed);
+            *table.get_mut(at(place).1)? = u8::try_from(register * 32 + lane).ok();
+        }
+    }
+    table.into_iter().collect()
+}
+
+/// Whether the elements of each register lie side by side `along` one direction, from a multiple of their
+/// number.
+fn adjacent(product: &Product, part: Part, along: impl Fn(Place) -> u32) -> Option<()> {
+    let packed = product.packed(part);
+    for register in 0..product.registers(part) {
+        for lane in 0..32 {
+            let place = |i| product.place(part, lane, register * packed + i);
+            let first = place(0);
+            let across = |place: Place| place.0 + place.1 - along(place);
+            let side_by_side = (0..packed)
+                .all(|i| along(place(i)) == along(first) + i && across(place(i)) == across(first));
+            if !side_by_side || !along(first).is_multiple_of(packed) {
+                return None;
+            }
+        }
+    }
+    Some(())
+}
+
+/// The values of all elements of a format of eight bits.
+fn small(ty: OpType) -> Option<[f64; 256]> {
+    Format::of(ty)?;
+    Some(std::array::from_fn(|bits| double(ty, bits as Bits)))
+}
+
+/// Elements of words, `P` each, which are `width` side by side: element after element of all of them.
+#[inline(always)]
+fn unpack<const P: usize, T>(
+    words: &[u32; WORDS],
+    width: usize,
+    inner: usize,
+    out: &mut [T],
+    value: impl Fn(u32, u32) -> T,
+) {
+    let words = words.chunks_exact(width).take(inner);
+    for (words, rows) in words.zip(out.chunks_exact_mut(width * P)) {
+        for (i, row) in rows.chunks_exact_mut(width).enumerate() {
+            for (element, &word) in row.iter_mut().zip(words) {
+                *element = value(word, i as u32);
+            }
+        }
+    }
+}
+
+/// Adds the products of `left`, `rows` elements for each `k`, and `right`, `N` elements for each `k`, to
+/// sums by rows: `R` rows at a time, which stay in registers.
+#[inline(always)]
+fn multiply<T: Copy + Default, const N: usize, const R: usize>(
+    rows: usize,
+    left: &[T],
+    right: &[T],
+    sums: &mut [T],
+    step: impl Fn(T, T, T) -> T + Copy,
+) {
+    let (right, _) = right.as_chunks::<N>();
+    let (sums, _) = sums.as_chunks_mut::<N>();
+    let (sums, _) = sums.as_chunks_mut::<R>();
+    for (block, sums) in sums.iter_mut().enumerate() {
+        let mut held: [[T; N]; R] = *sums;
+        for (left, right) in left.chunks_exact(rows).zip(right) {
+            let Some(&left) = left[block * R..].first_chunk::<R>() else {
+                return;
+            };
+            for (held, left) in held.iter_mut().zip(left) {
+                for (sum, &right) in held.iter_mut().zip(right) {
+                    *sum = step(left, right, *sum);
+                }
+            }
+        }
+        *sums = held;
+    }
+}
+
+const SINGLE_NAN: u32 = 0x7fff_ffff;
+const HALF_NAN: u64 = 0x7fff;
+
+/// The value of a half in the low bits of a word.
+#[inline(always)]
+fn half(word: u32) -> f64 {
+    let magnitude = word & 0x7fff;
+    let wide = magnitude << 13;
+    let bits = match magnitude {
+        ..0x400 => (magnitude as i32 as f32 * (1.0 / 16_777_216.0)).to_bits(),
+        0x7c00.. => wide | 0x7f80_0000,
+        _ => wide + (112 << 23),
+    };
+    f32::from_bits(bits | (word & 0x8000) << 16).into()
+}
+
+/// The half nearest to a value, ties to even.
+#[inline(always)]
+fn half_of(value: f64) -> u32 {
+    let bits = value.to_bits();
+    let sign = bits >> 48 & 0x8000;
+    let magnitude = bits & (u64::MAX >> 1);
+    // One place of a half is 42 of a double; the carry of rounding goes into the exponent.
+    let up = (1 << 41) - 1 + (magnitude >> 42 & 1);
+    let normal = ((magnitude + up) >> 42).wrapping_sub((1023 - 15) << 10);
+    // Below the normal halves a place is 2^-24, that of doubles from 2^28 on.
+    let tiny = (f64::from_bits(magnitude) + 268_435_456.0).to_bits() & 0x7ff;
+    let number = if magnitude < (1023 - 14) << 52 {
+        tiny
+    } else {
+        normal.min(0x7c00)
+    };
+    // The canonical NaN has no sign.
+    let is_nan = magnitude > 0x7ff << 52;
+    (if is_nan { HALF_NAN } else { number | sign }) as u32
+}
