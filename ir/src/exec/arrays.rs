@@ -34,6 +34,45 @@ pub fn perform(desc: &Desc, active: u32, args: &[Lanes; 3], out: &mut [Lanes; 2]
     true
 }
 
+/// Computes a collective for the lanes `standing` at it that named different masks, some a mask without
+/// themselves: each lane gets what [`super::collective::perform_apart`] gives it. False, with `out` of no use,
+/// for what is not covered.
+pub fn perform_apart(
+    desc: &Desc,
+    (standing, masks): (u32, &Lanes),
+    args: &[Lanes; 3],
+    out: &mut [Lanes; 2],
+) -> bool {
+    if desc.opcode == Opcode::Vote {
+        let ballot = ballot(standing, &args[0]);
+        for (value, mask) in out[0].iter_mut().zip(masks) {
+            let members = mask & standing;
+            let counted = counted(desc.mods.mode(), members, ballot & members);
+            // Nobody's vote is no vote.
+            *value = if members == 0 { 0 } else { counted };
+        }
+        return true;
+    }
+    let mut rest = standing;
+    while rest != 0 {
+        let mask = masks[rest.trailing_zeros() as usize % 32];
+        let same = |same, lane: usize| same | u32::from(masks[lane] == mask) << lane;
+        let arrived = (0..32).fold(0, same) & rest;
+        rest &= !arrived;
+        let sources = super::collective::sources_apart(desc.opcode, mask & standing, arrived);
+        let mut found = [[0; 32]; 2];
+        if !perform(desc, sources, args, &mut found) {
+            return false;
+        }
+        for (values, found) in out.iter_mut().zip(&found) {
+            for lane in super::lanes(arrived) {
+                values[lane as usize] = found[lane as usize];
+            }
+        }
+    }
+    true
+}
+
 /// One copy of the loop for each mode, so that it has no branch inside.
 fn shuffle(mode: Mode, active: u32, args: &[Lanes; 3], out: &mut [Lanes; 2]) {
     match mode {
@@ -63,7 +102,11 @@ fn ballot(active: u32, predicate: &Lanes) -> u32 {
 }
 
 fn vote(mode: Mode, active: u32, predicate: &Lanes) -> u32 {
-    let ballot = ballot(active, predicate);
+    counted(mode, active, ballot(active, predicate))
+}
+
+/// The result of a vote of the lanes `active`.
+fn counted(mode: Mode, active: u32, ballot: u32) -> u32 {
     match mode {
         Mode::All => (ballot == active).into(),
         Mode::Any => (ballot != 0).into(),
@@ -139,7 +182,67 @@ mod tests {
         all
     }
 
+    /// What the meaning gives the lanes that named `mask`, by the rules for masks that differ.
+    fn apart(desc: &Desc, args: &[[Bits; 32]], members: u32, arrived: u32) -> [[Bits; 32]; 2] {
+        let Meaning::Warp(meaning) = desc.opcode.meaning() else {
+            panic!("{} is no collective", desc.opcode.name());
+        };
+        let active = match desc.opcode {
+            Opcode::Vote => members,
+            Opcode::Redux if members != 0 => members,
+            _ => members | arrived,
+        };
+        let mut results = [[0; 32]; 2];
+        let mut warp = WarpLanes {
+            active,
+            args,
+            results: &mut results,
+        };
+        meaning(desc, &mut warp);
+        // Who only reads gets what the lowest source has.
+        let lowest = active.trailing_zeros() as usize % 32;
+        for values in &mut results {
+            for lane in (0..32).filter(|lane| active >> lane & 1 == 0) {
+                values[lane] = values[lowest];
+            }
+        }
+        results
+    }
+
     proptest! {
+        #[test]
+        fn lanes_apart_get_what_their_masks_say(
+            values in proptest::array::uniform32(prop_oneof![0u32..3, any::<u32>()]),
+            b in proptest::array::uniform32(0u32..40),
+            c in proptest::array::uniform32(prop_oneof![Just(0x1fu32), Just(0), Just(0x181f), any::<u32>()]),
+            masks in proptest::array::uniform32(prop_oneof![Just(0u32), Just(0xff), Just(u32::MAX), any::<u32>()]),
+            standing in 1u32..,
+        ) {
+            for (desc, results, operands) in operations() {
+                if operands == 0 {
+                    continue;
+                }
+                let wide = |lanes: &Lanes| lanes.map(Bits::from);
+                let args = [wide(&values), wide(&b), wide(&c)];
+                let mut out = [[0; 32]; 2];
+                prop_assert!(perform_apart(&desc, (standing, &masks), &[values, b, c], &mut out));
+                for lane in crate::exec::lanes(standing) {
+                    let lane = lane as usize;
+                    let arrived = crate::exec::lanes(standing)
+                        .filter(|&other| masks[other as usize] == masks[lane])
+                        .fold(0, |all, other| all | 1 << other);
+                    let expected = apart(&desc, &args[..operands], masks[lane] & standing, arrived);
+                    for index in 0..results {
+                        prop_assert_eq!(
+                            Bits::from(out[index][lane]),
+                            expected[index][lane],
+                            "{} lane {} result {}", desc.opcode.name(), lane, index
+                        );
+                    }
+                }
+            }
+        }
+
         #[test]
         fn equal_to_the_meanings(
             values in proptest::array::uniform32(prop_oneof![0u32..3, any::<u32>()]),

@@ -114,6 +114,17 @@ pub fn perform(runner: &mut impl Runner, warp: u32, desc: &Desc, active: u32, st
     compute(runner, warp, desc, (active, active), stops);
 }
 
+/// Whose operands count for the lanes `arrived`, which named a mask whose lanes `members` stand at the same
+/// operation, when masks differ. A ballot of nobody is empty; a sum of nobody is not defined at all.
+pub(super) fn sources_apart(opcode: Opcode, members: u32, arrived: u32) -> u32 {
+    let own = match opcode {
+        Opcode::Vote => true,
+        Opcode::Redux => members != 0,
+        _ => false,
+    };
+    if own { members } else { members | arrived }
+}
+
 /// Computes a collective for lanes that named a mask which other lanes of it, `standing` at the same
 /// operation, did not name. Undefined in PTX; each lane gets what the standing lanes of its mask make.
 pub fn perform_apart(
@@ -124,17 +135,7 @@ pub fn perform_apart(
     stops: &[Stop; 32],
 ) {
     let members = group.members & standing;
-    // A ballot of nobody is empty; a sum of nobody is not defined at all.
-    let own = match group.desc.opcode {
-        Opcode::Vote => true,
-        Opcode::Redux => members != 0,
-        _ => false,
-    };
-    let sources = if own {
-        members
-    } else {
-        members | group.arrived
-    };
+    let sources = sources_apart(group.desc.opcode, members, group.arrived);
     if matches!(group.desc.opcode.meaning(), Meaning::Warp(_)) {
         compute(runner, warp, &group.desc, (sources, group.arrived), stops);
     }

@@ -226,11 +226,36 @@ pub(super) unsafe extern "C" fn collective(
 ) -> i32 {
     // SAFETY: generated code passes its own warp's frame, and a point of its kernel.
     let (frame, point) = unsafe { (Frame::new(frame), &*point) };
-    if !is_complete(frame, point, active, active) {
-        return 1;
+    if is_complete(frame, point, active, active) {
+        perform_groups(frame, point, active);
+        return 0;
     }
-    perform_groups(frame, point, active);
-    0
+    i32::from(!perform_apart(frame, point, active))
+}
+
+/// Completes a collective at which all lanes of a warp stand, some of which named masks without themselves
+/// and others other masks. Undefined in PTX, but nobody else can come; false, with nothing done, where all are
+/// in their own masks, or for what is rare.
+fn perform_apart(frame: Frame, point: &PointPlaces, standing: u32) -> bool {
+    let place = mask_place(point);
+    let masks = frame.words(place);
+    let outside = |lane: &u32| masks[*lane as usize] >> lane & 1 == 0;
+    if !matches!(place, Place::Stored { .. }) || !lanes(standing).any(|lane| outside(&lane)) {
+        return false;
+    }
+    if point.desc.opcode == Opcode::BarWarp {
+        return true;
+    }
+    let (operands, results) = shape(&point.desc);
+    let args = operands_of(frame, point, operands);
+    let mut out = [[0; 32]; 2];
+    let done = arrays::perform_apart(&point.desc, (standing, &masks), &args, &mut out);
+    if done {
+        for (&place, values) in point.results[..results].iter().zip(&out) {
+            frame.put_active(place, standing, values);
+        }
+    }
+    done
 }
 
 /// The low 32 bits of a collective's first operands.
