@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::buffer::DevicePtr;
-use crate::context::Context;
+use crate::context::{Context, PointerKind};
 use crate::engine::{Image, KernelInfo, LoadOptions, LoadedImage, VariableInfo};
 use crate::error::{Error, Result};
 use crate::kernel::{Entry, Kernel};
@@ -146,7 +146,11 @@ impl Module {
                 opaque.push((index, made));
                 continue;
             }
-            let ptr = context.alloc_internal(variable.size.max(1), variable.managed)?;
+            let kind = match variable.managed {
+                true => PointerKind::Managed,
+                false => PointerKind::Device,
+            };
+            let ptr = context.alloc_internal(variable.size.max(1), kind)?;
             owned.push(ptr.address());
             addresses.push(ptr.address());
         }

@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use crate::args::KernelArgs;
 use crate::buffer::DevicePtr;
 use crate::capture;
-use crate::context::Context;
+use crate::context::{Context, PointerKind};
 use crate::copy::{self, Fill, Manner, Transfer};
 use crate::error::{CaptureError, Error, Result};
 use crate::event::{Event, Record, SharedEvent};
@@ -481,18 +481,25 @@ impl Stream {
     /// Memory that is allocated in stream order (`cuMemAllocAsync`).
     pub fn alloc_async(&self, bytes: u64) -> Result<DevicePtr> {
         self.check()?;
-        match self.alloc_captured(bytes) {
+        match self.alloc_captured(bytes, PointerKind::Device, 0) {
             Some(captured) => captured,
             None => self.context.alloc_pooled(bytes),
         }
     }
 
-    /// An allocation of the graph that the stream captures into; `None` unless it is capturing.
+    /// An allocation of the graph that the stream captures into; `None` unless it is capturing. `label` is kept with it
+    /// ([`crate::graph::GraphAllocation::label`]).
     ///
     /// # Errors
     /// As other captured work; [`Error::OutOfMemory`].
-    pub fn alloc_captured(&self, bytes: u64) -> Option<Result<DevicePtr>> {
-        self.is_watched().then(|| capture::alloc(self, bytes))
+    pub fn alloc_captured(
+        &self,
+        bytes: u64,
+        kind: PointerKind,
+        label: u64,
+    ) -> Option<Result<DevicePtr>> {
+        self.is_watched()
+            .then(|| capture::alloc(self, bytes, kind, label))
     }
 
     /// Frees memory when all earlier work of the stream is complete (`cuMemFreeAsync`).

@@ -454,6 +454,49 @@ static void user_objects(void) {
     wait_for(2);
 }
 
+static volatile int let_go;
+
+static void hold(void *data) {
+    (void)data;
+    while (!let_go)
+        usleep(100);
+}
+
+// An executable graph that is updated holds what the new graph holds; what the old one held goes when no launch needs it.
+static void updates_replace_user_objects(void) {
+    static int one = 1;
+    CUgraph graphs[2], wider;
+    CUgraphNode node;
+    CUgraphExec exec;
+    UpdateInfo info;
+    HostParams host = {.function = hold};
+    destroyed = 0;
+    for (int i = 0; i < 2; ++i) {
+        CUuserObject object;
+        REQUIRE(cuUserObjectCreate(&object, &one, destroy, 1, 1));
+        REQUIRE(cuGraphCreate(&graphs[i], 0));
+        REQUIRE(cuGraphAddHostNode(&node, graphs[i], NULL, 0, &host));
+        REQUIRE(cuGraphRetainUserObject(graphs[i], object, 1, 1));
+    }
+    REQUIRE(cuGraphInstantiateWithFlags(&exec, graphs[0], 0));
+    EXPECT(cuGraphDestroy(graphs[0]), SUCCESS);
+    EXPECT(cuGraphLaunch(exec, stream), SUCCESS);
+    REQUIRE(cuGraphCreate(&wider, 0));
+    EXPECT(cuGraphExecUpdate_v2(exec, wider, &info), GRAPH_EXEC_UPDATE_FAILURE);
+    EXPECT(cuGraphExecUpdate_v2(exec, graphs[1], &info), SUCCESS);
+    EXPECT(cuGraphDestroy(graphs[1]), SUCCESS);
+    EXPECT(cuGraphDestroy(wider), SUCCESS);
+    usleep(20000);
+    CHECK(destroyed == 0); // The launch has the first one.
+    let_go = 1;
+    EXPECT(cuStreamSynchronize(stream), SUCCESS);
+    wait_for(1);
+    usleep(20000);
+    CHECK(destroyed == 1);
+    EXPECT(cuGraphExecDestroy(exec), SUCCESS);
+    wait_for(2);
+}
+
 static void pictures(const char *path) {
     CUdeviceptr x;
     REQUIRE(cuMemAlloc_v2(&x, 4));
@@ -484,6 +527,7 @@ int main(int count, char **arguments) {
     updates();
     events();
     user_objects();
+    updates_replace_user_objects();
     pictures(count > 1 ? arguments[1] : "graph.dot");
     return finish();
 }

@@ -1,6 +1,10 @@
 // Allocations of graphs: lifetimes across launches, who frees, what is counted; and conditional nodes.
 #include "graphs.h"
 
+CUresult cuMemPoolCreate(void **, const PoolProps *);
+CUresult cuMemPoolDestroy(void *);
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr *, size_t, void *, CUstream);
+
 static CUcontext context;
 static CUdevice device;
 static CUstream stream;
@@ -25,7 +29,7 @@ static void inside(void) {
     AllocParams params = request(4096);
     EXPECT(cuGraphAddMemAllocNode(&alloc, graph, NULL, 0, NULL), INVALID_VALUE);
     AllocParams none = request(0), host = request(64);
-    host.props.location.type = 2;
+    host.props.location.type = 9;
     EXPECT(cuGraphAddMemAllocNode(&alloc, graph, NULL, 0, &none), INVALID_VALUE);
     EXPECT(cuGraphAddMemAllocNode(&alloc, graph, NULL, 0, &host), INVALID_VALUE);
     REQUIRE(cuGraphAddMemAllocNode(&alloc, graph, NULL, 0, &params));
@@ -57,10 +61,15 @@ static void inside(void) {
         EXPECT(cuStreamSynchronize(stream), SUCCESS);
         CHECK(out == 2 * 3 + 1);
     }
-    CHECK(counted(0) == 0 && counted(1) >= 4096 && counted(2) >= 4096);
+    // Freed, but still mapped.
+    CHECK(counted(0) >= 4096 && counted(1) >= 4096 && counted(2) >= 4096);
     EXPECT(cuMemFree_v2(x), INVALID_VALUE);
     EXPECT(cuDeviceGraphMemTrim(device), SUCCESS);
-    CHECK(counted(2) == 0);
+    CHECK(counted(0) == 0 && counted(2) == 0 && counted(1) >= 4096);
+    EXPECT(cuGraphUpload(exec, stream), SUCCESS);
+    EXPECT(cuStreamSynchronize(stream), SUCCESS);
+    CHECK(counted(0) >= 4096 && counted(2) >= 4096);
+    EXPECT(cuDeviceGraphMemTrim(device), SUCCESS);
     EXPECT(cuDeviceSetGraphMemAttribute(device, 1, &(uint64_t){0}), SUCCESS);
     EXPECT(cuDeviceSetGraphMemAttribute(device, 0, &(uint64_t){0}), INVALID_VALUE);
     CHECK(counted(1) == 0);
@@ -96,7 +105,11 @@ static void outside(void) {
     EXPECT(launch_step(stream, x, 1), SUCCESS);
     EXPECT(cuStreamSynchronize(stream), SUCCESS);
     CHECK(read_word(x) == 9 * 3 + 1);
+    EXPECT(cuDeviceGraphMemTrim(device), SUCCESS);
+    CHECK(counted(0) == 64); // In use.
     EXPECT(cuMemFreeAsync(x, stream), SUCCESS);
+    CHECK(counted(0) == 64);
+    EXPECT(cuDeviceGraphMemTrim(device), SUCCESS);
     CHECK(counted(0) == 0);
     EXPECT(cuMemFreeAsync(x, stream), INVALID_VALUE);
     EXPECT(cuGraphLaunch(exec, stream), SUCCESS);
@@ -124,6 +137,7 @@ static void outside(void) {
     EXPECT(cuGraphAddMemFreeNode(&node, graph, NULL, 0, x), INVALID_VALUE);
     REQUIRE(cuGraphInstantiateWithFlags(&freeing_exec, freeing, 0));
     EXPECT(cuGraphLaunch(freeing_exec, stream), SUCCESS);
+    EXPECT(cuDeviceGraphMemTrim(device), SUCCESS);
     CHECK(counted(0) == 0);
     EXPECT(cuStreamSynchronize(stream), SUCCESS);
     EXPECT(cuGraphExecDestroy(freeing_exec), SUCCESS);
@@ -155,6 +169,83 @@ static void captured(void) {
     EXPECT(cuGraphExecDestroy(exec), SUCCESS);
     EXPECT(cuGraphDestroy(graph), SUCCESS);
     REQUIRE(cuMemFree_v2(kept));
+}
+
+// Memory that the host sees: managed, and pinned memory of the host. It is filled by the graph and read in place.
+static void seen_by_the_host(void) {
+    static const struct {
+        int type, location, memory_type, managed;
+    } kinds[] = {{2, 1, 2, 1}, {2, 2, 2, 1}, {2, 0, 2, 1}, {1, 2, 1, 0}};
+    CUgraph graph;
+    CUgraphNode node, fill;
+    CUgraphExec exec;
+    REQUIRE(cuGraphCreate(&graph, 0));
+    AllocParams wrong = request(64);
+    wrong.props.location.id = 99;
+    EXPECT(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &wrong), INVALID_VALUE);
+    wrong = request(64);
+    wrong.props.type = 7;
+    EXPECT(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &wrong), INVALID_VALUE);
+    wrong = request(64);
+    wrong.props.location.type = 3; // A node of the host's memory.
+    EXPECT(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &wrong), NOT_SUPPORTED);
+    wrong = request(64);
+    wrong.props.location.type = 0;
+    EXPECT(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &wrong), INVALID_VALUE);
+    EXPECT(cuGraphDestroy(graph), SUCCESS);
+    for (int i = 0; i < 4; ++i) {
+        int value = -1;
+        AllocParams params = request(4096), told;
+        params.props.type = kinds[i].type;
+        params.props.location.type = kinds[i].location;
+        REQUIRE(cuGraphCreate(&graph, 0));
+        EXPECT(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &params), SUCCESS);
+        EXPECT(cuGraphMemAllocNodeGetParams(node, &told), SUCCESS);
+        CHECK(told.props.type == kinds[i].type && told.props.location.type == kinds[i].location);
+        CHECK(told.pointer == params.pointer && told.bytes == 4096 && told.props.location.id == 0);
+        FillParams seven = {.dst = params.pointer, .value = 7, .element = 4, .width = 1024, .height = 1};
+        REQUIRE(cuGraphAddMemsetNode(&fill, graph, &node, 1, &seven, context));
+        add_step(graph, params.pointer + 4092, 1, &fill, 1);
+        REQUIRE(cuGraphInstantiateWithFlags(&exec, graph, 0));
+        uint64_t before = counted(0);
+        EXPECT(cuGraphLaunch(exec, stream), SUCCESS);
+        EXPECT(cuStreamSynchronize(stream), SUCCESS);
+        CHECK(counted(0) == before); // What is counted is memory of devices.
+        const volatile unsigned *words = (const volatile unsigned *)(uintptr_t)params.pointer;
+        CHECK(words[0] == 7 && words[1022] == 7 && words[1023] == 7 * 3 + 1);
+        EXPECT(cuPointerGetAttribute(&value, 2, params.pointer), SUCCESS);
+        CHECK(value == kinds[i].memory_type);
+        value = 0;
+        EXPECT(cuPointerGetAttribute(&value, 8, params.pointer), SUCCESS);
+        CHECK((value & 0xff) == kinds[i].managed);
+        EXPECT(cuGraphLaunch(exec, stream), INVALID_VALUE);
+        EXPECT(i % 2 ? cuMemFreeAsync(params.pointer, stream) : cuMemFree_v2(params.pointer), SUCCESS);
+        EXPECT(cuMemFree_v2(params.pointer), INVALID_VALUE);
+        EXPECT(cuGraphLaunch(exec, stream), SUCCESS);
+        EXPECT(cuMemFree_v2(params.pointer), SUCCESS);
+        EXPECT(cuGraphExecDestroy(exec), SUCCESS);
+        EXPECT(cuGraphDestroy(graph), SUCCESS);
+    }
+    // Captured from pools of such memory.
+    for (int i = 0; i < 4; ++i) {
+        PoolProps props = {.type = kinds[i].type, .location = {kinds[i].location, 0}};
+        void *pool;
+        CUdeviceptr x;
+        REQUIRE(cuMemPoolCreate(&pool, &props));
+        REQUIRE(cuStreamBeginCapture_v2(stream, GLOBAL));
+        EXPECT(cuMemAllocFromPoolAsync(&x, 4096, pool, stream), SUCCESS);
+        EXPECT(cuMemsetD32Async(x, 5, 1024, stream), SUCCESS);
+        EXPECT(cuStreamEndCapture(stream, &graph), SUCCESS);
+        REQUIRE(cuGraphInstantiateWithFlags(&exec, graph, 0));
+        EXPECT(cuGraphLaunch(exec, stream), SUCCESS);
+        EXPECT(cuStreamSynchronize(stream), SUCCESS);
+        CHECK(*(const volatile unsigned *)(uintptr_t)x == 5);
+        EXPECT(cuMemFreeAsync(x, stream), SUCCESS);
+        EXPECT(cuStreamSynchronize(stream), SUCCESS);
+        EXPECT(cuGraphExecDestroy(exec), SUCCESS);
+        EXPECT(cuGraphDestroy(graph), SUCCESS);
+        EXPECT(cuMemPoolDestroy(pool), SUCCESS);
+    }
 }
 
 static CUfunction countdown, choose;
@@ -333,6 +424,7 @@ int main(void) {
     inside();
     outside();
     captured();
+    seen_by_the_host();
     conditionals();
     nested();
     endless();

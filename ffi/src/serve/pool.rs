@@ -5,7 +5,7 @@
 //! place of memory ([`Place`]) has a pool of its own from the beginning. Invariant: a pool's used bytes
 //! are those of the allocations made from it and not yet freed.
 
-mod place;
+pub(super) mod place;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,7 +13,6 @@ use std::ffi::{c_uint, c_ulonglong, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use margay::capture::CaptureStatus;
 use margay::memory::{Access, Arena, GRANULARITY, SharedKind};
 use margay::{Device, DevicePtr, Runtime, Stream};
 use parking_lot::Mutex;
@@ -180,19 +179,15 @@ fn alloc(out: &Out<u64>, bytes: usize, pool: Arc<PoolObject>, stream: &Stream) -
         out.set(0);
         return Ok(());
     }
-    let capturing = stream.capture_status()? != CaptureStatus::None;
-    if capturing && pool.place.pinned_device().is_none() {
-        // Nodes of graphs hold memory of devices.
-        return Err(CuResult::NOT_SUPPORTED);
-    }
-    if let Some(captured) = stream.alloc_captured(bytes as u64) {
+    stream.capture_status()?;
+    let place = pool.place;
+    if let Some(captured) = stream.alloc_captured(bytes as u64, place.pointers(), place.pack()) {
         // The graph has it, not the pool.
         out.set(captured?.address());
         return Ok(());
     }
     pool.take(bytes as u64)?;
     let context = stream.context();
-    let place = pool.place;
     let (device, kind) = (place.counted(context), place.pointers());
     let address = match context.alloc_from_pool(bytes as u64, device, kind, pool.arena.as_ref()) {
         Ok(pointer) => pointer.address(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{add, refuse};
 use crate::buffer::DevicePtr;
+use crate::context::PointerKind;
 use crate::copy::{Fill, Transfer};
 use crate::error::{CaptureError, Result};
 use crate::event::Event;
@@ -68,8 +69,13 @@ pub(crate) fn memory_ops(stream: &Stream, ops: &[MemOp], origin: Origin) -> Resu
     add(stream, NodeOp::MemOps(Arc::new(node))).map(|_| ())
 }
 
-pub(crate) fn alloc(stream: &Stream, bytes: u64) -> Result<DevicePtr> {
-    let allocation = GraphAllocation::new(stream.context(), bytes)?;
+pub(crate) fn alloc(
+    stream: &Stream,
+    bytes: u64,
+    kind: PointerKind,
+    label: u64,
+) -> Result<DevicePtr> {
+    let allocation = GraphAllocation::of(stream.context(), bytes, kind, label)?;
     let ptr = allocation.ptr();
     add(stream, NodeOp::MemAlloc(allocation))?;
     Ok(ptr)

@@ -139,13 +139,8 @@ impl Context {
         }
     }
 
-    /// Memory that the program cannot free: variables of modules.
-    pub(crate) fn alloc_internal(&self, bytes: u64, managed: bool) -> Result<DevicePtr> {
-        let kind = if managed {
-            PointerKind::Managed
-        } else {
-            PointerKind::Device
-        };
+    /// Memory that the program cannot free as it frees its own: variables of modules, arrays, memory of graphs.
+    pub(crate) fn alloc_internal(&self, bytes: u64, kind: PointerKind) -> Result<DevicePtr> {
         self.status()?;
         let request = Request {
             internal: true,

@@ -155,7 +155,7 @@ impl Graph {
         Ok(())
     }
 
-    fn collect_references(&self, all: &mut References) {
+    pub(super) fn collect_references(&self, all: &mut References) {
         let nodes = {
             let state = self.inner.state.lock();
             all.add_all(&state.references);

@@ -63,12 +63,17 @@ impl GraphExec {
     }
 
     /// Makes the graph ready for a launch into a stream: it is ready already, so this is a point
-    /// in the stream.
+    /// in the stream. What its allocations take is counted from now on.
     ///
     /// # Errors
     /// Those of the stream.
     pub fn upload(&self, stream: &Stream) -> Result<()> {
-        stream.mark().map(|_| ())
+        stream.mark()?;
+        let plan = Arc::clone(&self.inner.state.lock().plan);
+        for allocation in plan.allocations() {
+            allocation.back();
+        }
+        Ok(())
     }
 
     fn check_allocations(&self, plan: &Plan) -> Result<()> {

@@ -8,6 +8,9 @@
 //!
 //! Graphs of a GPU have addresses of their own, and programs free an address late, to be told that it is none any
 //! more. So what a graph had is nobody else's for a while.
+//!
+//! What is counted as used is what graphs have mapped (CUDA programming guide, "Graph memory nodes"): from a launch or an
+//! upload on, also when the allocation was freed, until it is trimmed or the graph is gone.
 
 use std::sync::{Arc, LazyLock, Weak};
 
@@ -15,7 +18,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::buffer::DevicePtr;
-use crate::context::Context;
+use crate::context::{Context, PointerKind};
 use crate::error::{Error, Result};
 
 /// An allocation of a graph.
@@ -23,6 +26,8 @@ pub struct GraphAllocation {
     context: Context,
     ptr: DevicePtr,
     bytes: u64,
+    kind: PointerKind,
+    label: u64,
     /// The memory's number, which tells it from a later one at the same address.
     memory: u64,
     state: Mutex<State>,
@@ -32,7 +37,7 @@ pub struct GraphAllocation {
 struct State {
     /// The program has it.
     live: bool,
-    /// Counted as reserved.
+    /// Counted as mapped and as reserved.
     backed: bool,
     /// A free node is in its own graph (`true`) or in another one.
     freed_inside: Option<bool>,
@@ -47,7 +52,7 @@ impl std::fmt::Debug for GraphAllocation {
 /// How much memory graphs have, by `CUgraphMem_attribute`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GraphMemory {
-    /// Bytes that are handed out.
+    /// Bytes that graphs have mapped.
     pub used: u64,
     /// Their largest number since it was reset.
     pub used_high: u64,
@@ -74,16 +79,18 @@ impl Book {
         self.memory.entry(device).or_default()
     }
 
-    fn use_bytes(&mut self, device: i32, bytes: u64) {
+    fn add(&mut self, device: i32, bytes: u64) {
         let memory = self.of(device);
         memory.used += bytes;
         memory.used_high = memory.used_high.max(memory.used);
-    }
-
-    fn reserve(&mut self, device: i32, bytes: u64) {
-        let memory = self.of(device);
         memory.reserved += bytes;
         memory.reserved_high = memory.reserved_high.max(memory.reserved);
+    }
+
+    fn subtract(&mut self, device: i32, bytes: u64) {
+        let memory = self.of(device);
+        memory.used -= bytes;
+        memory.reserved -= bytes;
     }
 }
 
@@ -95,7 +102,7 @@ impl Drop for GraphAllocation {
             // The address may be another allocation's by now only after the memory is released.
             book.known.remove(&address);
             if self.state.get_mut().backed {
-                book.of(self.device()).reserved -= self.bytes;
+                book.subtract(self.device(), self.counted());
             }
         }
         if self.has_memory() {
@@ -105,20 +112,35 @@ impl Drop for GraphAllocation {
 }
 
 impl GraphAllocation {
-    /// Memory of a context for a node.
+    /// Device memory of a context for a node.
     ///
     /// # Errors
     /// [`Error::InvalidValue`] for no bytes, [`Error::OutOfMemory`].
     pub fn new(context: &Context, bytes: u64) -> Result<Arc<GraphAllocation>> {
+        GraphAllocation::of(context, bytes, PointerKind::Device, 0)
+    }
+
+    /// Memory of any kind for a node; the caller keeps `label` with it.
+    ///
+    /// # Errors
+    /// As [`GraphAllocation::new`].
+    pub fn of(
+        context: &Context,
+        bytes: u64,
+        kind: PointerKind,
+        label: u64,
+    ) -> Result<Arc<GraphAllocation>> {
         if bytes == 0 {
             return Err(Error::invalid("an allocation of 0 bytes"));
         }
-        let ptr = context.alloc_internal(bytes, false)?;
+        let ptr = context.alloc_internal(bytes, kind)?;
         let found = context.machine().memory.lookup(ptr.address());
         let allocation = Arc::new(GraphAllocation {
             context: context.clone(),
             ptr,
             bytes,
+            kind,
+            label,
             memory: found.map_or(0, |found| found.id),
             state: Mutex::default(),
         });
@@ -135,6 +157,19 @@ impl GraphAllocation {
     /// Its size.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// What the caller keeps with it.
+    pub fn label(&self) -> u64 {
+        self.label
+    }
+
+    /// What [`GraphMemory`] counts of it: memory of the device.
+    fn counted(&self) -> u64 {
+        match self.kind {
+            PointerKind::Device => self.bytes,
+            _ => 0,
+        }
     }
 
     /// The context that it belongs to.
@@ -178,16 +213,21 @@ impl GraphAllocation {
         self.state.lock().live
     }
 
-    /// A launch begins the allocation; one that the graph frees itself is only counted.
+    /// Counts the memory as mapped: an upload or a launch.
+    pub(super) fn back(&self) {
+        let mut book = BOOK.lock();
+        let backed = std::mem::replace(&mut self.state.lock().backed, true);
+        if !backed {
+            book.add(self.device(), self.counted());
+        }
+    }
+
+    /// A launch begins the allocation.
     pub(super) fn begin(self: &Arc<GraphAllocation>) {
+        self.back();
         let mut book = BOOK.lock();
         let mut state = self.state.lock();
-        if !state.backed {
-            state.backed = true;
-            book.reserve(self.device(), self.bytes);
-        }
         if !state.live {
-            book.use_bytes(self.device(), self.bytes);
             state.live = true;
             book.live.insert(self.ptr.address(), Arc::clone(self));
         }
@@ -200,7 +240,6 @@ impl GraphAllocation {
         let mut state = self.state.lock();
         let was = std::mem::take(&mut state.live);
         if was {
-            book.of(self.device()).used -= self.bytes;
             let held = book.live.remove(&self.ptr.address());
             drop(state);
             drop(book);
@@ -276,7 +315,7 @@ impl GraphMemory {
             let mut state = allocation.state.lock();
             if state.backed && !state.live {
                 state.backed = false;
-                book.of(device).reserved -= allocation.bytes;
+                book.subtract(device, allocation.counted());
             }
         }
         drop(book);

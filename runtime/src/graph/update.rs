@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::exec::not_here;
 use super::plan::{Plan, PlanGraph, StepOp};
+use super::user_object::References;
 use super::{Graph, GraphExec, Node, NodeOp};
 use crate::copy::Transfer;
 use crate::error::{Error, Result};
@@ -248,6 +249,12 @@ impl GraphExec {
         plan.adopt(0, &new, 0)?;
         plan.handles.clone_from(&new.handles);
         state.plan = Arc::new(plan);
+        // It holds what the new graph holds; what only the old one held is held by launches that are not over.
+        let mut references = References::default();
+        graph.collect_references(&mut references);
+        let before = std::mem::replace(&mut state.references, Arc::new(references));
+        drop(state);
+        drop(before);
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use super::format::format_of;
 use super::limits::{self, Shape, Use};
 use super::table::Texels;
 use crate::buffer::DevicePtr;
-use crate::context::{Context, Inner};
+use crate::context::{Context, Inner, PointerKind};
 use crate::copy::Transfer;
 use crate::error::{Error, Result};
 use crate::machine::next_id;
@@ -240,7 +240,9 @@ impl Made {
         context.status()?;
         let (format, shape) = descriptor.check(context, count.is_some())?;
         let plan = plan(descriptor, shape, format, count.unwrap_or(1))?;
-        let base = context.alloc_internal(plan.bytes, false)?.address();
+        let base = context
+            .alloc_internal(plan.bytes, PointerKind::Device)?
+            .address();
         let storage = Arc::new(Storage {
             context: context.downgrade(),
             life: context.life(),

@@ -10,10 +10,9 @@ use crate::convert::{Out, read_array};
 use crate::guard::Call;
 use crate::handles::{current, node_handle};
 use crate::result::{CuResult, Served};
+use crate::serve::pool::place::Place;
 use crate::types::{CUDA_MEM_ALLOC_NODE_PARAMS, CUgraphNode, CUmemLocation, CUmemPoolProps};
 
-/// `CU_MEM_ALLOCATION_TYPE_PINNED`.
-const PINNED: c_uint = 1;
 /// `CU_MEM_LOCATION_TYPE_DEVICE`.
 const LOCATION_DEVICE: c_uint = 1;
 
@@ -31,16 +30,17 @@ fn context_on(ordinal: i32) -> Result<Context, CuResult> {
 /// What an allocation node does; the address is told in `params`.
 ///
 /// # Errors
-/// `INVALID_VALUE` for properties that are no memory of a device, `NOT_SUPPORTED` for memory that
-/// other processes share.
+/// `INVALID_VALUE` for properties that are no memory, `NOT_SUPPORTED` for memory that other processes share and for
+/// nodes of the host's memory.
 ///
 /// # Safety
 /// The array of accesses holds as many elements as it says.
 pub(super) unsafe fn alloc_op(params: &mut CUDA_MEM_ALLOC_NODE_PARAMS) -> Result<NodeOp, CuResult> {
     let props = &params.pool_props;
-    if props.alloc_type != PINNED || props.location.kind != LOCATION_DEVICE {
-        return Err(CuResult::INVALID_VALUE);
-    }
+    let place = Place::of(&props.location, props.alloc_type).map_err(|code| match code {
+        CuResult::INVALID_DEVICE => CuResult::INVALID_VALUE,
+        other => other,
+    })?;
     if props.handle_types != 0 {
         return Err(CuResult::NOT_SUPPORTED);
     }
@@ -51,8 +51,13 @@ pub(super) unsafe fn alloc_op(params: &mut CUDA_MEM_ALLOC_NODE_PARAMS) -> Result
             return Err(CuResult::INVALID_VALUE);
         }
     }
-    let context = context_on(props.location.id)?;
-    let allocation = GraphAllocation::new(&context, params.bytesize as u64)?;
+    let context = match (props.location.kind, current()) {
+        (LOCATION_DEVICE, _) => context_on(props.location.id)?,
+        (_, Ok(context)) => context,
+        _ => context_on(0)?,
+    };
+    let bytes = params.bytesize as u64;
+    let allocation = GraphAllocation::of(&context, bytes, place.pointers(), place.pack())?;
     params.dptr = allocation.ptr().address();
     Ok(NodeOp::MemAlloc(allocation))
 }
@@ -65,12 +70,14 @@ pub(super) fn alloc_params(op: &NodeOp) -> Result<CUDA_MEM_ALLOC_NODE_PARAMS, Cu
     let NodeOp::MemAlloc(allocation) = op else {
         return Err(CuResult::INVALID_VALUE);
     };
+    let ordinal = allocation.context().device().ordinal();
+    let (kind, location, id) = Place::unpack(allocation.label(), ordinal).told();
     let pool_props = CUmemPoolProps {
-        alloc_type: PINNED,
+        alloc_type: kind as c_uint,
         handle_types: 0,
         location: CUmemLocation {
-            kind: LOCATION_DEVICE,
-            id: allocation.context().device().ordinal(),
+            kind: location as c_uint,
+            id,
         },
         win32_security_attributes: std::ptr::null_mut(),
         max_size: 0,

@@ -22,7 +22,7 @@ const HOST_NUMA_CURRENT: c_uint = 4;
 
 /// A kind of memory and where it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Place {
+pub(in crate::serve) struct Place {
     managed: bool,
     /// Of `CUmemLocationType`.
     location: c_uint,
@@ -32,7 +32,7 @@ pub(super) struct Place {
 
 impl Place {
     /// Pinned memory of a device.
-    pub(super) fn device(ordinal: i32) -> Place {
+    pub(in crate::serve) fn device(ordinal: i32) -> Place {
         Place {
             managed: false,
             location: DEVICE,
@@ -45,7 +45,7 @@ impl Place {
     /// # Errors
     /// `INVALID_VALUE`, `INVALID_DEVICE`; `NOT_SUPPORTED` for nodes of the host's memory, of which no device tells the
     /// number.
-    pub(super) fn of(location: &CUmemLocation, kind: c_uint) -> Result<Place, CuResult> {
+    pub(in crate::serve) fn of(location: &CUmemLocation, kind: c_uint) -> Result<Place, CuResult> {
         let managed = match kind {
             PINNED => false,
             MANAGED => true,
@@ -66,12 +66,12 @@ impl Place {
     }
 
     /// The device whose pinned memory it is.
-    pub(super) fn pinned_device(self) -> Option<i32> {
+    pub(in crate::serve) fn pinned_device(self) -> Option<i32> {
         (!self.managed && self.location == DEVICE).then_some(self.id)
     }
 
     /// The device whose memory is counted: the one that is named, else that of `context`.
-    pub(super) fn counted(self, context: &Context) -> i32 {
+    pub(in crate::serve) fn counted(self, context: &Context) -> i32 {
         match self.location {
             DEVICE => self.id,
             _ => context.device().ordinal(),
@@ -79,7 +79,7 @@ impl Place {
     }
 
     /// What pointers to its memory are.
-    pub(super) fn pointers(self) -> PointerKind {
+    pub(in crate::serve) fn pointers(self) -> PointerKind {
         match (self.managed, self.location) {
             (true, _) => PointerKind::Managed,
             (false, DEVICE) => PointerKind::Device,
@@ -88,16 +88,62 @@ impl Place {
     }
 
     /// What a place may do before anybody grants or takes a right. Managed memory is everybody's.
-    pub(super) fn first_access(self, of: Place) -> Access {
+    pub(in crate::serve) fn first_access(self, of: Place) -> Access {
         match of.managed || (self.location, self.id) == (of.location, of.id) {
             true => Access::ReadWrite,
             false => Access::None,
         }
     }
 
+    /// As a number; 0 for pinned memory of the device that the other side knows anyway.
+    pub(in crate::serve) fn pack(self) -> u64 {
+        let (kind, location, id) = self.told();
+        match self.pinned_device() {
+            Some(_) => 0,
+            None => kind as u64 | (location as u64) << 8 | u64::from(id as u32) << 32,
+        }
+    }
+
+    /// What [`Place::pack`] made; `ordinal` is that of the device that goes without saying.
+    pub(in crate::serve) fn unpack(packed: u64, ordinal: i32) -> Place {
+        match packed {
+            0 => Place::device(ordinal),
+            _ => Place {
+                managed: packed & 0xff == u64::from(MANAGED),
+                location: (packed >> 8 & 0xff) as c_uint,
+                id: (packed >> 32) as i32,
+            },
+        }
+    }
+
     /// `CUmemAllocationType`, `CUmemLocationType` and the ordinal, as a pool's attributes tell them.
-    pub(super) fn told(self) -> (i32, i32, i32) {
+    pub(in crate::serve) fn told(self) -> (i32, i32, i32) {
         let kind = if self.managed { MANAGED } else { PINNED };
         (kind as i32, self.location as i32, self.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_survive_packing() {
+        for (managed, location, id) in [
+            (false, HOST, 0),
+            (true, NONE, 0),
+            (true, HOST, 0),
+            (true, DEVICE, 0),
+            (true, DEVICE, 3),
+        ] {
+            let place = Place {
+                managed,
+                location,
+                id,
+            };
+            assert_eq!(Place::unpack(place.pack(), 9), place);
+        }
+        assert_eq!(Place::device(2).pack(), 0);
+        assert_eq!(Place::unpack(0, 2), Place::device(2));
     }
 }
