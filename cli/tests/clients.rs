@@ -46,6 +46,7 @@ impl Folder {
             "TRITON_CACHE_DIR",
             "TRITON_ALWAYS_COMPILE",
             "LD_AUDIT",
+            "NVCC",
         ] {
             command.env_remove(variable);
         }
@@ -111,8 +112,26 @@ fn nvcc_is_the_toolkits_own_and_makes_ptx() {
         "nvcc --cubin -arch sm_86 a.cu; $CUDA_HOME/bin/nvcc --version",
     ));
     let real = folder.0.join("cuda/bin/nvcc");
-    let expected = format!("{0} -ptx -arch sm_86 a.cu\n{0} --version\n", real.display());
+    let expected = format!(
+        "{0} -ptx -arch sm_86 a.cu -o a.cubin\n{0} --version\n",
+        real.display()
+    );
     assert_eq!(shown, expected);
+    let two = out(&folder.shell(&[], "$NVCC -cubin -O3 a.cu b.cpp"));
+    let expected = format!(
+        "{0} -ptx -O3 a.cu -o a.cubin\n{0} -ptx -O3 b.cpp -o b.cubin\n",
+        real.display()
+    );
+    assert_eq!(two, expected);
+    folder.file("cuda/bin/nvcc", "#!/bin/sh\nexit 3\n");
+    let failed = folder.shell(&[], "nvcc -cubin a.cu b.cu");
+    assert_eq!(failed.status.code(), Some(3));
+    folder.file("cuda/bin/nvcc", "#!/bin/sh\necho \"$0 $@\"\n");
+    let users = format!(
+        "NVCC=mine {} run -- sh -c 'echo $NVCC'",
+        env!("CARGO_BIN_EXE_margay")
+    );
+    assert!(out(&folder.shell(&["--plain"], &users)).ends_with("mine\n"));
     // Some clients follow links to the file that they start.
     let followed = "$(readlink -f $CUDA_HOME/bin/nvcc) --version; $(readlink -f $(command -v ptxas)) --version";
     let shown = out(&folder.shell(&[], followed));

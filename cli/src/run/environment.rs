@@ -18,6 +18,9 @@ const TOOLKIT_VARIABLES: [&str; 4] = [
     "CUDA_TOOLKIT_ROOT_DIR",
 ];
 
+/// Names the CUDA compiler to whoever wants another than the one on the path.
+const COMPILER_VARIABLE: &str = "NVCC";
+
 /// Assemblers that Triton may be told to use.
 const TRITON_ASSEMBLERS: [&str; 2] = ["TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"];
 
@@ -80,6 +83,10 @@ pub(crate) fn variables(
     }
     if let (Some(mirror), Some(toolkit)) = (&folder.toolkit, toolkit) {
         variables.push((crate::tools::NVCC_VARIABLE, toolkit.join("bin/nvcc").into()));
+        // CuPy looks for a compiler among its packages before it looks in the toolkit.
+        if !is_set(COMPILER_VARIABLE) {
+            variables.push((COMPILER_VARIABLE, mirror.join("bin/nvcc").into()));
+        }
         for name in TOOLKIT_VARIABLES.into_iter().filter(|name| is_set(name)) {
             variables.push((name, mirror.into()));
         }

@@ -1,11 +1,12 @@
 //! `nvcc`: the real compiler, told to make PTX.
 //!
-//! `-cubin` becomes `-ptx`. In every other mode each machine that code is made for gets the PTX of its architecture
+//! `-cubin` becomes `-ptx`, with the file's name as it would have been: without `-o` that is `NAME.cubin` for each source,
+//! one after the other. In every other mode each machine that code is made for gets the PTX of its architecture
 //! beside it (`-gencode arch=compute_86,code=sm_86` alone makes a library that no CPU runs).
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use super::{NVCC_VARIABLE, is_stand_in};
@@ -17,8 +18,28 @@ pub(super) fn run(arguments: Vec<OsString>) -> ExitCode {
         output::note("nvcc: Margay's stand-in finds no compiler; install NVIDIA's CUDA compiler");
         return ExitCode::from(127);
     };
-    let mut command = Command::new(&nvcc);
-    command.args(with_ptx(arguments));
+    let mut commands = commands(arguments);
+    let last = commands.pop().unwrap_or_default();
+    for arguments in commands {
+        match command(&nvcc, arguments).status() {
+            Ok(status) if status.success() => {}
+            Ok(status) => {
+                return ExitCode::from(status.code().map_or(1, |code| code.clamp(1, 255) as u8));
+            }
+            Err(error) => return cannot(&nvcc, &error),
+        }
+    }
+    cannot(&nvcc, &command(&nvcc, last).exec())
+}
+
+fn cannot(nvcc: &Path, error: &std::io::Error) -> ExitCode {
+    output::note(&format!("nvcc: cannot run {}: {error}", nvcc.display()));
+    ExitCode::from(126)
+}
+
+fn command(nvcc: &Path, arguments: Vec<OsString>) -> Command {
+    let mut command = Command::new(nvcc);
+    command.args(arguments);
     // It starts its own tools, not our stand-ins.
     if let (Some(bin), Some(path)) = (nvcc.parent(), std::env::var_os("PATH")) {
         let folders = std::iter::once(bin.to_owned()).chain(std::env::split_paths(&path));
@@ -26,9 +47,78 @@ pub(super) fn run(arguments: Vec<OsString>) -> ExitCode {
             command.env("PATH", path);
         }
     }
-    let error = command.exec();
-    output::note(&format!("nvcc: cannot run {}: {error}", nvcc.display()));
-    ExitCode::from(126)
+    command
+}
+
+fn is_to_cubin(argument: &OsString) -> bool {
+    argument == "-cubin" || argument == "--cubin"
+}
+
+/// What to run: most often one command, but one for each source where cubins get their names from the sources.
+fn commands(arguments: Vec<OsString>) -> Vec<Vec<OsString>> {
+    let named = |argument: &OsString| {
+        let text = argument.to_string_lossy();
+        NAMES.iter().any(|name| {
+            text.strip_prefix(name)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+        })
+    };
+    let sources: Vec<usize> = (0..arguments.len())
+        .filter(|&at| is_source(&arguments, at))
+        .collect();
+    if !arguments.iter().any(is_to_cubin) || arguments.iter().any(named) || sources.is_empty() {
+        return vec![with_ptx(arguments)];
+    }
+    let folder = folder(&arguments);
+    let one = |&source: &usize| {
+        let others = |at: &usize| *at == source || !sources.contains(at);
+        let kept = (0..arguments.len()).filter(others);
+        let mut command: Vec<OsString> = kept.map(|at| arguments[at].clone()).collect();
+        let stem = Path::new(&arguments[source]).file_stem();
+        let file = Path::new(stem.unwrap_or_default()).with_extension("cubin");
+        command.push("-o".into());
+        command.push(folder.join(file).into());
+        with_ptx(command)
+    };
+    sources.iter().map(one).collect()
+}
+
+/// Options that name the file to write.
+const NAMES: [&str; 2] = ["-o", "--output-file"];
+/// Options that name the folder to write to.
+const FOLDERS: [&str; 2] = ["-odir", "--output-directory"];
+/// Options before a file that is no source.
+const BEFORE_FILES: [&str; 4] = ["-include", "--pre-include", "-MF", "--dependency-output"];
+/// How names of sources end.
+const SOURCES: [&str; 6] = ["cu", "c", "cc", "cxx", "cpp", "gpu"];
+
+fn is_source(arguments: &[OsString], at: usize) -> bool {
+    let path = Path::new(&arguments[at]);
+    let ending = path.extension().and_then(OsStr::to_str);
+    let option = arguments[at].to_string_lossy().starts_with('-');
+    let value = at > 0 && BEFORE_FILES.iter().any(|name| arguments[at - 1] == *name);
+    !option && !value && ending.is_some_and(|ending| SOURCES.contains(&ending))
+}
+
+/// The folder that a command line names for its output; the current one otherwise.
+fn folder(arguments: &[OsString]) -> PathBuf {
+    let mut previous = OsStr::new("");
+    for argument in arguments {
+        if FOLDERS.iter().any(|name| previous == *name) {
+            return argument.into();
+        }
+        let text = argument.to_string_lossy();
+        let value = |name: &&str| {
+            text.strip_prefix(*name)?
+                .strip_prefix('=')
+                .map(PathBuf::from)
+        };
+        if let Some(folder) = FOLDERS.iter().find_map(value) {
+            return folder;
+        }
+        previous = argument;
+    }
+    PathBuf::new()
 }
 
 /// The compiler that is installed.
@@ -44,9 +134,8 @@ fn real() -> Option<PathBuf> {
 
 /// The arguments, changed so that PTX comes out.
 fn with_ptx(arguments: Vec<OsString>) -> Vec<OsString> {
-    let to_cubin = |argument: &OsString| argument == "-cubin" || argument == "--cubin";
-    if arguments.iter().any(to_cubin) {
-        let change = |argument: OsString| match to_cubin(&argument) {
+    if arguments.iter().any(is_to_cubin) {
+        let change = |argument: OsString| match is_to_cubin(&argument) {
             true => "-ptx".into(),
             false => argument,
         };
@@ -107,6 +196,34 @@ mod tests {
             changed("--cubin -arch sm_86 -I/x kernel.cu"),
             "-ptx -arch sm_86 -I/x kernel.cu"
         );
+    }
+
+    #[test]
+    fn cubins_have_their_names() {
+        let all = |line: &str| -> Vec<String> {
+            let words = line.split(' ').map(OsString::from).collect();
+            let lines = commands(words).into_iter();
+            lines
+                .map(|words| words.join(OsStr::new(" ")).into_string().unwrap())
+                .collect()
+        };
+        assert_eq!(
+            all("--cubin -arch sm_86 -I/x.cu sub/kernel.cu"),
+            ["-ptx -arch sm_86 -I/x.cu sub/kernel.cu -o kernel.cubin"]
+        );
+        assert_eq!(
+            all("-cubin a.cu -odir out -include h.cu b.cpp"),
+            [
+                "-ptx a.cu -odir out -include h.cu -o out/a.cubin",
+                "-ptx -odir out -include h.cu b.cpp -o out/b.cubin"
+            ]
+        );
+        assert_eq!(all("-cubin a.cu -o b"), ["-ptx a.cu -o b"]);
+        assert_eq!(
+            all("-cubin a.cu --output-file=b"),
+            ["-ptx a.cu --output-file=b"]
+        );
+        assert_eq!(all("-ptx a.cu"), ["-ptx a.cu"]);
     }
 
     #[test]

@@ -31,6 +31,8 @@ def main():
         subprocess.run(command, check=True)
     path = f"{TOOLKIT / 'bin'}:{os.environ['PATH']}"
     environment = dict(os.environ, PATH=path, CPLUS_INCLUDE_PATH=str(made), LIBRARY_PATH=str(made), CFLAGS="-O1 -w")
+    # The libraries are empty, and needed all the same.
+    environment["LDFLAGS"] = "-Wl,--no-as-needed"
     pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps")
     subprocess.run((*pip, "--no-binary", "pycuda", f"pycuda=={VERSION}"), env=environment, check=True)
 
