@@ -16,7 +16,7 @@ WHEEL = pathlib.Path(sys.prefix) / f"lib/python{sys.version_info[0]}.{sys.versio
 # One small launch at a time: tuning for speed takes longer than the search.
 OPTIONS = (
     "--attack-mode=0 --force --potfile-disable --restore-disable --logfile-disable --backend-ignore-opencl "
-    "--kernel-accel=1 --kernel-loops=1024 --kernel-threads=32"
+    "--kernel-accel=1 --kernel-loops=64 --kernel-threads=32"
 ).split()
 
 

@@ -1,4 +1,4 @@
-"""hashcat: ten much used modes. The only argument is the file of results."""
+"""hashcat: one of ten much used modes. Arguments: its number, the file of results."""
 
 import sys
 import tempfile
@@ -9,9 +9,10 @@ from modes import modes
 
 
 def main():
+    found = [mode for mode in modes() if str(mode[0]) == sys.argv[1]]
     with tempfile.TemporaryDirectory() as folder:
-        results = [("hashcat", f"{number} {name}", search(number, wanted, folder), False) for number, name, wanted in modes()]
-    junit.write(sys.argv[1], results)
+        results = [("hashcat", f"{number} {name}", search(number, wanted, folder), False) for number, name, wanted in found]
+    junit.write(sys.argv[2], results)
 
 
 main()
