@@ -333,7 +333,7 @@ impl CompiledKernel {
     pub fn widths(&self, compiler: &Compiler) -> Widths {
         *self
             .widths
-            .get_or_init(|| slices::widths(&self.function, compiler.width))
+            .get_or_init(|| slices::widths(&self.function, &self.regions, compiler.width))
     }
 
     /// Lanes of a version's slices; 1 where lanes run one by one.
@@ -351,7 +351,7 @@ impl CompiledKernel {
         if compiler.width.is_some() {
             return Duration::ZERO;
         }
-        slices::patience(&self.function, self.widths(compiler).wide)
+        slices::patience(&self.function, &self.regions, self.widths(compiler).wide)
     }
 
     /// The version that people are shown: that of the shape that the kernel asks for, or of single rows.

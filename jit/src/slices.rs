@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use margay_ir::analysis::uniformity::{Assumptions, Class};
-use margay_ir::analysis::{Cfg, Uniformity, liveness};
+use margay_ir::analysis::{Cfg, Regions, Uniformity, liveness};
 use margay_ir::entity::{Block, Value};
 use margay_ir::function::Function;
 use margay_ir::ops::{Effects, Opcode};
@@ -19,6 +19,10 @@ const MAX_LIVE: usize = 40;
 const MAX_LIVE_WARP: usize = 160;
 /// Most blocks: the order of the masked code is found in time that grows with them and with their depth.
 const MAX_BLOCKS: usize = 2_000;
+
+/// Most vectors that live behind points, over all points: what lanes that have parted save and take up again there. Code
+/// of twice as many compiles in seconds.
+const MAX_SAVED: usize = 1_600;
 
 /// Most vectors that live at once, within blocks too, of slices that are as wide as a warp although no lane
 /// asks another for anything.
@@ -45,7 +49,7 @@ impl Widths {
 
 /// Lanes of a function's slices. `asked` stands in for what suits the function best, as far as the budget
 /// goes.
-pub(crate) fn widths(function: &Function, asked: Option<u32>) -> Widths {
+pub(crate) fn widths(function: &Function, regions: &Regions, asked: Option<u32>) -> Widths {
     let blocks = function.blocks();
     if asked == Some(1) || blocks.len() > MAX_BLOCKS {
         return Widths::all(1);
@@ -73,6 +77,7 @@ pub(crate) fn widths(function: &Function, asked: Option<u32>) -> Widths {
         None => live_words(function),
         Some(_) => (0, usize::MAX),
     };
+    let saved = saved(regions);
     // Both copies of the code count, and a vector instruction for every four lanes.
     let fits = |&width: &u32| {
         let vectors = width as usize / 4;
@@ -80,14 +85,27 @@ pub(crate) fn widths(function: &Function, asked: Option<u32>) -> Widths {
             32 if meets => MAX_LIVE_WARP,
             _ => MAX_LIVE.max(live),
         };
-        width <= wanted && insts * vectors * 2 <= BUDGET && live * vectors <= most
+        width <= wanted
+            && insts * vectors * 2 <= BUDGET
+            && live * vectors <= most
+            && saved * vectors <= MAX_SAVED
     };
     let narrow = [wanted, 16, 8, 4].into_iter().find(fits).unwrap_or(1);
-    let room = insts * 16 <= BUDGET && within.saturating_mul(8) <= MAX_LIVE_WIDE;
+    let room =
+        insts * 16 <= BUDGET && saved * 8 <= MAX_SAVED && within.saturating_mul(8) <= MAX_LIVE_WIDE;
     Widths {
         wide: if narrow == 16 && room { 32 } else { narrow },
         narrow,
     }
+}
+
+/// Values that live behind points, over all points.
+fn saved(regions: &Regions) -> usize {
+    regions
+        .entries
+        .iter()
+        .map(|entry| entry.live_in.len())
+        .sum()
 }
 
 /// Most 32-bit words of a lane that vary and live at the start of a block, and anywhere.
@@ -129,12 +147,13 @@ fn live_words(function: &Function) -> (usize, usize) {
 
 /// How long a kernel should have run lane by lane before slices are worth their compilation: about as
 /// long as that takes.
-pub(crate) fn patience(function: &Function, width: u32) -> Duration {
+pub(crate) fn patience(function: &Function, regions: &Regions, width: u32) -> Duration {
     let insts: usize = function
         .blocks()
         .iter()
         .map(|&block| function.insts(block).len())
         .sum();
-    let vectors = insts * (width as usize / 4).max(1) * 2;
-    Duration::from_micros(1000 + 4 * vectors as u64)
+    let each = (width as usize / 4).max(1);
+    let (vectors, saved) = (insts * each * 2, saved(regions) * each);
+    Duration::from_micros(1000 + 4 * vectors as u64 + 20 * saved as u64)
 }

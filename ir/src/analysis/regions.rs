@@ -43,8 +43,9 @@ pub struct Regions {
     stop_of: FxHashMap<Inst, Stop>,
     offsets: SecondaryMap<Value, u32>,
     notes: SecondaryMap<Value, u32>,
-    /// Values that may differ from what the frame holds, by the stop.
-    stale: FxHashMap<Stop, FxHashSet<Value>>,
+    /// Values that may differ from what the frame holds, by the stop: where only barriers store them, and where all points
+    /// do.
+    stale: [Stale; 2],
     remat: SecondaryMap<Value, bool>,
     /// Bytes of a warp's frame.
     pub frame_bytes: u32,
@@ -77,13 +78,19 @@ impl Regions {
         for entry in &entries[1..] {
             starts[entry.block] = true;
         }
-        let mut stale: FxHashMap<Stop, FxHashSet<Value>> = FxHashMap::default();
+        let mut stale: [Stale; 2] = Default::default();
         let live = liveness::live_in(
             function,
             cfg,
             |block| starts[block],
             |value| remat[value],
-            |range| find_stale(function, &stop_of, range, &mut stale),
+            |range| {
+                let [barriers, points] = &mut stale;
+                let barrier = |opcode| opcode == Opcode::Bar;
+                find_stale(function, &stop_of, range, barriers, barrier);
+                let stops = |opcode| opcode != Opcode::Yield;
+                find_stale(function, &stop_of, range, points, stops);
+            },
         );
         for entry in &mut entries[1..] {
             entry.live_in = live[entry.block].clone();
@@ -185,14 +192,17 @@ impl Regions {
         }
     }
 
-    /// Whether the frame holds a value that lives behind a stop already when lanes come there: all barriers since the
-    /// value was computed have stored it, and one has been passed. Other points do not count, lanes may pass them in
-    /// registers.
+    /// Whether the frame holds a value that lives behind a stop already when lanes come there: a barrier has stored it
+    /// since it was computed. Other points do not count, lanes may pass them in registers.
     pub fn is_stored(&self, stop: Stop, value: Value) -> bool {
-        !self
-            .stale
-            .get(&stop)
-            .is_some_and(|stale| stale.contains(&value))
+        let stale = self.stale[0].get(&stop);
+        !stale.is_some_and(|stale| stale.contains(&value))
+    }
+
+    /// The same where lanes stop at every point, but perhaps not to give way.
+    pub fn is_stored_by_points(&self, stop: Stop, value: Value) -> bool {
+        let stale = self.stale[1].get(&stop);
+        !stale.is_some_and(|stale| stale.contains(&value))
     }
 
     /// Offset of one lane of a value.
@@ -206,12 +216,16 @@ impl Regions {
     }
 }
 
-/// Notes the stops that lanes may come to from a value's definition without having passed a barrier.
+/// Values by stop.
+type Stale = FxHashMap<Stop, FxHashSet<Value>>;
+
+/// Notes the stops that lanes may come to from a value's definition without having passed a point that stores it.
 fn find_stale(
     function: &Function,
     stop_of: &FxHashMap<Inst, Stop>,
     range: liveness::Range<'_>,
-    stale: &mut FxHashMap<Stop, FxHashSet<Value>>,
+    stale: &mut Stale,
+    stores: impl Fn(Opcode) -> bool,
 ) {
     let mut seen = FxHashSet::from_iter([range.home]);
     let mut work = vec![range.home];
@@ -220,7 +234,7 @@ fn find_stale(
             if let Some(&stop) = stop_of.get(&point) {
                 stale.entry(stop).or_default().insert(range.value);
             }
-            if function.dfg.insts[point].opcode == Opcode::Bar {
+            if stores(function.dfg.insts[point].opcode) {
                 continue;
             }
         }

@@ -291,7 +291,7 @@ impl<'a, 'b> Lane<'a, 'b> {
     pub(crate) fn is_stored(&self, point: Inst, value: Value) -> bool {
         self.regions.is_some_and(|regions| {
             let stop = regions.stop_of(point);
-            stop.is_some_and(|stop| regions.is_stored(stop, value))
+            stop.is_some_and(|stop| regions.is_stored_by_points(stop, value))
         })
     }
 

@@ -19,7 +19,9 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Switch, Variable};
 use margay_ir::analysis::Regions;
 use margay_ir::analysis::regions::{Entry, FRAME_ALIVE};
+use margay_ir::entity::Value;
 use margay_ir::exec::Stop;
+use rustc_hash::FxHashMap;
 
 use super::cta_form::{field, next_index};
 use super::lane::{Fixed, Here, Lane, LaneParts, Leave, Unsupported, fixed, host};
@@ -76,6 +78,8 @@ struct Driver<'a> {
     general: ir::Block,
     /// Warps that have run in the phase that is left to it.
     moved: Variable,
+    /// Of the lanes' values, for all regions: variables cost the more the later the block they are set in.
+    vars: FxHashMap<Value, Variable>,
     /// What slices leave behind, if there are slices.
     rest: Rest,
     /// The loop over all slices of a CTA, likewise.
@@ -181,6 +185,7 @@ impl<'a> Driver<'a> {
             phase_done: b.create_block(),
             general: b.create_block(),
             moved: word(b),
+            vars: FxHashMap::default(),
             rest,
             sweep,
         };
@@ -536,6 +541,7 @@ impl<'a> Driver<'a> {
             b.def_var(var, zero);
         }
         b.def_var(rest, running);
+        let own = b.func.dfg.num_blocks();
         let [head, body, next, done] = std::array::from_fn(|_| b.create_block());
         b.append_block_param(next, types::I32);
         b.ins().jump(head, &[]);
@@ -566,8 +572,10 @@ impl<'a> Driver<'a> {
             abort: self.abort,
         };
         let mut emitter = Lane::new(parts, whole, here, leave);
+        emitter.vars = std::mem::take(&mut self.vars);
         emitter.emit_from(entry.block, &entry.live_in)?;
         let stops = std::mem::take(&mut emitter.stops);
+        self.vars = std::mem::take(&mut emitter.vars);
         let b = emitter.b;
 
         b.switch_to_block(next);
@@ -592,6 +600,11 @@ impl<'a> Driver<'a> {
         let left = b.ins().band(left, below);
         b.def_var(rest, left);
         b.ins().jump(head, &[]);
+        // Nobody else will ever go to the region's own blocks. What is looked up in blocks that others may go to becomes a
+        // parameter of theirs, and kernels have thousands of regions.
+        for number in own..b.func.dfg.num_blocks() {
+            b.seal_block(ir::Block::from_u32(number as u32));
+        }
 
         b.switch_to_block(done);
         self.after_region(b, &stops, common, parted);
