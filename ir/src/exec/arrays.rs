@@ -140,6 +140,7 @@ fn equals(mode: Mode, active: u32, values: &Lanes, out: &mut [Lanes; 2]) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
@@ -212,12 +213,14 @@ mod tests {
     proptest! {
         #[test]
         fn lanes_apart_get_what_their_masks_say(
-            values in proptest::array::uniform32(prop_oneof![0u32..3, any::<u32>()]),
-            b in proptest::array::uniform32(0u32..40),
-            c in proptest::array::uniform32(prop_oneof![Just(0x1fu32), Just(0), Just(0x181f), any::<u32>()]),
-            masks in proptest::array::uniform32(prop_oneof![Just(0u32), Just(0xff), Just(u32::MAX), any::<u32>()]),
+            values in vec(prop_oneof![0u32..3, any::<u32>()], 32),
+            b in vec(0u32..40, 32),
+            c in vec(prop_oneof![Just(0x1fu32), Just(0), Just(0x181f), any::<u32>()], 32),
+            masks in vec(prop_oneof![Just(0u32), Just(0xff), Just(u32::MAX), any::<u32>()], 32),
             standing in 1u32..,
         ) {
+            let [values, b, c, masks] = [values, b, c, masks]
+                .map(|lanes| -> Lanes { lanes.try_into().expect("32 lanes") });
             for (desc, results, operands) in operations() {
                 if operands == 0 {
                     continue;

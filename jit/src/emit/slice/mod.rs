@@ -220,18 +220,21 @@ impl<'a, 'b> Slice<'a, 'b> {
         (self.view.width / ty.lane_count()) as usize
     }
 
-    /// Stack space that nobody reads, where inactive lanes load and store.
+    /// Stack space that nobody reads, where inactive lanes load and store: 64 bytes, aligned for every access. Frames
+    /// are aligned to 16 bytes only.
     pub(crate) fn scratch(&mut self) -> ir::Value {
         let slot = match self.scratch {
             Some(slot) => slot,
             None => {
-                let data = StackSlotData::new(StackSlotKind::ExplicitSlot, 64, 4);
+                let data = StackSlotData::new(StackSlotKind::ExplicitSlot, 128, 4);
                 let slot = self.lane.b.create_sized_stack_slot(data);
                 self.scratch = Some(slot);
                 slot
             }
         };
-        self.lane.b.ins().stack_addr(types::I64, slot, 0)
+        let slot = self.lane.b.ins().stack_addr(types::I64, slot, 0);
+        let last = self.lane.b.ins().iadd_imm_s(slot, 63);
+        self.lane.b.ins().band_imm_s(last, -64)
     }
 
     /// Translates the instructions of a block up to one that ends it.
