@@ -50,7 +50,7 @@ int main() {
         CUDA_OK(cudaGraphLaunch(exec, stream));
     CUDA_OK(cudaStreamSynchronize(stream));
     verdict.equal("four launches", result.get()[0], 4 * sum_of_squares(n));
-    verdict.equal("nothing is kept", counted(cudaGraphMemAttrUsedMemCurrent), 0ull);
+    verdict.holds("its memory stays", counted(cudaGraphMemAttrUsedMemCurrent) >= n * sizeof(unsigned));
     verdict.holds("something was", counted(cudaGraphMemAttrUsedMemHigh) >= n * sizeof(unsigned));
     CUDA_OK(cudaDeviceGraphMemTrim(0));
     verdict.equal("nothing is reserved", counted(cudaGraphMemAttrReservedMemCurrent), 0ull);
