@@ -5,7 +5,7 @@
 //! process damages entries.
 
 use std::fs;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -89,6 +89,16 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     inside(folder.to_owned()).flat_map(inside).collect()
 }
 
+/// Changes a byte of the code in a file: whoever runs it does something else, or crashes.
+///
+/// The file may be gone by now. Then it stays so: a draft that became an entry must not come back.
+fn damage(path: &Path) -> std::io::Result<()> {
+    let file = fs::File::options().read(true).write(true).open(path)?;
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, 100)?;
+    file.write_all_at(&[byte[0] ^ 1], 100)
+}
+
 #[test]
 fn processes_share_a_folder_that_is_too_small_and_gets_damaged() {
     let name = format!("margay-shared-cache-{}", std::process::id());
@@ -111,14 +121,7 @@ fn processes_share_a_folder_that_is_too_small_and_gets_damaged() {
         .any(|child| child.try_wait().expect("a child").is_none())
     {
         for path in entries(&folder).into_iter().step_by(7) {
-            // It may be gone by now; what is made of it then is no entry, or a damaged one.
-            if let Ok(mut bytes) = fs::read(&path)
-                && let Some(byte) = bytes.get_mut(100)
-            {
-                // Of the code: whoever runs it does something else, or crashes.
-                *byte ^= 1;
-                damaged += u32::from(fs::write(&path, bytes).is_ok());
-            }
+            damaged += u32::from(damage(&path).is_ok());
         }
     }
     for mut child in children {
