@@ -4,10 +4,13 @@
 //! A check is an instruction that traps; the host knows traps of generated code by their signal. Only the low bits of
 //! an address count, so windows of memory, which are aligned to more than any access, are left out of it, and so are
 //! offsets that are multiples of the access: what is tested is most often the base of an array, and once in a block.
+//! Lanes that differ by a multiple are tested once, too.
 
 use cranelift_codegen::ir::{self, InstBuilder, TrapCode, types};
+use margay_ir::entity::{Block, Inst, Value};
 use margay_ir::function::InstData;
-use margay_ir::mods::StateSpace;
+use margay_ir::mods::{Half, StateSpace};
+use margay_ir::ops::Opcode;
 
 use super::lane::Lane;
 use super::memory::element_type;
@@ -23,82 +26,142 @@ pub(crate) fn demanded(data: &InstData) -> u32 {
     }
 }
 
+/// Operations that are looked through, at most.
+const DEPTH: u32 = 12;
+
 impl Lane<'_, '_> {
-    /// Ends the launch unless an address is a multiple of `bytes`.
-    pub(crate) fn demand_aligned(&mut self, address: ir::Value, bytes: u32) {
+    /// Ends the launch unless the address of an access is a multiple of `bytes`.
+    pub(crate) fn demand_aligned(&mut self, inst: Inst, bytes: u32) {
+        let address = self.function.dfg.args(inst)[0];
+        if let Some(root) = self.low_bits_of(inst, address, bytes) {
+            let root = self.get(root);
+            self.demand_multiple(root, bytes);
+        }
+    }
+
+    /// Ends the launch unless a value is a multiple of `bytes`.
+    pub(crate) fn demand_multiple(&mut self, value: ir::Value, bytes: u32) {
         if !(2..=32).contains(&bytes) {
             return;
         }
-        let root = self.without_multiples(address, i64::from(bytes));
         let block = self.b.current_block();
         if self.aligned.0 != block {
             self.aligned = (block, Vec::new());
         }
-        let known = |&(value, more): &(ir::Value, u32)| value == root && more >= bytes;
-        if self.aligned.1.iter().any(known) || self.is_multiple(root, i64::from(bytes)) {
+        let known = |&(other, more): &(ir::Value, u32)| other == value && more >= bytes;
+        if self.aligned.1.iter().any(known) {
             return;
         }
-        self.aligned.1.push((root, bytes));
-        let ty = self.b.func.dfg.value_type(root);
-        let low = match ty {
-            types::I32 => root,
-            _ => self.b.ins().ireduce(types::I32, root),
+        self.aligned.1.push((value, bytes));
+        let low = match self.b.func.dfg.value_type(value) {
+            types::I32 => value,
+            _ => self.b.ins().ireduce(types::I32, value),
         };
         let low = self.b.ins().band_imm_u(low, i64::from(bytes) - 1);
         self.b.ins().trapnz(low, MISALIGNED);
     }
 
-    /// A value that differs from `value` by a multiple of `bytes`, a power of two.
-    fn without_multiples(&self, value: ir::Value, bytes: i64) -> ir::Value {
-        let mut root = value;
-        for _ in 0..8 {
-            let Some((ir::Opcode::Iadd, [a, b])) = self.binary(root) else {
+    /// What differs from the address of an access by a multiple of `bytes`, a power of two of at most 32, and lives
+    /// where the access is; none if the address is such a multiple for sure.
+    pub(crate) fn low_bits_of(&mut self, inst: Inst, address: Value, bytes: u32) -> Option<Value> {
+        let home = self.home(inst);
+        let mut root = address;
+        for _ in 0..DEPTH {
+            if self.is_multiple(root, bytes, DEPTH) {
+                return None;
+            }
+            // What other blocks have computed it from may be gone.
+            let here = |&def: &Inst| self.home(def) == home;
+            let Some(def) = self.function.dfg.def_inst(root).filter(here) else {
                 break;
             };
-            root = match (self.is_multiple(a, bytes), self.is_multiple(b, bytes)) {
-                (_, true) => a,
-                (true, false) => b,
-                (false, false) => break,
+            let args = self.function.dfg.args(def);
+            let multiple = |index: usize| self.is_multiple(args[index], bytes, DEPTH);
+            root = match self.low_part(def) {
+                LowPart::Same => args[0],
+                LowPart::Sum if multiple(1) => args[0],
+                LowPart::Sum if multiple(0) => args[1],
+                LowPart::Less if multiple(1) => args[0],
+                LowPart::Fused if self.is_product(&args[..2], bytes, DEPTH) => args[2],
+                _ => break,
             };
         }
-        root
+        Some(root)
     }
 
-    /// Whether a value is for sure a multiple of `bytes`, a power of two.
-    fn is_multiple(&self, value: ir::Value, bytes: i64) -> bool {
-        if let Some(constant) = self.constant_of(value) {
-            return constant & (bytes - 1) == 0;
+    /// Whether a value is for sure a multiple of `bytes`, a power of two of at most 32.
+    fn is_multiple(&self, value: Value, bytes: u32, depth: u32) -> bool {
+        let dfg = &self.function.dfg;
+        if let Some(bits) = dfg.constant(value) {
+            return bits % u64::from(bytes) == 0;
         }
-        let Some((opcode, [a, b])) = self.binary(value) else {
+        let (Some(def), Some(depth)) = (dfg.def_inst(value), depth.checked_sub(1)) else {
             return false;
         };
-        match (opcode, self.constant_of(b)) {
-            (ir::Opcode::Ishl, Some(by)) => (0..63).contains(&by) && (1 << by) % bytes == 0,
-            (ir::Opcode::Imul, Some(by)) => by & (bytes - 1) == 0,
-            (ir::Opcode::Band, Some(mask)) => mask & (bytes - 1) == 0,
-            (ir::Opcode::Iadd, Some(more)) => {
-                more & (bytes - 1) == 0 && self.binary(a).is_some() && self.is_multiple(a, bytes)
-            }
-            _ => false,
+        let args = dfg.args(def);
+        let multiple = |index: usize| self.is_multiple(args[index], bytes, depth);
+        match self.low_part(def) {
+            LowPart::Same => multiple(0),
+            LowPart::Sum | LowPart::Less => multiple(0) && multiple(1),
+            LowPart::Fused => self.is_product(&args[..2], bytes, depth) && multiple(2),
+            LowPart::Product => self.is_product(args, bytes, depth),
+            LowPart::Shifted => dfg
+                .constant(args[1])
+                .is_some_and(|by| by >= 5 || 1 << by >= bytes),
+            LowPart::Masked => multiple(0) || multiple(1),
+            LowPart::Unknown => false,
         }
     }
 
-    /// What computed a value, if that is an operation of two operands in the code emitted so far.
-    fn binary(&self, value: ir::Value) -> Option<(ir::Opcode, [ir::Value; 2])> {
-        let dfg = &self.b.func.dfg;
-        let inst = dfg.value_def(dfg.resolve_aliases(value)).inst()?;
-        match dfg.insts[inst] {
-            ir::InstructionData::Binary { opcode, args } => Some((opcode, args)),
-            _ => None,
+    fn is_product(&self, factors: &[Value], bytes: u32, depth: u32) -> bool {
+        let mut factors = factors.iter();
+        factors.any(|&factor| self.is_multiple(factor, bytes, depth))
+    }
+
+    /// How the low five bits of an operation's result come from those of its operands.
+    fn low_part(&self, def: Inst) -> LowPart {
+        let desc = self.function.dfg.insts[def].desc();
+        let plain = desc.ty.is_integer() && desc.ty.elements() == 1 && !desc.mods.sat();
+        if !plain {
+            return match desc.opcode {
+                // Windows of memory begin at multiples of more.
+                Opcode::Cvta => LowPart::Same,
+                _ => LowPart::Unknown,
+            };
+        }
+        let low_half = desc.mods.half() != Half::Hi;
+        match (desc.opcode, self.function.dfg.args(def).len()) {
+            (Opcode::Cvta, 1) => LowPart::Same,
+            (Opcode::Cvt, 1) if desc.src.is_integer() => LowPart::Same,
+            (Opcode::Add, 2) => LowPart::Sum,
+            (Opcode::Sub, 2) => LowPart::Less,
+            (Opcode::Mul, 2) if low_half => LowPart::Product,
+            (Opcode::Mad, 3) if low_half => LowPart::Fused,
+            (Opcode::Shl, 2) => LowPart::Shifted,
+            (Opcode::And, 2) => LowPart::Masked,
+            _ => LowPart::Unknown,
         }
     }
 
-    fn constant_of(&self, value: ir::Value) -> Option<i64> {
-        let dfg = &self.b.func.dfg;
-        let inst = dfg.value_def(dfg.resolve_aliases(value)).inst()?;
-        match dfg.insts[inst] {
-            ir::InstructionData::UnaryImm { imm, .. } => Some(imm.bits()),
-            _ => None,
-        }
+    /// The block of an instruction.
+    fn home(&self, inst: Inst) -> Option<Block> {
+        self.homes.get(&inst).copied()
     }
+}
+
+/// How the low bits of a result come about.
+enum LowPart {
+    /// Those of the operand.
+    Same,
+    /// A sum or a difference of two.
+    Sum,
+    Less,
+    /// A product of two, and that plus a third.
+    Product,
+    Fused,
+    /// Shifted up.
+    Shifted,
+    /// Both have the bit.
+    Masked,
+    Unknown,
 }

@@ -88,6 +88,8 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) signatures: FxHashMap<&'static str, ir::SigRef>,
     /// Addresses whose alignment the code of a block has tested, and to how many bytes.
     pub(crate) aligned: (Option<ir::Block>, Vec<(ir::Value, u32)>),
+    /// The block of every instruction.
+    pub(crate) homes: FxHashMap<Inst, Block>,
     /// Stack slots that slow paths share for operands and results.
     pub(crate) areas: [Option<ir::StackSlot>; 2],
 }
@@ -133,7 +135,12 @@ pub(crate) fn fixed() -> MemFlagsData {
 
 impl<'a, 'b> Lane<'a, 'b> {
     pub(crate) fn new(parts: LaneParts<'a, 'b>, fixed: Fixed, here: Here, leave: Leave) -> Self {
+        let function = parts.function;
+        let blocks = function.layout.order.iter();
+        let homes =
+            blocks.flat_map(|&block| function.insts(block).iter().map(move |&inst| (inst, block)));
         Lane {
+            homes: homes.collect(),
             b: parts.b,
             function: parts.function,
             regions: parts.regions,

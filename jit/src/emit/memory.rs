@@ -115,7 +115,7 @@ impl Lane<'_, '_> {
             return self.refuse(data);
         };
         let address = self.arg(inst, 0);
-        self.demand_aligned(address, demanded(data));
+        self.demand_aligned(inst, demanded(data));
         let address = self.host_address(address, data.mods.space());
         let flags = match data.mods.space() {
             StateSpace::Param => fixed(),
@@ -210,7 +210,7 @@ impl Lane<'_, '_> {
             return self.refuse(data);
         };
         let address = self.arg(inst, 0);
-        self.demand_aligned(address, demanded(data));
+        self.demand_aligned(inst, demanded(data));
         let address = self.host_address(address, data.mods.space());
         let strong = !Self::is_weak(data);
         let count = self.function.dfg.args(inst).len() - 1;

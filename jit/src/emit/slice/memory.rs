@@ -96,23 +96,42 @@ impl Slice<'_, '_> {
     }
 
     /// Ends the launch unless a place is aligned for the access: one that [`Self::guarded`] lets through.
-    fn demand(&mut self, places: &Places, (address, offset): (ir::Value, i32), bytes: u32) {
-        match *places {
-            // What the first lane's is, all are.
-            Places::Strided { stride, base, .. }
-                if self.mask.is_none() && stride % i64::from(bytes.max(1)) == 0 =>
-            {
-                self.lane.demand_aligned(base, bytes);
-            }
-            _ if bytes > 1 => {
-                let at = match offset {
-                    0 => address,
-                    _ => self.lane.b.ins().iadd_imm_s(address, i64::from(offset)),
-                };
-                self.lane.demand_aligned(at, bytes);
-            }
-            _ => {}
+    fn demand(
+        &mut self,
+        inst: Inst,
+        places: &Places,
+        (address, offset): (ir::Value, i32),
+        bytes: u32,
+    ) {
+        if bytes < 2 {
+            return;
         }
+        let whole = self.lane.function.dfg.args(inst)[0];
+        let Some(root) = self.lane.low_bits_of(inst, whole, bytes) else {
+            return;
+        };
+        if self.mask.is_none() {
+            let class = self.class(root);
+            let step = match (places, class) {
+                (&Places::Strided { stride, .. }, _) => stride,
+                (_, Class::Affine(stride)) => stride,
+                (_, Class::Varying) => 1,
+                _ => 0,
+            };
+            // What the first lane's is, all are.
+            if step % i64::from(bytes) == 0 {
+                let low = match (places, class) {
+                    (&Places::Strided { base, .. }, Class::Varying) => base,
+                    _ => self.lane.get(root),
+                };
+                return self.lane.demand_multiple(low, bytes);
+            }
+        }
+        let at = match offset {
+            0 => address,
+            _ => self.lane.b.ins().iadd_imm_s(address, i64::from(offset)),
+        };
+        self.lane.demand_multiple(at, bytes);
     }
 
     /// Address and offset of a lane's access, `beyond` bytes on.
@@ -268,7 +287,7 @@ impl Slice<'_, '_> {
             && self.mask.is_none()
         {
             let at = self.place(places, 0, 0);
-            self.demand(places, at, demanded(data));
+            self.demand(inst, places, at, demanded(data));
             return results
                 .iter()
                 .enumerate()
@@ -293,7 +312,7 @@ impl Slice<'_, '_> {
                     s.mark(inst, lane);
                     let at = s.place(places, lane, 0);
                     let (address, offset) = s.guarded(at, lane);
-                    s.demand(places, (address, offset), demanded(data));
+                    s.demand(inst, places, (address, offset), demanded(data));
                     for (i, (&value, found)) in results.iter().zip(&mut found).enumerate() {
                         let at = (address, offset + i as i32 * element.bytes() as i32);
                         let bits = s
@@ -381,7 +400,7 @@ impl Slice<'_, '_> {
         if self.mask.is_none() {
             let (address, offset) = self.place(places, 0, 0);
             self.mark(inst, 0);
-            self.demand(places, (address, offset), element.bytes());
+            self.demand(inst, places, (address, offset), element.bytes());
             if same {
                 return Ok((0..self.count(to))
                     .map(|i| {
@@ -417,7 +436,7 @@ impl Slice<'_, '_> {
             self.lane.b.switch_to_block(vector);
             self.mark(inst, first);
             let (address, offset) = self.place(places, first, 0);
-            self.demand(places, (address, offset), element.bytes());
+            self.demand(inst, places, (address, offset), element.bytes());
             let loaded = self.lane.b.ins().load(to, flags, address, offset);
             self.lane.b.ins().jump(join, &[loaded.into()]);
             self.lane.b.switch_to_block(single);
@@ -476,7 +495,7 @@ impl Slice<'_, '_> {
             self.mark(inst, lane);
             let at = self.place(places, lane, 0);
             let at = self.guarded(at, lane);
-            self.demand(places, at, element.bytes());
+            self.demand(inst, places, at, element.bytes());
             let bits = self
                 .lane
                 .load_element(element, at, (false, flags), (value, &data));
@@ -649,7 +668,7 @@ impl Slice<'_, '_> {
                     s.mark(inst, lane);
                     let at = s.place(places, lane, 0);
                     let (at, offset) = s.guarded(at, lane);
-                    s.demand(places, (at, offset), demanded(data));
+                    s.demand(inst, places, (at, offset), demanded(data));
                     for (i, (lanes, kind)) in lanes.iter().enumerate() {
                         let bits = s.extract(lanes, *kind, lane);
                         let offset = offset + i as i32 * bytes as i32;
@@ -679,7 +698,7 @@ impl Slice<'_, '_> {
         if self.mask.is_none() {
             let (address, offset) = self.place(places, 0, 0);
             self.mark(inst, 0);
-            self.demand(places, (address, offset), element.bytes());
+            self.demand(inst, places, (address, offset), element.bytes());
             if same {
                 for (i, &vector) in lanes.iter().enumerate() {
                     self.mark(inst, i as u32 * ty.lane_count());
@@ -706,7 +725,7 @@ impl Slice<'_, '_> {
             self.lane.b.switch_to_block(all);
             self.mark(inst, first);
             let (address, offset) = self.place(places, first, 0);
-            self.demand(places, (address, offset), element.bytes());
+            self.demand(inst, places, (address, offset), element.bytes());
             self.lane.b.ins().store(device(), vector, address, offset);
             self.lane.b.ins().jump(join, &[]);
             self.lane.b.switch_to_block(single);
@@ -731,7 +750,7 @@ impl Slice<'_, '_> {
             self.mark(inst, lane);
             let at = self.place(places, lane, 0);
             let at = self.guarded(at, lane);
-            self.demand(places, at, element.bytes());
+            self.demand(inst, places, at, element.bytes());
             let bits = self.extract(lanes, kind, lane);
             self.lane.store_element(element, at, false, bits);
         }
