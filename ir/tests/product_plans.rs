@@ -1,7 +1,7 @@
 //! Products of matrices by their plans have the bits of their meaning: every shape and type, over random
 //! registers and over those that hurt.
 
-use margay_ir::meaning::matrix::plan::{Operands, Plan, Registers};
+use margay_ir::meaning::matrix::plan::{Operands, Plan, Registers, Scratch};
 use margay_ir::meaning::matrix::{self, Part, Product};
 use margay_ir::meaning::{Bits, Desc, WarpLanes};
 use margay_ir::mods::{AtomOp, Mode, Mods, Rounding};
@@ -135,6 +135,8 @@ fn wide(rows: &[[Bits; 32]]) -> Registers<u64> {
 #[test]
 fn plans_have_the_bits_of_the_meaning() {
     let mut random = Random(0x6d6d_6121);
+    // What one product leaves is no part of the next.
+    let mut scratch = Scratch::default();
     let (mut planned, mut kinds, mut answered) = (0, std::collections::BTreeSet::new(), 0);
     for desc in products() {
         let (Some(product), Some(plan)) = (Product::of(&desc), Plan::of(&desc)) else {
@@ -170,13 +172,14 @@ fn plans_have_the_bits_of_the_meaning() {
             matrix::mma(&desc, &mut warp);
             let (left, right, addend) = (&args[1..=a], &args[1 + a..=a + b], &args[1 + a + b..]);
             if plan.is_wide() {
+                let [left, right, addend] = [left, right, addend].map(wide);
                 let from = Operands {
-                    a: wide(left),
-                    b: wide(right),
-                    c: wide(addend),
+                    a: left.each_ref(),
+                    b: right.each_ref(),
+                    c: addend.each_ref(),
                 };
                 let mut out = [[0; 32]; 8];
-                if plan.doubles(&from, &mut out) {
+                if plan.doubles(&from, &mut scratch, &mut out) {
                     answered += 1;
                     assert_eq!(out[..d], wide(&expected)[..d], "{desc:?}, kind {kind}");
                 } else {
@@ -186,14 +189,15 @@ fn plans_have_the_bits_of_the_meaning() {
                 }
                 continue;
             }
+            let [left, right, addend] = [left, right, addend].map(narrow);
             let from = Operands {
-                a: narrow(left),
-                b: narrow(right),
-                c: narrow(addend),
+                a: left.each_ref(),
+                b: right.each_ref(),
+                c: addend.each_ref(),
             };
             let mut out = [[[0; 32]; 8]; 2];
-            assert!(plan.words::<false>(&from, &mut out[0]));
-            assert!(plan.words::<true>(&from, &mut out[1]));
+            assert!(plan.words::<false>(&from, &mut scratch, &mut out[0]));
+            assert!(plan.words::<true>(&from, &mut scratch, &mut out[1]));
             for out in out {
                 assert_eq!(out[..d], narrow(&expected)[..d], "{desc:?}, kind {kind}");
             }

@@ -165,7 +165,7 @@ impl<'a, 'b> Lane<'a, 'b> {
 
     /// Emits everything a lane runs from `entry` to its next points, beginning in the current block.
     pub(crate) fn emit_from(&mut self, entry: Block, live_in: &[Value]) -> Result<(), Unsupported> {
-        self.load_live(live_in);
+        self.load_live(entry, live_in);
         self.compute_again(entry)?;
         let start = self.block(entry);
         self.b.ins().jump(start, &[]);
@@ -183,9 +183,16 @@ impl<'a, 'b> Lane<'a, 'b> {
         Ok(())
     }
 
-    fn load_live(&mut self, live_in: &[Value]) {
+    /// Reads what a region needs from the frame. What only lives through it stays there.
+    fn load_live(&mut self, entry: Block, live_in: &[Value]) {
+        let Some(regions) = self.regions.filter(|_| !live_in.is_empty()) else {
+            return;
+        };
+        let read = self.used_from(regions, entry, false);
         for &value in live_in {
-            if let Some(bits) = self.load_stored(value) {
+            if read.binary_search(&value).is_ok()
+                && let Some(bits) = self.load_stored(value)
+            {
                 self.set(value, bits);
             }
         }
@@ -224,7 +231,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         if entry == self.function.entry() {
             return Ok(());
         }
-        for value in self.used_from(regions, entry) {
+        for value in self.used_from(regions, entry, true) {
             if regions.is_rematerialised(value) {
                 self.compute_value(value)?;
             }
@@ -232,18 +239,22 @@ impl<'a, 'b> Lane<'a, 'b> {
         Ok(())
     }
 
-    /// Values used in the blocks that a lane may pass from `entry` to its next points.
-    fn used_from(&self, regions: &Regions, entry: Block) -> Vec<Value> {
+    /// Values used in the blocks that a lane may pass from `entry` to its next points, sorted. With `stored`, what the
+    /// frame holds already where lanes stop counts as used.
+    fn used_from(&self, regions: &Regions, entry: Block, stored: bool) -> Vec<Value> {
         let mut used = Vec::new();
         for block in regions.blocks_of(self.function, entry) {
             for &inst in self.function.insts(block) {
                 used.extend_from_slice(self.function.dfg.args(inst));
                 let calls = self.function.dfg.targets(inst);
                 used.extend(calls.iter().flat_map(|call| call.args.iter().copied()));
-                if self.function.effects(inst).is_point() && !self.is_yield(inst) {
+                if self.function.effects(inst).is_point() {
                     // The values behind the point are stored here.
-                    used.extend_from_slice(self.behind(inst).unwrap_or_default());
-                    break;
+                    let behind = self.behind(inst).unwrap_or_default().iter().copied();
+                    used.extend(behind.filter(|&value| stored || !self.is_stored(inst, value)));
+                    if !self.is_yield(inst) {
+                        break;
+                    }
                 }
             }
         }
@@ -268,7 +279,7 @@ impl<'a, 'b> Lane<'a, 'b> {
             if seen.insert(start, ()).is_some() {
                 continue;
             }
-            used.extend(self.used_from(regions, start));
+            used.extend(self.used_from(regions, start, true));
             if !through {
                 continue;
             }

@@ -75,6 +75,17 @@ impl Frame {
         }
     }
 
+    /// The lanes of an operand that has an array of 32-bit elements in the frame; of another, its frame's first words.
+    /// Nobody may write to the frame as long as they are borrowed.
+    pub(super) fn row<'a>(self, place: Place) -> &'a Lanes {
+        let offset = match place {
+            Place::Stored { offset, bytes: 4 } => offset,
+            _ => 0,
+        };
+        // SAFETY: an array of 32 such elements lies there in the frame, aligned to them; a frame begins with one.
+        unsafe { &*self.0.add(offset as usize).cast::<Lanes>() }
+    }
+
     pub(super) fn put_words(self, place: Place, values: &Lanes) {
         let Place::Stored { offset, bytes } = place else {
             return;

@@ -23,15 +23,46 @@ const FLOATS: usize = 512;
 /// Registers of a matrix: one row of 32 lanes for each.
 pub type Registers<W> = [[W; 32]; REGISTERS];
 
-/// The registers of the factors and the addend.
-#[derive(Clone, Debug)]
-pub struct Operands<W> {
+/// The registers of the factors and the addend: one row of 32 lanes for each, any behind the last.
+#[derive(Clone, Copy, Debug)]
+pub struct Operands<'a, W> {
     /// The left factor.
-    pub a: Registers<W>,
+    pub a: [&'a [W; 32]; REGISTERS],
     /// The right factor.
-    pub b: Registers<W>,
+    pub b: [&'a [W; 32]; REGISTERS],
     /// The addend.
-    pub c: Registers<W>,
+    pub c: [&'a [W; 32]; REGISTERS],
+}
+
+/// Room for what a product is made of. Kept from one to the next, as filling it with zeros takes longer than small
+/// products do.
+#[derive(Clone, Debug)]
+pub struct Scratch {
+    /// Words of `a`, `b`, `c` and `d`, in the order of their tables.
+    words: [[u32; WORDS]; 3],
+    result: [u32; WORDS],
+    /// Elements of the factors, and sums by rows.
+    left: [f64; FLOATS],
+    right: [f64; FLOATS],
+    sums: [f64; WORDS],
+    whole_left: [i32; INTEGERS],
+    whole_right: [i32; INTEGERS],
+    whole_sums: [i32; WORDS],
+}
+
+impl Default for Scratch {
+    fn default() -> Scratch {
+        Scratch {
+            words: [[0; WORDS]; 3],
+            result: [0; WORDS],
+            left: [0.0; FLOATS],
+            right: [0.0; FLOATS],
+            sums: [0.0; WORDS],
+            whole_left: [0; INTEGERS],
+            whole_right: [0; INTEGERS],
+            whole_sums: [0; WORDS],
+        }
+    }
 }
 
 /// How the elements of a factor become numbers.
@@ -156,33 +187,62 @@ impl Plan {
     /// The product of 32-bit registers; `FUSED` where the processor has fused steps. False, with nothing
     /// done, for wide ones.
     #[inline(always)]
-    pub fn words<const FUSED: bool>(&self, from: &Operands<u32>, out: &mut Registers<u32>) -> bool {
-        match self.columns {
-            8 => self.words_of::<FUSED, 8, 4>(from, out),
-            16 => self.words_of::<FUSED, 16, 2>(from, out),
-            _ => self.words_of::<FUSED, 32, 1>(from, out),
+    pub fn words<const FUSED: bool>(
+        &self,
+        from: &Operands<'_, u32>,
+        scratch: &mut Scratch,
+        out: &mut Registers<u32>,
+    ) -> bool {
+        for ((words, table), rows) in scratch
+            .words
+            .iter_mut()
+            .zip(&self.gather)
+            .zip([&from.a, &from.b, &from.c])
+        {
+            gather(table, rows, words);
         }
+        let done = match self.columns {
+            8 => self.words_of::<FUSED, 8, 4>(scratch),
+            16 => self.words_of::<FUSED, 16, 2>(scratch),
+            _ => self.words_of::<FUSED, 32, 1>(scratch),
+        };
+        if done {
+            for (cell, &at) in out.as_flattened_mut().iter_mut().zip(&self.scatter) {
+                *cell = scratch.result[usize::from(at)];
+            }
+        }
+        done
     }
 
     /// The product of 64-bit registers; false, with nothing done, for narrow ones, and where a result is not
     /// a number.
     #[inline(always)]
-    pub fn doubles(&self, from: &Operands<u64>, out: &mut Registers<u64>) -> bool {
+    pub fn doubles(
+        &self,
+        from: &Operands<'_, u64>,
+        scratch: &mut Scratch,
+        out: &mut Registers<u64>,
+    ) -> bool {
         if !self.is_wide() {
             return false;
         }
-        let (mut a, mut b, mut sums) = ([0.0; 256], [0.0; 256], [0.0; 256]);
-        let parts = [(&from.a, &mut a), (&from.b, &mut b), (&from.c, &mut sums)];
-        for ((registers, values), table) in parts.into_iter().zip(&self.gather) {
-            let cells = registers.as_flattened();
+        let Scratch {
+            left, right, sums, ..
+        } = scratch;
+        let parts = [
+            (&from.a, &mut left[..]),
+            (&from.b, &mut right[..]),
+            (&from.c, &mut sums[..]),
+        ];
+        for ((rows, values), table) in parts.into_iter().zip(&self.gather) {
             for (value, &at) in values.iter_mut().zip(table) {
-                *value = f64::from_bits(cells[usize::from(at)]);
+                *value = f64::from_bits(cell(rows, at));
             }
         }
         let sums = &mut sums[..self.rows * self.columns];
         let step = |a: f64, b: f64, sum: f64| a.mul_add(b, sum);
-        let b = &b[..self.inner * self.columns];
-        multiply::<f64, 8, 4>(self.rows, &a, b, sums, step);
+        let right = &right[..self.inner * self.columns];
+        multiply::<f64, 8, 4>(self.rows, left, right, sums, step);
         if sums.iter().any(|sum| sum.is_nan()) {
             return false;
         }
@@ -195,52 +255,35 @@ impl Plan {
     #[inline(always)]
     fn words_of<const FUSED: bool, const N: usize, const R: usize>(
         &self,
-        from: &Operands<u32>,
-        out: &mut Registers<u32>,
+        scratch: &mut Scratch,
     ) -> bool {
-        let (a, b) = (self.gathered(&from.a, 0), self.gathered(&from.b, 1));
-        let c = self.gathered(&from.c, 2);
-        let words = match &self.elements {
+        match &self.elements {
             Elements::Double => return false,
-            Elements::Bits(exclusive) => self.bits::<N, R>(*exclusive, &a, &b, c),
+            Elements::Bits(exclusive) => self.bits::<N, R>(*exclusive, scratch),
             Elements::Integer(signed) if self.packed[0] == 4 => {
-                self.integers::<8, N, R>(*signed, &a, &b, c)
+                self.integers::<8, N, R>(*signed, scratch);
             }
-            Elements::Integer(signed) => self.integers::<4, N, R>(*signed, &a, &b, c),
+            Elements::Integer(signed) => self.integers::<4, N, R>(*signed, scratch),
             Elements::Half => {
                 let value = |word: u32, i: u32, _| half(word >> (16 * i));
-                self.floats::<FUSED, 2, N, R>(value, &a, &b, &c)
+                self.floats::<FUSED, 2, N, R>(value, scratch);
             }
             &Elements::Single(mask) if self.packed[0] == 1 => {
                 let value = |word: u32, _, _| f32::from_bits(word & mask).into();
-                self.floats::<FUSED, 1, N, R>(value, &a, &b, &c)
+                self.floats::<FUSED, 1, N, R>(value, scratch);
             }
             Elements::Single(_) => {
                 let value = |word: u32, i: u32, _| f32::from_bits(word >> (16 * i) << 16).into();
-                self.floats::<FUSED, 2, N, R>(value, &a, &b, &c)
+                self.floats::<FUSED, 2, N, R>(value, scratch);
             }
             Elements::Small(tables) => {
                 let value = |word: u32, i: u32, part: usize| {
                     tables[part][usize::from((word >> (8 * i)) as u8)]
                 };
-                self.floats::<FUSED, 4, N, R>(value, &a, &b, &c)
+                self.floats::<FUSED, 4, N, R>(value, scratch);
             }
-        };
-        for (cell, &at) in out.as_flattened_mut().iter_mut().zip(&self.scatter) {
-            *cell = words[usize::from(at)];
         }
         true
-    }
-
-    /// The words of a matrix in the order of its table.
-    #[inline(always)]
-    fn gathered(&self, registers: &Registers<u32>, part: usize) -> [u32; WORDS] {
-        let cells: &[u32; WORDS] = registers.as_flattened().try_into().unwrap_or(&[0; WORDS]);
-        let mut words = [0; WORDS];
-        for (word, &at) in words.iter_mut().zip(&self.gather[part]) {
-            *word = cells[usize::from(at)];
-        }
-        words
     }
 
     /// Products of `P` elements a word, as doubles.
@@ -248,111 +291,128 @@ impl Plan {
     fn floats<const FUSED: bool, const P: usize, const N: usize, const R: usize>(
         &self,
         value: impl Fn(u32, u32, usize) -> f64 + Copy,
-        a: &[u32; WORDS],
-        b: &[u32; WORDS],
-        c: &[u32; WORDS],
-    ) -> [u32; WORDS] {
-        let (mut left, mut right) = ([0.0; FLOATS], [0.0; FLOATS]);
-        unpack::<P, _>(a, self.rows, self.inner, &mut left, |word, i| {
-            value(word, i, 0)
-        });
-        unpack::<P, _>(b, N, self.inner, &mut right, |word, i| value(word, i, 1));
-        let mut sums = [0.0f64; WORDS];
+        scratch: &mut Scratch,
+    ) {
+        let Scratch {
+            words: [a, b, c],
+            result,
+            left,
+            right,
+            sums,
+            ..
+        } = scratch;
+        unpack::<P, _>(a, self.rows, self.inner, left, |word, i| value(word, i, 0));
+        unpack::<P, _>(b, N, self.inner, right, |word, i| value(word, i, 1));
         let sums = &mut sums[..self.rows * N];
         if self.packed[1] == 1 {
-            for (sum, &word) in sums.iter_mut().zip(c) {
+            for (sum, &word) in sums.iter_mut().zip(&*c) {
                 *sum = f32::from_bits(word).into();
             }
         } else {
-            for (pair, &word) in sums.as_chunks_mut::<2>().0.iter_mut().zip(c) {
+            for (pair, &word) in sums.as_chunks_mut::<2>().0.iter_mut().zip(&*c) {
                 *pair = [half(word), half(word >> 16)];
             }
         }
         let right = &right[..self.inner * P * N];
-        multiply::<f64, N, R>(self.rows, &left, right, sums, |a, b, sum| {
+        multiply::<f64, N, R>(self.rows, left, right, sums, |a, b, sum| {
             if FUSED {
                 a.mul_add(b, sum)
             } else {
                 a * b + sum
             }
         });
-        let mut words = [0; WORDS];
         if self.packed[2] == 1 {
-            for (word, &sum) in words.iter_mut().zip(&*sums) {
+            for (word, &sum) in result.iter_mut().zip(&*sums) {
                 let single = (sum as f32).to_bits();
                 *word = if sum.is_nan() { SINGLE_NAN } else { single };
             }
         } else {
-            for (word, pair) in words.iter_mut().zip(sums.as_chunks::<2>().0) {
+            for (word, pair) in result.iter_mut().zip(sums.as_chunks::<2>().0) {
                 *word = half_of(pair[0]) | half_of(pair[1]) << 16;
             }
         }
-        words
     }
 
     #[inline(always)]
     fn integers<const B: u32, const N: usize, const R: usize>(
         &self,
         signed: [bool; 2],
-        a: &[u32; WORDS],
-        b: &[u32; WORDS],
-        c: [u32; WORDS],
-    ) -> [u32; WORDS] {
+        scratch: &mut Scratch,
+    ) {
+        let Scratch {
+            words: [a, b, _],
+            whole_left: left,
+            whole_right: right,
+            ..
+        } = &mut *scratch;
         // The mask is all ones for signed elements: the sign's copies stay.
         let value = |word: u32, i: u32, part: usize| {
             let mask = if signed[part] { !0 } else { (1 << B) - 1 };
             (((word << (32 - B * (i + 1))) as i32) >> (32 - B)) & mask
         };
-        let (mut left, mut right) = ([0i32; INTEGERS], [0i32; INTEGERS]);
         if B == 8 {
-            unpack::<4, _>(a, self.rows, self.inner, &mut left, |w, i| value(w, i, 0));
-            unpack::<4, _>(b, N, self.inner, &mut right, |w, i| value(w, i, 1));
+            unpack::<4, _>(a, self.rows, self.inner, left, |w, i| value(w, i, 0));
+            unpack::<4, _>(b, N, self.inner, right, |w, i| value(w, i, 1));
         } else {
-            unpack::<8, _>(a, self.rows, self.inner, &mut left, |w, i| value(w, i, 0));
-            unpack::<8, _>(b, N, self.inner, &mut right, |w, i| value(w, i, 1));
+            unpack::<8, _>(a, self.rows, self.inner, left, |w, i| value(w, i, 0));
+            unpack::<8, _>(b, N, self.inner, right, |w, i| value(w, i, 1));
         }
-        let right = &right[..self.inner * (32 / B) as usize * N];
         let step = |a: i32, b: i32, sum: i32| sum.wrapping_add(a.wrapping_mul(b));
-        self.summed::<N, R>(&left, right, c, step)
+        self.summed::<N, R>(self.inner * (32 / B) as usize, scratch, step);
     }
 
     #[inline(always)]
-    fn bits<const N: usize, const R: usize>(
-        &self,
-        exclusive: bool,
-        a: &[u32; WORDS],
-        b: &[u32; WORDS],
-        c: [u32; WORDS],
-    ) -> [u32; WORDS] {
-        let (left, right) = (a.map(|word| word as i32), b.map(|word| word as i32));
-        let right = &right[..self.inner * N];
+    fn bits<const N: usize, const R: usize>(&self, exclusive: bool, scratch: &mut Scratch) {
+        let Scratch {
+            words: [a, b, _],
+            whole_left: left,
+            whole_right: right,
+            ..
+        } = &mut *scratch;
+        unpack::<1, _>(a, self.rows, self.inner, left, |word, _| word as i32);
+        unpack::<1, _>(b, N, self.inner, right, |word, _| word as i32);
         let both = |a: i32, b: i32, sum: i32| sum.wrapping_add((a & b).count_ones() as i32);
         let one = |a: i32, b: i32, sum: i32| sum.wrapping_add((a ^ b).count_ones() as i32);
         if exclusive {
-            self.summed::<N, R>(&left, right, c, one)
+            self.summed::<N, R>(self.inner, scratch, one);
         } else {
-            self.summed::<N, R>(&left, right, c, both)
+            self.summed::<N, R>(self.inner, scratch, both);
         }
     }
 
-    /// Integer products and the addend. The products' own sum is far from the ends of the type.
+    /// Integer products of factors with `inner` elements a row, and the addend. The products' own sum is far from the
+    /// ends of the type.
     #[inline(always)]
     fn summed<const N: usize, const R: usize>(
         &self,
-        left: &[i32],
-        right: &[i32],
-        mut c: [u32; WORDS],
+        inner: usize,
+        scratch: &mut Scratch,
         step: impl Fn(i32, i32, i32) -> i32 + Copy,
-    ) -> [u32; WORDS] {
-        let mut sums = [0i32; WORDS];
-        let used = &mut sums[..self.rows * N];
-        multiply::<i32, N, R>(self.rows, left, right, used, step);
-        for (word, sum) in c.iter_mut().zip(sums) {
-            let addend = *word as i32;
+    ) {
+        let sums = &mut scratch.whole_sums[..self.rows * N];
+        sums.fill(0);
+        let right = &scratch.whole_right[..inner * N];
+        multiply::<i32, N, R>(self.rows, &scratch.whole_left, right, sums, step);
+        let addends = &scratch.words[2];
+        for ((word, &addend), &sum) in scratch.result.iter_mut().zip(addends).zip(&*sums) {
+            let addend = addend as i32;
             let (wrapped, kept) = (addend.wrapping_add(sum), addend.saturating_add(sum));
             *word = if self.saturates { kept } else { wrapped } as u32;
         }
-        c
+    }
+}
+
+/// A lane of a register: its number, times 32, and the lane.
+#[inline(always)]
+fn cell<W: Copy>(rows: &[&[W; 32]; REGISTERS], at: u8) -> W {
+    rows[usize::from(at) / 32][usize::from(at) % 32]
+}
+
+/// The words of a matrix in the order of its table.
+#[inline(always)]
+fn gather(table: &[u8], rows: &[&[u32; 32]; REGISTERS], words: &mut [u32; WORDS]) {
+    for (word, &at) in words.iter_mut().zip(table) {
+        *word = cell(rows, at);
     }
 }
 
