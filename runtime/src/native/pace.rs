@@ -4,6 +4,9 @@
 //! turns, each with a few CTAs beside those of the other, since CTAs far apart may have different work; and the
 //! faster goes on. Where each lane reads from elsewhere in loops of different lengths, single lanes are several
 //! times as fast. Results do not depend on the choice.
+//!
+//! A trial may be unlucky: a worker had to wait for its processor, or the first CTAs had nothing to do. So there is
+//! another one when the winner has run for some time, and so on at growing distances, but soon after one that found otherwise.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -21,6 +24,11 @@ const TRIAL_PART: u64 = 2;
 const WORSE: (u128, u128) = (5, 4);
 /// CTAs of the first part before the trial.
 const FIRST_PART: u64 = 16;
+/// Nanoseconds between the first two trials; how many times as far the next ones lie from each other; and how many times
+/// the time that the loser took in the last one they do at least.
+const BETWEEN: u64 = 10_000_000;
+const FARTHER: u64 = 4;
+const LOST: u64 = 20;
 
 /// Time taken by a number of CTAs.
 #[derive(Debug, Default)]
@@ -44,6 +52,12 @@ impl Rate {
         (time.into(), self.ctas.load(Ordering::Relaxed).into())
     }
 
+    fn clear(&self) {
+        self.nanoseconds.store(0, Ordering::Relaxed);
+        self.ctas.store(0, Ordering::Relaxed);
+        self.parts.store(0, Ordering::Relaxed);
+    }
+
     fn is_known(&self) -> bool {
         let parts = self.parts.load(Ordering::Relaxed);
         self.get().0 >= TRIAL.as_nanos() && parts >= TRIAL_PARTS
@@ -61,6 +75,11 @@ pub(super) struct Trial {
     single: Rate,
     slices: Rate,
     verdict: AtomicU8,
+    /// The one before.
+    last: AtomicU8,
+    /// Nanoseconds that the winner has run, and after how many there is another trial.
+    since: AtomicU64,
+    until: AtomicU64,
 }
 
 impl Trial {
@@ -76,6 +95,9 @@ impl Trial {
             single: Rate::default(),
             slices: Rate::default(),
             verdict: AtomicU8::new(if patience.is_zero() { Trial::SLICES } else { 0 }),
+            last: AtomicU8::new(0),
+            since: AtomicU64::new(0),
+            until: AtomicU64::new(if patience.is_zero() { u64::MAX } else { 0 }),
         }
     }
 
@@ -122,12 +144,31 @@ impl Trial {
         // Time a CTA, brought to one denominator.
         let theirs = single * of_slices * WORSE.0;
         let ours = slices * of_single * WORSE.1;
-        let verdict = if ours > theirs {
-            Trial::SINGLE
+        let (verdict, lost) = if ours > theirs {
+            (Trial::SINGLE, slices)
         } else {
-            Trial::SLICES
+            (Trial::SLICES, single)
         };
+        let until = match self.last.swap(verdict, Ordering::Relaxed) == verdict {
+            true => self.until.load(Ordering::Relaxed).saturating_mul(FARTHER),
+            false => BETWEEN,
+        };
+        let lost = u64::try_from(lost).unwrap_or(u64::MAX);
+        let until = until.max(lost.saturating_mul(LOST));
+        self.until.store(until, Ordering::Relaxed);
+        self.since.store(0, Ordering::Relaxed);
         self.verdict.store(verdict, Ordering::Relaxed);
+    }
+
+    /// Notes that the winner has run for some time.
+    fn goes_on(&self, time: Duration) {
+        let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let since = self.since.fetch_add(time, Ordering::Relaxed);
+        if since.saturating_add(time) >= self.until.load(Ordering::Relaxed) {
+            self.single.clear();
+            self.slices.clear();
+            self.verdict.store(0, Ordering::Relaxed);
+        }
     }
 }
 
@@ -161,7 +202,10 @@ impl<'a> Pace<'a> {
         let trial = &self.kernel.trial;
         self.version = trial.now(self.wanted);
         if trial.is_over() {
-            return left;
+            // In parts, too: the next trial is to fall where the time goes.
+            let part = self.part.min(left);
+            self.began = Some((Instant::now(), part));
+            return part;
         }
         let part = if trial.has_begun() {
             if !self.slices {
@@ -185,7 +229,10 @@ impl<'a> Pace<'a> {
             return;
         };
         let trial = &self.kernel.trial;
-        if trial.has_begun() {
+        if trial.is_over() {
+            trial.goes_on(began.elapsed());
+            self.part *= 2;
+        } else if trial.has_begun() {
             trial.note(self.version, began.elapsed(), ctas);
         } else {
             trial.wait(began.elapsed());
@@ -250,10 +297,41 @@ mod tests {
         }
     }
 
+    /// A trial that ends with a time for a CTA of slices; single lanes take 100 microseconds.
+    fn tried(trial: &Trial, slices: u64) {
+        let wanted = Version::of([32, 1, 1], Widths::all(16));
+        assert!(!trial.is_over());
+        for _ in 0..4 {
+            trial.note(wanted, micros(slices * 2), 2);
+            trial.note(Version::SINGLE, micros(200), 2);
+        }
+        assert!(trial.is_over());
+    }
+
+    #[test]
+    fn an_unlucky_trial_is_not_the_last() {
+        let trial = begun();
+        tried(&trial, 400);
+        // Twenty times what slices took.
+        trial.goes_on(micros(63_999));
+        assert!(trial.is_over());
+        trial.goes_on(micros(1));
+        tried(&trial, 70);
+        trial.goes_on(micros(15_999));
+        assert!(trial.is_over());
+        trial.goes_on(micros(1));
+        tried(&trial, 70);
+        trial.goes_on(micros(63_999));
+        assert!(trial.is_over());
+        trial.goes_on(micros(1));
+        assert!(!trial.is_over());
+    }
+
     #[test]
     fn without_patience_there_is_no_trial() {
         let wanted = Version::of([32, 1, 1], Widths::all(16));
         let trial = Trial::new(Duration::ZERO);
+        trial.goes_on(Duration::from_secs(1_000_000));
         assert!(trial.is_over());
         assert_eq!(trial.now(wanted), wanted);
     }
