@@ -8,6 +8,8 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
+use margay::checks::REMARK;
+
 use crate::output::{Outcome, Report};
 use crate::run;
 
@@ -17,7 +19,7 @@ Examples:
   margay check --error-exitcode 0 --workers 1 -- python3 train.py
 
 Findings go to standard error, each kind and place once. The exit code is the program's, if that is not 0; else
-that of --error-exitcode when anything was found. docs/checks.md lists what is looked for.";
+that of --error-exitcode when anything was found; remarks count for nothing. docs/checks.md lists what is looked for.";
 
 /// The arguments of `margay check`.
 #[derive(clap::Args)]
@@ -41,8 +43,12 @@ impl Log {
         Ok(Log(path))
     }
 
-    fn lines(&self) -> usize {
-        fs::read_to_string(&self.0).map_or(0, |text| text.lines().count())
+    /// How many findings there are, and how many remarks.
+    fn lines(&self) -> (usize, usize) {
+        let text = fs::read_to_string(&self.0).unwrap_or_default();
+        let remark = |line: &&str| line.contains(&format!("check: {REMARK}"));
+        let remarks = text.lines().filter(remark).count();
+        (text.lines().count() - remarks, remarks)
     }
 }
 
@@ -62,14 +68,9 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let status = command
         .status()
         .map_err(|error| run::cannot_run(&arguments.run, &error))?;
-    let found = log.lines();
-    let summary = match found {
-        0 => "synccheck: nothing found".to_owned(),
-        1 => "synccheck: 1 place".to_owned(),
-        n => format!("synccheck: {n} places"),
-    };
+    let (found, remarks) = log.lines();
     // Nobody is left to tell when standard error is gone.
-    let _ = writeln!(io::stderr(), "margay: {summary}");
+    let _ = writeln!(io::stderr(), "margay: {}", summary(found, remarks));
     let status = match exit_code(status) {
         0 if found > 0 => arguments.error_exitcode,
         code => code,
@@ -80,8 +81,41 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     })
 }
 
+/// The last line.
+fn summary(found: usize, remarks: usize) -> String {
+    let found = match found {
+        0 => "synccheck: nothing found".to_owned(),
+        1 => "synccheck: 1 place".to_owned(),
+        n => format!("synccheck: {n} places"),
+    };
+    match remarks {
+        0 => found,
+        1 => format!("{found}, 1 remark"),
+        n => format!("{found}, {n} remarks"),
+    }
+}
+
 /// The exit code of a program, 128 and its number for one that a signal ended.
 fn exit_code(status: ExitStatus) -> u8 {
     let signal = || 128 + status.signal().unwrap_or(0);
     u8::try_from(status.code().unwrap_or_else(signal)).unwrap_or(u8::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remarks_are_counted_for_themselves() {
+        let log = Log::new().expect("a file");
+        fs::write(
+            &log.0,
+            "synccheck: remark: bar in kernel a\nsynccheck: bar in kernel b\n",
+        )
+        .expect("written");
+        assert_eq!(log.lines(), (1, 1));
+        assert_eq!(summary(0, 0), "synccheck: nothing found");
+        assert_eq!(summary(1, 1), "synccheck: 1 place, 1 remark");
+        assert_eq!(summary(0, 2), "synccheck: nothing found, 2 remarks");
+    }
 }

@@ -67,12 +67,16 @@ pub struct Finding {
     pub count: u64,
 }
 
+/// How a remark begins, behind the name of the check.
+pub const REMARK: &str = "remark: ";
+
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ([x, y, z], (warp, lanes)) = (self.cta, self.warp);
+        let remark = if self.what.is_remark() { REMARK } else { "" };
         write!(
             f,
-            "synccheck: {} in kernel {}, block ({x},{y},{z}), warp {warp}, lanes {lanes:#010x}",
+            "synccheck: {remark}{} in kernel {}, block ({x},{y},{z}), warp {warp}, lanes {lanes:#010x}",
             self.operation, self.kernel
         )?;
         if let Some((file, line)) = &self.source {

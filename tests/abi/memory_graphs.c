@@ -122,6 +122,7 @@ static void outside(void) {
     CHECK(read_word(x) == 9);
     EXPECT(cuMemFree_v2(x), SUCCESS);
     EXPECT(cuMemFree_v2(x), INVALID_VALUE);
+    CHECK(counted(0) == 64 && counted(2) == 64); // Until it is trimmed, or the next graph has it.
     // A graph that frees what its last launch has left.
     graph = allocating(&x);
     REQUIRE(cuGraphInstantiateWithFlags(&exec, graph, 1));
@@ -175,7 +176,8 @@ static void captured(void) {
 static void seen_by_the_host(void) {
     static const struct {
         int type, location, memory_type, managed;
-    } kinds[] = {{2, 1, 2, 1}, {2, 2, 2, 1}, {2, 0, 2, 1}, {1, 2, 1, 0}};
+    } kinds[] = {{2, 1, 2, 1}, {2, 2, 2, 1}, {2, 0, 2, 1}, {1, 2, 1, 0}, {1, 3, 1, 0}};
+    enum { KINDS = sizeof kinds / sizeof kinds[0] };
     CUgraph graph;
     CUgraphNode node, fill;
     CUgraphExec exec;
@@ -187,13 +189,13 @@ static void seen_by_the_host(void) {
     wrong.props.type = 7;
     EXPECT(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &wrong), INVALID_VALUE);
     wrong = request(64);
-    wrong.props.location.type = 3; // A node of the host's memory.
-    EXPECT(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &wrong), NOT_SUPPORTED);
+    wrong.props.location.type = 4; // The calling thread's node of the host's memory.
+    EXPECT(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &wrong), INVALID_VALUE);
     wrong = request(64);
     wrong.props.location.type = 0;
     EXPECT(cuGraphAddMemAllocNode(&node, graph, NULL, 0, &wrong), INVALID_VALUE);
     EXPECT(cuGraphDestroy(graph), SUCCESS);
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < KINDS; ++i) {
         int value = -1;
         AllocParams params = request(4096), told;
         params.props.type = kinds[i].type;
@@ -227,7 +229,7 @@ static void seen_by_the_host(void) {
         EXPECT(cuGraphDestroy(graph), SUCCESS);
     }
     // Captured from pools of such memory.
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < KINDS; ++i) {
         PoolProps props = {.type = kinds[i].type, .location = {kinds[i].location, 0}};
         void *pool;
         CUdeviceptr x;

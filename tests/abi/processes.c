@@ -328,8 +328,9 @@ static void physical(int socket) {
     REQUIRE(cuMemAddressFree(at, G));
 }
 
-static void pools(int socket, size_t bytes) {
-    PoolProperties properties = {.type = 1, .handles = 1, .location = {1, 0}, .most = 64 << 20};
+/* A pool of a device (1) or of a node of the host (3). */
+static void pools(int socket, int location, size_t bytes) {
+    PoolProperties properties = {.type = 1, .handles = 1, .location = {location, 0}, .most = 64 << 20};
     Pool pool;
     CUdeviceptr first, at;
     int descriptor = -1;
@@ -433,8 +434,9 @@ int main(int count, char **arguments) {
     changes(socket, 100 << 10);
     changes(socket, 5 << 20);
     physical(socket);
-    pools(socket, 1000);
-    pools(socket, 3 << 20);
+    pools(socket, 1, 1000);
+    pools(socket, 1, 3 << 20);
+    pools(socket, 3, 1000);
     events(socket);
     Message message = {.what = OFFER, .bytes = 70000};
     put(socket, &message, -1);

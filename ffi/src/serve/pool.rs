@@ -388,6 +388,9 @@ pub(crate) fn mem_pool_create(
         return Err(CuResult::INVALID_VALUE);
     }
     let place = Place::of(&properties.location, properties.alloc_type)?;
+    if place.is_managed() && properties.max_size != 0 {
+        return Err(CuResult::INVALID_VALUE);
+    }
     let other = handles & !DESCRIPTOR != 0 || properties.usage != 0;
     if other || properties.gpu_direct_rdma_capable != 0 {
         return Err(CuResult::NOT_SUPPORTED);
@@ -397,7 +400,8 @@ pub(crate) fn mem_pool_create(
         ..PoolObject::new(place)
     };
     if handles == DESCRIPTOR {
-        let device = place.pinned_device().ok_or(CuResult::NOT_SUPPORTED)?;
+        let label = place.label().ok_or(CuResult::INVALID_VALUE)?;
+        let device = place.pinned_device().unwrap_or(0);
         let total = Runtime::global()?.device(device)?.total_memory();
         let most = match pool.max_size {
             0 => total,
@@ -405,7 +409,7 @@ pub(crate) fn mem_pool_create(
         };
         // Whole pages of the largest kind, and as much again for what rounding leaves between allocations.
         let room = most.saturating_mul(2).next_multiple_of(GRANULARITY);
-        let arena = Arena::new(room, device).map_err(|_| CuResult::OUT_OF_MEMORY)?;
+        let arena = Arena::new(room, label).map_err(|_| CuResult::OUT_OF_MEMORY)?;
         pool.arena = Some(Arc::new(arena));
     }
     let pool = pools().insert(Arc::new(pool));
@@ -513,11 +517,10 @@ pub(crate) fn mem_pool_import_from_shareable_handle(
     if label.kind != SharedKind::Pool {
         return Err(CuResult::INVALID_VALUE);
     }
-    let known = Runtime::global()?.device(label.device).is_ok();
     let pool = PoolObject {
         arena: Some(Arc::new(Arena::of(memory))),
         imported: true,
-        ..PoolObject::new(Place::device(if known { label.device } else { 0 }))
+        ..PoolObject::new(Place::of_label(label.device)?)
     };
     let pool = pools().insert(Arc::new(pool));
     out.set(CUmemoryPool(pool.ok_or(CuResult::OUT_OF_MEMORY)?));

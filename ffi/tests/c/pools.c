@@ -1,8 +1,8 @@
 /* Pools of every kind and place of memory: their own ones, ones that a program makes, what comes from them. */
 #include "driver.h"
 
-enum { INVALID_VALUE = 1, INVALID_DEVICE = 101, NOT_SUPPORTED = 801 };
-enum { NONE, DEVICE, HOST, HOST_NUMA };
+enum { INVALID_VALUE = 1, INVALID_DEVICE = 101 };
+enum { NONE, DEVICE, HOST, HOST_NUMA, HOST_NUMA_CURRENT };
 enum { PINNED = 1, MANAGED };
 enum { USED = 7, ALLOCATION_TYPE = 9, LOCATION_ID = 11, LOCATION_TYPE = 12 };
 enum { MEMORY_TYPE = 2, IS_MANAGED = 8, MEMPOOL = 17 };
@@ -35,7 +35,7 @@ static void use(CUmemoryPool pool, int managed, int location, CUstream stream) {
     CHECK((is_managed & 0xff) == (unsigned)managed && from == pool);
     OK(cuMemsetD32Async(memory, 42, 1024, stream));
     OK(cuStreamSynchronize(stream));
-    if (managed || location == HOST) {
+    if (managed || location == HOST || location == HOST_NUMA) {
         CHECK(((unsigned *)memory)[1023] == 42);
         ((unsigned *)memory)[1023] = 43;
     } else {
@@ -74,7 +74,7 @@ static void place(int kind, int location, CUstream stream) {
     OK(cuMemGetMemPool(&current, &at, kind));
     CHECK(current == made);
     OK(cuMemPoolGetAccess(&access, made, &device));
-    CHECK(access == (kind == PINNED && location == HOST ? NO_ACCESS : READ_WRITE));
+    CHECK(access == (kind == PINNED && location != DEVICE ? NO_ACCESS : READ_WRITE));
     CUmemAccessDesc grant = {device, READ_WRITE};
     OK(cuMemPoolSetAccess(made, &grant, 1));
     OK(cuMemPoolGetAccess(&access, made, &device));
@@ -95,6 +95,7 @@ int main(void) {
     OK(cuStreamCreate(&stream, 1));
     place(PINNED, DEVICE, stream);
     place(PINNED, HOST, stream);
+    place(PINNED, HOST_NUMA, stream);
     place(MANAGED, DEVICE, stream);
     place(MANAGED, HOST, stream);
     place(MANAGED, NONE, stream);
@@ -113,10 +114,17 @@ int main(void) {
     EXPECT(INVALID_VALUE, cuMemGetMemPool(&pool, &device, 0));
     EXPECT(INVALID_VALUE, cuMemGetMemPool(&pool, 0, PINNED));
     EXPECT(INVALID_DEVICE, cuMemGetMemPool(&pool, &no_device, PINNED));
-    EXPECT(NOT_SUPPORTED, cuMemGetMemPool(&pool, &node, PINNED));
-    /* Other processes use pools of devices only. */
+    CUmemLocation no_node = {HOST_NUMA, 1}, this_node = {HOST_NUMA_CURRENT, 0};
+    EXPECT(INVALID_VALUE, cuMemGetMemPool(&pool, &no_node, PINNED));
+    EXPECT(INVALID_VALUE, cuMemGetMemPool(&pool, &this_node, PINNED));
+    /* Other processes use pools of devices and of the host's nodes. */
     CUmemPoolProps shared = {.allocType = PINNED, .handleTypes = 1, .location = host};
-    EXPECT(NOT_SUPPORTED, cuMemPoolCreate(&pool, &shared));
+    EXPECT(INVALID_VALUE, cuMemPoolCreate(&pool, &shared));
+    shared.location = this_node;
+    EXPECT(INVALID_VALUE, cuMemPoolCreate(&pool, &shared));
+    shared.location = node;
+    shared.allocType = MANAGED;
+    EXPECT(INVALID_VALUE, cuMemPoolCreate(&pool, &shared));
 
     OK(cuStreamDestroy_v2(stream));
     OK(cuCtxDestroy_v2(context));

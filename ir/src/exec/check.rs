@@ -27,6 +27,9 @@ pub enum Undefined {
     PartOfWarp,
     /// Threads of a warp came to an `.aligned` barrier by different instructions, or not all of them came.
     DivergentBarrier,
+    /// Threads of a warp left the kernel without coming to the `.aligned` barrier of the others. PTX wants all threads of
+    /// the warp there; CUDA those that have not left, from capability 7.0 on. So it is a remark.
+    LeftBeforeBarrier,
     /// A barrier's number is over 15.
     BarrierNumber,
     /// A barrier's count is no multiple of the warp's size, or over the threads of the block.
@@ -43,12 +46,13 @@ pub enum Undefined {
 
 impl Undefined {
     /// Every kind.
-    pub const ALL: [Undefined; 11] = [
+    pub const ALL: [Undefined; 12] = [
         Undefined::NotInMask,
         Undefined::MasksDiffer,
         Undefined::AbsentSource,
         Undefined::PartOfWarp,
         Undefined::DivergentBarrier,
+        Undefined::LeftBeforeBarrier,
         Undefined::BarrierNumber,
         Undefined::BarrierCount,
         Undefined::CountsDiffer,
@@ -56,6 +60,11 @@ impl Undefined {
         Undefined::ArrivesTwice,
         Undefined::WaitsWithoutArrival,
     ];
+
+    /// Whether CUDA defines it for the devices that it supports, though PTX does not: worth a word, and no error.
+    pub fn is_remark(self) -> bool {
+        self == Undefined::LeftBeforeBarrier
+    }
 
     /// What is wrong, in a few words.
     pub fn text(self) -> &'static str {
@@ -66,6 +75,10 @@ impl Undefined {
             Undefined::PartOfWarp => "needs all threads of the warp, and some have left",
             Undefined::DivergentBarrier => {
                 "threads of one warp come to an aligned barrier in different places, or not at all"
+            }
+            Undefined::LeftBeforeBarrier => {
+                "these threads left before the barrier at which the others of their warp wait: CUDA permits it from \
+                 capability 7.0 on, PTX does not"
             }
             Undefined::BarrierNumber => "the barrier's number is over 15",
             Undefined::BarrierCount => {
@@ -230,21 +243,26 @@ impl SyncCheck {
         note(Undefined::MixedReduction, mixed);
     }
 
-    /// A barrier of the CTA lets lanes of a warp go on, of which `alive` have not exited.
+    /// A barrier of the CTA lets lanes of a warp go on, of whose threads `alive` have not exited and `exited` have.
     pub(super) fn completes(
         &mut self,
         runner: &impl Runner,
         warp: usize,
-        (released, alive): (u32, u32),
+        (released, alive, exited): (u32, u32, u32),
         stops: &[Stop; 32],
     ) {
         let Some(first) = lanes(released).map(|lane| stops[lane as usize]).next() else {
             return;
         };
         let aligned = |lane: u32| runner.point(stops[lane as usize]).desc.mods.flag();
+        if !lanes(released).any(aligned) {
+            return;
+        }
         let together = lanes(released).all(|lane| stops[lane as usize] == first);
-        if (!together || released != alive) && lanes(released).any(aligned) {
+        if !together || released != alive {
             self.note(runner, Undefined::DivergentBarrier, (warp, first), released);
+        } else {
+            self.note(runner, Undefined::LeftBeforeBarrier, (warp, first), exited);
         }
     }
 }

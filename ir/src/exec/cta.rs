@@ -60,25 +60,17 @@ impl CtaState {
     /// All threads ready at the start.
     pub fn new(threads: u32, order: Order) -> CtaState {
         let warps = threads.div_ceil(32);
-        let full = |warp: u32| {
-            let count = (threads - warp * 32).min(32);
-            if count == 32 {
-                u32::MAX
-            } else {
-                (1 << count) - 1
-            }
-        };
         CtaState {
             warps: (0..warps)
                 .map(|warp| WarpState {
-                    ready: full(warp),
+                    ready: threads_of(warp, threads),
                     waiting: 0,
                     yielded: 0,
                     at_barrier: 0,
                     at_cluster: 0,
                     arrived: 0,
                     hold: None,
-                    exited: !full(warp),
+                    exited: !threads_of(warp, threads),
                     stops: [Stop::START; 32],
                 })
                 .collect(),
@@ -391,7 +383,9 @@ impl CtaState {
                 let (released, reduces) = self.barriers[id].complete();
                 if let Some(check) = &mut self.check {
                     for (warp, (state, &lanes)) in self.warps.iter().zip(&released).enumerate() {
-                        check.completes(runner, warp, (lanes, !state.exited), &state.stops);
+                        let exited = state.exited & threads_of(warp as u32, self.threads);
+                        let who = (lanes, !state.exited, exited);
+                        check.completes(runner, warp, who, &state.stops);
                     }
                 }
                 if reduces {
@@ -523,6 +517,14 @@ fn furthest_behind(ready: u32, stops: &[Stop; 32]) -> (Stop, u32) {
         .min()
         .unwrap_or(first);
     (from, lanes_at(from, stops) & ready)
+}
+
+/// The lanes of a warp that are threads of a CTA of `threads`.
+fn threads_of(warp: u32, threads: u32) -> u32 {
+    match (threads - warp * 32).min(32) {
+        32 => u32::MAX,
+        count => (1 << count) - 1,
+    }
 }
 
 /// The lanes that stand at a stop.

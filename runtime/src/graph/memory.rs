@@ -9,8 +9,9 @@
 //! Graphs of a GPU have addresses of their own, and programs free an address late, to be told that it is none any
 //! more. So what a graph had is nobody else's for a while.
 //!
-//! What is counted as used is what graphs have mapped (CUDA programming guide, "Graph memory nodes"): from a launch or an
-//! upload on, also when the allocation was freed, until it is trimmed or the graph is gone.
+//! What is counted is what a GPU has mapped for graphs (CUDA programming guide, "Graph memory nodes"): from a launch or an
+//! upload on until it is trimmed, also when the allocation was freed and the graph is gone. What is left of graphs that are
+//! gone counts for the next ones.
 
 use std::sync::{Arc, LazyLock, Weak};
 
@@ -70,6 +71,8 @@ struct Book {
     live: FxHashMap<u64, Arc<GraphAllocation>>,
     /// By the device's ordinal.
     memory: FxHashMap<i32, GraphMemory>,
+    /// What of it is left of graphs that are gone.
+    left: FxHashMap<i32, u64>,
 }
 
 static BOOK: LazyLock<Mutex<Book>> = LazyLock::new(Mutex::default);
@@ -80,6 +83,10 @@ impl Book {
     }
 
     fn add(&mut self, device: i32, bytes: u64) {
+        let left = self.left.entry(device).or_default();
+        let again = bytes.min(*left);
+        *left -= again;
+        let bytes = bytes - again;
         let memory = self.of(device);
         memory.used += bytes;
         memory.used_high = memory.used_high.max(memory.used);
@@ -102,7 +109,7 @@ impl Drop for GraphAllocation {
             // The address may be another allocation's by now only after the memory is released.
             book.known.remove(&address);
             if self.state.get_mut().backed {
-                book.subtract(self.device(), self.counted());
+                *book.left.entry(self.device()).or_default() += self.counted();
             }
         }
         if self.has_memory() {
@@ -310,6 +317,8 @@ impl GraphMemory {
     /// Gives up what is reserved on a device and not handed out (`cuDeviceGraphMemTrim`).
     pub fn trim(device: i32) {
         let mut book = BOOK.lock();
+        let left = book.left.remove(&device).unwrap_or(0);
+        book.subtract(device, left);
         let known: Vec<_> = book.known.values().filter_map(Weak::upgrade).collect();
         for allocation in known.iter().filter(|known| known.device() == device) {
             let mut state = allocation.state.lock();

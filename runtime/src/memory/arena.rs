@@ -20,7 +20,7 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// For at most `bytes` bytes of a device.
+    /// For at most `bytes` bytes of a device, or of the host (-1).
     ///
     /// # Errors
     /// [`MemoryError::System`].

@@ -30,8 +30,7 @@ fn context_on(ordinal: i32) -> Result<Context, CuResult> {
 /// What an allocation node does; the address is told in `params`.
 ///
 /// # Errors
-/// `INVALID_VALUE` for properties that are no memory, `NOT_SUPPORTED` for memory that other processes share and for
-/// nodes of the host's memory.
+/// `INVALID_VALUE` for properties that are no memory, `NOT_SUPPORTED` for memory that other processes share.
 ///
 /// # Safety
 /// The array of accesses holds as many elements as it says.

@@ -16,9 +16,10 @@ const MANAGED: c_uint = 2;
 const NONE: c_uint = 0;
 const DEVICE: c_uint = 1;
 const HOST: c_uint = 2;
-/// A node of the host's memory, and that of the calling thread.
+/// A node of the host's memory. Programs see one, node 0.
 const HOST_NUMA: c_uint = 3;
-const HOST_NUMA_CURRENT: c_uint = 4;
+/// What files of shared memory call the host.
+const HOST_LABEL: i32 = -1;
 
 /// A kind of memory and where it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -26,7 +27,7 @@ pub(in crate::serve) struct Place {
     managed: bool,
     /// Of `CUmemLocationType`.
     location: c_uint,
-    /// Ordinal of the device; 0 elsewhere.
+    /// Ordinal of the device, number of the host's node; 0 elsewhere.
     id: i32,
 }
 
@@ -43,8 +44,7 @@ impl Place {
     /// What a location and a `CUmemAllocationType` say.
     ///
     /// # Errors
-    /// `INVALID_VALUE`, `INVALID_DEVICE`; `NOT_SUPPORTED` for nodes of the host's memory, of which no device tells the
-    /// number.
+    /// `INVALID_VALUE`, also for the node of the calling thread, which no pool can have; `INVALID_DEVICE`.
     pub(in crate::serve) fn of(location: &CUmemLocation, kind: c_uint) -> Result<Place, CuResult> {
         let managed = match kind {
             PINNED => false,
@@ -55,7 +55,7 @@ impl Place {
             DEVICE => Runtime::global()?.device(location.id)?.ordinal(),
             HOST => 0,
             NONE if managed => 0,
-            HOST_NUMA | HOST_NUMA_CURRENT => return Err(CuResult::NOT_SUPPORTED),
+            HOST_NUMA if location.id == 0 => 0,
             _ => return Err(CuResult::INVALID_VALUE),
         };
         Ok(Place {
@@ -68,6 +68,43 @@ impl Place {
     /// The device whose pinned memory it is.
     pub(in crate::serve) fn pinned_device(self) -> Option<i32> {
         (!self.managed && self.location == DEVICE).then_some(self.id)
+    }
+
+    /// Whether it is managed memory.
+    pub(in crate::serve) fn is_managed(self) -> bool {
+        self.managed
+    }
+
+    /// What the file of a pool that other processes use says of its place. Only pinned memory of a device or of one of
+    /// the host's nodes can be shared (`cuMemPoolCreate`).
+    pub(in crate::serve) fn label(self) -> Option<i32> {
+        match self.location {
+            _ if self.managed => None,
+            DEVICE => Some(self.id),
+            HOST_NUMA => Some(HOST_LABEL),
+            _ => None,
+        }
+    }
+
+    /// The place that such a file tells; a device that this process does not have is the first one.
+    ///
+    /// # Errors
+    /// Those of the runtime's start.
+    pub(in crate::serve) fn of_label(label: i32) -> Result<Place, CuResult> {
+        if label == HOST_LABEL {
+            return Ok(Place {
+                managed: false,
+                location: HOST_NUMA,
+                id: 0,
+            });
+        }
+        let known = Runtime::global()?.device(label).is_ok();
+        Ok(Place::device(if known { label } else { 0 }))
+    }
+
+    /// Whether it is the host's memory.
+    fn is_host(self) -> bool {
+        matches!(self.location, HOST | HOST_NUMA)
     }
 
     /// The device whose memory is counted: the one that is named, else that of `context`.
@@ -89,7 +126,8 @@ impl Place {
 
     /// What a place may do before anybody grants or takes a right. Managed memory is everybody's.
     pub(in crate::serve) fn first_access(self, of: Place) -> Access {
-        match of.managed || (self.location, self.id) == (of.location, of.id) {
+        let host = self.is_host() && of.is_host();
+        match of.managed || host || (self.location, self.id) == (of.location, of.id) {
             true => Access::ReadWrite,
             false => Access::None,
         }
@@ -131,6 +169,7 @@ mod tests {
     fn places_survive_packing() {
         for (managed, location, id) in [
             (false, HOST, 0),
+            (false, HOST_NUMA, 0),
             (true, NONE, 0),
             (true, HOST, 0),
             (true, DEVICE, 0),
