@@ -21,5 +21,6 @@ def test_saxpy(size):
 
 
 def test_a_wrong_launch_is_an_error():
-    with pytest.raises(cuda.cudadrv.driver.CudaAPIError, match="INVALID_VALUE"):
+    # Which class it is depends on the version of numba-cuda.
+    with pytest.raises(Exception, match="INVALID_VALUE"):
         saxpy[1, 4096](np.float32(2), cuda.device_array(1, np.float32), cuda.device_array(1, np.float32))

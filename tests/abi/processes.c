@@ -367,7 +367,9 @@ static void events(int socket) {
     CUstream stream;
     Message message = {.what = EVENT};
     REQUIRE(cuEventCreate(&ordinary, 2));
+    memset(&message.handle, 9, sizeof message.handle);
     EXPECT(cuIpcGetEventHandle(&message.handle, ordinary), INVALID_HANDLE);
+    CHECK(memcmp(&message.handle, &(Opaque){{0}}, sizeof message.handle) == 0);
     REQUIRE(cuEventCreate(&event, 6));
     EXPECT(cuEventQuery(event), SUCCESS);
     REQUIRE(cuIpcGetEventHandle(&message.handle, event));

@@ -64,7 +64,11 @@ pub(crate) fn output(command: &mut Command) -> Result<String, String> {
         .output()
         .map_err(|e| format!("{}: {e}", show(command)))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
+        // Some programs, pytest among them, tell on standard output what is wrong.
+        let said = match output.stderr.trim_ascii() {
+            [] => String::from_utf8_lossy(&output.stdout),
+            said => String::from_utf8_lossy(said),
+        };
         return Err(format!(
             "{} ended with {}: {}",
             show(command),

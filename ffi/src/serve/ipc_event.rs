@@ -12,7 +12,10 @@ use crate::types::{CUevent, CUipcEventHandle};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"mrgyEvt1");
 
+/// An event that is no other process's business leaves zeroes: Warp looks at the handle and not at the result.
 pub(crate) fn ipc_get_event_handle(_: &Call, out: Out<CUipcEventHandle>, event: Event) -> Served {
+    let reserved = to_chars([0; 64]);
+    out.set(CUipcEventHandle { reserved });
     let memory = event.shared_memory().ok_or(CuResult::INVALID_HANDLE)?;
     let named = Named {
         file: memory.address().map_err(|_| CuResult::MAP_FAILED)?,
