@@ -212,6 +212,11 @@ impl DeviceMemory {
         Ok(())
     }
 
+    /// A stream is going to free the allocation that starts at `base`.
+    pub(crate) fn promise(&self, base: u64) {
+        self.space.promise(base);
+    }
+
     /// As [`Self::release`] of what the program cannot free, but nobody gets the addresses for a while.
     pub(crate) fn retire(&self, base: u64) -> Result<()> {
         let found = self.lookup(base);

@@ -523,6 +523,7 @@ impl Stream {
         }
         self.context.owner_of(base, |found| !found.internal)?;
         let freed = self.context.release_on_drop(base);
+        self.context.machine().memory.promise(base);
         let job = Box::new(move || {
             drop(freed);
             Ok(())

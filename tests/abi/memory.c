@@ -2,6 +2,46 @@
 #include "abi.h"
 
 CUresult cuPointerSetAttribute(const void *, int, CUdeviceptr);
+CUresult cuMemAllocAsync(CUdeviceptr *, size_t, CUstream);
+CUresult cuMemFreeAsync(CUdeviceptr, CUstream);
+CUresult cuStreamWaitValue32_v2(CUstream, CUdeviceptr, unsigned, unsigned);
+
+// Later work of a stream has the memory that earlier work frees, though the stream has not come that far.
+static void in_turns(size_t total) {
+    CUstream stream;
+    CUdeviceptr place, at[3] = {0}, one;
+    unsigned *flag;
+    size_t part = total / 5 * 2, before = 0, after = 0;
+    REQUIRE(cuMemHostAlloc((void **)&flag, 64, 0));
+    *flag = 0;
+    REQUIRE(cuMemHostGetDevicePointer_v2(&place, flag, 0));
+    REQUIRE(cuStreamCreate(&stream, 1));
+    REQUIRE(cuMemGetInfo_v2(&before, &total));
+    EXPECT(cuStreamWaitValue32_v2(stream, place, 1, 1), SUCCESS);
+    for (unsigned i = 0; i < 12; ++i) {
+        EXPECT(cuMemAllocAsync(&one, part, stream), SUCCESS);
+        EXPECT(cuMemsetD32Async(one + part - 4, 7 + i, 1, stream), SUCCESS);
+        EXPECT(cuMemcpyDtoHAsync_v2(flag + 1 + i, one + part - 4, 4, stream), SUCCESS);
+        EXPECT(cuMemFreeAsync(one, stream), SUCCESS);
+    }
+    // What the stream keeps is not there for others.
+    EXPECT(cuMemAllocAsync(at, part, stream), SUCCESS);
+    EXPECT(cuMemAllocAsync(at + 1, part, stream), SUCCESS);
+    EXPECT(cuMemAllocAsync(at + 2, part, stream), OUT_OF_MEMORY);
+    __atomic_store_n(flag, 1, __ATOMIC_SEQ_CST);
+    EXPECT(cuStreamSynchronize(stream), SUCCESS);
+    EXPECT(cuMemAllocAsync(at + 2, part, stream), OUT_OF_MEMORY);
+    EXPECT(cuMemAlloc_v2(at + 2, part), OUT_OF_MEMORY);
+    EXPECT(cuMemFreeAsync(at[0], stream), SUCCESS);
+    EXPECT(cuMemFree_v2(at[1]), SUCCESS);
+    EXPECT(cuStreamSynchronize(stream), SUCCESS);
+    for (unsigned i = 0; i < 12; ++i)
+        CHECK(flag[1 + i] == 7 + i);
+    REQUIRE(cuMemGetInfo_v2(&after, &total));
+    CHECK(after == before);
+    REQUIRE(cuStreamDestroy_v2(stream));
+    REQUIRE(cuMemFreeHost(flag));
+}
 
 int main(void) {
     start();
@@ -89,5 +129,6 @@ int main(void) {
     EXPECT(cuPointerGetAttribute(&kind, 6, a), SUCCESS);
     CHECK(kind == 0);
     EXPECT(cuMemFree_v2(a), SUCCESS);
+    in_turns(total);
     return finish();
 }

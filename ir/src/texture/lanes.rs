@@ -10,6 +10,7 @@
 )]
 
 use super::plan::{Axis, Plan, Reading, Shape, quiet};
+use super::sampler::within_periods;
 use super::{AddressMode, Channel, Format, Memory};
 use crate::exec::FaultKind;
 
@@ -78,9 +79,10 @@ impl<const N: usize> Pair<N> {
             return pair;
         }
         let half = if linear { 0.5 } else { 0.0 };
-        let scale = axis.scale;
+        let (scale, repeats) = (axis.scale, axis.mode.repeats());
         for lane in 0..N {
             let c = f64::from(f32::from_bits(at[lane]));
+            let c = if repeats { within_periods(c) } else { c };
             let c = if c.is_nan() { 0.0 } else { c };
             let moved = c * scale - half;
             let floor = moved.floor();

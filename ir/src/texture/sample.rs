@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 
 use super::cube::{self, Place};
 use super::lod::{self, Levels};
+use super::sampler::within_periods;
 use super::{
     Access, Filter, Image, Layout, Level, LevelMode, Memory, Operation, ReadMode, Results, Sampler,
 };
@@ -301,7 +302,11 @@ impl Texture<'_> {
         }
         let scaled = self.is_scaled(access);
         let at = std::array::from_fn(|i| {
-            let c = if coords[i].is_nan() { 0.0 } else { coords[i] };
+            let c = match scaled && self.sampler.address_mode(i).repeats() {
+                true => within_periods(coords[i]),
+                false => coords[i],
+            };
+            let c = if c.is_nan() { 0.0 } else { c };
             let c = if scaled { c * size[i] } else { c };
             c + operands.offsets[i] as f64
         });

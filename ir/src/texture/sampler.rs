@@ -15,6 +15,11 @@ pub enum AddressMode {
 }
 
 impl AddressMode {
+    /// Whether the image is repeated.
+    pub const fn repeats(self) -> bool {
+        matches!(self, AddressMode::Wrap | AddressMode::Mirror)
+    }
+
     /// The index of the texel that stands for index `i` of `size`; `None`: the border.
     pub fn apply(self, i: i64, size: u32) -> Option<u32> {
         let n = i64::from(size.max(1));
@@ -30,6 +35,15 @@ impl AddressMode {
         };
         Some(at as u32)
     }
+}
+
+/// Where a repeated image has what it has at a normalised coordinate, between 0 and 2 for those that are 2 or more: indices
+/// of texels stay within their type. No number for those that are not finite.
+#[inline(always)]
+pub(super) fn within_periods(c: f64) -> f64 {
+    // Exact: `f32` of that size have no more than 22 bits behind the point.
+    let moved = c - 2.0 * (0.5 * c).floor();
+    if c.abs() < 2.0 { c } else { moved }
 }
 
 /// Whether texels or levels are blended.
@@ -112,7 +126,7 @@ impl Sampler {
     /// The address mode of a dimension: without normalised coordinates there is no repeating.
     pub fn address_mode(&self, dimension: usize) -> AddressMode {
         match self.address[dimension.min(2)] {
-            AddressMode::Wrap | AddressMode::Mirror if !self.is_normalized() => AddressMode::Clamp,
+            mode if mode.repeats() && !self.is_normalized() => AddressMode::Clamp,
             mode => mode,
         }
     }

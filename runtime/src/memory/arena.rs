@@ -81,7 +81,7 @@ impl AddressSpace {
         drop(books);
         let allocation = Allocation::new(base, request, self.new_id());
         let place = Place::Arena(std::sync::Arc::clone(arena), offset);
-        self.enter(Record { allocation, place })
+        self.enter(Record::new(allocation, place))
     }
 
     /// Where in its arena an allocation lies; `None` when it comes from no arena.

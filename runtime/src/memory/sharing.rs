@@ -84,7 +84,7 @@ impl AddressSpace {
         drop(books);
         let allocation = Allocation::new(start + (offset - first), request, self.new_id());
         let place = Place::Imported { start, len };
-        self.enter(Record { allocation, place })
+        self.enter(Record::new(allocation, place))
     }
 }
 

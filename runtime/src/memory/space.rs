@@ -197,6 +197,18 @@ pub(super) enum Place {
 pub(super) struct Record {
     pub(super) allocation: Allocation,
     pub(super) place: Place,
+    /// A stream is going to free it.
+    pub(super) promised: bool,
+}
+
+impl Record {
+    pub(super) fn new(allocation: Allocation, place: Place) -> Record {
+        Record {
+            allocation,
+            place,
+            promised: false,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -309,6 +321,25 @@ impl AddressSpace {
         Ok(record.allocation)
     }
 
+    /// A stream is going to free the allocation that starts at `base`: pools may hand out as much before it does. Later
+    /// work of a stream has the memory of what earlier work frees, and so it never waits for it.
+    pub fn promise(&self, base: u64) {
+        let found = self.index.read().get(&base).cloned();
+        let Some(record) = found.filter(|found| found.allocation.kind == MemoryKind::Pool) else {
+            return;
+        };
+        let allocation = record.allocation;
+        let cost = self.books.lock().cost_of(&record);
+        let mut index = self.index.write();
+        if let Some(now) = index.get_mut(&base)
+            && now.allocation.id == allocation.id
+            && !now.promised
+        {
+            now.promised = true;
+            self.usage.promise(allocation.device, cost);
+        }
+    }
+
     /// As [`AddressSpace::free`], but the addresses are not handed out again until [`RESTING`] others were freed like
     /// this, or none are left.
     ///
@@ -389,7 +420,7 @@ impl AddressSpace {
             id,
         };
         let place = Place::Foreign;
-        index.insert(base, Record { allocation, place });
+        index.insert(base, Record::new(allocation, place));
         Ok(allocation)
     }
 
@@ -511,6 +542,15 @@ impl AddressSpace {
     }
 }
 
+/// Counts a record no longer, of which `cost` bytes were counted.
+fn give(record: &Record, cost: u64, usage: &Usage) {
+    let Allocation { kind, device, .. } = record.allocation;
+    if record.promised {
+        usage.keep(device, cost);
+    }
+    usage.give(kind, device, cost);
+}
+
 impl Books {
     fn alloc(&mut self, request: &Request, space: &AddressSpace) -> Result<Record, MemoryError> {
         let (usage, kind) = (&space.usage, request.kind);
@@ -536,7 +576,7 @@ impl Books {
             return Err(out_of_memory());
         };
         let allocation = Allocation::new(base, request, space.new_id());
-        Ok(Record { allocation, place })
+        Ok(Record::new(allocation, place))
     }
 
     /// A slot, or a piece of its own.
@@ -571,47 +611,43 @@ impl Books {
         Some((address, Place::Slab(base)))
     }
 
+    /// What an allocation was counted as.
+    fn cost_of(&self, record: &Record) -> u64 {
+        let cost = match record.place {
+            Place::Foreign | Place::Imported { .. } => None,
+            Place::Piece(len) => self.pages.rounded(len),
+            Place::Slab(_) => self.cost(record.allocation.size),
+            Place::Arena(..) => self.pages.rounded(record.allocation.size),
+        };
+        cost.unwrap_or(0)
+    }
+
     /// Takes back what a record, already out of the index, holds.
     fn release(&mut self, record: &Record, usage: &Usage) {
-        let Allocation {
-            base,
-            size,
-            kind,
-            device,
-            ..
-        } = record.allocation;
-        let cost = match &record.place {
+        let base = record.allocation.base;
+        let cost = self.cost_of(record);
+        match &record.place {
             Place::Foreign => return,
             &Place::Imported { start, len } => return self.pages.close_shared(start, len),
-            Place::Piece(len) => {
-                self.close(base, *len);
-                self.pages.rounded(*len)
-            }
-            Place::Slab(slab) => {
-                self.give_slot(*slab, base);
-                self.cost(size)
-            }
+            Place::Piece(len) => self.close(base, *len),
+            Place::Slab(slab) => self.give_slot(*slab, base),
             Place::Arena(arena, offset) => {
-                let len = self.pages.rounded(size).unwrap_or(0);
-                self.pages.close_shared(base, len);
-                arena.give(*offset, len);
-                Some(len)
+                self.pages.close_shared(base, cost);
+                arena.give(*offset, cost);
             }
-        };
-        usage.give(kind, device, cost.unwrap_or(0));
+        }
+        give(record, cost, usage);
     }
 
     /// Takes back what a record holds, but for its addresses.
     fn retire(&mut self, record: Record, usage: &Usage) {
-        let allocation = record.allocation;
-        let base = allocation.base;
+        let base = record.allocation.base;
         match record.place {
             Place::Piece(len) if !self.shared.contains_key(&base) => self.pages.rest(base, len),
             Place::Slab(_) => {}
             _ => return self.release(&record, usage),
         }
-        let cost = self.cost(allocation.size).unwrap_or(0);
-        usage.give(allocation.kind, allocation.device, cost);
+        give(&record, self.cost_of(&record), usage);
         self.resting.push_back((base, record.place));
         self.wake(RESTING);
     }

@@ -1,6 +1,7 @@
 //! How much memory is in use, by device and by kind of host memory.
 //!
-//! Invariant: what is taken never exceeds the limit of its kind, and everything taken is given back once.
+//! Invariant: what is taken never exceeds the limit of its kind, but for what pools hand out in place of memory that
+//! streams are going to free; everything taken is given back once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,6 +12,8 @@ use super::MemoryKind;
 #[derive(Debug)]
 pub(super) struct Usage {
     devices: Vec<AtomicU64>,
+    /// What of a device's memory streams are going to free: later work of streams may have as much.
+    promised: Vec<AtomicU64>,
     device_limit: u64,
     pinned: AtomicU64,
     managed: AtomicU64,
@@ -21,6 +24,7 @@ impl Usage {
     pub(super) fn new(devices: usize, device_limit: u64, host_limit: u64) -> Usage {
         Usage {
             devices: (0..devices).map(|_| AtomicU64::new(0)).collect(),
+            promised: (0..devices).map(|_| AtomicU64::new(0)).collect(),
             device_limit,
             pinned: AtomicU64::new(0),
             managed: AtomicU64::new(0),
@@ -59,6 +63,11 @@ impl Usage {
     pub(super) fn take(&self, kind: MemoryKind, device: i32, bytes: u64) -> bool {
         let (sum, others, limit) = self.place(kind, device);
         let others = others.map_or(0, |others| others.load(Ordering::Relaxed));
+        let promised = match self.promises(device) {
+            Some(promised) if kind == MemoryKind::Pool => promised.load(Ordering::Relaxed),
+            _ => 0,
+        };
+        let limit = limit.saturating_add(promised);
         let fits = |used: u64| {
             let after = used.checked_add(bytes)?;
             (after.checked_add(others)? <= limit).then_some(after)
@@ -71,6 +80,24 @@ impl Usage {
     pub(super) fn give(&self, kind: MemoryKind, device: i32, bytes: u64) {
         let (sum, ..) = self.place(kind, device);
         sum.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Notes that a stream is going to free `bytes` of a pool. [`Usage::keep`] ends that.
+    pub(super) fn promise(&self, device: i32, bytes: u64) {
+        if let Some(promised) = self.promises(device) {
+            promised.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// What was promised has come.
+    pub(super) fn keep(&self, device: i32, bytes: u64) {
+        if let Some(promised) = self.promises(device) {
+            promised.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    fn promises(&self, device: i32) -> Option<&AtomicU64> {
+        self.promised.get(usize::try_from(device).ok()?)
     }
 
     /// The sum of a kind, another one that its limit is shared with, and the limit. The host's memory stands for
@@ -138,5 +165,18 @@ mod tests {
         drop(host);
         usage.give(MemoryKind::Device, 0, 60);
         assert_eq!(usage.device(0), (100, 100));
+    }
+
+    #[test]
+    fn pools_hand_out_what_streams_will_free() {
+        let usage = Usage::new(1, 100, 50);
+        assert!(usage.take(MemoryKind::Pool, 0, 80));
+        usage.promise(0, 80);
+        assert!(!usage.take(MemoryKind::Device, 0, 21));
+        assert!(usage.take(MemoryKind::Pool, 0, 100));
+        assert!(!usage.take(MemoryKind::Pool, 0, 1));
+        usage.keep(0, 80);
+        usage.give(MemoryKind::Pool, 0, 80);
+        assert_eq!(usage.device(0), (100, 0));
     }
 }

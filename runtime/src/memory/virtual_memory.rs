@@ -261,7 +261,7 @@ impl AddressSpace {
         let place = Place::Foreign;
         self.index
             .write()
-            .insert(base, Record { allocation, place });
+            .insert(base, Record::new(allocation, place));
         Ok(())
     }
 

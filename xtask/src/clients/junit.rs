@@ -46,7 +46,6 @@ fn parse(text: &str) -> Result<Results, String> {
         .map_err(|e| e.to_string())?;
     let mut results = Results::default();
     for found in case.captures_iter(text) {
-        results.tests += 1;
         let head = found.get(1).map_or("", |m| m.as_str());
         let body = found.get(3).map_or("", |m| m.as_str());
         match inside
@@ -55,12 +54,17 @@ fn parse(text: &str) -> Result<Results, String> {
             .map(|m| m.as_str())
         {
             Some("failure" | "error") => {
-                let (class, name) = (value(head, "classname"), value(head, "name"));
-                results.failed.push(format!("{class}::{name}"));
+                let name = format!("{}::{}", value(head, "classname"), value(head, "name"));
+                // Each part of a test that fails (`subTest`) has an element of its own.
+                if results.failed.contains(&name) {
+                    continue;
+                }
+                results.failed.push(name);
             }
             Some("skipped") => results.skipped += 1,
             _ => {}
         }
+        results.tests += 1;
     }
     match results.tests {
         0 => Err("no results of tests".to_owned()),
@@ -100,6 +104,14 @@ mod tests {
         assert_eq!((results.tests, results.skipped), (5, 1));
         assert_eq!(results.failed, ["a.B::fails", "a.C::breaks"]);
         assert!(parse("<testsuite/>").is_err());
+    }
+
+    #[test]
+    fn parts_of_a_test_that_fail_are_one_failure() {
+        let part = r#"<testcase classname="A" name="one"><failure>x</failure></testcase>"#;
+        let other = r#"<testcase classname="A" name="two"/>"#;
+        let results = parse(&format!("{part}{part}{other}")).unwrap();
+        assert_eq!((results.tests, results.failed.len()), (2, 1));
     }
 
     #[test]
