@@ -27,6 +27,7 @@ use margay_ir::interp::{Code, Interpreter, Machine};
 use margay_ir::meaning::Bits;
 use margay_ir::mods::StateSpace;
 use margay_ir::module::{Module, RelocTarget};
+use margay_ir::ops::Opcode;
 use margay_ir::pass;
 use margay_ir::syscall::Syscall;
 use smallvec::SmallVec;
@@ -296,20 +297,44 @@ fn run_file(name: &str, text: &str, wrong: &mut Vec<String>) -> usize {
         }
     };
     let original = module.clone();
+    let mut ran = 0;
     for (id, function) in original.functions.iter() {
         if function.has_body() {
-            pass::waiting::run(&mut module.functions[id]);
+            pass::waiting::run(&mut module.functions[id], &original);
             pass::points::run(&mut module.functions[id], &original);
         }
     }
-    let code = Code::new(&module);
+    ran += run_launches(name, &module, &launches, wrong);
+    // Once more as native code sees kernels that call functions in which threads may wait.
+    let mut calls = Vec::new();
+    for (id, _) in original.kernels() {
+        let prepared = pass::prepare(&original, id, None);
+        let mut insts = prepared.blocks().iter().flat_map(|&b| prepared.insts(b));
+        if insts.any(|&inst| prepared.dfg.insts[inst].opcode == Opcode::StackCheck) {
+            calls.push(prepared.name.clone());
+            module.functions[id] = prepared;
+        }
+    }
+    let launches = launches.into_iter();
+    let launches: Vec<Launch> = launches.filter(|l| calls.contains(&l.kernel)).collect();
+    ran + run_launches(name, &module, &launches, wrong)
+}
+
+/// How many launches ran, and what is wrong.
+fn run_launches(
+    name: &str,
+    module: &Module,
+    launches: &[Launch],
+    wrong: &mut Vec<String>,
+) -> usize {
+    let code = Code::new(module);
     let mut ran = 0;
     for launch in launches
         .iter()
         .filter(|launch| launch.outcome == Outcome::Values)
     {
         ran += 1;
-        let what = match run(&module, &code, launch) {
+        let what = match run(module, &code, launch) {
             Ok(contents) => judge(launch, &contents),
             Err(fault) => Some(fault),
         };

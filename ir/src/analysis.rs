@@ -1,5 +1,6 @@
 //! Facts about functions that passes and engines ask for.
 
+pub mod callees;
 pub mod cfg;
 pub mod dominators;
 pub mod guarded;

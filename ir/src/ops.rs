@@ -33,6 +33,8 @@
 //! | `cvt` | values, highest element first, then random bits or scale factor | `d` | one packed operand for packed to packed |
 //! | `brif` | condition | | two targets: true, false |
 //! | `br_table` | index | | default target first |
+//! | `invalid.pc` | handle | | ends the launch: the handle is no function's that may be called here |
+//! | `stack.check` | local address | | ends the launch with a stack overflow when it is beyond the end of the thread's local memory |
 //!
 //! Addresses are `b64` (or `b32` for shared and local memory). Generic, global and constant
 //! addresses are host addresses; shared and local ones are offsets of which the low 32 bits count.
@@ -118,6 +120,9 @@ macro_rules! for_each_op {
             Exit "exit" (TERMINATOR) (none);
             Trap "trap" (TERMINATOR | MAY_TRAP) (none);
             Unreachable "unreachable" (TERMINATOR | MAY_TRAP) (none);
+            // What calls become where their bodies are brought into the kernel (`pass::calls`).
+            InvalidPc "invalid.pc" (TERMINATOR | MAY_TRAP) (none);
+            StackCheck "stack.check" (MAY_TRAP) (none);
             Call "call" (PAYLOAD | READS | WRITES | MAY_TRAP | CONVERGENT) (none);
             CallIndirect "call.indirect" (PAYLOAD | READS | WRITES | MAY_TRAP | CONVERGENT) (none);
             Syscall "syscall" (PAYLOAD | READS | WRITES | MAY_TRAP) (none);

@@ -4,12 +4,15 @@
 //! that runs regions; [`prepare_watched`] shows the function behind each pass and how long it took.
 //! Invariant: what a pass leaves behind is as [`crate::verify`] wants it; debug builds check.
 
+pub mod calls;
+mod copy;
 pub mod inline;
 pub mod number;
 mod places;
 pub mod points;
 pub mod promote;
 pub mod simplify;
+mod variables;
 pub mod waiting;
 
 use std::time::{Duration, Instant};
@@ -66,7 +69,12 @@ passes! {
             simplify::run(f);
         }
     };
-    "waiting" Lowered "yields in loops that wait" |f, _| waiting::run(f);
+    "waiting" Lowered "yields in loops that wait" |f, c| waiting::run(f, c.module);
+    "calls" Lowered "calls of functions that may wait to jumps" |f, c| {
+        if calls::run(f, c.module, c.id) {
+            simplify::run(f);
+        }
+    };
     "points" Cut "blocks cut at synchronisation points" |f, c| points::run(f, c.module);
 }
 

@@ -25,7 +25,7 @@ use crate::code_memory::CodeMemory;
 use crate::emit::lane::LaneParts;
 use crate::emit::slice::View;
 use crate::emit::{Unsupported, cta_form, device, phases, warp_form};
-use crate::points::PointTable;
+use crate::points::{Completion, PointTable};
 use crate::slices::{self, Widths};
 
 /// Why there is no native code for a function.
@@ -366,12 +366,27 @@ impl CompiledKernel {
         &self.points
     }
 
-    /// Instructions of all regions together; those that several regions share count for each.
+    /// Instructions of all regions that phases hold; those that several regions share count for each.
     fn size_in_regions(&self) -> usize {
         let blocks = |entry: &Entry| self.regions.blocks_of(&self.function, entry.block);
         let insts = |block: Block| self.function.insts(block).len();
-        let entries = self.regions.entries.iter();
-        entries.flat_map(blocks).map(insts).sum()
+        let entries = self.regions.entries.iter().enumerate();
+        let general = |index| self.points.completion(index) == Completion::General;
+        let held = entries.filter(|&(index, _)| !general(index));
+        held.flat_map(|(_, entry)| blocks(entry)).map(insts).sum()
+    }
+
+    /// What is stored by lanes that give way, over all points where they may, times the instructions of the function.
+    fn stores_to_give_way(&self) -> usize {
+        let entries = self.regions.entries.iter().enumerate();
+        let gives_way = |index| self.points.completion(index) == Completion::General;
+        let stores = entries.filter(|&(index, _)| gives_way(index));
+        let stores: usize = stores.map(|(_, entry)| entry.live_in.len()).sum();
+        let blocks = self.function.blocks().iter();
+        stores
+            * blocks
+                .map(|&block| self.function.insts(block).len())
+                .sum::<usize>()
     }
 
     /// A device function: no lane may wait in it.
@@ -383,6 +398,13 @@ impl CompiledKernel {
         };
         let made = self.cta[0].get_or_init(|| compiler.cached(self, Form::Device, make));
         made.as_ref().map_err(Clone::clone)
+    }
+
+    /// Whether threads keep what lives across calls on a stack of their own, as [`pass::calls`] has it.
+    pub fn keeps_frames(&self) -> bool {
+        let mut insts = self.function.blocks().iter();
+        let checks = |inst: &Inst| self.function.dfg.insts[*inst].opcode == Opcode::StackCheck;
+        insts.any(|&block| self.function.insts(block).iter().any(checks))
     }
 
     /// Functions called directly, and whether any is called through a handle.
@@ -452,6 +474,10 @@ pub struct Compiler {
 
 /// Most instructions, in Cranelift's form, for which registers are allocated well.
 const MAX_ALLOCATED: usize = 60_000;
+
+/// Most stores for lanes that give way, times instructions, for which registers are allocated well: code of a hundred loops
+/// through which twenty values live would take minutes.
+const MAX_STORES: usize = 3_000_000;
 
 /// A code generator for this machine.
 fn machine(opt_level: &str, allocator: &str) -> Result<OwnedTargetIsa, CompileError> {
@@ -538,8 +564,14 @@ impl Compiler {
         self.isa = builder.finish(flags).expect("a machine");
     }
 
-    fn isa(&self, sliced: bool, function: &ir::Function) -> &dyn TargetIsa {
-        if function.dfg.num_insts() > MAX_ALLOCATED {
+    fn isa(
+        &self,
+        sliced: bool,
+        kernel: &CompiledKernel,
+        function: &ir::Function,
+    ) -> &dyn TargetIsa {
+        let many = !sliced && kernel.stores_to_give_way() > MAX_STORES;
+        if many || function.dfg.num_insts() > MAX_ALLOCATED {
             &*self.large
         } else if sliced {
             &*self.plain
@@ -561,7 +593,7 @@ impl Compiler {
             // Every vector would have a place of its own in a frame of megabytes.
             return Err(CompileError::Unsupported("slices of this size".into()));
         }
-        let isa = self.isa(sliced, &context.func);
+        let isa = self.isa(sliced, kernel, &context.func);
         context
             .compile(isa, &mut ControlPlane::default())
             .map_err(|error| CompileError::Backend(format!("{:?}", error.inner)))?;
@@ -632,7 +664,7 @@ impl Compiler {
         let mut context = self.form(kernel, stop, &mut descs)?;
         context.set_disasm(true);
         let sliced = kernel.width(self, kernel.shown(self)) > 1;
-        let isa = self.isa(stop.is_none() && sliced, &context.func);
+        let isa = self.isa(stop.is_none() && sliced, kernel, &context.func);
         let compiled = context
             .compile(isa, &mut ControlPlane::default())
             .map_err(|error| CompileError::Backend(format!("{:?}", error.inner)))?;

@@ -79,7 +79,7 @@ fn a_seed_names_one_kernel() {
 /// The features that the generator is for occur among few kernels.
 #[test]
 fn kernels_hold_what_they_shall() {
-    let texts: String = (0..400)
+    let texts: String = (0..800)
         .map(|i| write::kernel(&generate::kernel(i)))
         .collect();
     for word in [
@@ -95,6 +95,10 @@ fn kernels_hold_what_they_shall() {
         "brx.idx",
         "exit;",
         "call (",
+        "climb, (",
+        "both",
+        "meet, (",
+        "rally, (",
         "st.shared",
         "red.shared",
         "ld.local",
@@ -107,10 +111,10 @@ fn kernels_hold_what_they_shall() {
         ".f64",
         ".f16",
     ] {
-        assert!(texts.contains(word), "no {word} in 400 kernels");
+        assert!(texts.contains(word), "no {word} in 800 kernels");
     }
     let deep = |kernel: &Kernel| depth(&kernel.body);
-    let deepest = (0..400).map(|i| deep(&generate::kernel(i))).max();
+    let deepest = (0..800).map(|i| deep(&generate::kernel(i))).max();
     assert!(deepest >= Some(4), "{deepest:?}");
 }
 

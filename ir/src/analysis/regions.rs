@@ -256,7 +256,8 @@ pub fn point_of(function: &Function, block: Block) -> Option<(Inst, Block)> {
         .then_some((*point, next.block))
 }
 
-fn rematerialised(function: &Function, cfg: &Cfg) -> SecondaryMap<Value, bool> {
+/// Values that are cheap to compute again from what never changes during a launch.
+pub(crate) fn rematerialised(function: &Function, cfg: &Cfg) -> SecondaryMap<Value, bool> {
     let mut cost: SecondaryMap<Value, u32> = SecondaryMap::with_default(u32::MAX);
     let mut remat: SecondaryMap<Value, bool> = SecondaryMap::default();
     for &block in cfg.rpo() {

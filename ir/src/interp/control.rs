@@ -31,6 +31,9 @@ impl<M: Machine> Interpreter<'_, M> {
             Opcode::Ret => Ok(self.ret(thread, &args)),
             Opcode::Exit => Ok(Flow::Stop(Stop::EXIT)),
             Opcode::Trap => Err(FaultKind::Trap),
+            Opcode::InvalidPc => Err(FaultKind::InvalidPc {
+                handle: args[0] as u64,
+            }),
             _ => Err(FaultKind::IllegalInstruction),
         }
     }

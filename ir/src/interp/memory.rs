@@ -79,6 +79,10 @@ impl<M: Machine> Interpreter<'_, M> {
                 self.frame_mut(thread).stack = args[0] as u32;
                 Ok(())
             }
+            Opcode::StackCheck => match args[0] as u32 > self.cta.local_stride {
+                true => Err(FaultKind::StackOverflow),
+                false => Ok(()),
+            },
             Opcode::Brkpt => Err(FaultKind::Breakpoint),
             other => Err(FaultKind::Unsupported {
                 what: other.name().to_owned(),

@@ -214,6 +214,8 @@ fn structure() -> Vec<(&'static [Opcode], Shape)> {
             end("", Targets::Exactly(0)).operands(Pattern::Signature),
         ),
         (&[Exit, Trap, Unreachable], end("", Targets::Exactly(0))),
+        (&[InvalidPc], end("q", Targets::Exactly(0))),
+        (&[StackCheck], shape(NONE, "a", "", &[])),
         (
             &[Call, CallIndirect, Syscall, Tex, Txq, Suld, Sust, Sured],
             shape(NONE, "", "", &[])

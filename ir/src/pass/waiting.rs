@@ -7,21 +7,25 @@
 //! `yield` at its header: there a lane that has taken too many turns gives way. When in doubt, a loop
 //! is a waiting loop.
 
-use rustc_hash::FxHashSet;
+mod counted;
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::analysis::callees::{callees, with_handles};
 use crate::analysis::{Cfg, Dominators};
-use crate::entity::{Block, Inst, Value};
-use crate::function::{Function, ValueDef};
+use crate::entity::{Block, FuncId, Inst};
+use crate::function::{Function, payload_func, payload_sig};
 use crate::meaning::Desc;
 use crate::mods::{Mods, StateSpace};
+use crate::module::Module;
 use crate::ops::{Effects, Opcode};
 use crate::types::OpType;
 
-/// Inserts `yield` at the headers of waiting loops.
-pub fn run(function: &mut Function) {
+/// Inserts `yield` at the headers of waiting loops. `module` is where the function comes from.
+pub fn run(function: &mut Function, module: &Module) {
     let cfg = Cfg::new(function);
     let dominators = Dominators::new(&cfg);
-    let mut headers: Vec<(Block, FxHashSet<Block>)> = Vec::new();
+    let mut headers: Vec<Loop> = Vec::new();
     for (number, &block) in cfg.rpo().iter().enumerate() {
         for call in function.successors(block) {
             let retreating = cfg
@@ -29,20 +33,40 @@ pub fn run(function: &mut Function) {
                 .is_some_and(|to| to as usize <= number);
             if retreating {
                 let body = loop_body(&cfg, &dominators, call.block, block);
-                match headers.iter_mut().find(|(header, _)| *header == call.block) {
-                    Some((_, all)) => all.extend(body),
-                    None => headers.push((call.block, body)),
+                match headers.iter_mut().find(|one| one.header == call.block) {
+                    Some(one) => {
+                        one.body.extend(body);
+                        one.latches.push(block);
+                    }
+                    None => headers.push(Loop {
+                        header: call.block,
+                        body,
+                        latches: vec![block],
+                    }),
                 }
             }
         }
     }
-    for (header, body) in headers {
-        if let Some(wait) = shared_state(function, &body)
-            && !is_counted(function, header, &body)
+    let mut called = Called {
+        module,
+        known: FxHashMap::default(),
+    };
+    for one in headers {
+        if let Some(wait) = shared_state(function, &one.body, &mut called)
+            && !counted::is_counted(function, &cfg, &dominators, &one)
         {
-            insert_yield(function, header, wait);
+            insert_yield(function, one.header, wait);
         }
     }
+}
+
+/// A loop.
+#[derive(Debug)]
+struct Loop {
+    header: Block,
+    body: FxHashSet<Block>,
+    /// Blocks from which the next turn begins.
+    latches: Vec<Block>,
 }
 
 /// Blocks from which `latch` is reached without passing the header. An irreducible loop yields all
@@ -70,9 +94,62 @@ enum Wait {
 }
 
 /// How a loop's body touches memory that others may write, if it does.
-fn shared_state(function: &Function, body: &FxHashSet<Block>) -> Option<Wait> {
+fn shared_state(
+    function: &Function,
+    body: &FxHashSet<Block>,
+    called: &mut Called<'_>,
+) -> Option<Wait> {
     let insts = body.iter().flat_map(|&block| function.insts(block));
-    insts.filter_map(|&inst| wait_of(function, inst)).max()
+    let waits = insts.map(|&inst| {
+        let data = &function.dfg.insts[inst];
+        match data.opcode {
+            Opcode::Call => called.wait(payload_func(data.payload())),
+            Opcode::CallIndirect => {
+                let signature = called.module.signatures.get(payload_sig(data.payload()));
+                let all = signature
+                    .into_iter()
+                    .flat_map(|s| with_handles(called.module, s));
+                let all: Vec<FuncId> = all.collect();
+                all.into_iter().map(|id| called.wait(id)).max().flatten()
+            }
+            _ => wait_of(function, inst),
+        }
+    });
+    waits.max().flatten()
+}
+
+/// How the functions that loops call touch memory that others may write.
+struct Called<'a> {
+    module: &'a Module,
+    known: FxHashMap<FuncId, Option<Wait>>,
+}
+
+impl Called<'_> {
+    /// What a function does, and those that it calls.
+    fn wait(&mut self, id: FuncId) -> Option<Wait> {
+        if let Some(&known) = self.known.get(&id) {
+            return known;
+        }
+        let mut seen = FxHashSet::from_iter([id]);
+        let mut work = vec![id];
+        let mut wait = None;
+        while let Some(id) = work.pop() {
+            let Some(function) = self.module.functions.get(id).filter(|f| f.has_body()) else {
+                wait = Some(Wait::Strong);
+                continue;
+            };
+            for &inst in function.blocks().iter().flat_map(|&b| function.insts(b)) {
+                let opcode = function.dfg.insts[inst].opcode;
+                if !matches!(opcode, Opcode::Call | Opcode::CallIndirect) {
+                    wait = wait.max(wait_of(function, inst));
+                }
+            }
+            let more = callees(self.module, function).into_iter();
+            work.extend(more.filter(|&id| seen.insert(id)));
+        }
+        self.known.insert(id, wait);
+        wait
+    }
 }
 
 fn wait_of(function: &Function, inst: Inst) -> Option<Wait> {
@@ -92,7 +169,8 @@ fn wait_of(function: &Function, inst: Inst) -> Option<Wait> {
         }
         // Textures are read-only for the kernel's duration.
         Opcode::St | Opcode::Sust | Opcode::Tex | Opcode::Txq => None,
-        Opcode::Suld => Some(Wait::Reads),
+        // What a call to the system does comes to an end; who asks again and again for memory waits.
+        Opcode::Suld | Opcode::Syscall => Some(Wait::Reads),
         Opcode::Clock | Opcode::Nanosleep => Some(Wait::Strong),
         opcode => opcode
             .effects()
@@ -102,101 +180,6 @@ fn wait_of(function: &Function, inst: Inst) -> Option<Wait> {
                     .union(Effects::SYNC_CTA),
             )
             .then_some(Wait::Strong),
-    }
-}
-
-/// Whether some exit compares a value that changes by a constant or invariant step each turn with
-/// one that does not change.
-fn is_counted(function: &Function, header: Block, body: &FxHashSet<Block>) -> bool {
-    body.iter().any(|&block| {
-        let Some(inst) = function.layout.terminator(block) else {
-            return false;
-        };
-        let leaves = function
-            .dfg
-            .targets(inst)
-            .iter()
-            .any(|call| !body.contains(&call.block));
-        if !leaves || function.dfg.insts[inst].opcode != Opcode::Brif {
-            return false;
-        }
-        let Some(cmp) = function.dfg.def_inst(function.dfg.args(inst)[0]) else {
-            return false;
-        };
-        if function.dfg.insts[cmp].opcode != Opcode::Setp
-            || !runs_every_turn(function, header, block)
-        {
-            return false;
-        }
-        let args = function.dfg.args(cmp);
-        let steps = |v: Value| is_induction(function, header, body, v);
-        let fixed = |v: Value| is_invariant(function, body, v);
-        args.len() == 2 && (steps(args[0]) && fixed(args[1]) || steps(args[1]) && fixed(args[0]))
-    })
-}
-
-/// Whether the exit test is passed on every turn: it is in the header or in the only latch.
-fn runs_every_turn(function: &Function, header: Block, block: Block) -> bool {
-    block == header
-        || function
-            .successors(block)
-            .iter()
-            .any(|call| call.block == header)
-}
-
-fn is_invariant(function: &Function, body: &FxHashSet<Block>, value: Value) -> bool {
-    match function.dfg.values[value].def {
-        ValueDef::Param(block, _) => !body.contains(&block),
-        ValueDef::Result(inst, _) => {
-            function.dfg.insts[inst].opcode == Opcode::Const
-                || !body
-                    .iter()
-                    .any(|&block| function.insts(block).contains(&inst))
-        }
-        _ => false,
-    }
-}
-
-/// Whether a value is a header parameter, or that plus a step, whose next value is itself plus a step.
-fn is_induction(function: &Function, header: Block, body: &FxHashSet<Block>, value: Value) -> bool {
-    let param = match function.dfg.values[value].def {
-        ValueDef::Param(block, index) if block == header => Some((value, index)),
-        ValueDef::Result(inst, _) => {
-            step_of(function, body, inst).and_then(|base| match function.dfg.values[base].def {
-                ValueDef::Param(block, index) if block == header => Some((base, index)),
-                _ => None,
-            })
-        }
-        _ => None,
-    };
-    let Some((param, index)) = param else {
-        return false;
-    };
-    body.iter().all(|&block| {
-        let calls = function
-            .successors(block)
-            .iter()
-            .filter(|call| call.block == header);
-        calls.into_iter().all(|call| {
-            let next = call.args[index as usize];
-            let inst = function.dfg.def_inst(next);
-            inst.and_then(|inst| step_of(function, body, inst)) == Some(param)
-        })
-    })
-}
-
-/// The operand that `inst` moves on by an invariant non-zero step.
-fn step_of(function: &Function, body: &FxHashSet<Block>, inst: Inst) -> Option<Value> {
-    let data = &function.dfg.insts[inst];
-    let args = function.dfg.args(inst);
-    let usable = |v: Value| is_invariant(function, body, v) && function.dfg.constant(v) != Some(0);
-    match (data.opcode, args) {
-        (Opcode::Add, &[a, b]) if data.ty.is_integer() => {
-            (usable(b)).then_some(a).or_else(|| usable(a).then_some(b))
-        }
-        (Opcode::Sub, &[a, b]) if data.ty.is_integer() => usable(b).then_some(a),
-        (Opcode::Shr | Opcode::Shl, &[a, b]) => usable(b).then_some(a),
-        _ => None,
     }
 }
 

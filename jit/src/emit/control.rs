@@ -30,6 +30,7 @@ impl Lane<'_, '_> {
             Opcode::Exit => self.stop(Stop::EXIT),
             Opcode::Ret => self.leave_function(inst),
             Opcode::Trap => self.abort(status::TRAP),
+            Opcode::InvalidPc => self.abort(status::INVALID_PC),
             _ => self.abort(status::UNREACHABLE),
         }
         Ok(())

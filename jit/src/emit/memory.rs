@@ -56,6 +56,10 @@ impl Lane<'_, '_> {
                 self.copy_async(inst);
                 Ok(())
             }
+            Opcode::StackCheck => {
+                self.check_stack(inst);
+                Ok(())
+            }
             Opcode::Brkpt => {
                 self.abort(crate::abi::status::BREAKPOINT);
                 let dead = self.b.create_block();

@@ -102,7 +102,9 @@ pub(crate) fn emit(
         driver.slices(parts.again(), view, hoisted)?;
     } else {
         for (index, entry) in regions.entries.iter().enumerate() {
-            driver.region(parts.again(), index, entry)?;
+            if driver.is_entered(index) {
+                driver.region(parts.again(), index, entry)?;
+            }
         }
     }
     driver.completions(parts.b);
@@ -510,9 +512,16 @@ impl<'a> Driver<'a> {
         self.not_quick(b);
         let mut cases = Switch::new();
         for (index, &block) in self.entries.iter().enumerate().skip(1) {
-            cases.set_entry(index as u128, block);
+            if self.is_entered(index) {
+                cases.set_entry(index as u128, block);
+            }
         }
         cases.emit(b, stop, self.leave_here);
+    }
+
+    /// Whether lanes go on behind a point within phases: where only the scheduler lets them, it goes on from there.
+    fn is_entered(&self, index: usize) -> bool {
+        self.points.completion(index) != Completion::General
     }
 
     /// The warp goes on from another entry than the phase's.

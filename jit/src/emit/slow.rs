@@ -237,6 +237,19 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
+    /// Leaves when a local address is beyond the end of the thread's local memory.
+    pub(crate) fn check_stack(&mut self, inst: Inst) {
+        let end = self.arg(inst, 0);
+        let end = match self.b.func.dfg.value_type(end) {
+            types::I32 => end,
+            _ => self.b.ins().ireduce(types::I32, end),
+        };
+        let bytes = self.field(types::I32, offset_of!(NativeContext, local_stride));
+        let beyond = ir::condcodes::IntCC::UnsignedGreaterThan;
+        let full = self.b.ins().icmp(beyond, end, bytes);
+        self.abort_if(full, status::STACK);
+    }
+
     /// Leaves with a status when a condition holds.
     fn abort_if(&mut self, cond: ir::Value, code: i32) {
         let (bad, good) = (self.b.create_block(), self.b.create_block());

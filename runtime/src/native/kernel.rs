@@ -9,6 +9,7 @@ use margay_ir::interp::Code;
 use margay_ir::mods::StateSpace;
 use margay_ir::module::Module;
 use margay_ir::ops::{Effects, Opcode};
+use margay_ir::pass;
 use margay_jit::{CompileError, CompiledFunction, CompiledKernel, Compiler, Version, Widths};
 use parking_lot::Mutex;
 
@@ -132,7 +133,9 @@ impl NativeKernel {
                 if module.functions[callee].has_body() && module.functions[callee].kernel.is_none()
                 {
                     let device = CompiledKernel::new(module, callee);
-                    let made = device.device(compiler)?;
+                    let made = device
+                        .device(compiler)
+                        .map_err(|why| declined(module, id, why))?;
                     kernel.functions.0[callee.index()] = register(made, owner).0;
                     kernel.devices.push(device);
                 }
@@ -227,10 +230,30 @@ impl Drop for NativeKernel {
     }
 }
 
+/// Why a kernel is not native that calls a function which is not.
+fn declined(module: &Module, id: FuncId, why: CompileError) -> CompileError {
+    let before = pass::prepare(module, id, Some("waiting"));
+    match pass::calls::declined(&before, module) {
+        Some(what) => CompileError::Unsupported(what),
+        None => why,
+    }
+}
+
 fn register(function: &CompiledFunction, owner: u64) -> Entry {
     let start = function.code.start();
     crate::fault::register_code(start as u64, function.code.len(), owner);
     Entry(start)
+}
+
+/// What the stack of a thread holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum StackUse {
+    /// Nothing: no function is called.
+    None,
+    /// Local variables of functions.
+    Slots,
+    /// The same and all that lives across calls.
+    Frames,
 }
 
 /// What a launch of a kernel uses.
@@ -250,8 +273,8 @@ pub(super) struct KernelCode {
     pub(super) may_park: bool,
     /// Whether a thread may update memory that is not its block's own.
     pub(super) contends: bool,
-    /// Whether functions are called, so that threads need a stack.
-    pub(super) calls: bool,
+    /// What threads need a stack for.
+    pub(super) stack: StackUse,
     pub(super) local_bytes: u32,
     /// Of the last launch: the next one mostly has the same block.
     tids: Mutex<Arc<TidTable>>,
@@ -384,9 +407,11 @@ impl PtxKernel {
         };
         let contends = reached.iter().any(updates);
         Ok(Arc::new(KernelCode {
-            calls: native
-                .as_ref()
-                .map_or(true, |kernel| !kernel.devices.is_empty()),
+            stack: match &native {
+                Ok(kernel) if kernel.compiled.keeps_frames() => StackUse::Frames,
+                Ok(kernel) if kernel.devices.is_empty() => StackUse::None,
+                _ => StackUse::Slots,
+            },
             local_bytes: match &native {
                 Ok(kernel) => kernel.compiled.local_bytes,
                 Err(_) => code.local_bytes(self.id),

@@ -9,7 +9,7 @@ use margay_jit::Version;
 use super::faults;
 use super::helpers::{HostData, TidTable};
 use super::interpreted::InterpretedCta;
-use super::kernel::KernelCode;
+use super::kernel::{KernelCode, StackUse};
 use super::native_cta::{self, NativeCta};
 use super::pace::Pace;
 use super::unit::{CtaKind, Resident};
@@ -25,6 +25,29 @@ const LOCAL_WINDOW: u64 = 1 << 32;
 /// Bytes from the local memory of one CTA of a cluster to that of the next.
 fn local_of_cta(stride: u32, info: &LaunchInfo) -> u64 {
     (u64::from(stride) * u64::from(info.threads())).next_multiple_of(64)
+}
+
+/// Frames take so many times the bytes that they take on a GPU, where most of what lives across a call is in registers.
+const FRAME_FACTOR: u64 = 8;
+/// Bytes that a stack of frames has at least, where there is room: recursion of a depth that is usual needs no larger limit.
+const LEAST_FRAMES: u64 = 64 << 10;
+/// Stacks of neighbouring threads begin so many bytes off a power of two, for caches.
+const SKEW: u64 = 208;
+
+/// Bytes of a thread's stack.
+fn stack_bytes(code: &KernelCode, shape: &LaunchShape, info: &LaunchInfo) -> u32 {
+    let limit = shape.stack_bytes;
+    let bytes = match code.stack {
+        StackUse::None => 0,
+        StackUse::Slots => limit,
+        StackUse::Frames => {
+            let threads = u64::from(info.threads().max(1)) * u64::from(info.cluster_size().max(1));
+            let room = shape.windows.local_span / 4 / threads;
+            let wanted = limit.saturating_mul(FRAME_FACTOR).max(LEAST_FRAMES) + SKEW;
+            wanted.min(room).max(limit)
+        }
+    };
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 /// A launch that workers run.
@@ -60,11 +83,7 @@ impl PtxLaunch {
             symbols: Arc::clone(&code.symbols),
             function_base: super::image::FUNCTION_BASE,
         };
-        let stack = if code.calls {
-            u32::try_from(shape.stack_bytes).unwrap_or(u32::MAX)
-        } else {
-            0
-        };
+        let stack = stack_bytes(&code, &shape, &info);
         let local_stride = code.local_bytes.saturating_add(stack).saturating_add(15) & !15;
         let local = local_of_cta(local_stride, &info) * u64::from(info.cluster_size());
         if local > LOCAL_WINDOW {

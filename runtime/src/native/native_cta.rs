@@ -1,6 +1,8 @@
 //! CTAs that native code runs: ranges of them without points or in phases, and single ones whose
 //! threads have parted, region by region.
 
+use std::hash::{Hash, Hasher};
+
 use margay_ir::analysis::regions::FRAME_ALIVE;
 use margay_ir::entity::Value;
 use margay_ir::exec::{
@@ -11,6 +13,7 @@ use margay_ir::meaning::Bits;
 use margay_ir::ops::Opcode;
 use margay_jit::Version;
 use margay_jit::abi::{NativeContext, TURNS, status};
+use rustc_hash::FxHasher;
 
 use super::faults;
 use super::helpers::{self, HELPERS, HostData};
@@ -50,6 +53,13 @@ impl Frames {
 
     fn set_alive(&mut self, warp: u32, alive: u32) {
         self.bytes_mut(warp)[FRAME_ALIVE as usize / 8] = alive.into();
+    }
+
+    /// Tells apart what the frames hold now and what they held before.
+    fn digest(&self) -> u64 {
+        let mut hasher = FxHasher::default();
+        self.cells.hash(&mut hasher);
+        hasher.finish()
     }
 
     fn warp(&self, warp: u32) -> *const u8 {
@@ -104,6 +114,8 @@ pub(super) struct NativeCta {
     state: CtaState,
     frames: Frames,
     info: CtaInfo,
+    /// Of the frames, when the threads last gave way.
+    seen: u64,
 }
 
 impl NativeCta {
@@ -112,6 +124,7 @@ impl NativeCta {
             state: launch.new_state(),
             frames: frames(launch),
             info,
+            seen: 0,
         }
     }
 
@@ -145,6 +158,13 @@ impl NativeCta {
             let outcome = self.state.run(&mut runner).map(Turn::of);
             launch.hand_on_findings(&self.info, &mut self.state);
             match outcome {
+                Ok(Ok(Turn::Parked { progressed: false })) => {
+                    // In a loop that only waits, nothing that lives there changes.
+                    let seen = std::mem::replace(&mut self.seen, runner.frames.digest());
+                    return Ok(Turn::Parked {
+                        progressed: seen != self.seen,
+                    });
+                }
                 Ok(Ok(turn)) => return Ok(turn),
                 Ok(Err(stop)) => match runner.go_on(&self.state, stop) {
                     Ok(None) => return Ok(Turn::Done),
@@ -205,6 +225,7 @@ pub(super) fn run_phases(
             state,
             frames,
             info,
+            seen: 0,
         })),
         Err(fault) => Err(faults::report(launch, &info, fault)),
     }

@@ -6,6 +6,7 @@
 
 use margay::Dim3;
 
+use super::functions;
 use super::layout::{Layout, MOST_THREADS};
 use super::memory::{self, Memory};
 use super::numbers::Random;
@@ -195,6 +196,7 @@ impl Generator {
             4..=5 => memory.own(random, &operands),
             6 => memory.reduce(random, &operands),
             7 => memory::constant_load(random, &operands),
+            8 if random.chance(50) => functions::waiting(random, &operands),
             _ => memory::window(random, &operands),
         };
         if self.random.chance(12)
@@ -215,6 +217,8 @@ impl Generator {
             !self.exits && place.level >= Level::Warp && self.frame.threads().is_multiple_of(32);
         let random = &mut self.random;
         match place.level {
+            Level::Cta if random.chance(6) => functions::rallying(random, &operands),
+            _ if random.chance(10) => functions::meeting(random, &operands),
             Level::Cta if random.chance(50) => warps::exchange(random, &operands, &self.frame),
             Level::Cta | Level::Warp if random.chance(20) => {
                 warps::warp_exchange(random, &operands)

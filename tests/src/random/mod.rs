@@ -5,6 +5,7 @@
 //! orders, and compares all bytes. [`reduce::reduce`] makes a failing one small. `cargo xtask generate` runs
 //! many; the tests run some.
 
+mod functions;
 pub mod generate;
 pub mod layout;
 pub mod machines;

@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use super::functions;
 use super::layout::{INPUT_SECTION, Layout, REGISTERS};
 use super::program::{Condition, Counting, Kernel, Leaf, Level, Statement, meets};
 
@@ -20,89 +21,13 @@ pub fn header(kernels: &str) -> String {
             elements.join(", ")
         );
     }
-    for (name, text) in FUNCTIONS {
+    for (name, text) in functions::ALL {
         if names(kernels, name) {
             out += text;
         }
     }
     out
 }
-
-/// Functions that kernels call.
-const FUNCTIONS: [(&str, &str); 4] = [
-    (
-        "mix",
-        ".func (.reg .b32 o) mix(.reg .b32 a, .reg .b32 b)
-{
-    mul.lo.u32 o, a, 0x9e3779b1;
-    xor.b32 o, o, b;
-    shf.l.wrap.b32 o, o, o, 7;
-    ret;
-}
-",
-    ),
-    (
-        "steps",
-        ".func (.reg .b32 o) steps(.reg .b32 a)
-{
-    .reg .pred %p; .reg .b32 n;
-    mov.u32 o, 0;
-    and.b32 n, a, 127;
-again:
-    setp.le.u32 %p, n, 1;
-    @%p bra end;
-    add.u32 o, o, 1;
-    setp.gt.u32 %p, o, 30;
-    @%p bra end;
-    and.b32 a, n, 1;
-    setp.ne.u32 %p, a, 0;
-    @%p bra odd;
-    shr.u32 n, n, 1;
-    bra again;
-odd:
-    mad.lo.u32 n, n, 3, 1;
-    bra again;
-end:
-    ret;
-}
-",
-    ),
-    (
-        "blend",
-        ".func (.reg .f32 o) blend(.reg .f32 a, .reg .f32 b, .reg .b32 c)
-{
-    .reg .pred %p;
-    setp.gt.s32 %p, c, 7;
-    mov.f32 o, a;
-    @%p ret;
-    fma.rn.f32 o, a, 0f3E800000, b;
-    ret;
-}
-",
-    ),
-    (
-        "choose",
-        ".func (.reg .b32 o) choose(.reg .b32 a, .reg .b32 b)
-{
-    .reg .b32 t;
-    targets: .branchtargets zero, one, two, three;
-    and.b32 t, a, 3;
-    brx.idx t, targets;
-zero:
-    add.u32 o, a, b;
-    ret;
-one:
-    mul.lo.u32 o, a, b;
-    ret;
-two:
-    sub.u32 o, b, a;
-three:
-    min.u32 o, a, b;
-    ret;
-}
-",
-    ),
-];
 
 /// A kernel's text; its module begins with [`header`].
 pub fn kernel(kernel: &Kernel) -> String {

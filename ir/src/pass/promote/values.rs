@@ -3,9 +3,10 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
+use super::super::variables::{self, Variable, Variables, Walker};
 use super::{Access, Plan};
-use crate::analysis::{Cfg, Dominators, Joins};
-use crate::entity::{Block, Inst, SecondaryMap, Value};
+use crate::analysis::{Cfg, Dominators};
+use crate::entity::{Block, Inst, Value};
 use crate::function::{Function, ValueDef};
 use crate::meaning::Desc;
 use crate::mods::Mods;
@@ -16,18 +17,25 @@ use crate::types::{OpType, Type};
 pub(super) fn replace(function: &mut Function, plan: &Plan) {
     let cfg = Cfg::new(function);
     let dominators = Dominators::new(&cfg);
-    let params = place_params(function, &cfg, &dominators, plan);
+    let blocks = live_blocks(function, &cfg, plan).into_iter();
+    let all = blocks
+        .zip(&plan.pieces)
+        .map(|((writes, live), piece)| Variable {
+            ty: piece.ty,
+            writes,
+            live,
+        });
+    let all: Vec<Variable> = all.collect();
+    let variables = Variables::place(function, &cfg, &dominators, all);
     let mut renamer = Renamer {
         accesses: plan.accesses.iter().map(|a| (a.inst, a)).collect(),
         plan,
-        params,
-        scope: vec![None; plan.pieces.len()],
-        undo: Vec::new(),
+        variables,
         zeros: FxHashMap::default(),
         code: Vec::new(),
         function,
     };
-    renamer.walk(&cfg, &dominators);
+    variables::walk(&mut renamer, &cfg, &dominators);
     renamer.place_zeros();
 }
 
@@ -59,73 +67,22 @@ fn live_blocks(function: &Function, cfg: &Cfg, plan: &Plan) -> Vec<(Vec<Block>, 
     all
 }
 
-/// Adds parameters for pieces at the iterated dominance frontiers of their writes where they live.
-fn place_params(
-    function: &mut Function,
-    cfg: &Cfg,
-    dominators: &Dominators,
-    plan: &Plan,
-) -> SecondaryMap<Block, Vec<(usize, Value)>> {
-    let mut joins = Joins::new(cfg, dominators);
-    let blocks = live_blocks(function, cfg, plan);
-    let mut params: SecondaryMap<Block, Vec<(usize, Value)>> = SecondaryMap::default();
-    for (piece, (writes, live)) in blocks.into_iter().enumerate() {
-        for join in joins.of(cfg, &writes, |block| live.contains(&block)) {
-            let value = function.dfg.append_param(join, plan.pieces[piece].ty);
-            params[join].push((piece, value));
-        }
-    }
-    params
-}
-
 struct Renamer<'a> {
     function: &'a mut Function,
     plan: &'a Plan,
     accesses: FxHashMap<Inst, &'a Access>,
-    params: SecondaryMap<Block, Vec<(usize, Value)>>,
-    /// The value of each piece where the walk is.
-    scope: Vec<Option<Value>>,
-    /// What the scope held before each change.
-    undo: Vec<(usize, Option<Value>)>,
+    variables: Variables,
     zeros: FxHashMap<Type, Inst>,
     /// The new code of the block where the walk is.
     code: Vec<Inst>,
 }
 
-enum Step {
-    Enter(Block),
-    Leave(usize),
-}
-
-impl Renamer<'_> {
-    fn walk(&mut self, cfg: &Cfg, dominators: &Dominators) {
-        let mut children: SecondaryMap<Block, Vec<Block>> = SecondaryMap::default();
-        for &block in cfg.rpo() {
-            if let Some(parent) = dominators.idom(cfg, block) {
-                children[parent].push(block);
-            }
-        }
-        let mut stack = vec![Step::Enter(cfg.rpo()[0])];
-        while let Some(step) = stack.pop() {
-            match step {
-                Step::Leave(mark) => {
-                    for (piece, old) in self.undo.drain(mark..).rev() {
-                        self.scope[piece] = old;
-                    }
-                }
-                Step::Enter(block) => {
-                    stack.push(Step::Leave(self.undo.len()));
-                    self.block(block);
-                    stack.extend(children[block].iter().map(|&child| Step::Enter(child)));
-                }
-            }
-        }
+impl Walker for Renamer<'_> {
+    fn variables(&mut self) -> &mut Variables {
+        &mut self.variables
     }
 
     fn block(&mut self, block: Block) {
-        for (piece, value) in self.params[block].clone() {
-            self.set(piece, value);
-        }
         for inst in self.function.insts(block).to_vec() {
             match self.accesses.get(&inst).copied() {
                 Some(access) => self.access(access),
@@ -135,15 +92,12 @@ impl Renamer<'_> {
         self.function.layout.insts[block] = std::mem::take(&mut self.code);
         self.pass_arguments(block);
     }
+}
 
-    fn set(&mut self, piece: usize, value: Value) {
-        let old = self.scope[piece].replace(value);
-        self.undo.push((piece, old));
-    }
-
+impl Renamer<'_> {
     fn get(&mut self, piece: usize) -> Value {
         let ty = self.plan.pieces[piece].ty;
-        match self.scope[piece] {
+        match self.variables.get(piece) {
             Some(value) => value,
             None => self.zero(ty),
         }
@@ -176,7 +130,7 @@ impl Renamer<'_> {
             for (&piece, value) in access.pieces.iter().zip(stored) {
                 let value = self.function.dfg.resolve(value);
                 let value = self.converted(value, ty, self.plan.pieces[piece].ty);
-                self.set(piece, value);
+                self.variables.set(piece, value);
             }
         }
     }
@@ -215,7 +169,7 @@ impl Renamer<'_> {
             return;
         };
         for call in &mut calls {
-            for (piece, _) in self.params[call.block].clone() {
+            for (piece, _) in self.variables.params(call.block).to_vec() {
                 let value = self.get(piece);
                 call.args.push(value);
             }

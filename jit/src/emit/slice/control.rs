@@ -199,6 +199,7 @@ impl Slice<'_, '_> {
             Opcode::BrTable => self.branch_table(inst, targets),
             Opcode::Exit | Opcode::Ret => self.stop(Stop::EXIT),
             Opcode::Trap => self.abort(crate::abi::status::TRAP),
+            Opcode::InvalidPc => self.abort(crate::abi::status::INVALID_PC),
             _ => self.abort(crate::abi::status::UNREACHABLE),
         }
     }

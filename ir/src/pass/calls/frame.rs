@@ -1,0 +1,173 @@
+//! A function's calls laid open: a block of its own behind each, the stack pointer and the continuation's number as
+//! values, and the places of a frame.
+
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+
+use super::code::{Code, stored_bytes};
+use crate::analysis::slots;
+use crate::entity::{Block, Inst, Slot, Value};
+use crate::function::{Function, SlotData, SourceLoc, ValueDef};
+use crate::mods::{Mode, Mods};
+use crate::ops::Opcode;
+use crate::pass::copy::{jump, new_block};
+use crate::types::{OpType, Type};
+
+/// Most bytes of a function's slots.
+pub(super) const MAX_SLOTS: u32 = 1 << 28;
+/// Frames are a multiple of so many bytes, as slots of functions begin at.
+const ALIGN: u32 = 16;
+
+/// A call, the last but a jump in its block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Site {
+    pub(super) block: Block,
+    pub(super) call: Inst,
+    /// What follows; its parameters are the results and the callee's stack pointer.
+    pub(super) tail: Block,
+    /// That pointer.
+    pub(super) back: Value,
+}
+
+/// A function with its calls laid open.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) sites: Vec<Site>,
+    /// The stack pointer.
+    pub(super) pointer: Value,
+    /// The slot that is the frame; of a kernel.
+    pub(super) slot: Option<Slot>,
+}
+
+/// Lays the calls open. Behind this, calls take the caller's stack pointer as their last operand, `ret` the
+/// continuation's number and the stack pointer, and `local.addr` in functions that are called the stack pointer.
+pub(super) fn open(function: &mut Function) -> Open {
+    let slot = function.kernel.is_some().then(|| {
+        function.slots.push(SlotData {
+            name: String::new(),
+            size: 0,
+            align: ALIGN,
+        })
+    });
+    let (pointer, number) = match slot {
+        Some(slot) => (kernel_pointer(function, slot), None),
+        None => {
+            let entry = function.entry();
+            let number = function.dfg.append_param(entry, Type::B32);
+            (function.dfg.append_param(entry, Type::B64), Some(number))
+        }
+    };
+    let mut sites = Vec::new();
+    let mut order = Vec::new();
+    for block in function.blocks().to_vec() {
+        let mut here = block;
+        order.push(here);
+        while let Some(site) = split(function, here) {
+            sites.push(site);
+            order.push(site.tail);
+            here = site.tail;
+        }
+    }
+    function.layout.order = order;
+    for inst in function
+        .blocks()
+        .iter()
+        .flat_map(|&b| function.insts(b).to_vec())
+        .collect::<Vec<_>>()
+    {
+        match (function.dfg.insts[inst].opcode, number) {
+            (Opcode::Call | Opcode::CallIndirect, _) => add_args(function, inst, &[pointer]),
+            (Opcode::Ret, Some(number)) => add_args(function, inst, &[number, pointer]),
+            // The base of a kernel's slots is where local memory begins.
+            (Opcode::LocalAddr, Some(_)) => add_args(function, inst, &[pointer]),
+            _ => {}
+        }
+    }
+    function.resolve_aliases();
+    Open {
+        sites,
+        pointer,
+        slot,
+    }
+}
+
+fn kernel_pointer(function: &mut Function, slot: Slot) -> Value {
+    let entry = function.entry();
+    let mut code = Code::new(function, SourceLoc::default());
+    let desc = super::code::with(Opcode::LocalAddr, OpType::U64, Mods(u64::from(slot.0)));
+    let address = code.op(desc, &[], Type::B64);
+    let pointer = code.cvta(address, Mode::None);
+    let insts = code.insts;
+    function.layout.insts[entry].splice(0..0, insts);
+    pointer
+}
+
+fn add_args(function: &mut Function, inst: Inst, more: &[Value]) {
+    let mut args: SmallVec<[Value; 8]> = SmallVec::from_slice(function.dfg.args(inst));
+    args.extend_from_slice(more);
+    set_args(function, inst, &args);
+}
+
+/// Replaces all operands.
+pub(super) fn set_args(function: &mut Function, inst: Inst, args: &[Value]) {
+    function.dfg.insts[inst].args = function.dfg.pool.push(args);
+}
+
+/// Ends a block behind its first call.
+fn split(function: &mut Function, block: Block) -> Option<Site> {
+    let calls = |&inst: &Inst| {
+        let opcode = function.dfg.insts[inst].opcode;
+        matches!(opcode, Opcode::Call | Opcode::CallIndirect)
+    };
+    let index = function.insts(block).iter().position(calls)?;
+    let call = function.insts(block)[index];
+    let tail = new_block(function);
+    let rest = function.layout.insts[block].split_off(index + 1);
+    function.layout.insts[tail] = rest;
+    let results: SmallVec<[Value; 4]> = SmallVec::from_slice(function.dfg.results(call));
+    for result in results {
+        let param = function.dfg.append_param(tail, function.dfg.ty(result));
+        function.dfg.values[result].def = ValueDef::Alias(param);
+    }
+    let back = function.dfg.append_param(tail, Type::B64);
+    // Its arguments come with the return.
+    let onward = jump(function, block, tail, &[]);
+    function.dfg.locs[onward] = function.dfg.locs[call];
+    Some(Site {
+        block,
+        call,
+        tail,
+        back,
+    })
+}
+
+/// Places for values that are saved, where `at` tells the calls (by number) that each lives across; and the bytes of
+/// the frame. Values that never live across the same call may share a place.
+pub(super) fn places(function: &Function, types: &[Type], at: &[Vec<usize>]) -> (Vec<u32>, u32) {
+    let calls = at.iter().flatten().max().map_or(0, |&last| last + 1);
+    let mut together: Vec<Vec<usize>> = vec![Vec::new(); calls];
+    for (value, calls) in at.iter().enumerate() {
+        for &call in calls {
+            together[call].push(value);
+        }
+    }
+    let mut end = match function.kernel {
+        Some(_) => 0,
+        None => slots::layout(function).1,
+    };
+    let mut places = vec![u32::MAX; types.len()];
+    for bytes in [16, 8, 4, 2, 1] {
+        let mut used = 0;
+        for value in (0..types.len()).filter(|&value| stored_bytes(types[value]) == bytes) {
+            let others = at[value].iter().flat_map(|&call| &together[call]);
+            let taken: FxHashSet<u32> = others.map(|&other| places[other]).collect();
+            let place = (0u32..)
+                .map(|i| end + bytes * i)
+                .find(|p| !taken.contains(p));
+            places[value] = place.unwrap_or(end);
+            used = used.max(places[value] + bytes - end);
+        }
+        end += used;
+    }
+    (places, end.next_multiple_of(ALIGN))
+}

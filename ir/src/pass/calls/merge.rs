@@ -1,0 +1,326 @@
+//! Bodies copied into the kernel, calls and returns turned into jumps.
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::code::{Code, with};
+use super::{Body, saves};
+use crate::analysis::callees::with_handles;
+use crate::entity::{Block, FuncId, Inst, SigId, Value};
+use crate::function::{BlockCall, Function, SourceLoc, payload_func, payload_sig};
+use crate::mods::{CmpOp, Mode, Mods};
+use crate::module::Module;
+use crate::ops::Opcode;
+use crate::pass::copy::{Copier, jump, new_block};
+use crate::types::{OpType, Type};
+
+/// Functions that return through one block: those of a signature that is called through handles, or one function.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Class {
+    Signature(usize),
+    Function(FuncId),
+}
+
+/// A call in the kernel with all bodies: the last instruction of its block but a jump.
+#[derive(Debug)]
+struct Call {
+    block: Block,
+    inst: Inst,
+    /// What follows.
+    tail: Block,
+    class: Class,
+}
+
+/// Where a function's copy begins, and the bytes of its frame.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    block: Block,
+    frame: u32,
+}
+
+/// Replaces all calls of a kernel, which reaches `bodies`.
+pub(super) fn merge(kernel: &mut Function, module: &Module, mut bodies: Vec<Body>) {
+    saves::keep(kernel);
+    for body in &mut bodies {
+        body.frame = saves::keep(&mut body.function);
+    }
+    let mut merger = Merger {
+        module,
+        indirect: signatures(kernel, module, &bodies),
+        entries: FxHashMap::default(),
+        returns: FxHashMap::default(),
+        kernel,
+    };
+    let mut parts: Vec<Vec<Block>> = vec![merger.kernel.blocks().to_vec()];
+    parts.extend(bodies.iter().map(|body| merger.copy(body)));
+    let calls = merger.calls(&parts);
+    let mut numbers = merger.returns(&calls);
+    for call in &calls {
+        let number = numbers.remove(&call.tail).unwrap_or(0);
+        merger.replace(call, number);
+    }
+    for body in bodies {
+        merger.kernel.unsupported.extend(body.function.unsupported);
+    }
+}
+
+/// Signatures that are called through handles, each once.
+fn signatures(kernel: &Function, module: &Module, bodies: &[Body]) -> Vec<SigId> {
+    let mut found: Vec<SigId> = Vec::new();
+    for function in std::iter::once(kernel).chain(bodies.iter().map(|body| &body.function)) {
+        for &inst in function.blocks().iter().flat_map(|&b| function.insts(b)) {
+            let data = &function.dfg.insts[inst];
+            let id = payload_sig(data.payload());
+            let same = |known: &SigId| module.signatures[*known] == module.signatures[id];
+            if data.opcode == Opcode::CallIndirect && !found.iter().any(same) {
+                found.push(id);
+            }
+        }
+    }
+    found
+}
+
+struct Merger<'a> {
+    kernel: &'a mut Function,
+    module: &'a Module,
+    indirect: Vec<SigId>,
+    entries: FxHashMap<FuncId, Entry>,
+    /// The return block of each class.
+    returns: FxHashMap<Class, Block>,
+}
+
+impl Merger<'_> {
+    fn class(&self, id: FuncId) -> Class {
+        let signature = &self.module.functions[id].signature;
+        let same = |known: &SigId| self.module.signatures[*known] == *signature;
+        let index = self.indirect.iter().position(same);
+        index.map_or(Class::Function(id), Class::Signature)
+    }
+
+    /// Copies a function; its blocks.
+    fn copy(&mut self, body: &Body) -> Vec<Block> {
+        let class = self.class(body.id);
+        let back = match self.returns.get(&class) {
+            Some(&block) => block,
+            None => {
+                let block = new_block(self.kernel);
+                let types = self.module.functions[body.id].signature.returns.iter();
+                for &ty in types.chain(&[Type::B32, Type::B64]) {
+                    self.kernel.dfg.append_param(block, ty);
+                }
+                self.returns.insert(class, block);
+                self.kernel.layout.order.push(block);
+                block
+            }
+        };
+        let mut copier = Copier::new(self.kernel, &body.function, back);
+        copier.copy_blocks();
+        let blocks: Vec<Block> = body
+            .function
+            .blocks()
+            .iter()
+            .map(|b| copier.blocks[b])
+            .collect();
+        self.kernel.layout.order.extend_from_slice(&blocks);
+        let entry = Entry {
+            block: blocks[0],
+            frame: body.frame,
+        };
+        self.entries.insert(body.id, entry);
+        blocks
+    }
+
+    /// All calls, function by function.
+    fn calls(&self, parts: &[Vec<Block>]) -> Vec<Call> {
+        let mut found = Vec::new();
+        for &block in parts.iter().flatten() {
+            let &[.., inst, onward] = self.kernel.insts(block) else {
+                continue;
+            };
+            let data = &self.kernel.dfg.insts[inst];
+            let class = match data.opcode {
+                Opcode::Call => self.class(payload_func(data.payload())),
+                Opcode::CallIndirect => {
+                    let called = &self.module.signatures[payload_sig(data.payload())];
+                    let same = |known: &SigId| self.module.signatures[*known] == *called;
+                    let index = self.indirect.iter().position(same);
+                    Class::Signature(index.unwrap_or(0))
+                }
+                _ => continue,
+            };
+            found.push(Call {
+                block,
+                inst,
+                tail: self.kernel.dfg.targets(onward)[0].block,
+                class,
+            });
+        }
+        found
+    }
+
+    /// Fills the blocks by which functions return; the number of each continuation.
+    fn returns(&mut self, calls: &[Call]) -> FxHashMap<Block, u32> {
+        let mut numbers = FxHashMap::default();
+        let order = self.kernel.blocks().iter().zip(0..);
+        let place: FxHashMap<Block, usize> = order.map(|(&block, at)| (block, at)).collect();
+        let mut entries: Vec<usize> = self.entries.values().map(|e| place[&e.block]).collect();
+        entries.sort_unstable();
+        // The kernel's before those of functions that it calls, and later ones of a function before earlier ones.
+        let key = |tail: &Block| {
+            let at = place[tail];
+            (
+                entries.partition_point(|&entry| entry <= at),
+                usize::MAX - at,
+            )
+        };
+        let mut blocks: Vec<(Class, Block)> = self.returns.iter().map(|(&c, &b)| (c, b)).collect();
+        blocks.sort_unstable_by_key(|&(_, block)| block);
+        for (class, block) in blocks {
+            // What a walk over the graph sees first is the last in reverse postorder: what the kernel does behind its
+            // last call.
+            let tails = calls.iter().filter(|call| call.class == class);
+            let mut tails: Vec<Block> = tails.map(|call| call.tail).collect();
+            tails.sort_by_key(key);
+            let last = tails.len() as u32;
+            for (&tail, number) in tails.iter().zip(0..) {
+                // The default's number is beyond the table.
+                numbers.insert(tail, if number == 0 { last - 1 } else { number - 1 });
+            }
+            self.branch_back(block, &tails);
+        }
+        numbers
+    }
+
+    fn branch_back(&mut self, block: Block, tails: &[Block]) {
+        let params = self.kernel.dfg.blocks[block].params.clone();
+        let [results @ .., number, pointer] = &params[..] else {
+            return;
+        };
+        let args: SmallVec<[Value; 4]> = results.iter().chain([pointer]).copied().collect();
+        let to = |&block: &Block| BlockCall {
+            block,
+            args: args.clone(),
+        };
+        let targets: SmallVec<[BlockCall; 2]> = tails.iter().map(to).collect();
+        let mut code = Code::new(self.kernel, SourceLoc::default());
+        let (opcode, operand) = match tails.len() {
+            0 => (Opcode::Unreachable, None),
+            1 => (Opcode::Jump, None),
+            2 => {
+                let first = code.constant(Type::B32, 1);
+                let equal = code.equal(OpType::B32, *number, first);
+                (Opcode::Brif, Some(equal))
+            }
+            _ => (Opcode::BrTable, Some(*number)),
+        };
+        let args: SmallVec<[Value; 1]> = operand.into_iter().collect();
+        let end = code.inst(with(opcode, OpType::None, Mods::NONE), &args, &[]);
+        let insts = code.insts;
+        if !targets.is_empty() {
+            self.kernel.dfg.targets.insert(end, targets);
+        }
+        self.kernel.layout.insts[block] = insts;
+    }
+
+    /// A call becomes jumps to what it may call, which returns to continuation `number`.
+    fn replace(&mut self, call: &Call, number: u32) {
+        let insts = &mut self.kernel.layout.insts[call.block];
+        insts.truncate(insts.len() - 2);
+        let data = self.kernel.dfg.insts[call.inst];
+        let args: SmallVec<[Value; 8]> = SmallVec::from_slice(self.kernel.dfg.args(call.inst));
+        if data.opcode == Opcode::Call {
+            self.enter(
+                call,
+                call.block,
+                payload_func(data.payload()),
+                &args,
+                number,
+            );
+            return;
+        }
+        let signature = &self.module.signatures[payload_sig(data.payload())];
+        let all: Vec<FuncId> = with_handles(self.module, signature).collect();
+        let (handle, args) = (args[0], &args[1..]);
+        let mut work = vec![(call.block, &all[..])];
+        while let Some((block, functions)) = work.pop() {
+            match functions {
+                [] => self.end(call, block, Opcode::InvalidPc, &[handle]),
+                &[only] => {
+                    let [hit, miss] = [self.block(), self.block()];
+                    self.compare(call, block, (CmpOp::Eq, handle, only), [hit, miss]);
+                    self.enter(call, hit, only, args, number);
+                    self.end(call, miss, Opcode::InvalidPc, &[handle]);
+                }
+                _ => {
+                    let (low, high) = functions.split_at(functions.len() / 2);
+                    let [below, beyond] = [self.block(), self.block()];
+                    self.compare(call, block, (CmpOp::Lt, handle, high[0]), [below, beyond]);
+                    work.extend([(below, low), (beyond, high)]);
+                }
+            }
+        }
+    }
+
+    fn block(&mut self) -> Block {
+        self.kernel.append_block()
+    }
+
+    fn compare(
+        &mut self,
+        call: &Call,
+        block: Block,
+        (cmp, handle, with_handle_of): (CmpOp, Value, FuncId),
+        [then, other]: [Block; 2],
+    ) {
+        let mut code = self.code(call);
+        let desc = with(
+            Opcode::FuncAddr,
+            OpType::U64,
+            Mods(u64::from(with_handle_of.0)),
+        );
+        let known = code.op(desc, &[], Type::B64);
+        let holds = code.compare(cmp, OpType::U64, handle, known);
+        let end = code.inst(with(Opcode::Brif, OpType::None, Mods::NONE), &[holds], &[]);
+        let mut insts = code.insts;
+        let targets = SmallVec::from_iter([BlockCall::to(then), BlockCall::to(other)]);
+        self.kernel.dfg.targets.insert(end, targets);
+        self.kernel.layout.insts[block].append(&mut insts);
+    }
+
+    fn code(&mut self, call: &Call) -> Code<'_> {
+        let loc = self.kernel.dfg.locs[call.inst];
+        Code::new(self.kernel, loc)
+    }
+
+    /// Ends a block with the jump to a function; `args` are its arguments and its stack pointer.
+    fn enter(&mut self, call: &Call, block: Block, callee: FuncId, args: &[Value], number: u32) {
+        let Some((&pointer, args)) = args.split_last() else {
+            return;
+        };
+        let entry = self.entries[&callee];
+        let mut code = self.code(call);
+        if entry.frame > 0 {
+            let end = code.beyond(pointer, entry.frame);
+            let end = code.cvta(end, Mode::To);
+            code.inst(
+                with(Opcode::StackCheck, OpType::None, Mods::NONE),
+                &[end],
+                &[],
+            );
+        }
+        let number = code.constant(Type::B32, u64::from(number));
+        let mut insts = code.insts;
+        self.kernel.layout.insts[block].append(&mut insts);
+        let mut all: SmallVec<[Value; 8]> = SmallVec::from_slice(args);
+        all.extend([number, pointer]);
+        let inst = jump(self.kernel, block, entry.block, &all);
+        self.kernel.dfg.locs[inst] = self.kernel.dfg.locs[call.inst];
+    }
+
+    fn end(&mut self, call: &Call, block: Block, opcode: Opcode, args: &[Value]) {
+        let mut code = self.code(call);
+        code.inst(with(opcode, OpType::None, Mods::NONE), args, &[]);
+        let mut insts = code.insts;
+        self.kernel.layout.insts[block].append(&mut insts);
+    }
+}

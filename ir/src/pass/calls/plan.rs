@@ -1,0 +1,96 @@
+//! Whether a kernel needs the bodies of what it calls, and which those are.
+
+use rustc_hash::FxHashSet;
+
+use super::{Body, MAX_INSTS, frame};
+use crate::analysis::callees::callees;
+use crate::entity::{FuncId, Value};
+use crate::function::Function;
+use crate::module::Module;
+use crate::ops::Opcode;
+use crate::pass::{points, prepare};
+
+/// The functions that a kernel reaches, in order of their distance; `None` when none of them has points.
+///
+/// # Errors
+///
+/// Why their bodies cannot be brought into the kernel.
+pub(super) fn bodies(kernel: &Function, module: &Module) -> Result<Option<Vec<Body>>, String> {
+    let mut work = callees(module, kernel);
+    if kernel.kernel.is_none() || work.is_empty() {
+        return Ok(None);
+    }
+    let mut seen: FxHashSet<FuncId> = work.iter().copied().collect();
+    let mut found: Vec<Body> = Vec::new();
+    let mut next = 0;
+    let mut waits = false;
+    let mut size = insts(kernel);
+    while let Some(&id) = work.get(next) {
+        next += 1;
+        if !module.functions.get(id).is_some_and(Function::has_body) {
+            return Err("a call of a function without a body".into());
+        }
+        let function = prepare(module, id, Some("waiting"));
+        size += insts(&function);
+        waits = waits || has_points(&function, module);
+        if size > MAX_INSTS && waits {
+            return Err(format!(
+                "calls of functions that may wait, of more than {MAX_INSTS} instructions together"
+            ));
+        }
+        work.extend(
+            callees(module, &function)
+                .into_iter()
+                .filter(|&id| seen.insert(id)),
+        );
+        found.push(Body {
+            id,
+            function,
+            frame: 0,
+        });
+    }
+    if !waits {
+        return Ok(None);
+    }
+    for function in found.iter().map(|body| &body.function).chain([kernel]) {
+        expressible(function)?;
+    }
+    Ok(Some(found))
+}
+
+fn insts(function: &Function) -> usize {
+    let blocks = function.blocks().iter();
+    blocks.map(|&block| function.insts(block).len()).sum()
+}
+
+/// Whether threads may wait in a function.
+fn has_points(function: &Function, module: &Module) -> bool {
+    let mut cut = function.clone();
+    points::run(&mut cut, module);
+    let mut insts = cut.blocks().iter().flat_map(|&block| cut.insts(block));
+    insts.any(|&inst| cut.effects(inst).is_point())
+}
+
+fn expressible(function: &Function) -> Result<(), String> {
+    for &inst in function.blocks().iter().flat_map(|&b| function.insts(b)) {
+        let opcode = function.dfg.insts[inst].opcode;
+        if matches!(
+            opcode,
+            Opcode::Alloca | Opcode::StackSave | Opcode::StackRestore
+        ) {
+            return Err(format!(
+                "{} among calls of functions that may wait",
+                opcode.name()
+            ));
+        }
+        let mut results = function.dfg.results(inst).iter();
+        if results.any(|&value: &Value| function.dfg.ty(value).lanes() != 1) {
+            return Err("vectors among calls of functions that may wait".into());
+        }
+    }
+    let bytes = crate::analysis::slots::layout(function).1;
+    if bytes > frame::MAX_SLOTS {
+        return Err("a function with very much local memory".into());
+    }
+    Ok(())
+}

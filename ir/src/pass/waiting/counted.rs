@@ -1,0 +1,206 @@
+//! Which loops come to an end whatever others write.
+//!
+//! A loop is counted when each turn passes a test that leaves it, of a value that changes by the same step in every turn
+//! with one that does not change. The test may stand anywhere on the way of all turns, and may be one of several exits;
+//! it may be one of the conditions that together keep the loop going.
+
+use rustc_hash::FxHashSet;
+
+use super::Loop;
+use crate::analysis::{Cfg, Dominators};
+use crate::entity::{Block, Inst, Value};
+use crate::function::{Function, ValueDef};
+use crate::mods::BoolOp;
+use crate::ops::Opcode;
+use crate::types::OpType;
+
+/// Whether some exit that every turn passes compares a value that changes by a constant or invariant step each turn with
+/// one that does not change.
+pub(super) fn is_counted(
+    function: &Function,
+    cfg: &Cfg,
+    dominators: &Dominators,
+    one: &Loop,
+) -> bool {
+    let natural = |&latch: &Block| dominators.dominates(cfg, one.header, latch);
+    if !one.latches.iter().all(natural) {
+        return false;
+    }
+    let test = Test {
+        function,
+        header: one.header,
+        body: &one.body,
+    };
+    one.body.iter().any(|&block| {
+        let every_turn = |&latch: &Block| dominators.dominates(cfg, block, latch);
+        one.latches.iter().all(every_turn) && test.ends(block)
+    })
+}
+
+/// How deep conditions are looked into.
+const DEPTH: u32 = 4;
+
+struct Test<'a> {
+    function: &'a Function,
+    header: Block,
+    body: &'a FxHashSet<Block>,
+}
+
+impl Test<'_> {
+    /// Whether the end of a block leaves the loop by a test that will hold.
+    fn ends(&self, block: Block) -> bool {
+        let dfg = &self.function.dfg;
+        let Some(inst) = self.function.layout.terminator(block) else {
+            return false;
+        };
+        let [then, other] = dfg.targets(inst) else {
+            return false;
+        };
+        if dfg.insts[inst].opcode != Opcode::Brif {
+            return false;
+        }
+        let leaves = [then, other].map(|call| !self.body.contains(&call.block));
+        let condition = dfg.args(inst)[0];
+        match leaves {
+            [true, false] => self.bounds(condition, true, DEPTH),
+            [false, true] => self.bounds(condition, false, DEPTH),
+            _ => false,
+        }
+    }
+
+    /// Whether a condition is `value` in some turn, for sure.
+    fn bounds(&self, condition: Value, value: bool, depth: u32) -> bool {
+        let dfg = &self.function.dfg;
+        let Some(inst) = dfg.def_inst(condition).filter(|_| depth > 0) else {
+            return false;
+        };
+        let data = &dfg.insts[inst];
+        let deeper = |v: Value, value| self.bounds(v, value, depth - 1);
+        match (data.opcode, dfg.args(inst)) {
+            // Either result: it does not matter which way the comparison goes.
+            (Opcode::Setp, &[a, b]) => self.compares(a, b),
+            // One of what has to hold together for the other outcome is enough.
+            (Opcode::Setp, &[a, b, c]) => {
+                let one_is_enough = match data.mods.bool_op() {
+                    BoolOp::And => !value,
+                    BoolOp::Or => value,
+                    _ => false,
+                };
+                one_is_enough && (self.compares(a, b) || deeper(c, value))
+            }
+            (Opcode::And, &[a, b]) if data.ty == OpType::Pred && !value => {
+                deeper(a, value) || deeper(b, value)
+            }
+            (Opcode::Or, &[a, b]) if data.ty == OpType::Pred && value => {
+                deeper(a, value) || deeper(b, value)
+            }
+            (Opcode::Not, &[a]) if data.ty == OpType::Pred => deeper(a, !value),
+            _ => false,
+        }
+    }
+
+    fn compares(&self, a: Value, b: Value) -> bool {
+        let fixed = |v: Value| self.is_invariant(v);
+        self.steps(a) && fixed(b) || self.steps(b) && fixed(a)
+    }
+
+    fn is_invariant(&self, value: Value) -> bool {
+        let function = self.function;
+        match function.dfg.values[value].def {
+            ValueDef::Param(block, _) => !self.body.contains(&block),
+            ValueDef::Result(inst, _) => {
+                let holds = |&block: &Block| function.insts(block).contains(&inst);
+                function.dfg.insts[inst].opcode == Opcode::Const || !self.body.iter().any(holds)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a value is a parameter of the header, or that plus a step, made wider perhaps, and the parameter's next
+    /// value is itself plus a step, the same in all turns.
+    fn steps(&self, value: Value) -> bool {
+        let dfg = &self.function.dfg;
+        let of_header = |value: Value| match dfg.values[value].def {
+            ValueDef::Param(block, index) if block == self.header => Some((value, index)),
+            _ => None,
+        };
+        let value = self.before_widening(value);
+        let stepped = || dfg.def_inst(value).and_then(|inst| self.step_of(inst));
+        let param = of_header(value).or_else(|| of_header(stepped()?.0));
+        let Some((param, index)) = param else {
+            return false;
+        };
+        let mut known = None;
+        let blocks = self.body.iter().copied();
+        blocks
+            .flat_map(|block| self.function.successors(block))
+            .filter(|call| call.block == self.header)
+            .all(|call| self.is_next(call.args[usize::from(index)], param, &mut known, DEPTH))
+    }
+
+    /// Whether a value is `param` plus the step that is known, or becomes so: in all ways that lead to it.
+    fn is_next(&self, value: Value, param: Value, known: &mut Option<Step>, depth: u32) -> bool {
+        match self.function.dfg.values[value].def {
+            ValueDef::Result(inst, _) => match self.step_of(inst) {
+                Some((base, step)) if base == param => *known.get_or_insert(step) == step,
+                _ => false,
+            },
+            ValueDef::Param(block, index)
+                if depth > 0 && block != self.header && self.body.contains(&block) =>
+            {
+                let blocks = self.body.iter().copied();
+                blocks
+                    .flat_map(|from| self.function.successors(from))
+                    .filter(|call| call.block == block)
+                    .all(|call| {
+                        self.is_next(call.args[usize::from(index)], param, known, depth - 1)
+                    })
+            }
+            _ => false,
+        }
+    }
+
+    /// The integer that a value is a wider form of.
+    fn before_widening(&self, value: Value) -> Value {
+        let dfg = &self.function.dfg;
+        let Some(inst) = dfg.def_inst(value) else {
+            return value;
+        };
+        let data = &dfg.insts[inst];
+        let widens = data.opcode == Opcode::Cvt
+            && data.ty.is_integer()
+            && data.src.is_integer()
+            && data.src.bits() < data.ty.bits();
+        let arg = dfg.args(inst).first().copied();
+        arg.filter(|&arg| widens && dfg.ty(arg).lane_bits() == data.src.bits())
+            .unwrap_or(value)
+    }
+
+    /// The operand that `inst` moves on by an invariant non-zero step, and that step.
+    fn step_of(&self, inst: Inst) -> Option<(Value, Step)> {
+        let dfg = &self.function.dfg;
+        let data = &dfg.insts[inst];
+        let step = |by: Value| {
+            let usable = self.is_invariant(by) && dfg.constant(by) != Some(0);
+            usable.then(|| match dfg.constant(by) {
+                Some(bits) => Step::Constant(data.opcode, bits),
+                None => Step::Value(data.opcode, by),
+            })
+        };
+        match (data.opcode, dfg.args(inst)) {
+            (Opcode::Add, &[a, b]) if data.ty.is_integer() => step(b)
+                .map(|by| (a, by))
+                .or_else(|| step(a).map(|by| (b, by))),
+            (Opcode::Sub, &[a, b]) if data.ty.is_integer() => step(b).map(|by| (a, by)),
+            (Opcode::Shr | Opcode::Shl, &[a, b]) => step(b).map(|by| (a, by)),
+            _ => None,
+        }
+    }
+}
+
+/// What a value is moved by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    Constant(Opcode, u64),
+    Value(Opcode, Value),
+}

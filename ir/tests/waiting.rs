@@ -1,0 +1,229 @@
+//! Which loops get a `yield`, on functions written as text.
+
+use margay_ir::function::Function;
+use margay_ir::module::Module;
+use margay_ir::ops::Opcode;
+use margay_ir::parse;
+use margay_ir::pass::waiting;
+use margay_ir::verify::{self, Stage};
+
+/// Yields in a kernel of these blocks: `v0` is the thread, `v1` a parameter, 100 or so, `v2` an address, `v3` and `v4` the
+/// constants 1 and 0.
+fn yields(blocks: &str) -> usize {
+    let text = format!(
+        "kernel @k {{
+  parameters 16
+block0:
+  v0: b32 = sreg.u32 %tid.x
+  v40: b64 = param.addr.u64 0
+  v1: b32 = ld.u32{{space:param}} v40
+  v41: b64 = param.addr.u64 8
+  v2: b64 = ld.u64{{space:param}} v41
+  v3: b32 = const.b32 0x1
+  v4: b32 = const.b32 0x0
+{blocks}
+block9:
+  exit
+}}"
+    );
+    let mut function = parse::function(&text).unwrap();
+    let module = Module::default();
+    let check = |function: &Function| {
+        let problems = verify::function(&module, function, Stage::Lowered);
+        assert_eq!(problems, [], "{function}");
+    };
+    check(&function);
+    waiting::run(&mut function, &module);
+    check(&function);
+    let all = function.blocks().iter().flat_map(|&b| function.insts(b));
+    all.filter(|&&i| function.dfg.insts[i].opcode == Opcode::Yield)
+        .count()
+}
+
+#[test]
+fn a_test_before_or_behind_the_turn_counts() {
+    let before = "  jump block1(v4)
+block1(v10: b32):
+  v11: pred = setp.u32{cmp:lt} v10, v1
+  brif v11, block2, block9
+block2:
+  v12: b32 = ld.u32{space:global} v2
+  v13: b32 = add.u32 v10, v3
+  jump block1(v13)";
+    let behind = "  jump block1(v4)
+block1(v10: b32):
+  v12: b32 = ld.u32{space:global} v2
+  v13: b32 = add.u32 v10, v3
+  v11: pred = setp.u32{cmp:lt} v13, v1
+  brif v11, block1(v13), block9";
+    assert_eq!((yields(before), yields(behind)), (0, 0));
+}
+
+/// A loop with two latches: `test` is how block 3 ends, `other` how block 4 does.
+fn two_latches(test: &str, other: &str) -> usize {
+    yields(&format!(
+        "  jump block1(v4)
+block1(v10: b32):
+  v12: b32 = ld.u32{{space:global}} v2
+  v14: pred = setp.u32{{cmp:eq}} v12, v4
+  v13: b32 = add.u32 v10, v3
+  v16: b32 = sub.u32 v10, v3
+  v11: pred = setp.u32{{cmp:lt}} v13, v1
+  v15: pred = setp.u32{{cmp:lt}} v12, v1
+  brif v14, block3, block4
+block3:
+  {test}
+block4:
+  {other}"
+    ))
+}
+
+#[test]
+fn a_test_that_not_every_turn_passes_does_not_count() {
+    let test = "brif v11, block1(v13), block9";
+    assert_eq!(two_latches(test, "jump block1(v13)"), 1);
+    // Every turn passes one of the two, but either may do so in all turns: neither is on the way of all.
+    assert_eq!(two_latches(test, "brif v15, block1(v13), block9"), 1);
+    assert_eq!(two_latches(test, "jump block9"), 0);
+}
+
+#[test]
+fn a_test_in_the_middle_counts_though_there_are_more_exits() {
+    let middle = |step: &str| {
+        yields(&format!(
+            "  jump block1(v4)
+block1(v10: b32):
+  v12: b32 = ld.u32{{space:global}} v2
+  v14: pred = setp.u32{{cmp:eq}} v12, v4
+  brif v14, block9, block2
+block2:
+  v11: pred = setp.u32{{cmp:lt}} v10, v1
+  v13: b32 = add.u32 v10, v3
+  v16: b32 = sub.u32 v10, v3
+  brif v11, block3, block9
+block3:
+  v15: pred = setp.u32{{cmp:lt}} v12, v1
+  brif v15, block4, block5
+block4:
+  jump block1(v13)
+block5:
+  jump block1({step})"
+        ))
+    };
+    assert_eq!(middle("v13"), 0);
+    // Up in some turns and down in others.
+    assert_eq!(middle("v16"), 1);
+    assert_eq!(middle("v10"), 1);
+}
+
+/// A loop that goes on while `condition`, over `v11` (less than the bound) and `v14` (about memory).
+fn while_(condition: &str, targets: &str) -> usize {
+    yields(&format!(
+        "  jump block1(v4)
+block1(v10: b32):
+  v12: b32 = ld.u32{{space:global}} v2
+  v14: pred = setp.u32{{cmp:eq}} v12, v4
+  v11: pred = setp.u32{{cmp:lt}} v10, v1
+  v13: b32 = add.u32 v10, v3
+  v15: pred = {condition}
+  brif v15, {targets}"
+    ))
+}
+
+#[test]
+fn one_of_the_conditions_for_going_on_is_enough() {
+    let onward = "block1(v13), block9";
+    assert_eq!(while_("and.pred v11, v14", onward), 0);
+    assert_eq!(while_("and.pred v14, v11", onward), 0);
+    assert_eq!(while_("or.pred v11, v14", onward), 1);
+    let out = "block9, block1(v13)";
+    assert_eq!(while_("or.pred v11, v14", out), 0);
+    assert_eq!(while_("and.pred v11, v14", out), 1);
+    assert_eq!(while_("not.pred v11", out), 0);
+    assert_eq!(while_("setp.u32{cmp:eq bool:and} v12, v4, v11", onward), 0);
+    assert_eq!(while_("setp.u32{cmp:lt bool:and} v10, v1, v14", onward), 0);
+    assert_eq!(while_("setp.u32{cmp:lt bool:or} v10, v1, v14", onward), 1);
+    assert_eq!(while_("setp.u32{cmp:lt bool:or} v10, v1, v14", out), 0);
+}
+
+#[test]
+fn a_count_may_be_widened_but_not_cut() {
+    let cut = |ty: &str, to: &str, from: &str| {
+        yields(&format!(
+            "  v5: {ty} = const.{ty} 0x0
+  v6: {ty} = const.{ty} 0x1
+  v7: {to} = const.{to} 0x64
+  jump block1(v5)
+block1(v10: {ty}):
+  v12: b32 = ld.u32{{space:global}} v2
+  v13: {ty} = add.u{from} v10, v6
+  v14: {to} = cvt.u{}.u{from} v13
+  v11: pred = setp.{to}{{cmp:lt}} v14, v7
+  brif v11, block1(v13), block9",
+            &to[1..]
+        ))
+    };
+    assert_eq!(cut("b32", "b64", "32"), 0);
+    assert_eq!(cut("b64", "b32", "64"), 1);
+}
+
+#[test]
+fn bounds_that_others_write_do_not_count() {
+    let text = "  jump block1(v4)
+block1(v10: b32):
+  v12: b32 = ld.u32{space:global} v2
+  v11: pred = setp.u32{cmp:lt} v10, v12
+  v13: b32 = add.u32 v10, v3
+  brif v11, block1(v13), block9";
+    assert_eq!(yields(text), 1);
+    assert_eq!(
+        yields(&text.replace("{space:global} v2", "{space:param} v41")),
+        0
+    );
+}
+
+/// Yields of a loop without a count that calls a function of this body.
+fn calling(body: &str) -> (usize, bool) {
+    let text = format!(
+        "module version 8.0 target sm_80
+fn0 = func @f(b64) -> (b32) {{
+block0(v0: b64):
+{body}
+}}
+
+fn1 = kernel @k {{
+  parameters 16
+block0:
+  v41: b64 = param.addr.u64 8
+  v2: b64 = ld.u64{{space:param}} v41
+  v4: b32 = const.b32 0x0
+  jump block1
+block1:
+  v12: b32 = call fn0 v2
+  v11: pred = setp.u32{{cmp:eq}} v12, v4
+  brif v11, block1, block9
+block9:
+  exit
+}}"
+    );
+    let module = parse::module(&text).unwrap();
+    let mut function = module.functions[module.kernel("k").unwrap()].clone();
+    waiting::run(&mut function, &module);
+    let all = function.blocks().iter().flat_map(|&b| function.insts(b));
+    let yields: Vec<bool> = all
+        .map(|&i| &function.dfg.insts[i])
+        .filter(|data| data.opcode == Opcode::Yield)
+        .map(|data| data.mods.flag())
+        .collect();
+    (yields.len(), yields.first() == Some(&true))
+}
+
+#[test]
+fn what_called_functions_read_decides_about_their_callers() {
+    let nothing = "  v1: b32 = const.b32 0x1\n  ret v1";
+    let reads = "  v1: b32 = ld.u32{space:global} v0\n  ret v1";
+    let strong = "  v1: b32 = ld.u32{space:global order:volatile} v0\n  ret v1";
+    assert_eq!(calling(nothing).0, 0);
+    assert_eq!(calling(reads), (1, true));
+    assert_eq!(calling(strong), (1, false));
+}
