@@ -40,7 +40,7 @@ def ntlm():
 def wpa():
     """A PMKID of a network (IEEE 802.11i)."""
     point, station, name = bytes.fromhex("4a5b6c7d8e9f"), bytes.fromhex("0a1b2c3d4e5f"), b"margay-net"
-    master = hashlib.pbkdf2_hmac("sha1", WORD.encode(), name, 4096)
+    master = hashlib.pbkdf2_hmac("sha1", WORD.encode(), name, 4096, 32)
     pmkid = hmac.digest(master, b"PMK Name" + point + station, "sha1")[:16]
     return f"WPA*01*{pmkid.hex()}*{point.hex()}*{station.hex()}*{name.hex()}***"
 
