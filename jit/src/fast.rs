@@ -17,6 +17,7 @@ mod logic;
 
 pub(crate) use compare::{float_condition, integer_condition};
 pub(crate) use float::flush;
+pub(crate) use integer::doubled;
 
 use margay_ir::entity::Inst;
 use margay_ir::function::InstData;

@@ -3,7 +3,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 use margay_ir::entity::Inst;
-use margay_ir::function::InstData;
+use margay_ir::function::{Function, InstData};
 use margay_ir::mods::Half;
 use margay_ir::types::OpType;
 
@@ -72,7 +72,37 @@ fn widened(lane: &mut Lane<'_, '_>, ty: OpType, value: Value) -> Option<Value> {
     })
 }
 
-fn product(lane: &mut Lane<'_, '_>, data: &InstData, a: Value, b: Value) -> Option<Value> {
+/// The factor of a product whose other factor is a constant power of two, by its index, and the power. The constant
+/// is one of the operation's type, so that of a signed one the highest bit is none.
+pub(crate) fn doubled(function: &Function, inst: Inst, data: &InstData) -> Option<(usize, u32)> {
+    let args = function.dfg.args(inst);
+    let highest = data.ty.bits() - u32::from(data.ty.is_signed());
+    [(0, 1), (1, 0)].into_iter().find_map(|(factor, constant)| {
+        let mask = u64::MAX >> (64 - data.ty.bits().clamp(1, 64));
+        let bits = function.dfg.constant(args[constant])? & mask;
+        let power = bits.trailing_zeros();
+        (bits.is_power_of_two() && power < highest).then_some((factor, power))
+    })
+}
+
+fn product(
+    lane: &mut Lane<'_, '_>,
+    inst: Inst,
+    data: &InstData,
+    [a, b]: [Value; 2],
+) -> Option<Value> {
+    if let Some((factor, power)) = doubled(lane.function, inst, data) {
+        let factor = [a, b][factor];
+        let power = i64::from(power);
+        match data.mods.half() {
+            Half::Lo => return Some(lane.b.ins().ishl_imm_u(factor, power)),
+            Half::Wide => {
+                let wide = widened(lane, data.ty, factor)?;
+                return Some(lane.b.ins().ishl_imm_u(wide, power));
+            }
+            Half::Hi | Half::None => {}
+        }
+    }
     match data.mods.half() {
         Half::Lo => Some(lane.b.ins().imul(a, b)),
         Half::Wide => {
@@ -93,7 +123,7 @@ pub(super) fn mul(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
         return float::mul(lane, inst, data);
     }
     let [a, b] = operands(lane, inst, plain(data)?)?;
-    let bits = product(lane, data, a, b)?;
+    let bits = product(lane, inst, data, [a, b])?;
     lane.result(inst, bits);
     Some(())
 }
@@ -115,7 +145,7 @@ pub(super) fn mad(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
     if lane.b.func.dfg.value_type(addend) != expected {
         return None;
     }
-    let product = product(lane, data, a, b)?;
+    let product = product(lane, inst, data, [a, b])?;
     let bits = lane.b.ins().iadd(product, addend);
     lane.result(inst, bits);
     Some(())

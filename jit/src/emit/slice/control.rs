@@ -135,9 +135,22 @@ impl Slice<'_, '_> {
             let target = self.full[&block];
             self.lane.b.switch_to_block(target);
             self.mask = None;
+            self.sure = true;
             self.instructions(block)?;
+            self.sure = false;
         }
         Ok(())
+    }
+
+    /// A condition under which code for whole slices may run, as far as the CTA has answered for their checks.
+    pub(super) fn surely(&mut self, whole: ir::Value) -> ir::Value {
+        match self.hoisted.extents().assured() {
+            Some(assured) => {
+                let assured = self.lane.b.use_var(assured);
+                self.lane.b.ins().band(whole, assured)
+            }
+            None => whole,
+        }
     }
 
     /// The code of a block run by all lanes.
@@ -657,6 +670,7 @@ impl Slice<'_, '_> {
         self.lane.b.switch_to_block(body);
         if self.may_have_met(position, block) {
             let all = self.all(&mask);
+            let all = self.surely(all);
             let part = self.lane.b.create_block();
             let full = self.full_block(block);
             self.lane.b.ins().brif(all, full, &[], part, &[]);

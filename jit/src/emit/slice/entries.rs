@@ -107,6 +107,9 @@ impl Slice<'_, '_> {
         let every = b.ins().icmp(IntCC::Equal, bits, all);
         let every = b.ins().uextend(types::I32, every);
         let both = b.ins().band(every, quick);
+        let both = b.ins().icmp_imm_u(IntCC::NotEqual, both, 0);
+        let both = self.surely(both);
+        let b = &mut *self.lane.b;
         b.ins().brif(both, whole, &[], others, &[]);
         b.switch_to_block(whole);
         for &value in &entry.live_in {
@@ -154,6 +157,7 @@ impl Slice<'_, '_> {
         let all = u64::from(u32::MAX >> (32 - self.view.width));
         let all = self.lane.int(types::I32, all);
         let whole = self.lane.b.ins().icmp(IntCC::Equal, bits, all);
+        let whole = self.surely(whole);
         let full = self.full_block(entry);
         let some = self.lane.b.create_block();
         self.lane.b.ins().brif(whole, full, &[], some, &[]);
@@ -212,6 +216,7 @@ impl Slice<'_, '_> {
         }
         let holds = match (self.mask.is_none(), self.holds(value)) {
             (true, Some(holds)) => holds,
+            (true, None) if self.is_assured(value) => self.lane.b.ins().iconst(types::I8, 1),
             _ => self.lane.b.ins().iconst(types::I8, 0),
         };
         if let Some((address, offset)) = self.note_at(value) {

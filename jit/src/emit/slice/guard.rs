@@ -71,9 +71,34 @@ impl Slice<'_, '_> {
         }
     }
 
+    /// Finds the guarded values for all of whose checks the CTA answers.
+    pub(super) fn find_assured(&mut self) {
+        let function = self.lane.function;
+        let guarded = self.view.guarded;
+        for &block in &self.view.linear.order {
+            for &inst in function.insts(block) {
+                let known = guarded.check(inst).is_none() || self.hoisted.extents().assures(inst);
+                let sure =
+                    |&arg: &Value| guarded.stride(arg).is_none() || self.assured.contains(&arg);
+                if let &[result] = function.dfg.results(inst)
+                    && known
+                    && guarded.stride(result).is_some()
+                    && function.dfg.args(inst).iter().all(sure)
+                {
+                    self.assured.insert(result);
+                }
+            }
+        }
+    }
+
+    /// Whether a value is affine for sure, in code that runs only where the CTA says so.
+    pub(super) fn is_assured(&self, value: Value) -> bool {
+        self.sure && self.assured.contains(&value) && self.is_guarded(value)
+    }
+
     /// Whether a value is affine, as far as that has to be checked; `None` if it always is.
     pub(super) fn holds(&mut self, value: Value) -> Option<ir::Value> {
-        if !self.is_guarded(value) {
+        if !self.is_guarded(value) || self.is_assured(value) {
             return None;
         }
         let var = self.holds_var(value);
@@ -129,9 +154,14 @@ impl Slice<'_, '_> {
     /// The lanes of a value whose check may hold.
     pub(super) fn lanes_in_memory(&mut self, value: Value) -> Result<Lanes, Unsupported> {
         let stride = self.view.guarded.stride(value).unwrap_or_default();
+        let first = self.lane.get(value);
+        if self.is_assured(value) {
+            let lanes = self.affine(value, first, stride)?;
+            self.made.insert(value, lanes.clone());
+            return Ok(lanes);
+        }
         let var = self.holds_var(value);
         let holds = self.lane.b.use_var(var);
-        let first = self.lane.get(value);
         let [affine, apart, join] = std::array::from_fn(|_| self.lane.b.create_block());
         self.lane.b.ins().brif(holds, affine, &[], apart, &[]);
         self.lane.b.switch_to_block(affine);
@@ -190,7 +220,7 @@ impl Slice<'_, '_> {
     pub(super) fn guarded_result(&mut self, inst: Inst, result: Value) -> Result<(), Unsupported> {
         self.made.remove(&result);
         self.guard(inst, result)?;
-        if self.lazy.contains(&result) {
+        if self.lazy.contains(&result) || self.is_assured(result) {
             return Ok(());
         }
         let var = self.holds_var(result);
@@ -209,6 +239,7 @@ impl Slice<'_, '_> {
         self.lane.operation(inst)?;
         let args = self.lane.function.dfg.args(inst);
         let mine = self.view.guarded.check(inst);
+        let mine = mine.filter(|_| !(self.sure && self.hoisted.extents().assures(inst)));
         let mine = mine.map(|check| match self.hoisted.extents().stays(inst) {
             Some(stays) => self.checked_unless(stays, check),
             None => self.checked(check),

@@ -10,7 +10,7 @@ use margay_ir::function::InstData;
 use margay_ir::mods::StateSpace;
 use margay_ir::types::{Kind, OpType};
 
-use super::{Lanes, Slice, vector_type};
+use super::{Lanes, Slice, View, vector_type};
 use crate::emit::aligned::demanded;
 use crate::emit::clif_type;
 use crate::emit::lane::{Lane, Unsupported, device, fixed, host};
@@ -29,6 +29,19 @@ enum Places {
     },
     /// A host address for each lane.
     Each(Vec<ir::Value>),
+}
+
+/// The distance of lanes that access memory side by side, or all in one place, if the checks of the address hold.
+pub(super) fn run_stride(
+    view: View<'_>,
+    address: Value,
+    data: &InstData,
+    element: ir::Type,
+) -> Option<i64> {
+    let stride = view.guarded.stride(address)?;
+    let one = data.mods.vec() == 1;
+    let run = one && stride == i64::from(element.bytes()) || stride == 0;
+    (run && Lane::is_weak(data) && data.mods.space() != StateSpace::Local).then_some(stride)
 }
 
 impl Slice<'_, '_> {
@@ -212,7 +225,8 @@ impl Slice<'_, '_> {
             results.try_for_each(|(&value, lanes)| s.set(value, lanes))
         };
         match self.guarded_run(address, data, element) {
-            Some((holds, stride)) => {
+            Some((None, stride)) => load(self, Some(stride)),
+            Some((Some(holds), stride)) => {
                 self.in_a_run(inst, holds, |s| load(s, Some(stride)))?;
                 results.iter().for_each(|value| {
                     self.made.remove(value);
@@ -246,20 +260,16 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Whether lanes lie side by side if a check holds, and their distance.
+    /// Whether lanes lie side by side, if a check holds or for sure, and their distance.
     fn guarded_run(
         &mut self,
         address: Value,
         data: &InstData,
         element: ir::Type,
-    ) -> Option<(ir::Value, i64)> {
-        let stride = self.view.guarded.stride(address)?;
-        let one = data.mods.vec() == 1;
-        let run = one && stride == i64::from(element.bytes()) || stride == 0;
-        if !run || !Lane::is_weak(data) || data.mods.space() == StateSpace::Local {
-            return None;
-        }
-        Some((self.holds(address)?, stride))
+    ) -> Option<(Option<ir::Value>, i64)> {
+        let stride = run_stride(self.view, address, data, element)?;
+        self.is_guarded(address)
+            .then(|| (self.holds(address), stride))
     }
 
     /// The lanes of all results of a load.
@@ -621,9 +631,13 @@ impl Slice<'_, '_> {
             [_] => self.guarded_run(address, data, element),
             _ => None,
         };
-        let Some((holds, stride)) = guarded.filter(|&(_, stride)| stride != 0) else {
-            let places = self.places(address, space, None)?;
-            return self.stored(inst, data, element, (&places, together));
+        let (holds, stride) = match guarded.filter(|&(_, stride)| stride != 0) {
+            Some((Some(holds), stride)) => (holds, stride),
+            sure => {
+                let stride = sure.map(|(_, stride)| stride);
+                let places = self.places(address, space, stride)?;
+                return self.stored(inst, data, element, (&places, together));
+            }
         };
         for &value in values {
             // Made before the ways part.

@@ -93,6 +93,8 @@ pub(crate) struct Slice<'a, 'b> {
     block: Block,
     /// The lanes that run it; `None`: all.
     mask: Option<Lanes>,
+    /// Whether it runs only where the CTA has answered for the checks of what lies side by side.
+    sure: bool,
     vars: FxHashMap<Value, Vars>,
     /// Values as each lane had them when it left their loop.
     frozen: FxHashMap<Value, Vars>,
@@ -108,6 +110,8 @@ pub(crate) struct Slice<'a, 'b> {
     holds: FxHashMap<Value, Variable>,
     /// Guarded values that only their own block uses; their lanes are made where they are needed.
     lazy: FxHashSet<Value>,
+    /// Guarded values for whose checks the CTA answers.
+    assured: FxHashSet<Value>,
     /// Memory of the lanes of the other guarded values.
     memory: FxHashMap<Value, ir::StackSlot>,
     /// Conditions that ends may decide; their lanes are made where they do not.
@@ -153,6 +157,7 @@ impl<'a, 'b> Slice<'a, 'b> {
         let mut slice = Slice {
             block: function.entry(),
             mask: None,
+            sure: false,
             vars: FxHashMap::default(),
             frozen: FxHashMap::default(),
             leaving: Vec::new(),
@@ -162,6 +167,7 @@ impl<'a, 'b> Slice<'a, 'b> {
             masked: Masked::default(),
             holds: FxHashMap::default(),
             lazy: FxHashSet::default(),
+            assured: FxHashSet::default(),
             memory: FxHashMap::default(),
             conditions: FxHashSet::default(),
             known: FxHashMap::default(),
@@ -177,6 +183,7 @@ impl<'a, 'b> Slice<'a, 'b> {
         };
         slice.find_leaving();
         slice.find_lazy();
+        slice.find_assured();
         slice.find_conditions();
         slice.find_known();
         slice

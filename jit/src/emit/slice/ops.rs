@@ -13,7 +13,7 @@ use smallvec::smallvec;
 
 use super::{Lanes, Slice, halves, vector_type};
 use crate::emit::lane::Unsupported;
-use crate::fast::{float_condition, integer_condition};
+use crate::fast::{doubled, float_condition, integer_condition};
 
 /// The outcome of trying a vector form: `None` when there is none.
 pub(super) type Tried = Result<Option<()>, Unsupported>;
@@ -167,7 +167,7 @@ impl Slice<'_, '_> {
             Opcode::Add => self.each2(&a, &b, |s, a, b| s.lane.b.ins().iadd(a, b)),
             Opcode::Sub => self.each2(&a, &b, |s, a, b| s.lane.b.ins().isub(a, b)),
             _ => {
-                let product = bail!(self.product(data, &a, &b));
+                let product = bail!(self.product(inst, data, [&a, &b]));
                 if data.opcode == Opcode::Mad {
                     let to = self.lane.b.func.dfg.value_type(product[0]);
                     let c = bail!(self.lanes_as(inst, 2, to)?);
@@ -180,8 +180,20 @@ impl Slice<'_, '_> {
         self.define(inst, &lanes)
     }
 
-    fn product(&mut self, data: &InstData, a: &Lanes, b: &Lanes) -> Option<Lanes> {
+    fn product(&mut self, inst: Inst, data: &InstData, [a, b]: [&Lanes; 2]) -> Option<Lanes> {
         let wide = data.ty.bits() == 32;
+        if let Some((factor, power)) = doubled(self.lane.function, inst, data) {
+            let signed = data.ty.is_signed();
+            let factor = match data.mods.half() {
+                Half::Lo => Some([a, b][factor].clone()),
+                Half::Wide if wide => Some(self.extended([a, b][factor], signed)),
+                _ => None,
+            };
+            if let Some(factor) = factor {
+                let power = self.lane.b.ins().iconst(types::I32, i64::from(power));
+                return Some(self.each1(&factor, |s, a| s.lane.b.ins().ishl(a, power)));
+            }
+        }
         match data.mods.half() {
             Half::Lo => Some(self.each2(a, b, |s, a, b| s.lane.b.ins().imul(a, b))),
             Half::Wide | Half::Hi if wide => {
