@@ -516,6 +516,7 @@ impl Kernel {
             findings: machine.findings.clone(),
         };
         let (id, units) = (shape.grid_id, shape.units());
+        let (least, greatest) = context.stream_priority_range();
         Ok(Run::new(RunSpec {
             kernel: self.clone(),
             id,
@@ -524,6 +525,7 @@ impl Kernel {
             resident,
             gang: config.cooperative,
             time_limit: context.time_limit(),
+            priority: config.priority.map(|asked| asked.clamp(greatest, least)),
         }))
     }
 

@@ -82,6 +82,8 @@ pub struct LaunchConfig {
     pub cluster: Option<Dim3>,
     /// All blocks are resident at once and may wait for each other.
     pub cooperative: bool,
+    /// Instead of the stream's priority (`CU_LAUNCH_ATTRIBUTE_PRIORITY`): 0, or less for what goes first.
+    pub priority: Option<i32>,
 }
 
 impl LaunchConfig {

@@ -316,7 +316,7 @@ impl Stream {
         let streams = &self.context.inner().streams;
         let task = streams.append(&self.line, |tail, others| {
             let before = tail.into_iter().chain(others).chain(more);
-            Task::submit(&self.context, work, before)
+            Task::submit(&self.context, self.line.priority, work, before)
         });
         task.release();
         task
@@ -334,8 +334,9 @@ impl Stream {
         let mut first = None;
         let last = streams.append(&self.line, |tail, others| {
             let before = tail.into_iter().chain(others).chain(more);
-            let begin = first.insert(Task::submit(&self.context, begin, before));
-            Task::submit(&self.context, end, std::iter::once(&*begin))
+            let priority = self.line.priority;
+            let begin = first.insert(Task::submit(&self.context, priority, begin, before));
+            Task::submit(&self.context, priority, end, std::iter::once(&*begin))
         });
         let first = first.unwrap_or_else(|| Arc::clone(&last));
         (first, last)

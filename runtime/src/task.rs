@@ -69,6 +69,8 @@ pub(crate) struct Task {
     done: AtomicBool,
     /// A marker: events ask when those completed.
     timed: bool,
+    /// That of its stream: of tasks that may start, those with lower numbers go first.
+    priority: i32,
     /// Nanoseconds on the process's clock at which it completed.
     time: AtomicU64,
     state: Mutex<State>,
@@ -93,6 +95,7 @@ impl Task {
     /// start before [`Task::release`].
     pub(crate) fn submit<'a>(
         context: &Context,
+        priority: i32,
         work: Work,
         predecessors: impl Iterator<Item = &'a Arc<Task>>,
     ) -> Arc<Task> {
@@ -100,6 +103,7 @@ impl Task {
             waiting_for: AtomicUsize::new(1),
             done: AtomicBool::new(false),
             timed: matches!(work, Work::Marker),
+            priority,
             time: AtomicU64::new(0),
             state: Mutex::new(State {
                 context: Some(context.clone()),
@@ -137,6 +141,11 @@ impl Task {
     /// Whether it is complete.
     pub(crate) fn is_done(&self) -> bool {
         self.done.load(Ordering::Acquire)
+    }
+
+    /// 0, or less for what goes first.
+    pub(crate) fn priority(&self) -> i32 {
+        self.priority
     }
 
     /// When a marker completed, in nanoseconds on the process's clock.
@@ -238,17 +247,18 @@ impl Task {
             }
             Work::Device { job, .. } => {
                 let (task, machine) = (Arc::clone(self), Arc::clone(context.machine()));
-                machine.copies().send(Box::new(move || {
+                let job = Box::new(move || {
                     run_device(&context, job);
                     task.complete();
-                }));
+                });
+                machine.copies().send(self.priority, job);
             }
             Work::Host(host) => self.start_host(host, context),
             Work::Wait(job) => context.machine().waits().add(job, self, context.clone()),
             Work::Decide(decide) => {
                 let task = Arc::clone(self);
                 let job = Box::new(move || decide(task));
-                context.machine().copies().send(job);
+                context.machine().copies().send(self.priority, job);
             }
         }
         false
@@ -256,13 +266,14 @@ impl Task {
 
     fn start_host(self: &Arc<Task>, host: HostWork, context: Context) {
         let (task, machine) = (Arc::clone(self), Arc::clone(context.machine()));
-        machine.callbacks().send(Box::new(move || {
+        let job = Box::new(move || {
             context.flush_output();
             // The task completes even if the program's function panics.
             let call = || (host.function)(context.fault_status());
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
             task.complete();
-        }));
+        });
+        machine.callbacks().send(self.priority, job);
     }
 
     /// The context, while the task is not complete.

@@ -450,6 +450,47 @@ static void modules_go_meanwhile(CUcontext context) {
     EXPECT(cuGraphDestroy(graph), SUCCESS);
 }
 
+// A kernel's node has the priority that the launch asks for, else that of the stream.
+static void priorities(void) {
+    enum { PRIORITY = 8 };
+    struct {
+        unsigned id, pad;
+        AttributeValue value;
+    } attribute = {PRIORITY, 0, {{0}}};
+    struct {
+        unsigned grid[3], block[3], shared;
+        CUstream stream;
+        void *attributes;
+        unsigned count;
+    } launch = {{1, 1, 1}, {1, 1, 1}, 0, NULL, &attribute, 0};
+    CUresult cuLaunchKernelEx(const void *launch, CUfunction function, void **params, void **extra);
+    CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority);
+    static const int of_stream[] = {0, -3}, asked[] = {0, -2}, want[2][2] = {{0, -2}, {-3, -2}};
+    unsigned operand = 1;
+    void *params[] = {&x, &operand};
+    for (unsigned i = 0; i < 4; ++i) {
+        CUstream stream;
+        CUgraph graph;
+        CUgraphNode node;
+        AttributeValue got;
+        int priority;
+        size_t count = 1;
+        REQUIRE(cuStreamCreateWithPriority(&stream, 1, of_stream[i / 2]));
+        launch.stream = stream;
+        launch.count = i % 2;
+        memcpy(attribute.value.bytes, &asked[i % 2], sizeof(int));
+        EXPECT(cuStreamBeginCapture_v2(stream, RELAXED), SUCCESS);
+        EXPECT(cuLaunchKernelEx(&launch, step_function, params, NULL), SUCCESS);
+        REQUIRE(cuStreamEndCapture(stream, &graph));
+        REQUIRE(cuGraphGetNodes(graph, &node, &count));
+        EXPECT(cuGraphKernelNodeGetAttribute(node, PRIORITY, &got), SUCCESS);
+        memcpy(&priority, got.bytes, sizeof priority);
+        CHECK(priority == want[i / 2][i % 2]);
+        EXPECT(cuGraphDestroy(graph), SUCCESS);
+        EXPECT(cuStreamDestroy_v2(stream), SUCCESS);
+    }
+}
+
 int main(void) {
     CUcontext context = start();
     REQUIRE(cuDeviceGet(&device, 0));
@@ -468,6 +509,7 @@ int main(void) {
     forbidden_calls();
     implicit_order();
     borders();
+    priorities();
     threads(context);
     modules_go_meanwhile(context);
     // A reset ends what captures.

@@ -365,6 +365,7 @@ fn run(runtime: &Runtime, module: &Module, launch: &Launch) -> Result<Vec<Vec<u8
         shared: launch.shared,
         cluster: launch.cluster.map(extent),
         cooperative: launch.cooperative,
+        priority: None,
     };
     runtime.launch(&kernel, config, space.as_slice())?;
     runtime.synchronize()?;

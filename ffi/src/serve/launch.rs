@@ -22,6 +22,7 @@ const MAX_EXTRA: usize = 16;
 
 /// Launch attributes that change what a launch does; the others are hints.
 const COOPERATIVE: c_uint = 2;
+const PRIORITY: c_uint = 8;
 const CLUSTER_DIMENSION: c_uint = 4;
 const PROGRAMMATIC_EVENT: c_uint = 7;
 const LAUNCH_COMPLETION_EVENT: c_uint = 12;
@@ -119,6 +120,7 @@ fn apply(
     let value = &attribute.value;
     match attribute.id {
         COOPERATIVE => config.cooperative = word(value, 0) != 0,
+        PRIORITY => config.priority = Some(word(value, 0).cast_signed()),
         CLUSTER_DIMENSION => {
             let cluster = [0, 1, 2].map(|index| word(value, index));
             if cluster.contains(&0) {

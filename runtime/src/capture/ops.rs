@@ -24,6 +24,11 @@ pub(crate) fn kernel(
     config: LaunchConfig,
     params: Params,
 ) -> Result<()> {
+    // Graphs whose nodes have their own priorities run it as the stream would have.
+    let config = LaunchConfig {
+        priority: config.priority.or(Some(stream.priority())),
+        ..config
+    };
     let node = KernelNode::new(kernel.clone(), config, params, None);
     let op = NodeOp::Kernel(Arc::new(node), KernelAttributes::of(&config));
     add(stream, op).map(|_| ())

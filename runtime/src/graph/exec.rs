@@ -16,7 +16,7 @@ use crate::task::Task;
 pub struct InstantiateFlags {
     /// A launch frees what the launch before has left allocated.
     pub auto_free: bool,
-    /// The nodes' priorities count instead of the stream's (a hint).
+    /// The kernel nodes' priorities count instead of the stream's.
     pub node_priority: bool,
     /// It can be launched by device code (refused).
     pub device_launch: bool,

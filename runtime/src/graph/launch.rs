@@ -35,7 +35,8 @@ impl GraphExec {
         }
         let mut state = self.inner.state.lock();
         let plan = Arc::clone(&state.plan);
-        let runs = plan.runs(0)?;
+        let own = self.flags().node_priority;
+        let runs = plan.runs(0, own)?;
         self.check_allocations(&plan)?;
         stream.context().flush_output();
         let holds = plan.hand_out(self.flags().auto_free);
@@ -48,6 +49,8 @@ impl GraphExec {
         state.last = Some(Arc::clone(&end));
         let mut made = Made {
             context: stream.context(),
+            priority: stream.priority(),
+            own,
             runs,
             tasks: Vec::new(),
         };
@@ -120,21 +123,23 @@ fn end_work<K: Send + 'static>(keep: Option<K>) -> Work {
 impl Plan {
     /// Prepares the kernels of a graph, those of graphs inside too, in order. Bodies of
     /// conditional nodes are prepared when they are chosen.
-    fn runs(&self, graph: usize) -> Result<Runs> {
+    /// `own` says whether each has its node's priority.
+    fn runs(&self, graph: usize, own: bool) -> Result<Runs> {
         let mut runs = Runs::new();
-        self.add_runs(graph, &mut runs)?;
+        self.add_runs(graph, own, &mut runs)?;
         Ok(runs)
     }
 
-    fn add_runs(&self, graph: usize, runs: &mut Runs) -> Result<()> {
+    fn add_runs(&self, graph: usize, own: bool, runs: &mut Runs) -> Result<()> {
         let graph = &self.graphs[graph];
         for step in graph.order.iter().map(|at| &graph.steps[*at]) {
             match &step.op {
                 StepOp::Node(NodeOp::Kernel(node, attributes)) if step.enabled => {
-                    let config = node.launch(attributes);
+                    let mut config = node.launch(attributes);
+                    config.priority = own.then(|| attributes.priority());
                     runs.push_back(node.kernel.start(config, node.params.clone())?);
                 }
-                StepOp::Child(child) => self.add_runs(*child, runs)?,
+                StepOp::Child(child) => self.add_runs(*child, own, runs)?,
                 _ => {}
             }
         }
@@ -165,6 +170,10 @@ impl Plan {
 /// The tasks of a launch while they are made; none is released yet.
 struct Made<'a> {
     context: &'a Context,
+    /// The stream's.
+    priority: i32,
+    /// Whether kernels have their nodes' priorities instead.
+    own: bool,
     runs: Runs,
     tasks: Vec<Arc<Task>>,
 }
@@ -176,7 +185,7 @@ impl Made<'_> {
         work: Work,
         before: impl Iterator<Item = &'t Arc<Task>>,
     ) -> Arc<Task> {
-        let task = Task::submit(context, work, before);
+        let task = Task::submit(context, self.priority, work, before);
         self.tasks.push(Arc::clone(&task));
         task
     }
@@ -221,6 +230,7 @@ impl Made<'_> {
                     plan: Arc::clone(plan),
                     node: Arc::clone(node),
                     bodies: bodies.clone(),
+                    own: self.own,
                 };
                 let context = node.handle().context();
                 let work = Work::Decide(Box::new(move |task| chosen.run(task)));
@@ -321,6 +331,7 @@ struct Chosen {
     plan: Arc<Plan>,
     node: Arc<ConditionalNode>,
     bodies: Vec<usize>,
+    own: bool,
 }
 
 impl Chosen {
@@ -332,7 +343,7 @@ impl Chosen {
             task.complete();
             return;
         };
-        let runs = match self.plan.runs(body) {
+        let runs = match self.plan.runs(body, self.own) {
             Ok(runs) => runs,
             Err(error) => {
                 context.fail_with(error, "a conditional graph");
@@ -342,6 +353,8 @@ impl Chosen {
         };
         let mut made = Made {
             context: &context,
+            priority: task.priority(),
+            own: self.own,
             runs,
             tasks: Vec::new(),
         };

@@ -190,6 +190,7 @@ impl KernelNode {
             shared: self.shared,
             cluster: attributes.cluster(),
             cooperative: attributes.cooperative(),
+            priority: None,
         }
     }
 
@@ -213,6 +214,7 @@ pub struct KernelAttributes(BTreeMap<u32, AttributeValue>);
 impl KernelAttributes {
     const COOPERATIVE: u32 = 2;
     const CLUSTER: u32 = 4;
+    const PRIORITY: u32 = 8;
     /// Access policy window, cooperative, cluster dimension and its policy, priority, memory
     /// synchronisation domain map and domain, preferred cluster, carve-out of shared memory.
     const ALL: [u32; 9] = [1, 2, 4, 5, 8, 9, 10, 11, 14];
@@ -227,6 +229,9 @@ impl KernelAttributes {
         }
         if let Some(cluster) = config.cluster {
             attributes.put(KernelAttributes::CLUSTER, &cluster.to_array());
+        }
+        if let Some(priority) = config.priority.filter(|&asked| asked != 0) {
+            attributes.put(KernelAttributes::PRIORITY, &[priority.cast_unsigned()]);
         }
         attributes
     }
@@ -279,6 +284,11 @@ impl KernelAttributes {
     /// Whether all blocks may wait for each other.
     pub fn cooperative(&self) -> bool {
         self.words(KernelAttributes::COOPERATIVE)[0] != 0
+    }
+
+    /// 0, or less for what goes first.
+    pub fn priority(&self) -> i32 {
+        self.words(KernelAttributes::PRIORITY)[0].cast_signed()
     }
 
     fn cluster(&self) -> Option<Dim3> {

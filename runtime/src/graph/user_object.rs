@@ -82,7 +82,7 @@ impl UserObject {
             return Ok(true);
         }
         if let Some(destroy) = state.destroy.take() {
-            DESTRUCTORS.send(destroy);
+            DESTRUCTORS.send(0, destroy);
         }
         Ok(false)
     }

@@ -40,6 +40,8 @@ impl State {
         wish: Wish,
     ) -> Option<Arc<Task>> {
         let before = self.tails.get(&line).cloned();
+        // Device code knows no priorities: what a launch asks for has its own.
+        let priority = run.priority();
         let work = match wish {
             Wish::Launch(child) if line == Line::Tail => {
                 self.last.push(*child);
@@ -54,7 +56,7 @@ impl State {
                 }
             }
             Wish::Record(event) => {
-                let task = Task::submit(context, Work::Marker, before.iter());
+                let task = Task::submit(context, priority, Work::Marker, before.iter());
                 self.events.insert(event, Arc::clone(&task));
                 self.tails.insert(line, Arc::clone(&task));
                 return Some(task);
@@ -62,12 +64,12 @@ impl State {
             Wish::Wait(event) => {
                 let recorded = self.events.get(&event)?.clone();
                 let both = before.iter().chain([&recorded]);
-                let task = Task::submit(context, Work::Marker, both);
+                let task = Task::submit(context, priority, Work::Marker, both);
                 self.tails.insert(line, Arc::clone(&task));
                 return Some(task);
             }
         };
-        let task = Task::submit(context, work, before.iter());
+        let task = Task::submit(context, priority, work, before.iter());
         match line {
             Line::Loose => {
                 self.loose.retain(|task| !task.is_done());
@@ -136,12 +138,12 @@ impl Run {
             let Some(work) = launch(&context, child) else {
                 break;
             };
-            let next = Task::submit(&context, work, before.iter());
+            let next = Task::submit(&context, task.priority(), work, before.iter());
             before = vec![Arc::clone(&next)];
             tasks.push(next);
         }
         let join = Work::Join(Arc::clone(task));
-        tasks.push(Task::submit(&context, join, before.iter()));
+        tasks.push(Task::submit(&context, task.priority(), join, before.iter()));
         for task in tasks {
             task.release();
         }

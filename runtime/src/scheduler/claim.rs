@@ -25,6 +25,12 @@ impl Shared {
         work && run.users() < run.allowed(self.config.workers)
     }
 
+    /// Whether units of the run could start for the first time. A hint.
+    pub(super) fn has_new_work(&self, run: &Run) -> bool {
+        let work = run.leftover_count.load(Ordering::SeqCst) > 0 || self.can_claim(run);
+        work && run.users() < run.allowed(self.config.workers)
+    }
+
     fn can_claim(&self, run: &Run) -> bool {
         if run.next.load(Ordering::SeqCst) >= run.spec.units {
             return false;

@@ -6,6 +6,7 @@
 //! goes on to the next run when its slice of time is over or nothing but waiting is left.
 //!
 //! Invariants:
+//! - While units of a launch could start, none of a launch of lower priority do; those that run already go on.
 //! - Units start in grid order; one that is claimed has its residency reserved, so a unit never
 //!   waits for one that cannot start.
 //! - A unit is run by one worker at a time; it is handed over under a lock.
@@ -15,6 +16,8 @@ mod children;
 mod claim;
 mod crowd;
 mod keeper;
+#[cfg(test)]
+mod priority_tests;
 mod run;
 mod sleep;
 #[cfg(test)]
@@ -156,13 +159,24 @@ impl Shared {
         }
     }
 
-    /// The next run in turn, which goes to the end of the list.
+    /// The next run in turn, which goes to the end of the list: of those whose units could start, one of the highest
+    /// priority. Units that wait get their turn whatever their priority is: others may be waiting for them.
     fn next_run(&self) -> Option<Arc<Run>> {
         let mut active = self.active.lock();
-        let first = active.iter().position(|run| self.has_work(run))?;
+        let highest = self.highest(&active);
+        let first = active.iter().position(|run| {
+            self.has_work(run)
+                && (Some(run.priority()) == highest || !self.has_new_work(run) || highest.is_none())
+        })?;
         let run = active.remove(first);
         active.push(Arc::clone(&run));
         Some(run)
+    }
+
+    /// The highest priority (least number) of runs whose units could start.
+    fn highest(&self, active: &[Arc<Run>]) -> Option<i32> {
+        let starting = active.iter().filter(|run| self.has_new_work(run));
+        starting.map(|run| run.priority()).min()
     }
 
     /// Tells another worker when there is work beside `run`.

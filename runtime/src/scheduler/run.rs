@@ -38,6 +38,8 @@ pub(crate) struct RunSpec {
     pub(crate) gang: bool,
     /// Limit of its running time, if not the scheduler's.
     pub(crate) time_limit: Option<Duration>,
+    /// Its priority, if not its task's.
+    pub(crate) priority: Option<i32>,
 }
 
 /// A launch that runs or waits to.
@@ -112,6 +114,12 @@ impl Run {
     /// The task that completes with this run.
     pub(crate) fn task(&self) -> Option<&Arc<Task>> {
         self.task.get()
+    }
+
+    /// 0, or less for launches whose new units go first.
+    pub(super) fn priority(&self) -> i32 {
+        let task = || self.task().map(|task| task.priority());
+        self.spec.priority.or_else(task).unwrap_or_default()
     }
 
     /// Notes that `units` units took `time`.
