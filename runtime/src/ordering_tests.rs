@@ -124,14 +124,14 @@ impl Program {
         });
         let bench = Bench::new(workers, vec![spec]);
         let context = &bench.context;
-        let created = |kind| context.create_stream(kind, 0).expect("made");
+        let created = |kind, priority| context.create_stream(kind, priority).expect("made");
         let streams = vec![
             context.legacy_stream(),
             context.per_thread_stream(),
-            created(StreamKind::Blocking),
-            created(StreamKind::Blocking),
-            created(StreamKind::NonBlocking),
-            created(StreamKind::NonBlocking),
+            created(StreamKind::Blocking, 0),
+            created(StreamKind::Blocking, -2),
+            created(StreamKind::NonBlocking, -5),
+            created(StreamKind::NonBlocking, 0),
         ];
         let event = |_| context.create_event(EventFlags::default()).expect("made");
         Program {
@@ -212,7 +212,11 @@ fn run(seed: u64, workers: usize) {
 
 #[test]
 fn random_programs_keep_every_order() {
-    for seed in 0..150 {
+    let seeds = match std::env::var_os("MARGAY_FULL") {
+        Some(_) => 0..10_000,
+        None => 0..150,
+    };
+    for seed in seeds {
         run(seed, 1 + (seed % 3) as usize);
     }
 }

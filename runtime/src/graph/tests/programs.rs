@@ -120,13 +120,13 @@ impl Program {
         let notes = Arc::new(Notes::new());
         let bench = Bench::new(workers, vec![note(&notes), decide(&notes)]);
         let context = &bench.context;
-        let created = |kind| context.create_stream(kind, 0).expect("made");
+        let created = |kind, priority| context.create_stream(kind, priority).expect("made");
         let streams = vec![
             context.legacy_stream(),
             context.per_thread_stream(),
-            created(StreamKind::Blocking),
-            created(StreamKind::NonBlocking),
-            created(StreamKind::NonBlocking),
+            created(StreamKind::Blocking, 0),
+            created(StreamKind::NonBlocking, -3),
+            created(StreamKind::NonBlocking, 0),
         ];
         let kinds: Vec<StreamKind> = streams.iter().map(Stream::kind).collect();
         let event = |_| context.create_event(EventFlags::default()).expect("made");
@@ -325,7 +325,11 @@ impl Program {
             Ok(other) if copy => other,
             _ => graph,
         };
-        let exec = graph.instantiate(InstantiateFlags::default());
+        let flags = InstantiateFlags {
+            node_priority: copy,
+            ..InstantiateFlags::default()
+        };
+        let exec = graph.instantiate(flags);
         let number = self.model.executable();
         self.graphs.push(Made {
             exec: exec.expect("good"),
