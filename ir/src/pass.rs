@@ -3,6 +3,12 @@
 //! [`PASSES`] names each once, in the order in which [`prepare`] makes a kernel ready for an engine
 //! that runs regions; [`prepare_watched`] shows the function behind each pass and how long it took.
 //! Invariant: what a pass leaves behind is as [`crate::verify`] wants it; debug builds check.
+//!
+//! No pass moves out of loops what they do not change, and that is a choice: of 36,076 instructions in the 1,067 innermost
+//! loops of the public programs, as nvcc leaves them, 755 (2 %) are such, and most of them constants added to addresses. In
+//! 63 loops of CUTLASS's kernels it is 6,521 of 44,592 (15 %): pieces of addresses that nvcc makes anew to save registers, and
+//! that would have to live in frames across barriers, where to load one costs as much as to make it. What is the same for a
+//! CTA does leave the loops over its threads, in the code generator.
 
 pub mod calls;
 mod copy;
