@@ -8,6 +8,7 @@
 use std::ffi::c_void;
 
 use margay_ir::meaning::{Bits, Desc};
+use margay_ir::mods::StateSpace;
 
 use crate::points::PointPlaces;
 
@@ -104,6 +105,22 @@ pub struct NativeContext {
     pub function_count: u64,
     /// Handle of function 0.
     pub function_base: u64,
+    /// First address of the range that all device memory lies in.
+    pub reach_base: u64,
+    /// Its size, a power of two.
+    pub reach_bytes: u64,
+    /// The same where the range has closed margins of [`crate::MARGIN`] bytes at both ends, else 0.
+    pub margin_bytes: u64,
+    /// Bytes of shared memory that the CTA may access, or its cluster.
+    pub shared_bytes: u64,
+    /// Bytes of local memory that a thread may access.
+    pub local_bytes: u64,
+    /// The last answer of [`Helpers::verify`] or [`Helpers::verify_lanes`].
+    pub refused: i32,
+    /// Asks [`Helpers::verify`] and preserves all registers ([`crate::Compiler::verifiers`]).
+    pub verify: *const u8,
+    /// Asks [`Helpers::verify_lanes`] and preserves all registers.
+    pub verify_lanes: *const u8,
     /// Host functions.
     pub helpers: *const Helpers,
     /// The host's own data.
@@ -147,9 +164,60 @@ pub struct Helpers {
     pub sort_out: unsafe extern "C" fn(*mut NativeContext, *mut u8, *const PointPlaces, u32) -> i32,
     /// Computes the results of a barrier of all threads: frames, point, bytes of a frame.
     pub reduce: unsafe extern "C" fn(*mut NativeContext, *mut u8, *const PointPlaces, u32),
+    /// Decides about accesses that failed a test of their addresses: the first lane's host address, the distance from lane
+    /// to lane, what is accessed, the first lane's thread. Not zero when the launch must end; the lane is then
+    /// added to the context's thread.
+    pub verify: unsafe extern "C" fn(*mut NativeContext, u64, i64, Verify, u32) -> i32,
+    /// The same with a host address for each lane.
+    pub verify_lanes: unsafe extern "C" fn(*mut NativeContext, *const u64, Verify, u32) -> i32,
     /// Writes the headers of warps' frames, all of whose 32 lanes are there: frames, a stop, the first thread that has come
     /// to it and the first that has not, bytes of a frame. Those behind have not moved.
     pub settle: unsafe extern "C" fn(*mut NativeContext, *mut u8, u32, u32, u32, u32),
+}
+
+/// What the accesses of some lanes have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(transparent)]
+pub struct Verify(pub u64);
+
+impl Verify {
+    /// `lanes` accesses of `bytes` bytes in a state space, none of which is made yet.
+    pub fn of(bytes: u32, writes: bool, space: StateSpace, lanes: u32) -> Verify {
+        let space = (space as u64) << 16;
+        Verify(u64::from(bytes & 0xff) | u64::from(writes) << 8 | space | u64::from(lanes) << 24)
+    }
+
+    /// The same with the lanes that access memory, a bit each.
+    pub fn with_mask(self, mask: u32) -> Verify {
+        Verify(self.0 & 0xffff_ffff | u64::from(mask) << 32)
+    }
+
+    /// Bytes of an access.
+    pub fn bytes(self) -> u64 {
+        self.0 & 0xff
+    }
+
+    /// Whether they write.
+    pub fn writes(self) -> bool {
+        self.0 >> 8 & 1 != 0
+    }
+
+    /// The state space.
+    pub fn space(self) -> StateSpace {
+        let number = (self.0 >> 16 & 0xff) as usize;
+        let space = StateSpace::ALL.get(number.wrapping_sub(1));
+        space.copied().unwrap_or_default()
+    }
+
+    /// Number of lanes, active or not.
+    pub fn lanes(self) -> u32 {
+        (self.0 >> 24 & 0xff) as u32
+    }
+
+    /// Lanes that access memory.
+    pub fn mask(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
 }
 
 impl std::fmt::Debug for Helpers {

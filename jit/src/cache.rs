@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 use cranelift_codegen::isa::TargetIsa;
 
-pub(crate) use self::digest::Digest;
 use self::digest::Digester;
+pub(crate) use self::digest::{Digest, of as digest_of};
 use self::folder::Folder;
 use crate::compiler::{CompileError, CompiledFunction, CompiledKernel, Compiler, Version};
 
@@ -102,10 +102,10 @@ impl DiskCache {
             for isa in compiler.machines() {
                 hash_machine(isa, &mut common);
             }
-            compiler.asked_width().hash(&mut common);
+            (compiler.asked_width(), compiler.isolates()).hash(&mut common);
             common
         };
-        let content = kernel.content.get_or_init(|| digest::of(&kernel.function));
+        let content = kernel.content.get_or_init(|| kernel.digest());
         let mut key = self.common.get_or_init(common).clone();
         key.write(content);
         form.hash(&mut key);

@@ -12,21 +12,25 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use margay_ir::analysis::regions::Entry;
 use margay_ir::analysis::uniformity::Assumptions;
 use margay_ir::analysis::{Cfg, Dominators, Guarded, Linear, Regions, Uniformity, slots};
-use margay_ir::entity::{Block, FuncId, Inst, SecondaryMap, Slot};
+use margay_ir::entity::{Block, FuncId, Inst, SecondaryMap, Slot, SymbolId};
 use margay_ir::exec::{Point, Stop};
-use margay_ir::function::{Function, SourceLoc, payload_func};
+use margay_ir::function::{Function, SourceLoc, payload_func, split_symbol_payload};
+use margay_ir::mods::StateSpace;
 use margay_ir::module::Module;
 use margay_ir::ops::Opcode;
 use margay_ir::pass;
+use rustc_hash::FxHashMap;
 
 use crate::addresses::{self, DescTable, Site};
-use crate::cache::{Digest, DiskCache, Form};
+use crate::cache::{Digest, DiskCache, Form, digest_of};
 use crate::code_memory::CodeMemory;
 use crate::emit::lane::LaneParts;
+use crate::emit::reach;
 use crate::emit::slice::View;
 use crate::emit::{Unsupported, cta_form, device, phases, warp_form};
 use crate::points::{Completion, PointTable};
 use crate::slices::{self, Widths};
+use crate::verifiers::Verifiers;
 
 /// Why there is no native code for a function.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -60,7 +64,7 @@ pub struct Version(u8);
 
 impl Version {
     /// Number of versions.
-    pub const COUNT: usize = 9;
+    pub const COUNT: usize = 18;
 
     /// Lanes one by one, for blocks of any shape: compiled in a tenth of the time.
     pub const SINGLE: Version = Version(8);
@@ -71,6 +75,9 @@ impl Version {
     const ALIGNED: u8 = 2;
     /// Slices are as wide as the kernel's get.
     const WIDE: u8 = 4;
+    /// The pointers among the parameters name device memory ([`CompiledKernel::roots`]), and shared memory ends where
+    /// its open pages end.
+    const TRUSTED: u8 = 16;
 
     /// The version for blocks of a shape: wide slices where they lie in rows, else narrow ones.
     pub fn of([x, y, z]: [u32; 3], widths: Widths) -> Version {
@@ -92,7 +99,29 @@ impl Version {
 
     /// Its number.
     pub fn index(self) -> usize {
-        usize::from(self.0)
+        let own = usize::from(self.0 & !Version::TRUSTED);
+        own + if self.is_trusted() {
+            Version::COUNT / 2
+        } else {
+            0
+        }
+    }
+
+    /// The same for launches whose pointers are known to name device memory, and whose shared memory ends where its open
+    /// pages end.
+    pub fn trusted(self, trusted: bool) -> Version {
+        let without = self.0 & !Version::TRUSTED;
+        Version(without | if trusted { Version::TRUSTED } else { 0 })
+    }
+
+    /// Whether it is for such launches alone.
+    pub fn is_trusted(self) -> bool {
+        self.has(Version::TRUSTED)
+    }
+
+    /// Whether lanes run one by one.
+    pub fn is_single(self) -> bool {
+        self.trusted(false) == Version::SINGLE
     }
 
     fn has(self, what: u8) -> bool {
@@ -151,6 +180,9 @@ pub struct CompiledKernel {
     /// Bytes of local memory that the kernel's own slots take.
     pub local_bytes: u32,
     slots: SecondaryMap<Slot, u32>,
+    /// State space and size of the variables that the function names.
+    symbols: FxHashMap<SymbolId, (StateSpace, u64)>,
+    roots: Vec<u32>,
     pub(crate) points: PointTable,
     /// The digest of the function: what cached code is found by.
     pub(crate) content: OnceLock<Digest>,
@@ -209,6 +241,8 @@ impl CompiledKernel {
         let warp = regions.entries.iter().map(|_| OnceLock::new()).collect();
         CompiledKernel {
             points: PointTable::new(&function, &regions),
+            symbols: symbols_of(module, &function),
+            roots: reach::roots(&function),
             function,
             regions,
             local_bytes,
@@ -219,6 +253,13 @@ impl CompiledKernel {
             phases: Default::default(),
             cta: Default::default(),
         }
+    }
+
+    /// A digest of all that the kernel's code depends on.
+    pub(crate) fn digest(&self) -> Digest {
+        let mut symbols: Vec<_> = self.symbols.iter().collect();
+        symbols.sort_unstable_by_key(|(id, _)| **id);
+        digest_of(&(&self.function, symbols))
     }
 
     /// Whether no thread ever waits for another.
@@ -264,7 +305,8 @@ impl CompiledKernel {
                 (cta_form::signature(), sides.is_some()),
                 self,
                 |b, descs| {
-                    let parts = self.parts(compiler, b, descs, None);
+                    let mut parts = self.parts(compiler, b, descs, None);
+                    parts.trusted = version.is_trusted();
                     cta_form::emit(parts, sides.map(Sides::view))
                 },
             )
@@ -289,7 +331,8 @@ impl CompiledKernel {
                 (cta_form::signature(), sides.is_some()),
                 self,
                 |b, descs| {
-                    let parts = self.parts(compiler, b, descs, Some(&self.regions));
+                    let mut parts = self.parts(compiler, b, descs, Some(&self.regions));
+                    parts.trusted = version.is_trusted();
                     phases::emit(parts, &self.points, sides.map(Sides::view))
                 },
             )
@@ -340,7 +383,7 @@ impl CompiledKernel {
     fn width(&self, compiler: &Compiler, version: Version) -> u32 {
         let widths = self.widths(compiler);
         match version {
-            Version::SINGLE => 1,
+            version if version.is_single() => 1,
             version if version.has(Version::WIDE) => widths.wide,
             _ => widths.narrow,
         }
@@ -354,11 +397,17 @@ impl CompiledKernel {
         slices::patience(&self.function, &self.regions, self.widths(compiler).wide)
     }
 
+    /// Offsets of the parameters that addresses are computed from. Where each holds an address of device memory, with margins
+    /// of [`crate::MARGIN`] bytes around the range, code of [`Version::trusted`] may run.
+    pub fn roots(&self) -> &[u32] {
+        &self.roots
+    }
+
     /// The version that people are shown: that of the shape that the kernel asks for, or of single rows.
     fn shown(&self, compiler: &Compiler) -> Version {
         let shape = self.function.kernel.as_ref().and_then(|k| k.reqntid);
         let widths = self.widths(compiler);
-        Version::of(shape.unwrap_or([widths.wide, 1, 1]), widths)
+        Version::of(shape.unwrap_or([widths.wide, 1, 1]), widths).trusted(compiler.isolated)
     }
 
     /// Where the operands of the points lie in the frames.
@@ -448,8 +497,30 @@ impl CompiledKernel {
             descs,
             slots: &self.slots,
             has_fma: compiler.has_fma,
+            isolated: compiler.isolated,
+            trusted: false,
+            symbols: &self.symbols,
         }
     }
+}
+
+/// State space and size of the variables of a module that a function names.
+fn symbols_of(module: &Module, function: &Function) -> FxHashMap<SymbolId, (StateSpace, u64)> {
+    let mut found = FxHashMap::default();
+    for &inst in function
+        .blocks()
+        .iter()
+        .flat_map(|&block| function.insts(block))
+    {
+        let data = &function.dfg.insts[inst];
+        if data.opcode == Opcode::SymbolAddr {
+            let (id, _) = split_symbol_payload(data.payload());
+            if let Some(symbol) = module.symbols.get(id) {
+                found.insert(id, (symbol.space, symbol.size));
+            }
+        }
+    }
+    found
 }
 
 /// Most instructions, over all regions, of a kernel that gets phases.
@@ -466,6 +537,9 @@ pub struct Compiler {
     /// of values live at once, its time grows with their square.
     large: OwnedTargetIsa,
     has_fma: bool,
+    /// Whether accesses are tested to lie in memory of the kernel.
+    isolated: bool,
+    verifiers: OnceLock<Result<Verifiers, CompileError>>,
     /// Lanes of all kernels' slices; `None`: as suits each.
     width: Option<u32>,
     /// Code that earlier processes made.
@@ -529,6 +603,8 @@ impl Compiler {
             plain: machine("none", "backtracking")?,
             large: machine("none", "single_pass")?,
             has_fma,
+            isolated: true,
+            verifiers: OnceLock::new(),
             width: None,
             cache: None,
         })
@@ -538,6 +614,25 @@ impl Compiler {
     pub fn with_width(self, width: Option<u32>) -> Compiler {
         let width = width.filter(|width| [1, 4, 8, 16, 32].contains(width));
         Compiler { width, ..self }
+    }
+
+    /// The same, whose code tests accesses, or trusts them.
+    pub fn with_isolation(self, isolated: bool) -> Compiler {
+        Compiler { isolated, ..self }
+    }
+
+    /// Whether code tests accesses.
+    pub fn isolates(&self) -> bool {
+        self.isolated
+    }
+
+    /// The functions that generated code asks about accesses through, for [`crate::abi::NativeContext`].
+    pub fn verifiers(&self) -> Result<[*const u8; 2], CompileError> {
+        let made = self.verifiers.get_or_init(|| Verifiers::new(&*self.isa));
+        match made {
+            Ok(made) => Ok(made.entries()),
+            Err(error) => Err(error.clone()),
+        }
     }
 
     /// All that code is made with.
@@ -686,9 +781,12 @@ impl Compiler {
             let view = sides.as_ref().map(Sides::view);
             return self.built(cta_form::signature(), descs, |b, descs| {
                 if kernel.is_pointless() {
-                    cta_form::emit(kernel.parts(self, b, descs, None), view)
+                    let mut parts = kernel.parts(self, b, descs, None);
+                    parts.trusted = version.is_trusted();
+                    cta_form::emit(parts, view)
                 } else {
-                    let parts = kernel.parts(self, b, descs, Some(&kernel.regions));
+                    let mut parts = kernel.parts(self, b, descs, Some(&kernel.regions));
+                    parts.trusted = version.is_trusted();
                     phases::emit(parts, &kernel.points, view)
                 }
             });

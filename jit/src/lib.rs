@@ -18,8 +18,10 @@ mod emit;
 mod fast;
 pub mod points;
 mod slices;
+mod verifiers;
 
 pub use addresses::DescTable;
 pub use cache::DiskCache;
 pub use compiler::{CompileError, CompiledFunction, CompiledKernel, Compiler, Version};
+pub use emit::reach::MARGIN;
 pub use slices::Widths;

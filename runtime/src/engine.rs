@@ -35,7 +35,7 @@ use std::sync::Arc;
 use crate::checks::Findings;
 use crate::error::{Fault, Result};
 use crate::launch::Dim3;
-use crate::memory::{CtaWindow, WindowGeometry};
+use crate::memory::{CtaWindow, Visible, WindowGeometry};
 use crate::params::Params;
 use crate::scheduler::WorkerState;
 use crate::syscalls::Services;
@@ -201,6 +201,8 @@ pub struct LaunchShape {
     pub reverse: bool,
     /// Widths of the CTA windows: code for masked ones reduces every offset.
     pub windows: WindowGeometry,
+    /// What the kernel may access; `None`: whatever the process may.
+    pub visible: Option<Arc<Visible>>,
     /// printf, malloc and the like for this launch.
     pub services: Services,
     /// What handles of textures and surfaces name.

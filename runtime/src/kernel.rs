@@ -493,8 +493,10 @@ impl Kernel {
         let (cluster, resident) = self.check_launch(&config, &params)?;
         let context = self.module.context();
         let machine = context.machine();
+        let visible = machine.visible()?;
         let services = Services::new(
             &self.entry.name,
+            visible.clone(),
             context.limit_value(Limit::PrintfFifoSize),
             (context.heap(), context.limit_value(Limit::MallocHeapSize)),
             DeviceRuntime::new(Some(self.module.clone()), depth),
@@ -511,6 +513,7 @@ impl Kernel {
             stack_bytes: context.limit_value(Limit::StackSize),
             reverse: machine.reverse,
             windows: machine.scheduler().window_geometry()?,
+            visible,
             services,
             textures: machine.textures.now(),
             findings: machine.findings.clone(),

@@ -13,6 +13,7 @@ use crate::device::DeviceConfig;
 use crate::engine::Loader;
 use crate::error::{Error, Result};
 use crate::mem::{Allocation, DeviceMemory};
+use crate::memory::Visible;
 use crate::scheduler::{Scheduler, SchedulerConfig};
 use crate::service::ServiceThread;
 use crate::texture::Registry;
@@ -28,6 +29,8 @@ pub(crate) struct Machine {
     callbacks: ServiceThread,
     waits: Waits,
     pub(crate) memory: DeviceMemory,
+    /// What kernels may access, known when the windows of CTAs are.
+    visible: OnceLock<Arc<Visible>>,
     /// What handles of textures and surfaces name.
     pub(crate) textures: Registry,
     pub(crate) loader: Arc<dyn Loader>,
@@ -56,6 +59,12 @@ impl DeviceState {
     }
 }
 
+/// Whether kernels are confined to the memory that CUDA gives them: unless `MARGAY_ISOLATE=0`.
+pub(crate) fn isolated() -> bool {
+    static ISOLATED: OnceLock<bool> = OnceLock::new();
+    *ISOLATED.get_or_init(|| std::env::var("MARGAY_ISOLATE").as_deref() != Ok("0"))
+}
+
 impl Machine {
     pub(crate) fn new(
         config: DeviceConfig,
@@ -78,6 +87,7 @@ impl Machine {
             callbacks: ServiceThread::new("margay-callback"),
             waits: Waits::default(),
             memory,
+            visible: OnceLock::new(),
             textures: Registry::default(),
             loader,
             contexts: Mutex::new(Vec::new()),
@@ -88,6 +98,22 @@ impl Machine {
 
     pub(crate) fn scheduler(&self) -> &Scheduler {
         &self.scheduler
+    }
+
+    /// What kernels may access; `None` where they are trusted.
+    ///
+    /// # Errors
+    /// [`Error::OperatingSystem`] when there is no room for windows.
+    pub(crate) fn visible(&self) -> Result<Option<Arc<Visible>>> {
+        if !isolated() {
+            return Ok(None);
+        }
+        if self.visible.get().is_none() {
+            let windows = self.scheduler.window_range()?;
+            let visible = Visible::new(Arc::clone(self.memory.space()), windows);
+            let _ = self.visible.set(Arc::new(visible));
+        }
+        Ok(self.visible.get().cloned())
     }
 
     pub(crate) fn copies(&self) -> &ServiceThread {

@@ -3,6 +3,8 @@
 //! A thin layer over [`AddressSpace`] that knows contexts and what the program may free.
 //! Invariant: an address is looked up here before any copy or fill touches it.
 
+use std::sync::Arc;
+
 use crate::context::{HostFlags, PointerKind};
 use crate::error::Result;
 use crate::memory::{self, AddressSpace, MemoryConfig, MemoryError, MemoryKind};
@@ -44,7 +46,7 @@ pub(crate) struct Request {
 
 /// All memory of a machine.
 pub(crate) struct DeviceMemory {
-    space: AddressSpace,
+    space: Arc<AddressSpace>,
 }
 
 const PORTABLE: u32 = 1;
@@ -140,12 +142,12 @@ impl DeviceMemory {
             device_limit: limit,
             ..MemoryConfig::default()
         };
-        let space = AddressSpace::new(&config)?;
+        let space = Arc::new(AddressSpace::new(&config)?);
         Ok(DeviceMemory { space })
     }
 
     /// All of it.
-    pub(crate) fn space(&self) -> &AddressSpace {
+    pub(crate) fn space(&self) -> &Arc<AddressSpace> {
         &self.space
     }
 

@@ -162,6 +162,32 @@ fn fault() {
     run("fault", &[]);
 }
 
+/// Kernels reach no memory of the host, in single lanes, in vector code and in the interpreter.
+#[test]
+fn isolation() {
+    let program = compile("isolation", "isolation");
+    let settings: [&[(&str, &str)]; 5] = [
+        &[],
+        &[("MARGAY_LANES", "16")],
+        &[("MARGAY_LANES", "32")],
+        &[("MARGAY_LANES", "8"), ("MARGAY_WORKERS", "1")],
+        &[("MARGAY_ENGINE", "interpreter")],
+    ];
+    for (setting, threads) in settings.into_iter().flat_map(|s| [(s, "1"), (s, "96")]) {
+        let mut command = Command::new(&program);
+        command
+            .arg(threads)
+            .envs(environment())
+            .envs(setting.iter().copied());
+        let output = succeed(&mut command);
+        assert!(
+            output.stdout.ends_with(b"PASS\n"),
+            "{setting:?}: {output:?}"
+        );
+    }
+    fs::remove_file(program).expect("a program that has run");
+}
+
 /// Kernels leave the same bytes in guarded and in plain memory; `cargo xtask guards` measures them.
 #[test]
 fn guards() {

@@ -70,6 +70,9 @@ impl Lane<'_, '_> {
             if self.is_multiple(root, bytes, DEPTH) {
                 return None;
             }
+            if self.operands_only {
+                break;
+            }
             // What other blocks have computed it from may be gone.
             let here = |&def: &Inst| self.home(def) == home;
             let Some(def) = self.function.dfg.def_inst(root).filter(here) else {

@@ -36,6 +36,7 @@ impl Lane<'_, '_> {
     pub(crate) fn atomic(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
         let address = self.arg(inst, 0);
         let address = self.host_address(address, data.mods.space());
+        self.demand_reach(inst, data, address);
         if self.fast_atomic(inst, data, address).is_some() {
             return Ok(());
         }

@@ -3,14 +3,16 @@
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData};
 use cranelift_frontend::{FunctionBuilder, Variable};
 use margay_ir::analysis::Regions;
-use margay_ir::entity::{Block, Inst, SecondaryMap, Slot, Value};
+use margay_ir::entity::{Block, Inst, SecondaryMap, Slot, SymbolId, Value};
 use margay_ir::exec::Stop;
 use margay_ir::function::{Function, InstData, SourceLoc};
 use margay_ir::meaning::Meaning;
+use margay_ir::mods::StateSpace;
 use margay_ir::ops::{Effects, Opcode};
 use rustc_hash::FxHashMap;
 
 use super::clif_type;
+use super::reach::Tested;
 use crate::addresses::DescTable;
 use crate::fast;
 
@@ -70,6 +72,12 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) descs: &'a mut DescTable,
     pub(crate) slots: &'a SecondaryMap<Slot, u32>,
     pub(crate) has_fma: bool,
+    /// Whether accesses are tested (`reach`).
+    pub(crate) isolated: bool,
+    /// Whether the pointers among the parameters are known to name device memory, and shared memory to end with its pages.
+    pub(crate) trusted: bool,
+    /// State space and size of the module's variables that the function names.
+    pub(crate) symbols: &'a FxHashMap<SymbolId, (StateSpace, u64)>,
     pub(crate) fixed: Fixed,
     pub(crate) here: Here,
     pub(crate) leave: Leave,
@@ -88,6 +96,13 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) signatures: FxHashMap<&'static str, ir::SigRef>,
     /// Addresses whose alignment the code of a block has tested, and to how many bytes.
     pub(crate) aligned: (Option<ir::Block>, Vec<(ir::Value, u32)>),
+    /// Whether, of the lane, nothing but the operands of the instruction is at hand.
+    pub(crate) operands_only: bool,
+    /// Tests of accesses that the code of a block has made (`reach`).
+    pub(crate) reached: (Option<ir::Block>, Vec<(Tested, ir::Value)>),
+    /// The block whose accesses `hulls` is about, and what lies between the least and the greatest byte that accesses with
+    /// one root touch, by root.
+    pub(crate) hulls: (Option<Block>, FxHashMap<Value, (i128, i128)>),
     /// The block of every instruction.
     pub(crate) homes: FxHashMap<Inst, Block>,
     /// Stack slots that slow paths share for operands and results.
@@ -102,6 +117,9 @@ pub(crate) struct LaneParts<'a, 'b> {
     pub(crate) descs: &'a mut DescTable,
     pub(crate) slots: &'a SecondaryMap<Slot, u32>,
     pub(crate) has_fma: bool,
+    pub(crate) isolated: bool,
+    pub(crate) trusted: bool,
+    pub(crate) symbols: &'a FxHashMap<SymbolId, (StateSpace, u64)>,
 }
 
 impl<'b> LaneParts<'_, 'b> {
@@ -114,6 +132,9 @@ impl<'b> LaneParts<'_, 'b> {
             descs: &mut *self.descs,
             slots: self.slots,
             has_fma: self.has_fma,
+            isolated: self.isolated,
+            trusted: self.trusted,
+            symbols: self.symbols,
         }
     }
 }
@@ -147,6 +168,9 @@ impl<'a, 'b> Lane<'a, 'b> {
             descs: parts.descs,
             slots: parts.slots,
             has_fma: parts.has_fma,
+            isolated: parts.isolated,
+            trusted: parts.trusted,
+            symbols: parts.symbols,
             fixed,
             here,
             leave,
@@ -159,6 +183,9 @@ impl<'a, 'b> Lane<'a, 'b> {
             results_to: None,
             signatures: FxHashMap::default(),
             aligned: Default::default(),
+            operands_only: false,
+            reached: Default::default(),
+            hulls: Default::default(),
             areas: [None; 2],
         }
     }
@@ -420,6 +447,14 @@ impl<'a, 'b> Lane<'a, 'b> {
             return Ok(());
         }
         self.access(inst, &data)
+    }
+
+    /// Emits an operation for a lane of which nothing but the operands is at hand.
+    pub(crate) fn operation_of_one(&mut self, inst: Inst) -> Result<(), Unsupported> {
+        let before = std::mem::replace(&mut self.operands_only, true);
+        let done = self.operation(inst);
+        self.operands_only = before;
+        done
     }
 
     /// Refuses an operation by name.

@@ -121,6 +121,7 @@ impl Lane<'_, '_> {
         let address = self.arg(inst, 0);
         self.demand_aligned(inst, demanded(data));
         let address = self.host_address(address, data.mods.space());
+        self.demand_reach(inst, data, address);
         let flags = match data.mods.space() {
             StateSpace::Param => fixed(),
             _ => device(),
@@ -216,6 +217,7 @@ impl Lane<'_, '_> {
         let address = self.arg(inst, 0);
         self.demand_aligned(inst, demanded(data));
         let address = self.host_address(address, data.mods.space());
+        self.demand_reach(inst, data, address);
         let strong = !Self::is_weak(data);
         let count = self.function.dfg.args(inst).len() - 1;
         if Self::is_whole(element, data) {

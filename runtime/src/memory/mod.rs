@@ -29,6 +29,7 @@ mod slab;
 mod space;
 mod usage;
 mod virtual_memory;
+mod visible;
 mod windows;
 
 pub use arena::Arena;
@@ -39,6 +40,7 @@ pub use space::{
     AddressSpace, Allocation, MemoryConfig, MemoryInfo, MemoryKind, Request, SMALL_LIMIT,
 };
 pub use virtual_memory::{Access, GRANULARITY, Physical};
+pub use visible::{Visible, outside, within};
 pub use windows::{CtaWindow, WindowGeometry, Windows};
 
 use crate::error::Error;

@@ -53,7 +53,7 @@ impl Pages {
         sizes: impl IntoIterator<Item = u64>,
         warm_limit: u64,
     ) -> Result<Pages, MemoryError> {
-        let reservation = Reservation::largest(sizes, HUGE_PAGE)?;
+        let reservation = Reservation::largest(sizes, HUGE_PAGE, margay_jit::MARGIN)?;
         let (grain, guard) = if reservation.len() >= ROOMY {
             (HUGE_PAGE, WIDE_GUARD)
         } else {

@@ -20,6 +20,8 @@ pub(super) struct Reservation {
     base: u64,
     len: u64,
     page: u64,
+    /// Closed bytes of ours on both sides.
+    margin: u64,
 }
 
 /// What may be done with an opened part.
@@ -33,11 +35,17 @@ pub(super) enum Rights {
 impl Reservation {
     /// Reserves `len` bytes whose start is a multiple of `align`, a power of two.
     pub(super) fn new(len: u64, align: u64) -> Result<Reservation, MemoryError> {
+        Reservation::with_margin(len, align, 0)
+    }
+
+    /// The same with closed bytes in front and behind, which are no part of it.
+    fn with_margin(len: u64, align: u64, margin: u64) -> Result<Reservation, MemoryError> {
         let page = page_size();
         let (align, len) = (align.max(page), super::round_up(len, page));
         let len = len.ok_or(MemoryError::InvalidSize(u64::MAX))?;
         let padded = len
             .checked_add(align)
+            .and_then(|padded| padded.checked_add(2 * margin))
             .ok_or(MemoryError::InvalidSize(len))?;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         let null = std::ptr::null_mut();
@@ -47,23 +55,31 @@ impl Reservation {
             return Err(system("mmap"));
         }
         let start = start as u64;
-        let base = super::round_up(start, align).ok_or(MemoryError::InvalidSize(len))?;
+        let base = super::round_up(start + margin, align).ok_or(MemoryError::InvalidSize(len))?;
+        let (ours, end) = (base - margin, base + len + margin);
         // Give the padding back.
-        unmap(start, base - start);
-        unmap(base + len, start + padded - (base + len));
+        unmap(start, ours - start);
+        unmap(end, start + padded - end);
         // SAFETY: our own mapping; the advice changes no content. Failure changes nothing.
-        unsafe { libc::madvise(base as *mut _, len as usize, libc::MADV_DONTDUMP) };
-        Ok(Reservation { base, len, page })
+        unsafe { libc::madvise(ours as *mut _, (end - ours) as usize, libc::MADV_DONTDUMP) };
+        Ok(Reservation {
+            base,
+            len,
+            page,
+            margin,
+        })
     }
 
-    /// The largest reservation among `sizes`, tried in order.
+    /// The largest reservation among `sizes`, tried in order: with margins if such large ones are to be had.
     pub(super) fn largest(
         sizes: impl IntoIterator<Item = u64>,
         align: u64,
+        margin: u64,
     ) -> Result<Reservation, MemoryError> {
         let mut last = MemoryError::InvalidSize(0);
         for size in sizes {
-            match Reservation::new(size, align) {
+            let margin = if size >= margin { margin } else { 0 };
+            match Reservation::with_margin(size, align, margin) {
                 Ok(reservation) => return Ok(reservation),
                 Err(error) => last = error,
             }
@@ -77,6 +93,11 @@ impl Reservation {
 
     pub(super) fn len(&self) -> u64 {
         self.len
+    }
+
+    /// Closed bytes of ours on both sides.
+    pub(super) fn margin(&self) -> u64 {
+        self.margin
     }
 
     pub(super) fn page(&self) -> u64 {
@@ -207,7 +228,7 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        unmap(self.base, self.len);
+        unmap(self.base - self.margin, self.len + 2 * self.margin);
     }
 }
 

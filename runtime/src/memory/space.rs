@@ -234,6 +234,7 @@ pub struct AddressSpace {
     /// The reserved addresses; they never change.
     base: u64,
     len: u64,
+    has_margins: bool,
     fresh: Option<u8>,
 }
 
@@ -255,6 +256,7 @@ impl AddressSpace {
         let cache_limit = config.cache_limit.unwrap_or(device_limit / 4);
         let pages = Pages::new(reservation_sizes(config.reserve), cache_limit)?;
         let (base, len) = (pages.reservation().base(), pages.reservation().len());
+        let has_margins = pages.reservation().margin() >= margay_jit::MARGIN;
         tracing::debug!(base, len, device_limit, "device address space reserved");
         Ok(AddressSpace {
             index: RwLock::new(BTreeMap::new()),
@@ -274,6 +276,7 @@ impl AddressSpace {
             next_id: AtomicU64::new(1),
             base,
             len,
+            has_margins,
             fresh: config.fresh,
         })
     }
@@ -372,6 +375,31 @@ impl AddressSpace {
         let (_, record) = index.range(..=address).next_back()?;
         let allocation = record.allocation;
         allocation.holds(address, 1).then_some(allocation)
+    }
+
+    /// Whether [`margay_jit::MARGIN`] bytes on both sides of the range are ours, and closed.
+    pub fn has_margins(&self) -> bool {
+        self.has_margins
+    }
+
+    /// Whether all bytes of an access lie in host memory that the program registered.
+    pub fn is_registered(&self, address: u64, bytes: u64) -> bool {
+        let index = self.index.read();
+        let mut at = address;
+        let Some(end) = address.checked_add(bytes) else {
+            return false;
+        };
+        // Registrations may touch each other.
+        while at < end {
+            let found = index.range(..=at).next_back();
+            let found = found.map(|(_, record)| record.allocation);
+            let kind = |found: &Allocation| found.kind == MemoryKind::Registered;
+            match found.filter(kind).filter(|found| found.holds(at, 1)) {
+                Some(found) => at = found.end(),
+                None => return false,
+            }
+        }
+        true
     }
 
     /// Every allocation and registration, by address.
@@ -697,7 +725,8 @@ impl Books {
 fn reservation_sizes(wanted: u64) -> impl Iterator<Item = u64> {
     const SMALLEST: u64 = 256 << 20;
     let left = limits::address_space_left().map_or(u64::MAX, |left| (left / 2).max(SMALLEST));
-    let first = wanted.max(SMALLEST);
+    // A power of two: generated code compares the addresses of several lanes with it at once.
+    let first = wanted.max(SMALLEST).next_power_of_two();
     std::iter::successors(Some(first), |size| Some(size / 2))
         .take_while(|&size| size >= SMALLEST)
         .filter(move |&size| size <= left)

@@ -261,6 +261,12 @@ impl CtaWindow {
         self.windows.shared_base(self.slot)
     }
 
+    /// One past the last open byte of shared memory; what follows is closed.
+    pub fn shared_end(&self) -> u64 {
+        let [shared, _] = self.windows.parts(self.slot);
+        shared.base + shared.open.load(Ordering::Relaxed)
+    }
+
     /// Where local offset 0 is.
     pub fn local(&self) -> u64 {
         let geometry = &self.windows.geometry;

@@ -15,12 +15,14 @@ use margay_ir::module::Module;
 use margay_ir::sreg::SpecialReg;
 use margay_ir::syscall::Syscall;
 use margay_ir::texture::{Access, Results};
-use margay_jit::abi::{Helpers, NativeContext, status};
+use margay_jit::abi::{Helpers, NativeContext, Verify, status};
 use smallvec::SmallVec;
 
 use super::image::FUNCTION_BASE;
+use super::reach::Reach;
 use super::{faults, fetch, points, textures};
-use crate::fault::access;
+use crate::fault::{AccessFault, AccessKind, access};
+use crate::memory::outside;
 use crate::syscalls::{Coordinates, Services};
 use crate::texture::TextureTable;
 
@@ -60,6 +62,7 @@ pub(super) struct HostData<'a> {
     services: &'a Services,
     module: &'a Module,
     textures: &'a TextureTable,
+    reach: Option<Reach<'a>>,
     /// The fault that made a helper fail.
     pub(super) fault: Option<FaultKind>,
 }
@@ -71,6 +74,7 @@ impl<'a> HostData<'a> {
         services: &'a Services,
         module: &'a Module,
         textures: &'a TextureTable,
+        reach: Option<Reach<'a>>,
     ) -> HostData<'a> {
         HostData {
             info,
@@ -78,13 +82,32 @@ impl<'a> HostData<'a> {
             services,
             module,
             textures,
+            reach,
             fault: None,
         }
+    }
+
+    /// Tests that threads of the CTA may access memory that one of them names.
+    fn may(&self, address: u64, bytes: u64, access: AccessKind) -> Result<(), AccessFault> {
+        allowed(self.reach.as_ref(), address, bytes, access)
     }
 
     fn fail(&mut self, kind: FaultKind) -> i32 {
         self.fault.get_or_insert(kind);
         status::HELPER
+    }
+}
+
+/// Tests that threads of a CTA may access memory that one of them names.
+fn allowed(
+    reach: Option<&Reach<'_>>,
+    address: u64,
+    bytes: u64,
+    access: AccessKind,
+) -> Result<(), AccessFault> {
+    match reach {
+        Some(reach) if !reach.generic(address, bytes, None) => Err(outside(address, access)),
+        _ => Ok(()),
     }
 }
 
@@ -405,15 +428,74 @@ unsafe extern "C" fn copy(
 ) -> i32 {
     let bytes = bytes.min(16) as usize;
     let wanted = (wanted as usize).min(bytes);
+    // SAFETY: generated code passes its own context.
+    let host = unsafe { host(context) };
     let mut buffer = [0u8; 16];
-    let done = access::read(&mut buffer[..wanted], source)
-        // SAFETY: device code names the target; what it may not touch faults and is reported.
+    let may_read = match wanted {
+        0 => Ok(()),
+        _ => host.may(source, wanted as u64, AccessKind::Read),
+    };
+    let done = may_read
+        .and_then(|()| host.may(target, bytes as u64, AccessKind::Write))
+        .and_then(|()| access::read(&mut buffer[..wanted], source))
+        // SAFETY: device code names the target, which it may access; what is closed faults and is reported.
         .and_then(|()| unsafe { access::write(target, &buffer[..bytes]) });
     match done {
         Ok(()) => status::OK,
-        // SAFETY: generated code passes its own context.
-        Err(fault) => unsafe { host(context) }.fail(faults::of_access(fault)),
+        Err(fault) => host.fail(faults::of_access(fault)),
     }
+}
+
+unsafe extern "C" fn verify(
+    context: *mut NativeContext,
+    first: u64,
+    stride: i64,
+    what: Verify,
+    thread: u32,
+) -> i32 {
+    // SAFETY: generated code passes its own context.
+    let host = unsafe { host(context) };
+    let Some(reach) = host.reach else {
+        return status::OK;
+    };
+    let address = |lane| reach.affine(what, first, stride, lane);
+    // SAFETY: as above.
+    unsafe { decide(context, reach.refused(what, address, thread), what) }
+}
+
+unsafe extern "C" fn verify_lanes(
+    context: *mut NativeContext,
+    addresses: *const u64,
+    what: Verify,
+    thread: u32,
+) -> i32 {
+    // SAFETY: generated code passes its own context.
+    let host = unsafe { host(context) };
+    let Some(reach) = host.reach else {
+        return status::OK;
+    };
+    // SAFETY: generated code has written an address for each lane.
+    let address = |lane: u32| unsafe { *addresses.add(lane as usize) };
+    // SAFETY: generated code passes its own context.
+    unsafe { decide(context, reach.refused(what, address, thread), what) }
+}
+
+/// Answers generated code that asked about accesses, one of which may be refused.
+///
+/// # Safety
+/// As for [`host`].
+unsafe fn decide(context: *mut NativeContext, refused: Option<(u32, u64)>, what: Verify) -> i32 {
+    let Some((lane, address)) = refused else {
+        return status::OK;
+    };
+    // SAFETY: the caller's promise.
+    unsafe { (*context).thread += lane };
+    let kind = FaultKind::IllegalAddress {
+        address: Some(address),
+        write: Some(what.writes()),
+    };
+    // SAFETY: the caller's promise.
+    unsafe { host(context) }.fail(kind)
 }
 
 /// The table that generated code calls through.
@@ -431,6 +513,8 @@ pub(super) static HELPERS: Helpers = Helpers {
     reduce: points::reduce,
     sort_out: points::sort_out,
     settle: points::settle,
+    verify,
+    verify_lanes,
 };
 
 /// A pointer to the host's data for a context.
@@ -444,10 +528,18 @@ pub(super) struct HostMachine<'a> {
     pub(super) services: &'a Services,
     pub(super) module: &'a Module,
     pub(super) textures: &'a TextureTable,
+    pub(super) reach: Option<Reach<'a>>,
+}
+
+impl HostMachine<'_> {
+    fn may(&self, address: u64, bytes: u32, access: AccessKind) -> Result<(), FaultKind> {
+        allowed(self.reach.as_ref(), address, u64::from(bytes), access).map_err(faults::of_access)
+    }
 }
 
 impl Machine for HostMachine<'_> {
     fn load(&mut self, address: u64, bytes: u32) -> Result<Bits, FaultKind> {
+        self.may(address, bytes, AccessKind::Read)?;
         let loaded = match bytes {
             1 => access::load8(address).map(Bits::from),
             2 => access::load16(address).map(Bits::from),
@@ -460,6 +552,7 @@ impl Machine for HostMachine<'_> {
 
     fn store(&mut self, address: u64, bytes: u32, value: Bits) -> Result<(), FaultKind> {
         let bytes = (bytes as usize).min(16);
+        self.may(address, bytes as u32, AccessKind::Write)?;
         // SAFETY: device code names the address; what it may not touch faults and is reported.
         let stored = unsafe {
             match bytes {
@@ -479,6 +572,7 @@ impl Machine for HostMachine<'_> {
         bytes: u32,
         new: &mut dyn FnMut(Bits) -> Bits,
     ) -> Result<Bits, FaultKind> {
+        self.may(address, bytes, AccessKind::Write)?;
         update_at(address, bytes, new)
     }
 

@@ -62,6 +62,7 @@ pub(crate) fn compiler(caching: Caching) -> Result<&'static Compiler> {
         let lanes = std::env::var("MARGAY_LANES");
         let lanes = lanes.ok().and_then(|text| text.parse().ok());
         let compiler = Compiler::new().map_err(|error| error.to_string())?;
+        let compiler = compiler.with_isolation(crate::machine::isolated());
         Ok(compiler.with_width(lanes).with_cache(cache))
     };
     let made = match caching {

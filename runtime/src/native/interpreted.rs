@@ -41,6 +41,7 @@ impl InterpretedCta {
             services: &launch.shape.services,
             module: &launch.code.module,
             textures: &launch.shape.textures,
+            reach: launch.reach(&self.info),
         };
         let code = &launch.code;
         let mut interpreter = Interpreter::resume(
@@ -70,6 +71,7 @@ impl InterpretedCta {
             services: &launch.shape.services,
             module: &launch.code.module,
             textures: &launch.shape.textures,
+            reach: launch.reach(&self.info),
         };
         let code = &launch.code;
         let interpreter = Interpreter::resume(

@@ -82,6 +82,8 @@ pub(super) struct NativeKernel {
     compiler: &'static Compiler,
     pub(super) compiled: CompiledKernel,
     pub(super) functions: FunctionTable,
+    /// What the code asks the host through, where it tests accesses.
+    pub(super) verifiers: [Entry; 2],
     /// Device functions that `functions` points into.
     devices: Vec<CompiledKernel>,
     regions: Vec<OnceLock<Result<Entry, CompileError>>>,
@@ -108,6 +110,7 @@ impl NativeKernel {
             compiler(caching).map_err(|error| CompileError::Machine(error.to_string()))?;
         let compiled = CompiledKernel::new(module, id);
         let mut kernel = NativeKernel {
+            verifiers: compiler.verifiers()?.map(Entry),
             functions: FunctionTable(vec![std::ptr::null(); module.functions.len()]),
             devices: Vec::new(),
             regions: compiled
@@ -142,7 +145,8 @@ impl NativeKernel {
             }
         }
         // A kernel that native code refuses must be known before the first thread runs.
-        let wanted = kernel.version(block);
+        // What most launches run: those that get pointers to other memory have code of their own.
+        let wanted = kernel.version(block).trusted(compiler.isolates());
         if kernel.compiled.is_kept(compiler, wanted) {
             kernel.trial.hurry();
         }

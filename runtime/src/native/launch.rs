@@ -12,6 +12,7 @@ use super::interpreted::InterpretedCta;
 use super::kernel::{KernelCode, StackUse};
 use super::native_cta::{self, NativeCta};
 use super::pace::Pace;
+use super::reach::{self, Reach};
 use super::unit::{CtaKind, Resident};
 use crate::engine::{LaunchShape, ParkedUnit, PreparedLaunch, RunOutcome};
 use crate::error::{Error, Fault, Result};
@@ -112,6 +113,7 @@ impl PtxLaunch {
         });
         if let Some(launch) = Arc::get_mut(&mut launch) {
             launch.info.params = launch.shape.params.address();
+            launch.version = launch.version.trusted(launch.is_trusted());
             if launch.ranks() > 1 {
                 launch.ranks = (0..launch.ranks()).map(|rank| launch.rank(rank)).collect();
             }
@@ -183,11 +185,50 @@ impl PtxLaunch {
         CtaInfo {
             index,
             linear,
-            shared_base: window.shared(),
+            shared_base: self.shared_base(window),
             local_base: window.local() + local,
             local_stride: self.local_stride,
             sm: (linear % u64::from(self.info.sm_count.max(1))) as u32,
         }
+    }
+
+    /// Where shared memory begins in a window: where its last byte is the last open one, if its alignment lets it.
+    fn shared_base(&self, window: &CtaWindow) -> u64 {
+        match self.ends_exactly() {
+            true => window.shared_end() - reach::shared_bytes(&self.info),
+            false => window.shared(),
+        }
+    }
+
+    /// Whether shared memory ends where its open pages end, so that what lies behind faults by itself.
+    fn ends_exactly(&self) -> bool {
+        let bytes = reach::shared_bytes(&self.info);
+        let align = u64::from(self.code.shared.align.max(16));
+        self.ranks() == 1 && !self.shape.windows.masked && bytes.is_multiple_of(align)
+    }
+
+    /// Whether the pointers among the parameters name device memory, so that code need not test what is computed from
+    /// them.
+    fn is_trusted(&self) -> bool {
+        let (Some(visible), Ok(kernel)) = (&self.shape.visible, &self.code.native) else {
+            return false;
+        };
+        let [base, _, bytes] = visible.range();
+        let params = self.shape.params.bytes();
+        let in_range = |&offset: &u32| {
+            let pointer = params
+                .get(offset as usize..)
+                .and_then(|rest| rest.first_chunk());
+            pointer.is_some_and(|&pointer| u64::from_le_bytes(pointer).wrapping_sub(base) < bytes)
+        };
+        self.ends_exactly() && bytes != 0 && kernel.compiled.roots().iter().all(in_range)
+    }
+
+    /// What the threads of a CTA may access; `None` if they are trusted.
+    pub(super) fn reach(&self, cta: &CtaInfo) -> Option<Reach<'_>> {
+        let visible = self.shape.visible.as_deref()?;
+        let params = self.shape.params.bytes().len() as u32;
+        Some(Reach::new(visible, self.info_for(cta), cta, params))
     }
 
     fn ranks(&self) -> u32 {
@@ -388,5 +429,6 @@ pub(super) fn host_data<'a>(launch: &'a PtxLaunch, cta: CtaInfo) -> HostData<'a>
         &launch.shape.services,
         &launch.code.module,
         &launch.shape.textures,
+        launch.reach(&cta),
     )
 }

@@ -25,6 +25,7 @@ mod native_cta;
 mod pace;
 mod points;
 mod products;
+mod reach;
 mod shared;
 mod textures;
 mod unit;

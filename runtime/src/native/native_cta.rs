@@ -19,7 +19,7 @@ use super::faults;
 use super::helpers::{self, HELPERS, HostData};
 use super::kernel::{Entry, NativeKernel};
 use super::launch::{self, PtxLaunch, Turn};
-use super::points;
+use super::{points, reach};
 use crate::error::Fault;
 use crate::fault::{GeneratedFn, enter};
 use crate::memory::CtaWindow;
@@ -239,7 +239,7 @@ fn context(
     host: &mut HostData<'_>,
 ) -> NativeContext {
     let info = launch.info_for(cta);
-    NativeContext {
+    let mut context = NativeContext {
         params: info.params,
         shared_base: cta.shared_base,
         local_base: cta.local_base,
@@ -266,9 +266,21 @@ fn context(
         functions: kernel.functions.0.as_ptr(),
         function_count: kernel.functions.0.len() as u64,
         function_base: info.function_base,
+        reach_base: 0,
+        reach_bytes: 0,
+        margin_bytes: 0,
+        shared_bytes: 0,
+        local_bytes: 0,
+        refused: 0,
+        verify: kernel.verifiers[0].0,
+        verify_lanes: kernel.verifiers[1].0,
         helpers: &HELPERS,
         host: helpers::erase(host),
+    };
+    if let Some(visible) = &launch.shape.visible {
+        reach::tell(&mut context, visible, info);
     }
+    context
 }
 
 /// Enters generated code.
@@ -332,7 +344,9 @@ fn fault_of(
         Err(trap) => match kernel.loc_at(trap.pc) {
             Some((loc, behind)) => {
                 lane = behind;
-                (faults::of_trap(&trap), Some(loc))
+                // What the host refused, the code that asked ends by a trap.
+                let refused = host.fault.take();
+                (refused.unwrap_or_else(|| faults::of_trap(&trap)), Some(loc))
             }
             None => (faults::of_trap(&trap), None),
         },

@@ -108,11 +108,12 @@ impl Trial {
 
     /// `wanted`, or the version of single lanes.
     pub(super) fn now(&self, wanted: Version) -> Version {
+        let single = Version::SINGLE.trusted(wanted.is_trusted());
         match self.verdict.load(Ordering::Relaxed) {
             Trial::SLICES => wanted,
-            Trial::SINGLE => Version::SINGLE,
+            Trial::SINGLE => single,
             _ if self.has_begun() => wanted,
-            _ => Version::SINGLE,
+            _ => single,
         }
     }
 
@@ -132,7 +133,7 @@ impl Trial {
 
     /// Notes that some CTAs of a version took some time in the trial.
     fn note(&self, version: Version, time: Duration, ctas: u64) {
-        if version == Version::SINGLE {
+        if version.is_single() {
             self.single.add(time, ctas);
         } else {
             self.slices.add(time, ctas);
@@ -209,7 +210,7 @@ impl<'a> Pace<'a> {
         }
         let part = if trial.has_begun() {
             if !self.slices {
-                self.version = Version::SINGLE;
+                self.version = Version::SINGLE.trusted(self.version.is_trusted());
             }
             self.slices = !self.slices;
             TRIAL_PART

@@ -14,6 +14,8 @@ pub(super) struct SharedLayout {
     pub(super) offsets: Vec<(usize, u32)>,
     /// Bytes before dynamic memory begins.
     pub(super) bytes: u32,
+    /// What the place of the first byte must be a multiple of: the greatest alignment of all, at least 16.
+    pub(super) align: u32,
 }
 
 /// Functions that a kernel may run: itself, what it calls, what has its address taken.
@@ -88,10 +90,12 @@ pub(super) fn layout(module: &Module, functions: &[FuncId]) -> SharedLayout {
     let mut layout = SharedLayout::default();
     let mut dynamic = Vec::new();
     let mut end = 0u64;
+    layout.align = 16;
     let mut dynamic_align = 16u64;
     for index in used {
         let symbol = &module.symbols[margay_ir::entity::SymbolId::new(index)];
         let align = u64::from(symbol.align.max(1));
+        layout.align = layout.align.max(symbol.align);
         if symbol.linkage == Linkage::Extern || symbol.size == 0 {
             dynamic.push(index);
             dynamic_align = dynamic_align.max(align);

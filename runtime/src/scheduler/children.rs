@@ -50,8 +50,9 @@ impl State {
             Wish::Launch(child) => launch(context, *child)?,
             Wish::Memory(job) => {
                 let kernel = run.spec.kernel.clone();
+                let visible = context.machine().visible().ok().flatten();
                 Work::Device {
-                    job: Box::new(move || job.run(kernel.name())),
+                    job: Box::new(move || job.run(kernel.name(), visible.as_deref())),
                     short: false,
                 }
             }

@@ -134,6 +134,11 @@ impl Scheduler {
         Ok(self.shared.windows()?.geometry())
     }
 
+    /// Where CTA windows lie.
+    pub(crate) fn window_range(&self) -> Result<std::ops::Range<u64>> {
+        Ok(self.shared.windows()?.range())
+    }
+
     /// Every run that is active now.
     pub(crate) fn active_runs(&self) -> Vec<Arc<Run>> {
         self.shared.active.lock().clone()

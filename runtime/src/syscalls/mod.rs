@@ -22,6 +22,7 @@ pub use heap::DeviceHeap;
 
 use crate::error::{Fault, FaultKind};
 use crate::fault::{AccessFault, AccessKind, access};
+use crate::memory::Visible;
 
 /// The thread that calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -37,6 +38,7 @@ pub struct Coordinates {
 /// The system calls' state for one launch.
 pub struct Services {
     kernel: Arc<str>,
+    visible: Option<Arc<Visible>>,
     printed: Mutex<Printed>,
     /// Whether anything was printed.
     has_printed: AtomicBool,
@@ -60,18 +62,28 @@ impl Services {
     /// For a launch of `kernel` in a context with these limits.
     pub(crate) fn new(
         kernel: &Arc<str>,
+        visible: Option<Arc<Visible>>,
         fifo: u64,
         (heap, heap_limit): (Arc<DeviceHeap>, u64),
         device_runtime: DeviceRuntime,
     ) -> Services {
         Services {
             kernel: Arc::clone(kernel),
+            visible,
             printed: Mutex::default(),
             has_printed: AtomicBool::new(false),
             fifo,
             heap_limit,
             heap,
             device_runtime,
+        }
+    }
+
+    /// Tests that device code may make an access that it asks for.
+    fn may(&self, address: u64, bytes: u64, access: AccessKind) -> Result<(), AccessFault> {
+        match &self.visible {
+            Some(visible) => visible.check(address, bytes, access),
+            None => Ok(()),
         }
     }
 
@@ -98,8 +110,10 @@ impl Services {
         if format == 0 {
             return Ok(-1);
         }
-        let format = string(format, 1).map_err(|fault| self.bad_address(at, fault))?;
-        let formatted = printf::format(&format, arguments);
+        let format = self
+            .string(format, 1)
+            .map_err(|fault| self.bad_address(at, fault))?;
+        let formatted = printf::format(self, &format, arguments);
         let (text, count) = formatted.map_err(|fault| self.bad_address(at, fault))?;
         let mut printed = self.printed.lock();
         printed.bytes += text.len() as u64;
@@ -156,7 +170,7 @@ impl Services {
         function: u64,
         char_size: u64,
     ) -> Fault {
-        let text = |address: u64| match string(address, char_size) {
+        let text = |address: u64| match self.string(address, char_size) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(_) => "?".to_owned(),
         };
@@ -193,6 +207,24 @@ impl Services {
         .answer(which, args)
     }
 
+    /// A NUL-terminated string of device memory, without the NUL. Characters of more than one byte
+    /// are cut to their lowest one.
+    fn string(&self, address: u64, char_size: u64) -> Result<Vec<u8>, AccessFault> {
+        let step = char_size.clamp(1, 8);
+        let mut text = Vec::new();
+        let mut at = address;
+        while text.len() < LONGEST_STRING {
+            self.may(at, 1, AccessKind::Read)?;
+            let byte = access::load8(at)?;
+            if byte == 0 {
+                break;
+            }
+            text.push(byte);
+            at = at.wrapping_add(step);
+        }
+        Ok(text)
+    }
+
     /// Takes what was printed, in CTA order.
     fn take_printed(&self) -> Vec<(u64, Vec<u8>)> {
         if !self.has_printed.load(Ordering::Acquire) {
@@ -203,23 +235,6 @@ impl Services {
         records.sort_by_key(|(cta, _)| *cta);
         records
     }
-}
-
-/// A NUL-terminated string of device memory, without the NUL. Characters of more than one byte
-/// are cut to their lowest one.
-fn string(address: u64, char_size: u64) -> Result<Vec<u8>, AccessFault> {
-    let step = char_size.clamp(1, 8);
-    let mut text = Vec::new();
-    let mut at = address;
-    while text.len() < LONGEST_STRING {
-        let byte = access::load8(at)?;
-        if byte == 0 {
-            break;
-        }
-        text.push(byte);
-        at = at.wrapping_add(step);
-    }
-    Ok(text)
 }
 
 /// What the launches of a context have printed and nobody has seen yet.
@@ -265,6 +280,7 @@ mod tests {
     fn services(fifo: u64) -> Services {
         Services::new(
             &"k".into(),
+            None,
             fifo,
             (DeviceHeap::detached(), 1 << 20),
             DeviceRuntime::new(None, 0),

@@ -5,9 +5,9 @@
 //! Arguments lie packed in memory: each at the next multiple of its size, `char` and `short`
 //! promoted to `int`, `float` to `double`.
 
+use super::Services;
 use super::cformat::{self, Value};
-use super::string;
-use crate::fault::{AccessFault, access};
+use crate::fault::{AccessFault, AccessKind, access};
 
 /// Width and precision beyond this are cut; nobody reads that many blanks.
 const WIDEST: u32 = 4096;
@@ -46,14 +46,16 @@ impl Conversion {
 }
 
 /// The packed arguments.
-struct Arguments {
+struct Arguments<'a> {
+    services: &'a Services,
     address: u64,
     count: i32,
 }
 
-impl Arguments {
+impl Arguments<'_> {
     fn four(&mut self) -> Result<u32, AccessFault> {
         self.address = self.address.wrapping_add(3) & !3;
+        self.services.may(self.address, 4, AccessKind::Read)?;
         let value = access::load32(self.address)?;
         self.address = self.address.wrapping_add(4);
         self.count += 1;
@@ -62,6 +64,7 @@ impl Arguments {
 
     fn eight(&mut self) -> Result<u64, AccessFault> {
         self.address = self.address.wrapping_add(7) & !7;
+        self.services.may(self.address, 8, AccessKind::Read)?;
         let value = access::load64(self.address)?;
         self.address = self.address.wrapping_add(8);
         self.count += 1;
@@ -70,8 +73,13 @@ impl Arguments {
 }
 
 /// Formats; the text and the number of arguments, or -2 for a text of too many arguments.
-pub(super) fn format(format: &[u8], arguments: u64) -> Result<(Vec<u8>, i32), AccessFault> {
+pub(super) fn format(
+    services: &Services,
+    format: &[u8],
+    arguments: u64,
+) -> Result<(Vec<u8>, i32), AccessFault> {
     let mut arguments = Arguments {
+        services,
         address: arguments,
         count: 0,
     };
@@ -91,7 +99,7 @@ pub(super) fn format(format: &[u8], arguments: u64) -> Result<(Vec<u8>, i32), Ac
 /// Converts the conversion that `rest` begins with; what comes after it.
 fn convert<'a>(
     rest: &'a [u8],
-    arguments: &mut Arguments,
+    arguments: &mut Arguments<'_>,
     text: &mut Vec<u8>,
 ) -> Result<&'a [u8], AccessFault> {
     let mut reader = Reader {
@@ -118,7 +126,7 @@ fn convert<'a>(
         b's' => {
             let bytes = match arguments.eight()? {
                 0 => b"(null)".to_vec(),
-                address => string(address, 1)?,
+                address => arguments.services.string(address, 1)?,
             };
             let shown = conversion
                 .precision
@@ -140,7 +148,7 @@ fn convert<'a>(
 
 fn integer(
     conversion: &Conversion,
-    arguments: &mut Arguments,
+    arguments: &mut Arguments<'_>,
     signed: bool,
 ) -> Result<u64, AccessFault> {
     if conversion.long {
@@ -167,12 +175,12 @@ fn pad(conversion: &Conversion, bytes: &[u8], text: &mut Vec<u8>) {
     }
 }
 
-struct Reader<'a, 'b> {
+struct Reader<'a, 'b, 'c> {
     rest: &'a [u8],
-    arguments: &'b mut Arguments,
+    arguments: &'b mut Arguments<'c>,
 }
 
-impl Reader<'_, '_> {
+impl Reader<'_, '_, '_> {
     fn accept(&mut self, byte: u8) -> bool {
         let found = self.rest.first() == Some(&byte);
         if found {

@@ -42,6 +42,12 @@ fn beside() -> Option<CString> {
 impl Driver {
     /// Loads the library and makes its primary context.
     pub(crate) fn load() -> Result<Driver, String> {
+        // Its kernels get addresses of this process.
+        if std::env::var_os("MARGAY_ISOLATE").is_none() {
+            // SAFETY: both are C strings; the caller holds the lock that all calls of this library take, and what the
+            // program's other threads read of the environment is their affair, as for any call of setenv.
+            unsafe { libc::setenv(c"MARGAY_ISOLATE".as_ptr(), c"0".as_ptr(), 0) };
+        }
         let names = beside().into_iter().chain([c"libcuda.so.1".to_owned()]);
         // SAFETY: the names are C strings.
         let open = |name: CString| unsafe {

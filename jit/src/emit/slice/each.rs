@@ -97,7 +97,7 @@ impl Slice<'_, '_> {
         for (&arg, &bits) in args.iter().zip(&mine) {
             self.lane.set(arg, bits);
         }
-        self.lane.operation(inst)?;
+        self.lane.operation_of_one(inst)?;
         let bits = self.lane.get(value);
         for (&arg, &bits) in args.iter().zip(&kept) {
             self.lane.set(arg, bits);
@@ -144,7 +144,7 @@ impl Slice<'_, '_> {
                 }
             }
             self.lane.here = self.here(lane);
-            let done = self.lane.operation(inst);
+            let done = self.lane.operation_of_one(inst);
             self.lane.here = first;
             done?;
             for (&(value, kind, _), found) in results.iter().zip(&mut found) {
@@ -244,7 +244,7 @@ impl Slice<'_, '_> {
             self.lane.set(operand.value, bits);
         }
         self.lane.here = here;
-        let done = self.lane.operation(inst);
+        let done = self.lane.operation_of_one(inst);
         self.lane.here = first;
         done?;
         for (&(value, kind, ty), &cells) in results.iter().zip(&outputs) {

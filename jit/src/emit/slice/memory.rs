@@ -17,7 +17,7 @@ use crate::emit::lane::{Lane, Unsupported, device, fixed, host};
 use crate::emit::memory::element_type;
 
 /// Where the lanes access memory.
-enum Places {
+pub(super) enum Places {
     /// The first lane's host address, and the distance from lane to lane. `window` is the base of a
     /// window of 32-bit offsets, and `offset` the first lane's.
     Strided {
@@ -46,7 +46,7 @@ pub(super) fn run_stride(
 
 impl Slice<'_, '_> {
     /// Where the lanes access memory; `stride` if the address is guarded and its check holds.
-    fn places(
+    pub(super) fn places(
         &mut self,
         address: Value,
         space: StateSpace,
@@ -220,6 +220,7 @@ impl Slice<'_, '_> {
         let address = function.dfg.args(inst)[0];
         let load = |s: &mut Self, stride| {
             let places = s.places(address, data.mods.space(), stride)?;
+            s.demand_reach(inst, data, &places)?;
             let lanes = s.loaded(inst, data, element, &places)?;
             let mut results = results.iter().zip(&lanes);
             results.try_for_each(|(&value, lanes)| s.set(value, lanes))
@@ -636,6 +637,7 @@ impl Slice<'_, '_> {
             sure => {
                 let stride = sure.map(|(_, stride)| stride);
                 let places = self.places(address, space, stride)?;
+                self.demand_reach(inst, data, &places)?;
                 return self.stored(inst, data, element, (&places, together));
             }
         };
@@ -645,6 +647,7 @@ impl Slice<'_, '_> {
         }
         self.in_a_run(inst, holds, |s| {
             let places = s.places(address, space, Some(stride))?;
+            s.demand_reach(inst, data, &places)?;
             s.stored(inst, data, element, (&places, false))
         })
     }

@@ -28,6 +28,7 @@ pub(crate) mod hoist;
 mod known;
 pub(crate) mod memory;
 pub(crate) mod ops;
+mod reach;
 mod texture;
 pub(crate) mod values;
 
@@ -119,6 +120,8 @@ pub(crate) struct Slice<'a, 'b> {
     /// Values that the lane's number tells.
     known: FxHashMap<Value, known::Known>,
     scratch: Option<ir::StackSlot>,
+    /// Addresses of the lanes that the host is asked about.
+    asked: Option<ir::StackSlot>,
     /// Memory that operations which run lane by lane share.
     cells: Vec<ir::StackSlot>,
     /// Memory of the operands and results of texture accesses.
@@ -172,6 +175,7 @@ impl<'a, 'b> Slice<'a, 'b> {
             conditions: FxHashSet::default(),
             known: FxHashMap::default(),
             scratch: None,
+            asked: None,
             cells: Vec::new(),
             rows: None,
             stops: Vec::new(),
@@ -298,7 +302,7 @@ impl<'a, 'b> Slice<'a, 'b> {
             }
             // In the order of the lanes.
             Opcode::Atom | Opcode::Red if self.mask.is_none() && is_plain_update(&data) => {
-                return self.unrolled(inst);
+                return self.unrolled_access(inst, &data);
             }
             Opcode::Atom
             | Opcode::Red

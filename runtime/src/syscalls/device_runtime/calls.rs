@@ -9,7 +9,7 @@ use super::errors::{Answer, CudaError};
 use super::{Child, Configured, DEEPEST, DeviceRuntime, Line, Wish, errors};
 use crate::context::{Context, Limit};
 use crate::error::Fault;
-use crate::fault::access;
+use crate::fault::{AccessKind, access};
 use crate::kernel::{FunctionAttribute, Kernel};
 use crate::launch::{Dim3, LaunchConfig};
 use crate::syscalls::{Coordinates, Services};
@@ -200,7 +200,9 @@ impl Call<'_> {
         if address == 0 {
             return Err(CudaError::INVALID_VALUE.into());
         }
-        // SAFETY: device code names the address; what it may not touch faults and is reported.
+        let bytes_of = bytes.len() as u64;
+        self.checked(self.services.may(address, bytes_of, AccessKind::Write))?;
+        // SAFETY: device code names the address, which its kernel may access; what is closed faults and is reported.
         self.checked(unsafe { access::write(address, bytes) })
     }
 
@@ -213,6 +215,7 @@ impl Call<'_> {
             return Err(CudaError::INVALID_VALUE.into());
         }
         let mut bytes = [0; N];
+        self.checked(self.services.may(address, N as u64, AccessKind::Read))?;
         self.checked(access::read(&mut bytes, address))?;
         Ok(bytes)
     }
@@ -295,7 +298,11 @@ impl Call<'_> {
         // The buffer is read, and free again, whatever comes of the launch.
         let params = |kernel: &Kernel| {
             let mut params = kernel.empty_params();
-            let read = self.checked(access::read(params.bytes_mut(), buffer));
+            let bytes = params.bytes_mut();
+            let may = self
+                .services
+                .may(buffer, bytes.len() as u64, AccessKind::Read);
+            let read = self.checked(may.and_then(|()| access::read(bytes, buffer)));
             read.map(|()| params)
         };
         let launch = match (found.launch, given) {

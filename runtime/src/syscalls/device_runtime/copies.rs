@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Fault, FaultKind, Result};
 use crate::fault::{AccessFault, AccessKind, access};
+use crate::memory::Visible;
 
 /// A box of `width` bytes, `height` rows and `depth` slices, somewhere in memory.
 #[derive(Debug, Clone, Copy, Default)]
@@ -50,7 +51,7 @@ impl Job {
     ///
     /// # Errors
     /// The fault of the first bad address, in the name of `kernel`.
-    pub(crate) fn run(&self, kernel: &str) -> Result<()> {
+    pub(crate) fn run(&self, kernel: &str, visible: Option<&Visible>) -> Result<()> {
         let [width, height, depth] = self.extent;
         // What reaches beyond the memory faults at the first row that does; empty boxes have none.
         if width == 0 || height == 0 || depth == 0 {
@@ -60,6 +61,15 @@ impl Job {
         for slice in 0..depth {
             for row in 0..height {
                 let to = self.to.at(row, slice);
+                let may = |address, access| match visible {
+                    Some(visible) => visible.check(address, width, access),
+                    None => Ok(()),
+                };
+                may(to, AccessKind::Write).map_err(|fault| failure(kernel, fault))?;
+                if let Source::Bytes(from) = self.from {
+                    let from = from.at(row, slice);
+                    may(from, AccessKind::Read).map_err(|fault| failure(kernel, fault))?;
+                }
                 // SAFETY: device code names the addresses; what it may not touch faults and is reported.
                 let done = unsafe {
                     match self.from {
@@ -104,7 +114,7 @@ mod tests {
             }),
             extent: [3, 2, 2],
         };
-        job.run("k").expect("readable");
+        job.run("k", None).expect("readable");
         let mut wanted = vec![0xff; 64];
         for (slice, row, x) in [0, 1].iter().flat_map(|&s| {
             [0, 1]
@@ -119,12 +129,14 @@ mod tests {
             from: Source::Value(7),
             extent: [2, 1, 1],
         };
-        fill.run("k").expect("writable");
+        fill.run("k", None).expect("writable");
         assert_eq!(to[..3], [7, 7, 2]);
         let bad = Job {
             to: Place::row(16),
             ..fill
         };
-        assert!(matches!(bad.run("k"), Err(Error::Fault(fault)) if fault.address == Some(16)));
+        assert!(
+            matches!(bad.run("k", None), Err(Error::Fault(fault)) if fault.address == Some(16))
+        );
     }
 }

@@ -1,0 +1,385 @@
+//! How far an address can lie from the value that it is computed from.
+//!
+//! Most addresses of device code are a pointer plus a bounded offset: a widened 32-bit index times the size of
+//! an element. [`Reach::of`] splits an address into such a *root* and the interval of the offset. A back end
+//! that tests the root against a reserved range of addresses with closed margins around it need not test the
+//! sum: if the offset is smaller than the margin, the access lies in the range or in a margin, where it faults.
+//! Where the root is a variable and the interval lies inside it, the access needs no test at all.
+//!
+//! Intervals hold modulo the width of their value: for the value `v` of `n` bits there is an integer in
+//! `low..=high` that is congruent to `v` modulo 2^n. Sums, differences, products and left shifts preserve that
+//! whatever wraps; operations that read the value as a number (widening, right shifts, remainders) first bring
+//! it into the range of its type.
+
+use crate::entity::{Inst, SymbolId, Value};
+use crate::function::{Function, payload_slot, payload_sreg, split_symbol_payload};
+use crate::mods::{Half, StateSpace};
+use crate::ops::Opcode;
+use crate::sreg::SpecialReg;
+
+/// Operations that are looked through, at most, in each direction.
+const DEPTH: u32 = 10;
+
+/// An interval of integers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Interval {
+    /// The least.
+    pub low: i128,
+    /// The greatest.
+    pub high: i128,
+}
+
+impl Interval {
+    /// Zero alone.
+    pub const ZERO: Interval = Interval { low: 0, high: 0 };
+
+    fn new(low: i128, high: i128) -> Interval {
+        Interval { low, high }
+    }
+
+    fn point(at: i128) -> Interval {
+        Interval::new(at, at)
+    }
+
+    /// All values of a type of so many bits.
+    fn of_bits(bits: u32, signed: bool) -> Interval {
+        match signed {
+            true => Interval::new(-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+            false => Interval::new(0, (1 << bits) - 1),
+        }
+    }
+
+    fn lies_in(self, other: Interval) -> bool {
+        other.low <= self.low && self.high <= other.high
+    }
+
+    /// Bounds that no product of two can overflow.
+    fn checked(self) -> Option<Interval> {
+        const LIMIT: i128 = 1 << 62;
+        self.lies_in(Interval::new(-LIMIT, LIMIT)).then_some(self)
+    }
+
+    fn plus(self, other: Interval) -> Interval {
+        Interval::new(self.low + other.low, self.high + other.high)
+    }
+
+    fn minus(self, other: Interval) -> Interval {
+        Interval::new(self.low - other.high, self.high - other.low)
+    }
+
+    fn times(self, other: Interval) -> Interval {
+        let products = [
+            self.low * other.low,
+            self.low * other.high,
+            self.high * other.low,
+            self.high * other.high,
+        ];
+        let (low, high) = products
+            .iter()
+            .fold((i128::MAX, i128::MIN), |(low, high), &product| {
+                (low.min(product), high.max(product))
+            });
+        Interval::new(low, high)
+    }
+}
+
+/// An address as a root and an offset.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Root {
+    /// What the offset is added to.
+    pub value: Value,
+    /// Bounds of the offset, modulo the width of the address.
+    pub offset: Interval,
+}
+
+/// Splits addresses of one function.
+#[derive(Clone, Copy, Debug)]
+pub struct Reach<'a> {
+    function: &'a Function,
+    /// Threads of a block, at most.
+    threads: i128,
+}
+
+/// Threads of a block on every device (CUDA C++ programming guide, compute capabilities).
+const MAX_THREADS: i128 = 1024;
+
+impl<'a> Reach<'a> {
+    /// For addresses of a function.
+    pub fn new(function: &'a Function) -> Reach<'a> {
+        let kernel = function.kernel.as_ref();
+        let shape = kernel.and_then(|kernel| kernel.reqntid.or(kernel.maxntid));
+        let threads = shape.map(|shape| shape.iter().map(|&n| i128::from(n.max(1))).product());
+        Reach {
+            function,
+            threads: threads.unwrap_or(MAX_THREADS).min(MAX_THREADS),
+        }
+    }
+
+    /// The root of an address and its offset. Only operations that `here` accepts are looked through: the root
+    /// must be at hand where the address is used.
+    pub fn of(&self, address: Value, here: &dyn Fn(Inst) -> bool) -> Root {
+        let dfg = &self.function.dfg;
+        let mut root = Root {
+            value: address,
+            offset: Interval::ZERO,
+        };
+        for _ in 0..DEPTH {
+            let Some(def) = dfg.def_inst(root.value).filter(|&def| here(def)) else {
+                break;
+            };
+            let Some((value, offset)) = self.step(def) else {
+                break;
+            };
+            let Some(offset) = root.offset.plus(offset).checked() else {
+                break;
+            };
+            root = Root { value, offset };
+        }
+        root
+    }
+
+    /// The same, through constant offsets alone: addresses with one such root lie a known distance apart.
+    pub fn by_constants(&self, address: Value, here: &dyn Fn(Inst) -> bool) -> Root {
+        let mut root = Root {
+            value: address,
+            offset: Interval::ZERO,
+        };
+        for _ in 0..DEPTH {
+            let def = self.function.dfg.def_inst(root.value);
+            let step = def.filter(|&def| here(def)).and_then(|def| self.step(def));
+            let is_point = |offset: Interval| offset.low == offset.high;
+            let Some((value, offset)) = step.filter(|&(_, offset)| is_point(offset)) else {
+                break;
+            };
+            let Some(offset) = root.offset.plus(offset).checked() else {
+                break;
+            };
+            root = Root { value, offset };
+        }
+        root
+    }
+
+    /// Whether an access of `bytes` bytes lies inside the variable that its root names, for an address in a state
+    /// space; `symbol` tells space and size of the module's variables.
+    pub fn is_inside(
+        &self,
+        root: &Root,
+        bytes: u32,
+        space: StateSpace,
+        symbol: &dyn Fn(SymbolId) -> Option<(StateSpace, u64)>,
+    ) -> bool {
+        let Some(def) = self.function.dfg.def_inst(root.value) else {
+            return false;
+        };
+        let data = &self.function.dfg.insts[def];
+        let found = match (data.opcode, space) {
+            (Opcode::LocalAddr, StateSpace::Local) => {
+                let slot = &self.function.slots[payload_slot(data.payload())];
+                Some((0, i128::from(slot.size)))
+            }
+            (Opcode::ParamAddr, StateSpace::Param) => self
+                .function
+                .kernel
+                .as_ref()
+                .map(|kernel| (i128::from(data.payload()), i128::from(kernel.param_bytes))),
+            (Opcode::SymbolAddr, _) => {
+                let (id, addend) = split_symbol_payload(data.payload());
+                symbol(id)
+                    .filter(|&(of, _)| is_window(of) == is_window(space) && !is_private(space))
+                    .map(|(_, size)| (i128::from(addend), i128::from(size)))
+            }
+            _ => None,
+        };
+        found.is_some_and(|(start, size)| {
+            let (low, high) = (root.offset.low + start, root.offset.high + start);
+            low >= 0 && high + i128::from(bytes) <= size
+        })
+    }
+
+    /// One operation back: the operand that is the address, and what is added to it.
+    fn step(&self, def: Inst) -> Option<(Value, Interval)> {
+        let data = &self.function.dfg.insts[def];
+        let args = self.function.dfg.args(def);
+        let desc = data.desc();
+        if desc.opcode == Opcode::Cvta
+            && !is_window(desc.mods.space())
+            && !is_private(desc.mods.space())
+        {
+            // The same number in the other space.
+            return Some((args[0], Interval::ZERO));
+        }
+        let plain = desc.ty.is_integer() && desc.ty.elements() == 1 && !desc.mods.sat();
+        if !plain {
+            return None;
+        }
+        let bounded = |value: Value| self.interval(value, DEPTH).filter(|found| is_small(*found));
+        match (desc.opcode, args) {
+            // The low part of an address counts, or all of it.
+            (Opcode::Cvt, &[from])
+                if desc.src.is_integer()
+                    && desc.ty.bits() >= 32
+                    && desc.src.bits() >= desc.ty.bits() =>
+            {
+                Some((from, Interval::ZERO))
+            }
+            (Opcode::Add, &[a, b]) => match bounded(b) {
+                Some(offset) => Some((a, offset)),
+                None => Some((b, bounded(a)?)),
+            },
+            (Opcode::Sub, &[a, b]) => Some((a, Interval::ZERO.minus(bounded(b)?))),
+            (Opcode::Mad, &[a, b, c]) => {
+                let product = self.product(def, a, b, DEPTH)?;
+                is_small(product).then_some((c, product))
+            }
+            _ => None,
+        }
+    }
+
+    /// Bounds of a value, modulo its width.
+    fn interval(&self, value: Value, depth: u32) -> Option<Interval> {
+        let dfg = &self.function.dfg;
+        let bits = dfg.ty(value).lane_bits();
+        let any = || (bits <= 32).then(|| Interval::of_bits(bits, false));
+        let (Some(def), Some(depth)) = (dfg.def_inst(value), depth.checked_sub(1)) else {
+            return any();
+        };
+        self.result(def, depth)
+            .and_then(Interval::checked)
+            .or_else(any)
+    }
+
+    /// Bounds of an operation's result.
+    fn result(&self, def: Inst, depth: u32) -> Option<Interval> {
+        let dfg = &self.function.dfg;
+        let data = &dfg.insts[def];
+        match data.opcode {
+            Opcode::Const => return Some(Interval::point(i128::from(data.payload() as i64))),
+            Opcode::SReg => return self.register(payload_sreg(data.payload())?),
+            _ => {}
+        }
+        let desc = data.desc();
+        let (ty, args) = (desc.ty, dfg.args(def));
+        if !ty.is_integer() || ty.elements() != 1 || desc.mods.sat() {
+            return None;
+        }
+        let bits = ty.bits();
+        let of = |index: usize| self.interval(args[index], depth);
+        // The operand as a number of the operation's type.
+        let number = |index: usize| self.number(args[index], bits, ty.is_signed(), depth);
+        let constant = |index: usize| dfg.constant(args[index]);
+        match (desc.opcode, args.len()) {
+            (Opcode::Add, 2) => Some(of(0)?.plus(of(1)?)),
+            (Opcode::Sub, 2) => Some(of(0)?.minus(of(1)?)),
+            (Opcode::Mul, 2) => self.product(def, args[0], args[1], depth),
+            (Opcode::Mad, 3) => Some(self.product(def, args[0], args[1], depth)?.plus(of(2)?)),
+            (Opcode::Shl, 2) => {
+                let by = constant(1).filter(|&by| by < u64::from(bits))?;
+                Some(of(0)?.times(Interval::point(1 << by)))
+            }
+            (Opcode::Shr, 2) => {
+                let by = constant(1).filter(|&by| by < u64::from(bits))?;
+                let from = number(0)?;
+                Some(Interval::new(from.low >> by, from.high >> by))
+            }
+            (Opcode::And, 2) => {
+                let mask = |index: usize| constant(index).map(|mask| mask & low_bits(bits));
+                let mask = mask(1).or_else(|| mask(0))?;
+                Some(Interval::new(0, i128::from(mask)))
+            }
+            (Opcode::Rem, 2) if !ty.is_signed() => {
+                // By zero gives the dividend or all ones.
+                let by = constant(1)
+                    .map(|by| by & low_bits(bits))
+                    .filter(|&by| by != 0)?;
+                Some(Interval::new(0, i128::from(by) - 1))
+            }
+            (Opcode::Div, 2) if !ty.is_signed() => {
+                let by = constant(1)
+                    .map(|by| by & low_bits(bits))
+                    .filter(|&by| by != 0)?;
+                Some(Interval::new(0, number(0)?.high / i128::from(by)))
+            }
+            (Opcode::Min, 2) if !ty.is_signed() => {
+                let [a, b] = [number(0), number(1)];
+                let high = match (a, b) {
+                    (Some(a), Some(b)) => a.high.min(b.high),
+                    (Some(one), None) | (None, Some(one)) => one.high,
+                    (None, None) => return None,
+                };
+                Some(Interval::new(0, high))
+            }
+            (Opcode::Cvt, 1) if desc.src.is_integer() => {
+                let from = desc.src;
+                self.number(args[0], from.bits(), from.is_signed(), depth)
+            }
+            _ => None,
+        }
+    }
+
+    /// Bounds of a value read as a number of so many bits.
+    fn number(&self, value: Value, bits: u32, signed: bool, depth: u32) -> Option<Interval> {
+        let whole = (bits <= 64).then(|| Interval::of_bits(bits, signed))?;
+        let found = self.interval(value, depth);
+        let held = self.function.dfg.ty(value).lane_bits();
+        match found.filter(|_| bits <= held) {
+            Some(found) if found.lies_in(whole) => Some(found),
+            _ => whole.checked(),
+        }
+    }
+
+    /// Bounds of a product, whole (`.wide`) or its low half.
+    fn product(&self, def: Inst, a: Value, b: Value, depth: u32) -> Option<Interval> {
+        let desc = self.function.dfg.insts[def].desc();
+        let depth = depth.checked_sub(1)?;
+        let [a, b] = match desc.mods.half() {
+            Half::Wide => {
+                let (bits, signed) = (desc.ty.bits(), desc.ty.is_signed());
+                [a, b].map(|factor| self.number(factor, bits, signed, depth))
+            }
+            Half::Hi => return None,
+            _ => [a, b].map(|factor| self.interval(factor, depth)),
+        };
+        let (a, b) = (a?, b?);
+        let narrow = |factor: Interval| factor.lies_in(Interval::new(-(1 << 60), 1 << 60));
+        (narrow(a) && narrow(b)).then(|| a.times(b))?.checked()
+    }
+
+    /// Bounds of a special register.
+    fn register(&self, register: SpecialReg) -> Option<Interval> {
+        use SpecialReg as R;
+        let most = match register {
+            R::TidX | R::TidY => self.threads - 1,
+            R::TidZ => (self.threads - 1).min(63),
+            R::NtidX | R::NtidY => self.threads,
+            R::NtidZ => self.threads.min(64),
+            R::Laneid => 31,
+            R::Warpid => (self.threads - 1) / 32,
+            R::Nwarpid => (self.threads + 31) / 32,
+            _ => return None,
+        };
+        Some(Interval::new(0, most))
+    }
+}
+
+/// Whether addresses of a space are offsets in the window of a CTA.
+fn is_window(space: StateSpace) -> bool {
+    matches!(space, StateSpace::Shared | StateSpace::SharedCluster)
+}
+
+/// Whether a space holds no symbols of the module.
+fn is_private(space: StateSpace) -> bool {
+    matches!(
+        space,
+        StateSpace::Local | StateSpace::Param | StateSpace::ParamFunc
+    )
+}
+
+fn low_bits(bits: u32) -> u64 {
+    u64::MAX >> (64 - bits.clamp(1, 64))
+}
+
+/// Whether an offset is one that margins of a range can take up.
+fn is_small(offset: Interval) -> bool {
+    const LARGE: i128 = 1 << 50;
+    offset.lies_in(Interval::new(-LARGE, LARGE))
+}

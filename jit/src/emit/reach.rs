@@ -1,0 +1,384 @@
+//! Tests that accesses stay in the memory that CUDA gives a kernel.
+//!
+//! All device memory lies in one range of addresses, which [`NativeContext`] names together with the sizes of the
+//! thread's own windows. In front of an access stands a compare and a branch that is never taken: of the root
+//! of the address ([`Reach`]) with the range, whose margins are closed, or of the offset with the size
+//! of the window. What fails the test may still be the program's: registered host memory, or a generic address
+//! of the thread's own shared, local or parameter space. The host decides ([`Helpers::verify`]), through a function
+//! that preserves all registers, so that the rare call costs the code around it none. What the host
+//! refuses ends in an instruction that traps, and the host knows why.
+//!
+//! Accesses that [`Reach`] proves to lie inside a variable are not tested.
+//!
+//! [`Helpers::verify`]: crate::abi::Helpers::verify
+
+use std::mem::offset_of;
+
+use cranelift_codegen::ir::condcodes::IntCC;
+use cranelift_codegen::ir::{self, AbiParam, InstBuilder, TrapCode, types};
+use cranelift_codegen::isa::CallConv;
+use margay_ir::analysis::Reach;
+use margay_ir::analysis::reach::{Interval, Root};
+use margay_ir::entity::{Inst, Value};
+use margay_ir::function::{Function, InstData};
+use margay_ir::mods::StateSpace;
+use margay_ir::ops::Opcode;
+
+use rustc_hash::FxHashMap;
+
+use super::lane::{Lane, fixed, host};
+use super::memory::{element_type, is_private};
+use crate::abi::{NativeContext, Verify};
+
+/// How a trap is marked that stands for an access that the host refused.
+pub(crate) const OUTSIDE: TrapCode = TrapCode::unwrap_user(2);
+
+/// Offsets from a root up to which the closed pages at the ends of the range take up.
+pub(crate) const NEAR: i128 = 60 << 10;
+/// The same of its margins, where it has them.
+pub const MARGIN: u64 = 1 << 38;
+
+/// Bytes of a hull, at most: shared memory of a block is not larger on any device.
+const LARGEST_HULL: i128 = 256 << 10;
+
+/// Which memory a test is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Area {
+    /// The range of device memory.
+    Device,
+    /// A window: its size is a field of the context.
+    Window(usize),
+    /// The parameters of the kernel.
+    Params,
+}
+
+/// What a test was about: a root, and the field of the context that it was compared with.
+pub(crate) type Tested = (Value, usize);
+
+/// Bytes from the first to one past the last that an access of one lane moves.
+pub(crate) fn moved(data: &InstData) -> u32 {
+    let element = element_type(data.ty).map_or(16, |element| element.bytes());
+    element * data.mods.vec().max(1)
+}
+
+/// Whether an access writes.
+pub(crate) fn writes(data: &InstData) -> bool {
+    data.opcode != Opcode::Ld
+}
+
+impl Lane<'_, '_> {
+    /// The memory that an address in a space must lie in.
+    pub(crate) fn home_of(&self, space: StateSpace) -> Area {
+        match space {
+            StateSpace::Shared | StateSpace::SharedCluster => {
+                Area::Window(offset_of!(NativeContext, shared_bytes))
+            }
+            StateSpace::Local => Area::Window(offset_of!(NativeContext, local_bytes)),
+            StateSpace::Param if self.function.kernel.is_some() => Area::Params,
+            _ => Area::Device,
+        }
+    }
+
+    /// The root of the address of an access, and whether the access lies inside a variable for sure.
+    pub(crate) fn root_of(&self, inst: Inst, data: &InstData) -> (Root, bool) {
+        let space = data.mods.space();
+        let reach = Reach::new(self.function);
+        let address = self.function.dfg.args(inst)[0];
+        let symbol = |id| self.symbols.get(&id).copied();
+        let widest = reach.of(address, &|_| true);
+        let bytes = moved(data);
+        let inside = reach.is_inside(&widest, bytes, space, &symbol)
+            || self.trusted && {
+                let shared = matches!(space, StateSpace::Shared | StateSpace::SharedCluster);
+                shared
+                    || self.home_of(space) == Area::Device
+                        && param_root(self.function, &widest).is_some()
+            };
+        let home = self.homes.get(&inst).copied();
+        let here = |def: Inst| self.homes.get(&def).copied() == home;
+        let own = Root {
+            value: address,
+            offset: Interval::ZERO,
+        };
+        let root = match self.home_of(space) {
+            _ if self.operands_only => own,
+            Area::Device => reach.of(address, &here),
+            _ => reach.by_constants(address, &here),
+        };
+        (root, inside)
+    }
+
+    /// The offsets from a root of the first byte that accesses of the block around `inst` touch with it, and of the one
+    /// behind the last. All of them run, so one test of the hull serves them.
+    pub(crate) fn hull(&mut self, inst: Inst, root: &Root, bytes: u32) -> (i128, i128) {
+        let home = self.homes.get(&inst).copied();
+        if self.hulls.0 != home {
+            let insts = home.map_or(&[][..], |home| self.function.insts(home));
+            let mut hulls: FxHashMap<Value, (i128, i128)> = FxHashMap::default();
+            for &inst in insts {
+                let data = self.function.dfg.insts[inst];
+                let accesses = matches!(
+                    data.opcode,
+                    Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red
+                );
+                if !accesses || !matches!(self.home_of(data.mods.space()), Area::Window(_)) {
+                    continue;
+                }
+                let (root, inside) = self.root_of(inst, &data);
+                if !inside {
+                    let high = root.offset.high + i128::from(moved(&data));
+                    let hull = hulls.entry(root.value).or_insert((root.offset.low, high));
+                    *hull = (hull.0.min(root.offset.low), hull.1.max(high));
+                }
+            }
+            self.hulls = (home, hulls);
+        }
+        let own = (root.offset.low, root.offset.high + i128::from(bytes));
+        let known = self
+            .hulls
+            .1
+            .get(&root.value)
+            .filter(|_| !self.operands_only);
+        let hull = known.copied().unwrap_or(own);
+        // A hull of more than a window would refuse what its parts would not.
+        if hull.1 - hull.0 <= LARGEST_HULL {
+            hull
+        } else {
+            own
+        }
+    }
+
+    /// The result of an earlier test of the same block.
+    pub(crate) fn tested(&self, what: Tested) -> Option<ir::Value> {
+        let here = self.reached.0 == self.b.current_block() && !self.operands_only;
+        let mut known = self.reached.1.iter().filter(|_| here);
+        known.find(|(tested, _)| *tested == what).map(|&(_, ok)| ok)
+    }
+
+    /// Notes the result of a test.
+    pub(crate) fn note_test(&mut self, what: Tested, ok: ir::Value) {
+        if self.operands_only {
+            return;
+        }
+        let block = self.b.current_block();
+        if self.reached.0 != block {
+            self.reached = (block, Vec::new());
+        }
+        self.reached.1.push((what, ok));
+    }
+
+    /// Ends the launch unless one lane's access, at a host address, lies in memory of the kernel.
+    pub(crate) fn demand_reach(&mut self, inst: Inst, data: &InstData, host: ir::Value) {
+        if !self.isolated {
+            return;
+        }
+        let bytes = moved(data);
+        let (root, inside) = self.root_of(inst, data);
+        if inside {
+            return;
+        }
+        let ok = match self.home_of(data.mods.space()) {
+            Area::Device => {
+                let limit = margin_of(root.offset.low, root.offset.high + i128::from(bytes));
+                match limit {
+                    Some(limit) => self.tested((root.value, limit)).unwrap_or_else(|| {
+                        let value = self.get(root.value);
+                        let value = self.wide(value);
+                        let ok = self.in_range(value, limit);
+                        self.note_test((root.value, limit), ok);
+                        ok
+                    }),
+                    None => self.in_range(host, offset_of!(NativeContext, reach_bytes)),
+                }
+            }
+            Area::Window(limit) => self.tested((root.value, limit)).unwrap_or_else(|| {
+                let (low, high) = self.hull(inst, &root, bytes);
+                let value = self.get(root.value);
+                let ok = self.window_holds(value, (low, high), limit);
+                self.note_test((root.value, limit), ok);
+                ok
+            }),
+            Area::Params => {
+                let kernel = self.function.kernel.as_ref();
+                let size = kernel.map_or(0, |kernel| kernel.param_bytes);
+                let base = self.field(types::I64, offset_of!(NativeContext, params));
+                let offset = self.b.ins().isub(host, base);
+                match size.checked_sub(bytes) {
+                    Some(last) => {
+                        let last = self.b.ins().iconst(types::I64, i64::from(last));
+                        self.b
+                            .ins()
+                            .icmp(IntCC::UnsignedLessThanOrEqual, offset, last)
+                    }
+                    None => self.b.ins().iconst(types::I8, 0),
+                }
+            }
+        };
+        let shape = Verify::of(bytes, writes(data), data.mods.space(), 1);
+        self.unless(ok, |lane| {
+            let stride = lane.b.ins().iconst(types::I64, 0);
+            let shape = lane.int(types::I64, shape.with_mask(1).0);
+            lane.verify(offset_of!(NativeContext, verify), &[host, stride, shape])
+        });
+    }
+
+    /// Whether what lies `low..high` from an offset lies in a window, whose size is a field of the context.
+    pub(crate) fn window_holds(
+        &mut self,
+        value: ir::Value,
+        (low, high): (i128, i128),
+        limit: usize,
+    ) -> ir::Value {
+        let offset = match self.b.func.dfg.value_type(value) {
+            types::I32 => value,
+            _ => self.b.ins().ireduce(types::I32, value),
+        };
+        let lowest = match low as i32 {
+            0 => offset,
+            low => self.b.ins().iadd_imm_s(offset, i64::from(low)),
+        };
+        let lowest = self.b.ins().uextend(types::I64, lowest);
+        let end = self.b.ins().iadd_imm_s(lowest, (high - low) as i64);
+        let limit = self.field(types::I64, limit);
+        self.b
+            .ins()
+            .icmp(IntCC::UnsignedLessThanOrEqual, end, limit)
+    }
+
+    /// Whether an address lies in the range of device memory, whose size is a field of the context.
+    pub(crate) fn in_range(&mut self, address: ir::Value, limit: usize) -> ir::Value {
+        let base = self.field(types::I64, offset_of!(NativeContext, reach_base));
+        let bytes = self.field(types::I64, limit);
+        let offset = self.b.ins().isub(address, base);
+        self.b.ins().icmp(IntCC::UnsignedLessThan, offset, bytes)
+    }
+
+    /// Asks the host where a test failed: `question` yields zero if the access is one that the kernel may make. Else the
+    /// launch ends.
+    fn unless(&mut self, ok: ir::Value, question: impl FnOnce(&mut Self) -> ir::Value) {
+        let before = self.b.current_block();
+        let [go_on, ask] = std::array::from_fn(|_| self.b.create_block());
+        self.b.set_cold_block(ask);
+        self.b.ins().brif(ok, go_on, &[], ask, &[]);
+        self.b.switch_to_block(ask);
+        let refused = question(self);
+        self.refuse_access(refused);
+        self.b.ins().jump(go_on, &[]);
+        self.b.switch_to_block(go_on);
+        self.keep_tests(before, go_on);
+    }
+
+    /// Ends the launch if the host has refused an access.
+    pub(crate) fn refuse_access(&mut self, refused: ir::Value) {
+        self.b.ins().trapnz(refused, OUTSIDE);
+    }
+
+    /// What was tested in a block stays tested in one that only follows it.
+    pub(crate) fn keep_tests(&mut self, before: Option<ir::Block>, after: ir::Block) {
+        for tests in [&mut self.aligned.0, &mut self.reached.0] {
+            if *tests == before {
+                *tests = Some(after);
+            }
+        }
+    }
+
+    /// Calls one of the two functions that ask the host.
+    pub(crate) fn verify(&mut self, which: usize, args: &[ir::Value]) -> ir::Value {
+        let target = self
+            .b
+            .ins()
+            .load(types::I64, fixed(), self.fixed.ctx, which as i32);
+        let mut all = vec![self.fixed.ctx];
+        all.extend_from_slice(args);
+        all.push(self.here.thread);
+        let name = match all.len() {
+            5 => "verify",
+            _ => "verify lanes",
+        };
+        let sig = match self.signatures.get(name) {
+            Some(&sig) => sig,
+            None => {
+                let types = all.iter().map(|&arg| self.b.func.dfg.value_type(arg));
+                let mut sig = ir::Signature::new(CallConv::PreserveAll);
+                sig.params.extend(types.map(AbiParam::new));
+                let sig = self.b.import_signature(sig);
+                self.signatures.insert(name, sig);
+                sig
+            }
+        };
+        self.b.ins().call_indirect(sig, target, &all);
+        let answer = offset_of!(NativeContext, refused) as i32;
+        self.b
+            .ins()
+            .load(types::I32, host(), self.fixed.ctx, answer)
+    }
+}
+
+/// The offset of the parameter that a root is loaded from, if addresses with such an offset from it lie in the margins
+/// of device memory where they do not lie in it.
+fn param_root(function: &Function, root: &Root) -> Option<u32> {
+    const MOST: i128 = MARGIN as i128 - 4096;
+    if root.offset.low < -MOST || root.offset.high > MOST {
+        return None;
+    }
+    let load = function.dfg.def_inst(root.value)?;
+    let data = &function.dfg.insts[load];
+    let whole = data.opcode == Opcode::Ld
+        && data.mods.space() == StateSpace::Param
+        && data.mods.vec() <= 1
+        && data.ty.bits() == 64
+        && function.dfg.ty(root.value).lane_bits() == 64;
+    if !whole {
+        return None;
+    }
+    let address = function.dfg.args(load)[0];
+    let at = Reach::new(function).by_constants(address, &|_| true);
+    let def = function.dfg.def_inst(at.value)?;
+    let data = &function.dfg.insts[def];
+    if data.opcode != Opcode::ParamAddr {
+        return None;
+    }
+    let kernel = function.kernel.as_ref()?;
+    let offset = i128::from(data.payload()) + at.offset.low;
+    let fits = offset >= 0 && offset + 8 <= i128::from(kernel.param_bytes);
+    fits.then(|| u32::try_from(offset).ok()).flatten()
+}
+
+/// Offsets of the parameters that addresses in device memory are computed from, each once.
+pub(crate) fn roots(function: &Function) -> Vec<u32> {
+    let reach = Reach::new(function);
+    let insts = function
+        .blocks()
+        .iter()
+        .flat_map(|&block| function.insts(block));
+    let mut found: Vec<u32> = insts
+        .filter(|&&inst| {
+            let data = &function.dfg.insts[inst];
+            let accesses = matches!(
+                data.opcode,
+                Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red
+            );
+            accesses && !is_private(data.mods.space())
+        })
+        .filter_map(|&inst| {
+            let root = reach.of(function.dfg.args(inst)[0], &|_| true);
+            param_root(function, &root)
+        })
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// Field of the context with the size of the range, for addresses that lie `low..=high` from a root in it; none if
+/// they may lie anywhere.
+pub(crate) fn margin_of(low: i128, high: i128) -> Option<usize> {
+    let within = |most: i128| -most <= low && high <= most;
+    if within(NEAR) {
+        Some(offset_of!(NativeContext, reach_bytes))
+    } else if within(i128::from(MARGIN)) {
+        Some(offset_of!(NativeContext, margin_bytes))
+    } else {
+        None
+    }
+}

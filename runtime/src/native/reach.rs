@@ -1,0 +1,120 @@
+//! What a thread may access, decided for addresses that generated code is not sure of and for all that the host
+//! accesses in a thread's name.
+
+use margay_ir::exec::{CtaInfo, LaunchInfo};
+use margay_ir::mods::StateSpace;
+use margay_jit::abi::{NativeContext, Verify};
+
+use crate::memory::{Visible, within};
+
+/// The memory of the threads of one CTA.
+#[derive(Clone, Copy)]
+pub(super) struct Reach<'a> {
+    visible: &'a Visible,
+    info: &'a LaunchInfo,
+    shared_base: u64,
+    local_base: u64,
+    local_stride: u64,
+    param_bytes: u64,
+}
+
+impl<'a> Reach<'a> {
+    pub(super) fn new(
+        visible: &'a Visible,
+        info: &'a LaunchInfo,
+        cta: &CtaInfo,
+        param_bytes: u32,
+    ) -> Reach<'a> {
+        Reach {
+            visible,
+            info,
+            shared_base: cta.shared_base,
+            local_base: cta.local_base,
+            local_stride: u64::from(cta.local_stride),
+            param_bytes: u64::from(param_bytes),
+        }
+    }
+
+    /// Whether a thread, or where it is not told any thread of the CTA, may access memory at a generic address.
+    pub(super) fn generic(&self, address: u64, bytes: u64, thread: Option<u32>) -> bool {
+        let part = |start: u64, len: u64| within(&(start..start + len), address, bytes);
+        part(self.shared_base, shared_bytes(self.info))
+            || self.is_local(address, bytes, thread)
+            || part(self.info.params, self.param_bytes)
+            || self.info.workspace != 0 && part(self.info.workspace, WORKSPACE)
+            || self.visible.device(address, bytes)
+    }
+
+    fn is_local(&self, address: u64, bytes: u64, thread: Option<u32>) -> bool {
+        let (first, count) = match thread {
+            Some(thread) => (u64::from(thread), 1),
+            None => (0, u64::from(self.info.threads())),
+        };
+        let start = self.local_base + first * self.local_stride;
+        within(&(start..start + count * self.local_stride), address, bytes)
+    }
+
+    /// Whether one lane's access is one that its thread may make.
+    fn lane(&self, what: Verify, address: u64, thread: u32) -> bool {
+        let bytes = what.bytes();
+        let part = |start: u64, len: u64| within(&(start..start + len), address, bytes);
+        match what.space() {
+            StateSpace::Shared | StateSpace::SharedCluster => {
+                part(self.shared_base, shared_bytes(self.info))
+            }
+            StateSpace::Local => self.is_local(address, bytes, Some(thread)),
+            StateSpace::Param if !what.writes() => {
+                part(self.info.params, self.param_bytes)
+                    || self.generic(address, bytes, Some(thread))
+            }
+            _ => self.generic(address, bytes, Some(thread)),
+        }
+    }
+
+    /// The first lane that runs and may not access its address.
+    pub(super) fn refused(
+        &self,
+        what: Verify,
+        address: impl Fn(u32) -> u64,
+        first: u32,
+    ) -> Option<(u32, u64)> {
+        (0..what.lanes())
+            .filter(|lane| what.mask() >> lane & 1 != 0)
+            .map(|lane| (lane, address(lane)))
+            .find(|&(lane, address)| !self.lane(what, address, first.wrapping_add(lane)))
+    }
+
+    /// The address of a lane whose addresses are affine: offsets in windows have 32 bits.
+    pub(super) fn affine(&self, what: Verify, first: u64, stride: i64, lane: u32) -> u64 {
+        let step = stride.wrapping_mul(i64::from(lane)) as u64;
+        match what.space() {
+            StateSpace::Shared | StateSpace::SharedCluster => {
+                let offset = (first - self.shared_base).wrapping_add(step) as u32;
+                self.shared_base + u64::from(offset)
+            }
+            _ => first.wrapping_add(step),
+        }
+    }
+}
+
+/// Bytes of the workspace of grid barriers.
+pub(super) const WORKSPACE: u64 = 256;
+
+/// Bytes of shared memory that a CTA may access: its own, or that of its cluster.
+pub(super) fn shared_bytes(info: &LaunchInfo) -> u64 {
+    match info.cluster_size() {
+        1 => u64::from(info.static_shared) + u64::from(info.dynamic_shared),
+        count => u64::from(count) << info.shared_shift(),
+    }
+}
+
+/// Tells generated code what its kernel may access.
+pub(super) fn tell(context: &mut NativeContext, visible: &Visible, info: &LaunchInfo) {
+    [
+        context.reach_base,
+        context.reach_bytes,
+        context.margin_bytes,
+    ] = visible.range();
+    context.shared_bytes = shared_bytes(info);
+    context.local_bytes = u64::from(context.local_stride);
+}

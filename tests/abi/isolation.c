@@ -1,0 +1,205 @@
+// Kernels reach the memory that CUDA gives them and nothing else: docs/security.md has a sentence for each check.
+//
+// The host's variables keep their values, the launch ends with CUDA_ERROR_ILLEGAL_ADDRESS, and registered memory is
+// reached to its last byte. One argument: the number of threads that run a kernel (1, or enough for vector code).
+#include "abi.h"
+
+#include <sys/mman.h>
+
+CUresult cuMemHostRegister_v2(void *p, size_t bytes, unsigned flags);
+CUresult cuMemHostUnregister(void *p);
+CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device);
+
+static const char PTX[] =
+    ".version 8.0\n.target sm_80\n.address_size 64\n"
+    ".global .align 4 .b8 format[4] = {37, 115, 10, 0};\n"
+    ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n"
+    // Each thread adds 1 to p[t]; p is a parameter, so its range is known before the launch.
+    ".visible .entry add(.param .u64 p, .param .u32 n) {\n"
+    "  .reg .b64 %rd<4>; .reg .b32 %r<6>; .reg .pred %q;\n"
+    "  ld.param.u64 %rd1, [p]; ld.param.u32 %r5, [n];\n"
+    "  mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.u32 %r1, %r2, %r3, %r1;\n"
+    "  setp.ge.u32 %q, %r1, %r5; @%q bra done;\n"
+    "  mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2;\n"
+    "  ld.global.u32 %r4, [%rd3]; add.u32 %r4, %r4, 1; st.global.u32 [%rd3], %r4;\n"
+    "done: ret; }\n"
+    // The same through a pointer in memory, and by an index that is read from memory.
+    ".visible .entry add_indirect(.param .u64 pp, .param .u32 n) {\n"
+    "  .reg .b64 %rd<6>; .reg .b32 %r<6>; .reg .pred %q;\n"
+    "  ld.param.u64 %rd1, [pp]; ld.global.u64 %rd4, [%rd1]; ld.param.u32 %r5, [n];\n"
+    "  mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.u32 %r1, %r2, %r3, %r1;\n"
+    "  setp.ge.u32 %q, %r1, %r5; @%q bra done;\n"
+    "  xor.b32 %r1, %r1, 5;\n"
+    "  mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd4, %rd2;\n"
+    "  ld.u32 %r4, [%rd3]; add.u32 %r4, %r4, 1; st.u32 [%rd3], %r4;\n"
+    "done: ret; }\n"
+    ".visible .entry load(.param .u64 p, .param .u64 o) {\n"
+    "  .reg .b64 %rd<4>; ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [o];\n"
+    "  ld.global.u64 %rd3, [%rd1]; st.global.u64 [%rd2], %rd3; ret; }\n"
+    ".visible .entry store(.param .u64 p) {\n"
+    "  .reg .b64 %rd<4>; ld.param.u64 %rd1, [p]; mov.u64 %rd2, 42; st.u64 [%rd1], %rd2; ret; }\n"
+    ".visible .entry store_strong(.param .u64 p) {\n"
+    "  .reg .b64 %rd<4>; ld.param.u64 %rd1, [p]; mov.u64 %rd2, 42; st.release.sys.global.u64 [%rd1], %rd2; ret; }\n"
+    ".visible .entry store_vector(.param .u64 p) {\n"
+    "  .reg .b64 %rd<4>; ld.param.u64 %rd1, [p]; mov.u64 %rd2, 42; st.global.v2.u64 [%rd1], {%rd2, %rd2}; ret; }\n"
+    ".visible .entry exchange(.param .u64 p) {\n"
+    "  .reg .b64 %rd<4>; ld.param.u64 %rd1, [p]; mov.u64 %rd2, 42; atom.global.exch.b64 %rd3, [%rd1], %rd2; ret; }\n"
+    ".visible .entry reduce(.param .u64 p) {\n"
+    "  .reg .b64 %rd<4>; ld.param.u64 %rd1, [p]; mov.u64 %rd2, 42; red.global.add.u64 [%rd1], %rd2; ret; }\n"
+    ".visible .entry copy_async(.param .u64 p) {\n"
+    "  .shared .align 16 .b8 s[16]; .reg .b64 %rd<4>; .reg .b32 %r<3>; ld.param.u64 %rd1, [p]; mov.u32 %r1, s;\n"
+    "  cp.async.ca.shared.global [%r1], [%rd1], 8; cp.async.wait_all; ret; }\n"
+    ".visible .entry print(.param .u64 p) {\n"
+    "  .local .align 8 .b8 a[8]; .reg .b64 %rd<6>; ld.param.u64 %rd1, [p];\n"
+    "  mov.u64 %rd2, a; cvta.local.u64 %rd3, %rd2; st.u64 [%rd3], %rd1; mov.u64 %rd4, format; cvta.global.u64 %rd5, %rd4;\n"
+    "  { .param .b64 f; .param .b64 b; .param .b32 r; st.param.b64 [f], %rd5; st.param.b64 [b], %rd3;\n"
+    "    call.uni (r), vprintf, (f, b); } ret; }\n"
+    // Byte offsets into dynamic shared memory: thread t stores to t * step + first.
+    ".extern .shared .align 4 .b8 dynamic[];\n"
+    ".visible .entry shared(.param .u32 first, .param .u32 step) {\n"
+    "  .reg .b32 %r<6>; ld.param.u32 %r1, [first]; ld.param.u32 %r2, [step]; mov.u32 %r3, %tid.x;\n"
+    "  mad.lo.u32 %r4, %r3, %r2, %r1; mov.u32 %r5, dynamic; add.u32 %r5, %r5, %r4; st.shared.u8 [%r5], %r3; ret; }\n"
+    // The same through a generic address.
+    ".visible .entry shared_generic(.param .u32 first, .param .u32 step) {\n"
+    "  .reg .b32 %r<6>; .reg .b64 %rd<4>; ld.param.u32 %r1, [first]; ld.param.u32 %r2, [step]; mov.u32 %r3, %tid.x;\n"
+    "  mad.lo.u32 %r4, %r3, %r2, %r1; mov.u64 %rd1, dynamic; cvta.shared.u64 %rd2, %rd1; cvt.s64.s32 %rd3, %r4;\n"
+    "  add.s64 %rd2, %rd2, %rd3; st.u8 [%rd2], %r3; ret; }\n"
+    ".visible .entry shared_add(.param .u32 first, .param .u32 step) {\n"
+    "  .reg .b32 %r<6>; ld.param.u32 %r1, [first]; ld.param.u32 %r2, [step]; mov.u32 %r3, %tid.x;\n"
+    "  mad.lo.u32 %r4, %r3, %r2, %r1; mov.u32 %r5, dynamic; add.u32 %r5, %r5, %r4; red.shared.add.u32 [%r5], 1; ret; }\n"
+    ".visible .entry local(.param .u32 at) {\n"
+    "  .local .align 4 .b8 a[64]; .reg .b32 %r<4>; ld.param.u32 %r1, [at]; mov.u32 %r2, a; add.u32 %r2, %r2, %r1;\n"
+    "  st.local.u8 [%r2], %r1; ret; }\n"
+    ".visible .entry param(.param .u64 o, .param .s32 at, .param .align 4 .b8 last[20]) {\n"
+    "  .reg .b64 %rd<6>; .reg .b32 %r<3>; ld.param.u64 %rd1, [o]; ld.param.s32 %r1, [at]; cvt.s64.s32 %rd2, %r1;\n"
+    "  mov.b64 %rd3, last; add.s64 %rd3, %rd3, %rd2; ld.param.u8 %r2, [%rd3]; st.global.u32 [%rd1], %r2; ret; }\n";
+
+static CUmodule module;
+static CUdeviceptr out;
+static unsigned threads;
+
+static void load_kernels(void) {
+    start();
+    REQUIRE(cuModuleLoadData(&module, PTX));
+    REQUIRE(cuMemAlloc_v2(&out, 4096));
+}
+
+static CUresult launch_with(const char *name, unsigned blocks, unsigned block, unsigned shared, void **params) {
+    CUfunction function;
+    REQUIRE(cuModuleGetFunction(&function, module, name));
+    EXPECT(cuLaunchKernel(function, blocks, 1, 1, block, 1, 1, shared, NULL, params, NULL), SUCCESS);
+    CUresult result = cuCtxSynchronize();
+    if (result != SUCCESS) {
+        REQUIRE(cuDevicePrimaryCtxReset_v2(0));
+        load_kernels();
+    }
+    return result;
+}
+
+static CUresult launch(const char *name, void **params) { return launch_with(name, 1, 1, 0, params); }
+
+// Every instruction that names an address, at an address of the host's.
+static void refused(const void *host) {
+    uint64_t before = *(const volatile uint64_t *)host;
+    uint64_t p = (uint64_t)(uintptr_t)host;
+    void *params[] = {&p, &out};
+    const char *names[] = {"load",     "store",  "store_strong", "store_vector",
+                           "exchange", "reduce", "copy_async",   "print"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+        EXPECT(launch(names[i], params), ILLEGAL_ADDRESS);
+        CHECK(*(const volatile uint64_t *)host == before);
+    }
+}
+
+static CUresult add(const char *name, uint64_t p, unsigned n) {
+    uint64_t cell = p;
+    if (strcmp(name, "add_indirect") == 0) {
+        REQUIRE(cuMemcpyHtoD_v2(out, &p, 8));
+        cell = out;
+    }
+    void *params[] = {&cell, &n};
+    return launch_with(name, (n + threads - 1) / threads, threads, 0, params);
+}
+
+// Registered memory is reached to its last byte and not beyond, whatever lanes lie behind it.
+static void registered(unsigned elements) {
+    const char *names[] = {"add", "add_indirect"};
+    size_t page = 4096, bytes = (elements * 4 + page - 1) / page * page;
+    char *memory = mmap(NULL, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(memory != MAP_FAILED);
+    // The last element is the last of the registration; what follows is the program's own.
+    uint32_t *first = (uint32_t *)(memory + bytes - elements * 4);
+    for (size_t i = 0; i < 2; ++i) {
+        memset(memory, 0, bytes + page);
+        EXPECT(add(names[i], (uint64_t)(uintptr_t)first, 8), ILLEGAL_ADDRESS);
+        REQUIRE(cuMemHostRegister_v2(first, elements * 4, 0));
+        // add_indirect exchanges threads within eights.
+        EXPECT(add(names[i], (uint64_t)(uintptr_t)first, elements), SUCCESS);
+        for (unsigned e = 0; e < elements; ++e) CHECK(first[e] == 1);
+        EXPECT(add(names[i], (uint64_t)(uintptr_t)first, elements + 8), ILLEGAL_ADDRESS);
+        CHECK(*(uint32_t *)(memory + bytes) == 0);
+        EXPECT(add(names[i], (uint64_t)(uintptr_t)(first - 8), elements), ILLEGAL_ADDRESS);
+        // The reset of the context has ended the registration, as it ends all.
+        cuMemHostUnregister(first);
+    }
+    munmap(memory, bytes + page);
+}
+
+// `bytes` of shared memory hold offsets 0 to bytes - 1.
+static void shared_memory(unsigned bytes, unsigned block) {
+    const char *names[] = {"shared", "shared_generic"};
+    for (size_t i = 0; i < 2; ++i) {
+        unsigned step = 1, first = bytes - block;
+        void *params[] = {&first, &step};
+        EXPECT(launch_with(names[i], 1, block, bytes, params), SUCCESS);
+        first += 1;
+        EXPECT(launch_with(names[i], 1, block, bytes, params), ILLEGAL_ADDRESS);
+        first = -1u;
+        EXPECT(launch_with(names[i], 1, block, bytes, params), ILLEGAL_ADDRESS);
+        first = 1 << 20;
+        EXPECT(launch_with(names[i], 1, block, bytes, params), ILLEGAL_ADDRESS);
+    }
+    unsigned first = (bytes & ~3u) - 4, step = 0;
+    void *params[] = {&first, &step};
+    EXPECT(launch_with("shared_add", 1, block, bytes, params), SUCCESS);
+    first += 4;
+    EXPECT(launch_with("shared_add", 1, block, bytes, params), ILLEGAL_ADDRESS);
+}
+
+int main(int argc, char **argv) {
+    threads = argc > 1 ? (unsigned)atoi(argv[1]) : 1;
+    static uint64_t data[4] = {1, 2, 3, 4};
+    uint64_t stack[4] = {1, 2, 3, 4};
+    uint64_t *heap = calloc(4, 8);
+    load_kernels();
+    int pageable = 1;
+    EXPECT(cuDeviceGetAttribute(&pageable, 88, 0), SUCCESS);
+    CHECK(pageable == 0);
+    uint64_t *mapped = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(mapped != MAP_FAILED);
+    refused(stack + ((uintptr_t)stack % 16 != 0));
+    refused(data + ((uintptr_t)data % 16 != 0));
+    refused(heap);
+    refused(mapped);
+    registered(8);
+    registered(1000);
+    registered(70000);
+    for (unsigned bytes = 96; bytes <= 112; bytes += 5) shared_memory(bytes, threads > 64 ? 64 : threads);
+    shared_memory(4096, threads);
+    for (unsigned at = 63; at <= 64; ++at) {
+        void *params[] = {&at};
+        EXPECT(launch("local", params), at == 63 ? SUCCESS : ILLEGAL_ADDRESS);
+    }
+    // The last parameter begins at offset 12 of the parameters and ends with them, at 32.
+    char last[20] = {9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 5};
+    for (int at = -13; at <= 20; at += at == -13 || at == 19 ? 1 : 31) {
+        void *params[] = {&out, &at, last};
+        int inside = at >= -12 && at <= 19;
+        EXPECT(launch("param", params), inside ? SUCCESS : ILLEGAL_ADDRESS);
+        uint32_t value = 0;
+        EXPECT(cuMemcpyDtoH_v2(&value, out, 4), SUCCESS);
+        if (at == 19) CHECK(value == 5);
+    }
+    free(heap);
+    return finish();
+}
