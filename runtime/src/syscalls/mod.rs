@@ -274,10 +274,10 @@ impl Output {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn services(fifo: u64) -> Services {
+    pub(super) fn services(fifo: u64) -> Services {
         Services::new(
             &"k".into(),
             None,

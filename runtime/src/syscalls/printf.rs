@@ -276,7 +276,9 @@ mod tests {
             self.bytes(&value.to_le_bytes())
         }
         fn show(&self, spec: &str) -> (String, i32) {
-            let (text, count) = format(spec.as_bytes(), self.0.as_ptr() as u64).expect("mapped");
+            let services = crate::syscalls::tests::services(1 << 20);
+            let found = format(&services, spec.as_bytes(), self.0.as_ptr() as u64);
+            let (text, count) = found.expect("mapped");
             (String::from_utf8(text).expect("ASCII"), count)
         }
     }
