@@ -73,7 +73,7 @@ pub(super) fn markdown() -> String {
         text,
         "`cargo xtask support` writes this page from the table of entry points (`ffi/src/api`). The table has {} rows, one \
          for each function that the library exports.\n\n\
-         - **works** ({}): the function is implemented, and calls with correct arguments succeed.\n\
+         - **works** ({}): the function is implemented, and calls can succeed.\n\
          - **refuses** ({}): the function checks its arguments, but no call succeeds, because the device lacks the feature. \
          Where every call has the same result, the table names it.\n\
          - **unsupported** ({}): there is no implementation. Every call returns `CUDA_ERROR_NOT_SUPPORTED`, and the first one \
