@@ -26,6 +26,11 @@ const ROOT_PAGES: &[&str] = &[
     "CONTRIBUTING.md",
 ];
 
+/// The page at the top of the book.
+const INDEX: &str = "<!DOCTYPE html>\n<meta charset=\"utf-8\"><title>Margay</title>\n\
+    <meta http-equiv=\"refresh\" content=\"0; url=docs/introduction.html\">\n\
+    <a href=\"docs/introduction.html\">Margay</a>\n";
+
 pub(crate) fn run(args: &[String]) -> Outcome {
     let build = match args {
         [] => true,
@@ -102,6 +107,8 @@ fn make(root: &Path, pages: &[PathBuf]) -> Outcome {
     let config = links::read(&root.join("docs/book.toml"))?;
     put(&copy.join("book.toml"), config.as_bytes())?;
     exec::run(Command::new(mdbook).arg("build").arg(&copy))?;
+    // mdbook copies the first chapter there, whose links are relative to another folder.
+    put(&root.join("target/book/index.html"), INDEX.as_bytes())?;
     println!("target/book/index.html");
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! - every relative link leads to a file of the repository, and its anchor to a heading;
 //! - a link from code to a source file (`` [`symbol`](path.rs) ``) holds only if the file contains that text: so the
 //!   walkthroughs of CONTRIBUTING.md name places that exist;
-//! - `docs/SUMMARY.md` lists every page of `docs/` once;
+//! - `docs/SUMMARY.md` lists every page of `docs/` once, and pages that it lists link to no other Markdown files;
 //! - `docs/errors.md` has every result that the runtime's errors name;
 //! - ARCHITECTURE.md has at most 300 lines, and its table of crates names the dependencies that the manifests have.
 
@@ -17,17 +17,22 @@ const MOST_LINES: usize = 300;
 
 /// Everything that does not hold.
 pub(super) fn all(root: &Path, pages: &[PathBuf]) -> Result<Vec<String>, String> {
-    let mut problems = Vec::new();
+    let summary = links::read(&root.join("docs/SUMMARY.md"))?;
+    let book = listed(&summary);
+    let mut problems = contents(pages, &book);
     for page in pages {
         let text = links::read(&root.join(page))?;
         for link in links::of(&text) {
-            if let Err(problem) = follow(root, page, &text, &link) {
-                problems.push(format!("{}:{}: {problem}", page.display(), link.line));
-            }
+            let problem = match follow(root, page, &text, &link) {
+                Err(problem) => problem,
+                Ok(()) if book.contains(page) && leaves(&book, page, &link) => {
+                    format!("{} is not in the book", link.target)
+                }
+                Ok(()) => continue,
+            };
+            problems.push(format!("{}:{}: {problem}", page.display(), link.line));
         }
     }
-    let summary = links::read(&root.join("docs/SUMMARY.md"))?;
-    problems.extend(contents(pages, &summary));
     let architecture = links::read(&root.join("ARCHITECTURE.md"))?;
     let lines = architecture.lines().count();
     if lines > MOST_LINES {
@@ -92,25 +97,36 @@ fn follow(root: &Path, page: &Path, text: &str, link: &Link) -> Result<(), Strin
     }
 }
 
+/// The pages of the book.
+fn listed(summary: &str) -> Vec<PathBuf> {
+    let page = Path::new("docs/SUMMARY.md");
+    let links = links::of(summary);
+    links.iter().filter_map(|link| link.file(page)).collect()
+}
+
+/// Whether a link leads to a Markdown file that the book lacks: `mdbook` makes it a link to a page all the same.
+fn leaves(book: &[PathBuf], page: &Path, link: &Link) -> bool {
+    let file = link.file(page);
+    let file = file.filter(|file| file.extension().is_some_and(|e| e == "md"));
+    file.is_some_and(|file| !book.contains(&file))
+}
+
 /// Pages of `docs/` that the table of contents leaves out or lists twice.
-fn contents(pages: &[PathBuf], summary: &str) -> Vec<String> {
-    let listed: Vec<PathBuf> = links::of(summary)
+fn contents(pages: &[PathBuf], book: &[PathBuf]) -> Vec<String> {
+    let own = |page: &&PathBuf| page.starts_with("docs") && !page.ends_with("SUMMARY.md");
+    let times = |page: &PathBuf| book.iter().filter(|one| *one == page).count();
+    pages
         .iter()
-        .filter_map(|link| link.file(Path::new("docs/SUMMARY.md")))
-        .collect();
-    let own = pages
-        .iter()
-        .filter(|page| page.starts_with("docs") && !page.ends_with("SUMMARY.md"));
-    own.filter_map(
-        |page| match listed.iter().filter(|one| *one == page).count() {
-            1 => None,
-            times => Some(format!(
-                "docs/SUMMARY.md: lists {} {times} times",
-                page.display()
-            )),
-        },
-    )
-    .collect()
+        .filter(own)
+        .filter(|page| times(page) != 1)
+        .map(|page| {
+            format!(
+                "docs/SUMMARY.md: lists {} {} times",
+                page.display(),
+                times(page)
+            )
+        })
+        .collect()
 }
 
 /// Rows of ARCHITECTURE.md's table of crates (`folder`, `crate`, what, `depends on`) against the manifests.
@@ -164,8 +180,12 @@ mod tests {
     #[test]
     fn pages_that_are_not_listed_are_found() {
         let pages = ["docs/a.md", "docs/b.md", "docs/SUMMARY.md", "README.md"].map(PathBuf::from);
-        let problems = contents(&pages, "- [A](a.md)\n- [R](../README.md)\n");
+        let book = listed("- [A](a.md)\n- [R](../README.md)\n");
+        let problems = contents(&pages, &book);
         assert_eq!(problems, ["docs/SUMMARY.md: lists docs/b.md 0 times"]);
+        let link = |target: &str| links::of(&format!("[x]({target})")).remove(0);
+        let leaves = |target: &str| leaves(&book, Path::new("docs/a.md"), &link(target));
+        assert!(leaves("b.md") && !leaves("../README.md#x") && !leaves("../c.rs"));
     }
 
     #[test]

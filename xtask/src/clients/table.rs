@@ -223,7 +223,7 @@ const PAGE: &str = "\
 # Clients
 
 `cargo xtask clients` writes this page. It installs each client from its wheels, unchanged, and starts it with `margay run`.
-[tests/clients](../tests/clients/README.md) holds the programs, the versions of all wheels and the known failures.
+`tests/clients` holds the programs, the versions of all wheels and the known failures.
 
 ## Minimal programs
 
