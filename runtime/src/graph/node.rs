@@ -22,6 +22,15 @@ use super::memory::GraphAllocation;
 pub type Origin = Option<Arc<dyn Any + Send + Sync>>;
 
 /// The kinds of nodes, with the numbers of `CUgraphNodeType`.
+///
+/// ```
+/// use margay::graph::{Graph, NodeKind};
+///
+/// let graph = Graph::new();
+/// let node = graph.add_empty(&[])?;
+/// assert_eq!(node.op()?.kind(), NodeKind::Empty);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum NodeKind {
@@ -52,6 +61,15 @@ pub enum NodeKind {
 }
 
 /// What a node does. Clones share the parts, which never change.
+///
+/// ```
+/// use margay::graph::{Graph, NodeOp};
+///
+/// let graph = Graph::new();
+/// let node = graph.add(NodeOp::Empty, &[])?;
+/// assert!(matches!(node.op()?, NodeOp::Empty));
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Clone)]
 pub enum NodeOp {
     /// Runs a kernel.
