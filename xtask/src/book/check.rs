@@ -5,6 +5,7 @@
 //!   walkthroughs of CONTRIBUTING.md name places that exist;
 //! - `docs/SUMMARY.md` lists every page of `docs/` once, and pages that it lists link to no other Markdown files;
 //! - `docs/errors.md` has every result that the runtime's errors name;
+//! - `docs/environment.md` has every variable that the runtime, the driver library and the program name;
 //! - ARCHITECTURE.md has at most 300 lines, and its table of crates names the dependencies that the manifests have.
 
 use std::collections::BTreeSet;
@@ -46,7 +47,46 @@ pub(super) fn all(root: &Path, pages: &[PathBuf]) -> Result<Vec<String>, String>
         &source,
         &links::read(&root.join("docs/errors.md"))?,
     ));
+    let page = links::read(&root.join("docs/environment.md"))?;
+    for folder in ["runtime/src", "ffi/src", "cli/src"] {
+        for file in sources(&root.join(folder))? {
+            let named = variables(&links::read(&file)?, &page);
+            problems.extend(named.iter().map(|name| format!("docs/environment.md: no {name}")));
+        }
+    }
+    problems.dedup();
     Ok(problems)
+}
+
+/// Variables that are only for tests and builds.
+const INNER_VARIABLES: [&str; 3] = ["MARGAY_TEST_", "MARGAY_FULL", "MARGAY_LIBRARIES"];
+
+/// Rust files below a folder.
+fn sources(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(&folder);
+        for entry in entries.map_err(|e| format!("{}: {e}", folder.display()))? {
+            let path = entry.map_err(|e| e.to_string())?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Texts `"MARGAY_..."` of a source file that the page lacks.
+fn variables(source: &str, page: &str) -> BTreeSet<String> {
+    let texts = source.split("\"MARGAY_").skip(1).filter_map(|rest| rest.split('"').next());
+    let is_name = |text: &&str| text.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
+    let names = texts.filter(is_name).map(|text| format!("MARGAY_{text}"));
+    let inner = |name: &String| INNER_VARIABLES.iter().any(|inner| name.starts_with(inner));
+    names.filter(|name| !inner(name) && !page.contains(&format!("`{name}`"))).collect()
 }
 
 /// Results in brackets in the documentation of the runtime's errors (`[700 ILLEGAL_ADDRESS]`) that the page lacks.
@@ -193,6 +233,13 @@ mod tests {
         let source = "/// Bad [1 INVALID_VALUE].\n/// See [`Error`].\n    /// [2 OUT_OF_MEMORY].";
         let problems = results(source, "| 1 | `INVALID_VALUE` | bad |");
         assert_eq!(problems, ["docs/errors.md: no row | 2 | `OUT_OF_MEMORY` |"]);
+    }
+
+    #[test]
+    fn variables_that_the_page_lacks_are_found() {
+        let source = "var(\"MARGAY_A\"), var(\"MARGAY_B\"), var(\"MARGAY_TEST_C\"), \"other\"";
+        let missing = variables(source, "| `MARGAY_A` |");
+        assert_eq!(missing, BTreeSet::from(["MARGAY_B".to_owned()]));
     }
 
     #[test]
