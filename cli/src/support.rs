@@ -14,7 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   margay support
   margay support --ptx
-  margay support --json | jq '.[] | select(.served | not) | .export'
+  margay support --json | jq '.[] | select(.status != \"works\") | .export'
   margay support --ptx --json | jq '.[] | select(.runs == \"no\") | .shape'
   margay support --markdown ptx > docs/support-ptx.md";
 

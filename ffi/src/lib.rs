@@ -24,5 +24,5 @@ mod result;
 mod serve;
 pub mod types;
 
-pub use api::{ApiRow, api_rows};
+pub use api::{ApiRow, Status, api_rows};
 pub use result::CuResult;

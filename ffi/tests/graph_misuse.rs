@@ -161,7 +161,7 @@ fn concerned(row: &cuda::ApiRow) -> bool {
     let graphs = ["cuGraph", "cuUserObject", "cuThreadExchange"];
     let streams = ["Capture", "WaitValue", "WriteValue", "BatchMemOp"];
     let export = row.export;
-    row.served
+    row.is_implemented()
         && !export.starts_with("cuGraphics")
         && (graphs.iter().any(|start| export.starts_with(start))
             || export.contains("GraphMem")

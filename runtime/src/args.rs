@@ -8,6 +8,15 @@ use crate::engine::ParamInfo;
 use crate::error::{Error, Result};
 
 /// One argument of a kernel.
+///
+/// ```
+/// use margay::KernelArg;
+///
+/// let mut bytes = [0; 4];
+/// assert_eq!(3u32.size(), 4);
+/// 3u32.write(&mut bytes);
+/// assert_eq!(bytes, [3, 0, 0, 0]);
+/// ```
 pub trait KernelArg {
     /// Size in bytes as the kernel sees it.
     fn size(&self) -> usize;
@@ -16,6 +25,16 @@ pub trait KernelArg {
 }
 
 /// All arguments of a kernel: tuples of [`KernelArg`] up to 16, and `&[u8]` already packed.
+///
+/// ```
+/// use margay::{KernelArgs, ParamInfo};
+///
+/// let int = |offset| ParamInfo { offset, size: 4, align: 4 };
+/// let mut space = [0; 8];
+/// (1u32, 2u32).pack(&[int(0), int(4)], &mut space)?;
+/// assert_eq!(space, [1, 0, 0, 0, 2, 0, 0, 0]);
+/// # Ok::<(), margay::Error>(())
+/// ```
 pub trait KernelArgs {
     /// Packs into `out`, which has the size of the kernel's parameter space and is zeroed.
     fn pack(&self, params: &[ParamInfo], out: &mut [u8]) -> Result<()>;
@@ -73,6 +92,14 @@ impl<T> KernelArg for &mut DeviceBuffer<T> {
 }
 
 /// A structure passed by value, as its bytes.
+///
+/// ```
+/// use margay::{Bytes, KernelArg};
+///
+/// // struct { int n; float scale; } of the kernel.
+/// let bytes = [7i32.to_le_bytes(), 0.5f32.to_le_bytes()].concat();
+/// assert_eq!(Bytes(&bytes).size(), 8);
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Bytes<'a>(pub &'a [u8]);
 

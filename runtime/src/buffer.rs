@@ -10,6 +10,13 @@ use crate::error::{Error, Result};
 
 /// An address in device memory (a host address in Margay's own range). Only data: it is looked
 /// up before it is used.
+///
+/// ```
+/// let rt = margay::Runtime::new()?;
+/// let ptr = rt.alloc::<f32>(16)?.ptr();
+/// assert_ne!(ptr.address(), 0);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 #[repr(transparent)]
 pub struct DevicePtr(u64);
@@ -37,6 +44,13 @@ impl DevicePtr {
 }
 
 /// Types that are plain bytes: any bit pattern is a value, without padding or pointers.
+///
+/// ```
+/// fn bytes<T: margay::Plain>(count: usize) -> usize {
+///     count * size_of::<T>()
+/// }
+/// assert_eq!(bytes::<f64>(3), 24);
+/// ```
 pub trait Plain: Copy + Send + 'static + sealed::Sealed {}
 
 mod sealed {
@@ -55,6 +69,15 @@ impl<const N: usize, T: Plain> sealed::Sealed for [T; N] {}
 impl<const N: usize, T: Plain> Plain for [T; N] {}
 
 /// `len` values of `T` in device memory.
+///
+/// ```
+/// let rt = margay::Runtime::new()?;
+/// let mut buffer = rt.upload(&[1.0f32, 2.0])?;
+/// assert_eq!(buffer.to_vec()?, [1.0, 2.0]);
+/// buffer.write(&[3.0, 4.0])?;
+/// assert_eq!((buffer.to_vec()?, buffer.bytes()), (vec![3.0, 4.0], 8));
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct DeviceBuffer<T> {
     context: Context,

@@ -19,6 +19,15 @@ use margay_ir::exec::{CtaInfo, SyncFinding};
 use parking_lot::Mutex;
 
 /// What a checking run looks for.
+///
+/// ```
+/// use margay::checks::Check;
+///
+/// assert_eq!(Check::named("sync"), Some(Check::Sync));
+/// let rt = margay::Runtime::builder().check(Check::Sync).build()?;
+/// assert!(rt.take_findings().0.is_empty());
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Check {
     /// How threads wait for each other.
@@ -47,6 +56,19 @@ impl Check {
 }
 
 /// Something that a checking run found.
+///
+/// ```
+/// use margay::checks::{Check, Finding};
+///
+/// fn print(findings: &[Finding]) {
+///     for finding in findings {
+///         println!("{finding}");
+///     }
+/// }
+/// let rt = margay::Runtime::builder().check(Check::Sync).build()?;
+/// print(&rt.take_findings().0);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
     /// What is undefined.

@@ -28,6 +28,16 @@ use crate::syscalls::{DeviceHeap, Output};
 
 /// A context. Clones are the same context; a destroyed one stays as a value whose every use
 /// answers [`Error::ContextDestroyed`].
+///
+/// ```
+/// let rt = margay::Runtime::new()?;
+/// let context = rt.context()?;
+/// let ptr = context.alloc(1024)?;
+/// assert_eq!(context.address_range(ptr)?, (ptr, 1024));
+/// context.free(ptr)?;
+/// context.synchronize()?;
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Context {
     inner: Arc<Inner>,
@@ -113,6 +123,15 @@ impl Default for Limits {
 }
 
 /// The limits of a context (`CUlimit`, same numbers).
+///
+/// ```
+/// use margay::Limit;
+///
+/// let context = margay::Runtime::new()?.context()?;
+/// context.set_limit(Limit::MallocHeapSize, 16 << 20)?;
+/// assert!(context.limit(Limit::MallocHeapSize)? >= 16 << 20);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum Limit {
@@ -152,6 +171,17 @@ impl Limit {
 }
 
 /// Properties of pinned or registered host memory (`CU_MEMHOSTALLOC_*`).
+///
+/// ```
+/// use margay::HostFlags;
+///
+/// let context = margay::Runtime::new()?.context()?;
+/// let flags = HostFlags { portable: true, ..HostFlags::default() };
+/// let ptr = context.alloc_host(64, flags)?;
+/// assert!(context.host_flags(ptr)?.portable);
+/// context.free_host(ptr)?;
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HostFlags {
     /// Pinned for all contexts.
@@ -165,6 +195,16 @@ pub struct HostFlags {
 }
 
 /// What kind of memory an address is in.
+///
+/// ```
+/// use margay::PointerKind;
+///
+/// let rt = margay::Runtime::new()?;
+/// let buffer = rt.alloc::<u8>(100)?;
+/// let info = rt.pointer_info(buffer.ptr().address());
+/// assert_eq!(info.map(|info| info.kind), Some(PointerKind::Device));
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PointerKind {
     /// Device memory.
@@ -178,6 +218,15 @@ pub enum PointerKind {
 }
 
 /// What is known of an address of ours.
+///
+/// ```
+/// let rt = margay::Runtime::new()?;
+/// let buffer = rt.alloc::<u8>(100)?;
+/// let address = buffer.ptr().address();
+/// let info = rt.pointer_info(address + 7).expect("the address is in the buffer");
+/// assert_eq!((info.base, info.size), (address, 100));
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct PointerInfo {
     /// Kind of memory.

@@ -11,6 +11,13 @@ use crate::stream::Stream;
 use crate::task::{DeviceJob, Work};
 
 /// Which side of a transfer is what.
+///
+/// ```
+/// use margay::{Direction, Transfer};
+///
+/// let transfer = Transfer::linear(0x1000, 0x2000, 64, Direction::DeviceToDevice);
+/// assert_eq!(transfer.direction, Direction::DeviceToDevice);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// Host to device.
@@ -26,6 +33,18 @@ pub enum Direction {
 }
 
 /// A copy of a box of bytes.
+///
+/// ```
+/// use margay::Transfer;
+///
+/// let rt = margay::Runtime::new()?;
+/// let (from, to) = (rt.upload(&[1u32, 2, 3])?, rt.alloc::<u32>(3)?);
+/// let transfer = Transfer::on_device(to.ptr(), from.ptr(), 12);
+/// // SAFETY: no host memory takes part.
+/// unsafe { rt.context()?.legacy_stream().copy(transfer)? };
+/// assert_eq!(to.to_vec()?, [1, 2, 3]);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transfer {
     /// First byte written.
@@ -89,6 +108,14 @@ impl Transfer {
 }
 
 /// A fill of rows.
+///
+/// ```
+/// use margay::copy::Fill;
+///
+/// // Four words with the value 7, in one row.
+/// let fill = Fill { dst: 0x1000, value: 7, width: 4, count: 4, rows: 1, pitch: 0 };
+/// assert_eq!(fill.width as u64 * fill.count, 16);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fill {
     /// First byte written.

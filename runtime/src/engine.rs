@@ -43,6 +43,18 @@ use crate::texture::TextureTable;
 use margay_ir::texture::Reference;
 
 /// Where a kernel parameter lies in the parameter space.
+///
+/// ```
+/// let rt = margay::Runtime::new()?;
+/// let module = rt.load_ptx(
+///     ".version 7.0 .target sm_80 .address_size 64
+///      .visible .entry two(.param .u32 a, .param .u64 b) { ret; }",
+/// )?;
+/// let kernel = module.kernel("two")?;
+/// let places: Vec<(u32, u32)> = kernel.params().iter().map(|p| (p.offset, p.size)).collect();
+/// assert_eq!(places, [(0, 4), (8, 8)]);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParamInfo {
     /// Offset in bytes.
@@ -54,6 +66,17 @@ pub struct ParamInfo {
 }
 
 /// What is known of a kernel once its image is loaded, from its head alone.
+///
+/// ```
+/// let rt = margay::Runtime::new()?;
+/// let module = rt.load_ptx(
+///     ".version 7.0 .target sm_80 .address_size 64
+///      .visible .entry small() .maxntid 64 { ret; }",
+/// )?;
+/// let kernel = module.kernel("small")?;
+/// assert_eq!((kernel.info().target, kernel.info().max_threads), (80, Some(64)));
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KernelInfo {
     /// The kernel's (mangled) name.
@@ -83,6 +106,11 @@ pub struct KernelInfo {
 }
 
 /// What a kernel's code needs of memory: known once it was looked at.
+///
+/// ```
+/// let sizes = margay::KernelSizes::default();
+/// assert_eq!((sizes.static_shared, sizes.local_bytes), (0, 0));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KernelSizes {
     /// Statically declared shared memory of a CTA.
@@ -111,6 +139,16 @@ pub struct VariableInfo {
 }
 
 /// Bytes that a module may be loaded from.
+///
+/// ```
+/// use margay::{Image, LoadOptions};
+///
+/// let rt = margay::Runtime::new()?;
+/// let ptx = ".version 7.0 .target sm_80 .address_size 64 .visible .entry nothing() { ret; }";
+/// let module = rt.load_image(Image::Bytes(ptx.as_bytes()), &LoadOptions::default())?;
+/// assert_eq!(module.kernels().len(), 1);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub enum Image<'a> {
     /// PTX text.
@@ -123,6 +161,18 @@ pub enum Image<'a> {
 }
 
 /// Options of loading.
+///
+/// ```
+/// use margay::{Error, Image, LoadOptions};
+///
+/// let rt = margay::Runtime::new()?;
+/// let options = LoadOptions { name: Some("broken.ptx".into()), ..LoadOptions::default() };
+/// let Err(error) = rt.load_image(Image::Ptx(".version 7.0 .target"), &options) else {
+///     panic!("the text is not complete");
+/// };
+/// assert!(error.to_string().contains("broken.ptx"));
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct LoadOptions {
     /// The device's compute capability as two digits; the choice of a container's entry.
@@ -268,6 +318,14 @@ pub enum RunOutcome {
 }
 
 /// Which engine runs the kernels of PTX images.
+///
+/// ```
+/// use margay::{EngineChoice, Runtime};
+///
+/// let rt = Runtime::builder().engine(EngineChoice::Interpreter).build()?;
+/// assert!(rt.workers() >= 1);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EngineChoice {
     /// Native code, and the interpreter for kernels that native code refuses.

@@ -12,6 +12,17 @@ use std::sync::Arc;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A failed operation. The `CUresult` that a variant stands for is given in brackets.
+///
+/// ```
+/// use margay::Error;
+///
+/// let rt = margay::Runtime::new()?;
+/// let Err(error) = rt.load_ptx(".version 7.0\n.target sm_80\n.entry k() { nonsense; }") else {
+///     panic!("there is no such instruction");
+/// };
+/// assert!(matches!(error, Error::InvalidPtx { .. }));
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -163,6 +174,13 @@ impl Error {
 }
 
 /// What was wrong with a stream capture. The `CUresult` is given in brackets.
+///
+/// ```
+/// use margay::{CaptureError, Error};
+///
+/// let error = Error::from(CaptureError::Merge);
+/// assert!(matches!(error, Error::Capture(CaptureError::Merge)));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum CaptureError {
     /// The operation is not permitted while a stream is capturing [900 STREAM_CAPTURE_UNSUPPORTED].
@@ -207,6 +225,19 @@ impl From<Fault> for Error {
 }
 
 /// What device code did wrong. The `CUresult` is given in brackets.
+///
+/// ```
+/// use margay::{Error, FaultKind};
+///
+/// let rt = margay::Runtime::new()?;
+/// let module = rt.load_ptx(
+///     ".version 7.0 .target sm_80 .address_size 64 .visible .entry stop() { trap; }",
+/// )?;
+/// rt.launch(&module.kernel("stop")?, margay::LaunchConfig::new(1, 1), ())?;
+/// let Err(Error::Fault(fault)) = rt.synchronize() else { panic!("the kernel traps") };
+/// assert_eq!(fault.kind, FaultKind::LaunchFailed);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FaultKind {
@@ -254,6 +285,13 @@ impl FaultKind {
 }
 
 /// A failure of running device code, with all that is known of the place.
+///
+/// ```
+/// use margay::{Fault, FaultKind};
+///
+/// let fault = Fault::new(FaultKind::Assert, "check").at_cta([2, 0, 0]).with_detail("n > 0");
+/// assert_eq!(fault.to_string(), "assertion failed in kernel check, block (2,0,0): n > 0");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// What happened.

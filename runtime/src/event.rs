@@ -22,6 +22,15 @@ use crate::task::{Task, Work};
 pub(crate) use shared::SharedEvent;
 
 /// Properties of an event.
+///
+/// ```
+/// use margay::EventFlags;
+///
+/// let context = margay::Runtime::new()?.context()?;
+/// let flags = EventFlags { disable_timing: true, ..EventFlags::default() };
+/// assert!(context.create_event(flags)?.flags().disable_timing);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EventFlags {
     /// Waiting threads sleep instead of spinning (a hint).
@@ -33,6 +42,17 @@ pub struct EventFlags {
 }
 
 /// A marker in a stream. Clones are the same event.
+///
+/// ```
+/// let context = margay::Runtime::new()?.context()?;
+/// let stream = context.legacy_stream();
+/// let [start, end] = [context.create_event(Default::default())?, context.create_event(Default::default())?];
+/// start.record(&stream)?;
+/// end.record(&stream)?;
+/// end.synchronize()?;
+/// assert!(end.elapsed_ms_since(&start)? >= 0.0);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Event {
     inner: Arc<Inner>,

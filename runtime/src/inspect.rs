@@ -24,6 +24,11 @@ use crate::error::{Error, Result};
 use crate::native::{Caching, compiler, linked};
 
 /// A pass of the compiler.
+///
+/// ```
+/// let names: Vec<&str> = margay::inspect::passes().map(|pass| pass.name).collect();
+/// assert_eq!(names.last(), Some(&"points"));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pass {
     /// Its name.
@@ -41,6 +46,16 @@ pub fn passes() -> impl Iterator<Item = Pass> {
 }
 
 /// How long a pass took and what it left behind.
+///
+/// ```
+/// let image = margay::inspect::Inspection::load(
+///     b".version 7.0 .target sm_80 .address_size 64 .visible .entry nothing() { ret; }",
+///     "nothing.ptx",
+/// )?;
+/// let timings = image.timings("nothing")?;
+/// assert_eq!(timings.len(), margay::inspect::passes().count());
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
     /// The pass.
@@ -54,6 +69,18 @@ pub struct Timing {
 }
 
 /// A piece of text about a function.
+///
+/// ```
+/// use margay::inspect::{Inspection, Language};
+///
+/// let image = Inspection::load(
+///     b".version 7.0 .target sm_80 .address_size 64 .visible .entry nothing() { ret; }",
+///     "nothing.ptx",
+/// )?;
+/// let listings = image.generated("nothing", Language::Clif)?;
+/// assert_eq!(listings[0].title, "nothing, CTA form");
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Listing {
     /// What is shown.
@@ -63,6 +90,18 @@ pub struct Listing {
 }
 
 /// The languages that generated code is shown in.
+///
+/// ```
+/// use margay::inspect::{Inspection, Language};
+///
+/// let image = Inspection::load(
+///     b".version 7.0 .target sm_80 .address_size 64 .visible .entry nothing() { ret; }",
+///     "nothing.ptx",
+/// )?;
+/// let code = image.generated("nothing", Language::Assembly)?;
+/// assert!(!code[0].text.is_empty());
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Language {
     /// The code generator's own, before it optimises.
@@ -72,6 +111,17 @@ pub enum Language {
 }
 
 /// A loaded image.
+///
+/// ```
+/// use margay::inspect::Inspection;
+///
+/// let image = Inspection::load(
+///     b".version 7.0 .target sm_80 .address_size 64 .visible .entry nothing() { ret; }",
+///     "nothing.ptx",
+/// )?;
+/// assert!(image.behind("nothing", "simplify")?.contains("nothing"));
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Inspection {
     module: Module,

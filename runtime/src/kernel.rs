@@ -19,6 +19,16 @@ use crate::syscalls::Services;
 use crate::syscalls::device_runtime::DeviceRuntime;
 
 /// `CUfunction_attribute`, same numbers.
+///
+/// ```
+/// use margay::FunctionAttribute;
+///
+/// let rt = margay::Runtime::new()?;
+/// let module = rt.load_ptx(".version 7.0 .target sm_80 .address_size 64 .visible .entry nothing() { ret; }")?;
+/// let kernel = module.kernel("nothing")?;
+/// assert_eq!(kernel.attribute(FunctionAttribute::MaxThreadsPerBlock)?, 1024);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum FunctionAttribute {
@@ -163,6 +173,16 @@ impl Entry {
 }
 
 /// A kernel of a module. Clones are the same kernel.
+///
+/// ```
+/// let rt = margay::Runtime::new()?;
+/// let module = rt.load_ptx(".version 7.0 .target sm_80 .address_size 64 .visible .entry nothing() { ret; }")?;
+/// let kernel = module.kernel("nothing")?;
+/// rt.launch(&kernel, margay::LaunchConfig::new(4, 32), ())?;
+/// rt.synchronize()?;
+/// assert_eq!(kernel.name(), "nothing");
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Kernel {
     module: Module,

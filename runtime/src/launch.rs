@@ -4,6 +4,13 @@
 //! data; what a kernel and a device allow is checked when it is launched.
 
 /// Three extents, x fastest. Also a position.
+///
+/// ```
+/// use margay::Dim3;
+///
+/// let block = Dim3::from((8, 4));
+/// assert_eq!((block.count(), block.position(9)), (32, [1, 1, 0]));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dim3 {
     /// Extent in x.
@@ -70,6 +77,13 @@ impl From<(u32, u32, u32)> for Dim3 {
 }
 
 /// How a kernel is to be launched.
+///
+/// ```
+/// use margay::LaunchConfig;
+///
+/// let config = LaunchConfig::linear(1000, 256).with_shared(1024);
+/// assert_eq!((config.grid.x, config.block.x, config.shared), (4, 256, 1024));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LaunchConfig {
     /// Blocks in the grid.

@@ -15,6 +15,14 @@ use crate::stream::Stream;
 use crate::task::Work;
 
 /// When a wait is over.
+///
+/// ```
+/// use margay::memop::{Comparison, MemOp, Width};
+///
+/// let address = 0x1000;
+/// let op = MemOp::Wait { address, value: 1, width: Width::W32, until: Comparison::GreaterOrEqual };
+/// assert!(matches!(op, MemOp::Wait { until: Comparison::GreaterOrEqual, .. }));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
     /// The value in memory minus the operand is not negative, as a cyclic signed difference.
@@ -28,6 +36,13 @@ pub enum Comparison {
 }
 
 /// How wide a value is.
+///
+/// ```
+/// use margay::memop::{MemOp, Width};
+///
+/// let op = MemOp::Write { address: 0x1000, value: 1, width: Width::W64 };
+/// assert!(matches!(op, MemOp::Write { width: Width::W64, .. }));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Width {
     /// 32 bits; the operand's upper half is not looked at.
@@ -37,6 +52,18 @@ pub enum Width {
 }
 
 /// What an atomic reduction does.
+///
+/// ```
+/// use margay::memop::{MemOp, Reduction, Width};
+///
+/// let rt = margay::Runtime::new()?;
+/// let sum = rt.upload(&[40u64])?;
+/// let (address, width) = (sum.ptr().address(), Width::W64);
+/// let op = MemOp::Reduce { address, value: 2, width, with: Reduction::Add };
+/// rt.context()?.legacy_stream().memory_ops(&[op])?;
+/// assert_eq!(sum.to_vec()?, [42]);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reduction {
     /// Bitwise or.
@@ -48,6 +75,17 @@ pub enum Reduction {
 }
 
 /// One operation.
+///
+/// ```
+/// use margay::memop::{MemOp, Width};
+///
+/// let rt = margay::Runtime::new()?;
+/// let flag = rt.upload(&[0u32])?;
+/// let op = MemOp::Write { address: flag.ptr().address(), value: 1, width: Width::W32 };
+/// rt.context()?.legacy_stream().memory_ops(&[op])?;
+/// assert_eq!(flag.to_vec()?, [1]);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemOp {
     /// Waits for a value.

@@ -21,6 +21,15 @@ use crate::runtime::Runtime;
 use crate::texture::{OpaqueVariable, SurfaceReference, TextureReference};
 
 /// A variable of a module.
+///
+/// ```
+/// let rt = margay::Runtime::new()?;
+/// let module = rt.load_ptx(
+///     ".version 7.0 .target sm_80 .address_size 64 .visible .global .u32 counters[4];",
+/// )?;
+/// assert_eq!(module.global("counters")?.size, 16);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Symbol {
     /// Where it lives.
@@ -34,6 +43,14 @@ pub struct Symbol {
 }
 
 /// An image loaded into a context. Clones are the same module.
+///
+/// ```
+/// let rt = margay::Runtime::new()?;
+/// let module = rt.load_ptx(".version 7.0 .target sm_80 .address_size 64 .visible .entry nothing() { ret; }")?;
+/// let names: Vec<String> = module.kernels().iter().map(|k| k.name().to_owned()).collect();
+/// assert_eq!(names, ["nothing"]);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Module {
     inner: Arc<Inner>,
@@ -290,6 +307,17 @@ fn symbol(variables: &[VariableInfo], addresses: &[u64], name: &str) -> Result<S
 }
 
 /// An image that belongs to no context (`CUlibrary`). Clones are the same library.
+///
+/// ```
+/// use margay::{Image, Library, LoadOptions};
+///
+/// let rt = margay::Runtime::new()?;
+/// let ptx = ".version 7.0 .target sm_80 .address_size 64 .visible .entry nothing() { ret; }";
+/// let library = Library::load(&rt, Image::Ptx(ptx), &LoadOptions::default())?;
+/// let module = library.module(&rt.context()?)?;
+/// assert!(module.kernel("nothing").is_ok());
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Library {
     inner: Arc<LibraryInner>,

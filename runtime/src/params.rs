@@ -8,6 +8,12 @@ const INLINE: usize = 96;
 const ALIGN: usize = 16;
 
 /// A kernel's packed arguments.
+///
+/// ```
+/// let mut params = margay::Params::zeroed(8);
+/// params.bytes_mut()[..4].copy_from_slice(&7u32.to_le_bytes());
+/// assert_eq!(params.bytes(), [7, 0, 0, 0, 0, 0, 0, 0]);
+/// ```
 #[derive(Debug)]
 pub struct Params {
     len: usize,

@@ -22,6 +22,13 @@ use crate::native::{Caching, PtxLoader};
 use crate::scheduler::SchedulerConfig;
 
 /// A machine with one device or several. Clones are the same machine.
+///
+/// ```
+/// let rt = margay::Runtime::new()?;
+/// let buffer = rt.upload(&[1u8, 2, 3])?;
+/// assert_eq!(buffer.to_vec()?, [1, 2, 3]);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Runtime {
     inner: Arc<Inner>,
@@ -34,6 +41,14 @@ struct Inner {
 }
 
 /// Settings of a [`Runtime`]; the defaults come from the environment.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let rt = margay::Runtime::builder().workers(2).time_limit(Duration::from_secs(10)).build()?;
+/// assert_eq!(rt.workers(), 2);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Default)]
 pub struct RuntimeBuilder {
     config: Option<DeviceConfig>,

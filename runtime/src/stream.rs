@@ -32,6 +32,15 @@ use crate::params::Params;
 use crate::task::{HostWork, Task, Work};
 
 /// What kind of stream.
+///
+/// ```
+/// use margay::StreamKind;
+///
+/// let context = margay::Runtime::new()?.context()?;
+/// let stream = context.create_stream(StreamKind::NonBlocking, 0)?;
+/// assert_eq!(stream.kind(), StreamKind::NonBlocking);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StreamKind {
     /// The legacy null stream (`CU_STREAM_LEGACY`).
@@ -188,6 +197,18 @@ impl Streams {
 }
 
 /// A queue of work. Clones are the same stream.
+///
+/// ```
+/// use std::sync::mpsc;
+///
+/// let context = margay::Runtime::new()?.context()?;
+/// let stream = context.create_stream(margay::StreamKind::Blocking, 0)?;
+/// let (sender, receiver) = mpsc::channel();
+/// stream.host_function(move || drop(sender.send("done")))?;
+/// stream.synchronize()?;
+/// assert_eq!(receiver.recv(), Ok("done"));
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Stream {
     context: Context,

@@ -196,7 +196,7 @@ struct Callable {
 impl Callable {
     /// The entry point, if it is served and can be called with integers.
     fn new(row: &'static ApiRow) -> Option<Self> {
-        if !row.served || LEFT_OUT.iter().any(|name| row.export.starts_with(name)) {
+        if !row.is_implemented() || LEFT_OUT.iter().any(|name| row.export.starts_with(name)) {
             return None;
         }
         let list = row
@@ -433,7 +433,7 @@ mod tests {
 
     #[test]
     fn most_served_entry_points_can_be_called() {
-        let served = api_rows().filter(|row| row.served).count();
+        let served = api_rows().filter(|row| row.is_implemented()).count();
         let callable = api_rows().filter_map(Callable::new).count();
         assert!(callable * 10 >= served * 9, "{callable} of {served}");
     }

@@ -8,6 +8,7 @@
 )]
 
 mod bench;
+mod book;
 mod ci;
 mod clients;
 mod conformance;
@@ -53,6 +54,11 @@ const COMMANDS: &[Command] = &[
         "bench",
         "measure everything and write the tables of BENCHMARKING.md; --check, --print",
         bench::run,
+    ),
+    (
+        "book",
+        "check the documentation and build it as a book in target/book; --check only checks",
+        book::run,
     ),
     (
         "clients",

@@ -278,13 +278,13 @@ fn page(findings: &[Finding]) -> String {
 
 const HEAD: &str = "# Public CUDA programs
 
-Programs of public suites that check their own results, and whose check fails when no kernel runs. They were built
-unmodified in their device code by `nvcc` as PTX for compute_80 and run with `margay run`, with one worker and with
-two; problem sizes are small (PolyBench's are reduced at compile time). Seconds are those of the whole process, its own
-host code included, the least of up to three runs, on a machine that did other work at the same time: they compare one
-worker with two and say nothing else. Where a column is empty, the program ran to its end with two workers only. Tiers
-order programs by what of CUDA they ask for. This page is written by `cargo xtask public`; the programs are not part
-of this repository.
+`cargo xtask public` writes this page. The programs come from public suites, check their own results, and fail this check if no kernel runs. `nvcc`
+compiled them to PTX for compute_80, with their device code unmodified. `margay run` ran each with one worker and with two. Problem sizes are
+small (PolyBench's are reduced at compile time). The programs are not part of this repository.
+
+A time is that of the whole process, with its host code: the shortest of up to three runs, on a machine that did other work at the same time. The times
+serve to compare one worker with two, and nothing else. If a column is empty, the program ran to its end with two workers only. Tiers order the
+programs by the CUDA features that they use.
 
 | tier | programs | pass |
 |---|---|---|

@@ -9,14 +9,17 @@ use serde_json::{Value, json};
 
 use crate::output::{Paint, paint};
 
-/// Columns: family, export, symbol, since, stream, served, parameters.
+/// Columns: family, export, symbol, since, stream, status, result, parameters.
 const DRIVER: &str = include_str!("../../../docs/support-driver.csv");
 
 struct Row {
     family: &'static str,
     export: &'static str,
     since: &'static str,
-    served: bool,
+    /// `works`, `refuses` or `unsupported`.
+    status: &'static str,
+    /// Of a `refuses` row whose every call fails with the same result.
+    result: &'static str,
 }
 
 fn rows() -> Vec<Row> {
@@ -33,7 +36,8 @@ fn row(line: &'static str) -> Option<Row> {
         family,
         export,
         since,
-        served: fields.next()? == "yes",
+        status: fields.next()?,
+        result: fields.next()?,
     })
 }
 
@@ -47,7 +51,8 @@ fn to_json(row: &Row) -> Value {
         "family": row.family,
         "export": row.export,
         "since": row.since,
-        "served": row.served,
+        "status": row.status,
+        "result": row.result,
     })
 }
 
@@ -56,29 +61,42 @@ fn families(rows: &[Row]) -> impl Iterator<Item = &[Row]> {
     rows.chunk_by(|a, b| a.family == b.family)
 }
 
-fn served(rows: &[Row]) -> usize {
-    rows.iter().filter(|row| row.served).count()
+fn count(rows: &[Row], status: &str) -> usize {
+    rows.iter().filter(|row| row.status == status).count()
 }
 
 /// A page for the documentation.
 pub(super) fn markdown() -> String {
     let rows = &rows();
-    let mut text = String::from("# Driver API\n\nWritten by `cargo xtask support`.\n\n");
+    let mut text = String::from("# Driver API\n\n");
     let _ = writeln!(
         text,
-        "{} of {} entry points are served; the others return `CUDA_ERROR_NOT_SUPPORTED`.",
-        served(rows),
-        rows.len()
+        "`cargo xtask support` writes this page from the table of entry points (`ffi/src/api`). The table has {} rows, one \
+         for each function that the library exports.\n\n\
+         - **works** ({}): the function is implemented, and calls can succeed.\n\
+         - **refuses** ({}): the function checks its arguments, but no call succeeds, because the device lacks the feature. \
+         Where every call has the same result, the table names it.\n\
+         - **unsupported** ({}): there is no implementation. Every call returns `CUDA_ERROR_NOT_SUPPORTED`, and the first one \
+         prints a warning.\n\n\
+         A test calls every function that refuses or is unsupported and compares the result.",
+        rows.len(),
+        count(rows, "works"),
+        count(rows, "refuses"),
+        count(rows, "unsupported"),
     );
     for family in families(rows) {
         let _ = writeln!(
             text,
-            "\n## {}\n\n| entry point | since | served |\n|---|---|---|",
+            "\n## {}\n\n| entry point | since | status |\n|---|---|---|",
             family[0].family
         );
         for row in family {
-            let word = if row.served { "yes" } else { "no" };
-            let _ = writeln!(text, "| `{}` | {} | {word} |", row.export, row.since);
+            let (export, since) = (row.export, row.since);
+            let status = match row.result {
+                "" => row.status.to_owned(),
+                result => format!("{}: `{result}`", row.status),
+            };
+            let _ = writeln!(text, "| `{export}` | {since} | {status} |");
         }
     }
     text
@@ -90,13 +108,13 @@ pub(super) fn summary() -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "{}: {} of {} entry points are served",
+        "{}: {} of {} entry points work",
         paint("Driver API", Paint::Heading),
-        served(rows),
+        count(rows, "works"),
         rows.len()
     );
     for family in families(rows) {
-        let (good, all) = (served(family), family.len());
+        let (good, all) = (count(family, "works"), family.len());
         let line = format!("  {:<40} {good:>4} of {all:>4}", family[0].family);
         let line = if good == all {
             paint(&line, Paint::Good)
@@ -116,7 +134,9 @@ mod tests {
     fn every_line_of_the_table_is_a_row() {
         let rows = rows();
         assert_eq!(rows.len(), DRIVER.lines().count() - 1);
+        let known = ["works", "refuses", "unsupported"];
+        assert!(rows.iter().all(|row| known.contains(&row.status)));
         let launch = rows.iter().find(|row| row.export == "cuLaunchKernel");
-        assert!(launch.is_some_and(|row| row.served));
+        assert!(launch.is_some_and(|row| row.status == "works"));
     }
 }

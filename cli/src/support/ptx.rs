@@ -67,15 +67,17 @@ pub(super) fn json() -> Value {
 /// A page for the documentation: what runs by instruction, then what does not by reason.
 pub(super) fn markdown() -> String {
     let rows = rows();
-    let mut text = String::from("# PTX\n\nWritten by `cargo xtask support`.\n\n");
+    let mut text = String::from("# PTX\n\n");
     let _ = writeln!(
         text,
-        "{} of {} ways to write an instruction run: in both engines, unless *interpreter* is said. Each has a \
-         file test in `tests/ptx`, which the last column names. What is in braces may be missing; `a|b` is a \
-         choice; modifiers may stand in nearly any order. The others load, and launching a kernel that \
-         reaches one is an error that names it.",
+        "`cargo xtask support` writes this page from the syntax table (`ir/src/forms/tables`). A row is one way to write an \
+         instruction. Of {} rows, {} run: each of these has a file test in `tests/ptx`, named in the last column. A row \
+         runs in native code and in the interpreter; rows marked *interpreter* run in the interpreter only. The other \
+         rows stand under [Left out](#left-out): a module that contains them loads, and a launch of a kernel that \
+         reaches one fails with an error that names it.\n\n\
+         In a shape, braces enclose what may be missing, and `a|b` is a choice. The order of modifiers is mostly free.",
+        rows.len(),
         running(&rows),
-        rows.len()
     );
     let mut left_out: Vec<&Row> = Vec::new();
     for head in by_head(&rows) {
@@ -102,7 +104,7 @@ pub(super) fn markdown() -> String {
         }
     }
     text.push_str(
-        "\n# Left out\n\n| because of | instructions | ways to write them |\n|---|---|---|\n",
+        "\n## Left out\n\n| because of | instructions | ways to write them |\n|---|---|---|\n",
     );
     left_out.sort_by_key(|row| row.reason);
     for family in left_out.chunk_by(|a, b| a.reason == b.reason) {

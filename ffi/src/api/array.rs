@@ -13,10 +13,10 @@ cuda_api! {
     cuArrayGetDescriptor_v2 3020:
         (array_descriptor: *mut CUDA_ARRAY_DESCRIPTOR, array: CUarray) => array_get_descriptor_v2;
     cuArrayGetSparseProperties 11010:
-        (sparse_properties: *mut CUDA_ARRAY_SPARSE_PROPERTIES, array: CUarray) => array_get_sparse_properties;
+        (sparse_properties: *mut CUDA_ARRAY_SPARSE_PROPERTIES, array: CUarray) => (refuses array_get_sparse_properties);
     cuMipmappedArrayGetSparseProperties 11010:
         (sparse_properties: *mut CUDA_ARRAY_SPARSE_PROPERTIES,
-         mipmap: CUmipmappedArray) => mipmapped_array_get_sparse_properties;
+         mipmap: CUmipmappedArray) => (refuses mipmapped_array_get_sparse_properties);
     cuArrayGetMemoryRequirements 11060:
         (memory_requirements: *mut CUDA_ARRAY_MEMORY_REQUIREMENTS, array: CUarray,
          device: CUdevice) => array_get_memory_requirements;
@@ -24,7 +24,7 @@ cuda_api! {
         (memory_requirements: *mut CUDA_ARRAY_MEMORY_REQUIREMENTS, mipmap: CUmipmappedArray,
          device: CUdevice) => mipmapped_array_get_memory_requirements;
     cuArrayGetPlane 11020:
-        (plane_array: *mut CUarray, array: CUarray, plane_idx: c_uint) => array_get_plane;
+        (plane_array: *mut CUarray, array: CUarray, plane_idx: c_uint) => (refuses array_get_plane);
     cuArrayDestroy 2000: (array: CUarray) => array_destroy;
     cuArray3DCreate_v2 3020:
         (handle: *mut CUarray, allocate_array: *const CUDA_ARRAY3D_DESCRIPTOR) => array_3d_create_v2;

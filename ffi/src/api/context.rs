@@ -36,7 +36,7 @@ cuda_api! {
          greatest_priority: *mut c_int) => ctx_get_stream_priority_range;
     cuCtxResetPersistingL2Cache 11000: () => ctx_reset_persisting_l2_cache;
     cuCtxGetExecAffinity 11040:
-        (exec_affinity: *mut CUexecAffinityParam, type_: CUexecAffinityType) => ctx_get_exec_affinity;
+        (exec_affinity: *mut CUexecAffinityParam, type_: CUexecAffinityType) => (refuses ctx_get_exec_affinity);
     cuCtxRecordEvent 12050: (ctx: CUcontext, event: CUevent) => ctx_record_event;
     cuCtxWaitEvent 12050: (ctx: CUcontext, event: CUevent) => ctx_wait_event;
     cuCtxAttach 2000: (pctx: *mut CUcontext, flags: c_uint) => ctx_attach;

@@ -27,10 +27,10 @@ cuda_api! {
         (attrib: CUcoredumpSettings, value: *mut c_void, size: *mut usize) => coredump_set_attribute_global;
     cuCoredumpRegisterStartCallback 13020:
         (callback: CUcoredumpStatusCallback, user_data: *mut c_void,
-         callback_out: *mut CUcoredumpCallbackHandle) => coredump_register_callback;
+         callback_out: *mut CUcoredumpCallbackHandle) => (refuses coredump_register_callback);
     cuCoredumpRegisterCompleteCallback 13020:
         (callback: CUcoredumpStatusCallback, user_data: *mut c_void,
-         callback_out: *mut CUcoredumpCallbackHandle) => coredump_register_callback;
+         callback_out: *mut CUcoredumpCallbackHandle) => (refuses coredump_register_callback);
     cuCoredumpDeregisterStartCallback 13020: (callback: CUcoredumpCallbackHandle) => no_such_value;
     cuCoredumpDeregisterCompleteCallback 13020: (callback: CUcoredumpCallbackHandle) => no_such_value;
     cuGetExportTable 3000:

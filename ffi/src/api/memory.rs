@@ -79,10 +79,10 @@ cuda_api! {
         (num_attributes: c_uint, attributes: *mut CUpointer_attribute, data: *mut *mut c_void,
          ptr: CUdeviceptr) => pointer_get_attributes;
     cuMemGetInfo 2000: (free: *mut c_uint, total: *mut c_uint) => mem_get_info_v1;
-    cuMemAlloc 2000: (dptr: *mut CUdeviceptr_v1, bytesize: c_uint) => mem_alloc_v1;
+    cuMemAlloc 2000: (dptr: *mut CUdeviceptr_v1, bytesize: c_uint) => (refuses mem_alloc_v1);
     cuMemAllocPitch 2000:
         (dptr: *mut CUdeviceptr_v1, pitch: *mut c_uint, width_in_bytes: c_uint, height: c_uint,
-         element_size_bytes: c_uint) => mem_alloc_pitch_v1;
+         element_size_bytes: c_uint) => (refuses mem_alloc_pitch_v1);
     cuMemFree 2000: (dptr: CUdeviceptr_v1) => mem_free_v1;
     cuMemGetAddressRange 2000:
         (pbase: *mut CUdeviceptr_v1, psize: *mut c_uint, dptr: CUdeviceptr_v1) => mem_get_address_range_v1;

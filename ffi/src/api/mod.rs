@@ -2,9 +2,11 @@
 //!
 //! A row names the exports that share a signature, each with the CUDA version that introduced
 //! it and, for the variants whose default stream is the thread's own, `ptds` or `ptsz`; then the
-//! parameters with their C types; then the function of [`crate::serve`] that answers, or what is answered where there
-//! is nothing behind it: `unsupported`, or the code that the documentation has for that function: `no_such_handle`
-//! where no handle can be a valid one, `no_such_value`, `no_graphics`, `no_system_support`.
+//! parameters with their C types; then the function of [`crate::serve`] that implements it. `(refuses function)` names a
+//! function that checks its arguments and can never succeed. Without a function the row names the result: `unsupported`,
+//! or the one that CUDA documents for a missing feature: `no_such_handle` where no handle is valid, `no_such_value`,
+//! `no_graphics`, `no_system_support`. [`Status`] is the difference, and `tests/support_table.rs` calls what a row
+//! says cannot succeed.
 //!
 //! ```text
 //! cuMemsetD8_v2 3020,
@@ -36,6 +38,19 @@ pub mod virtual_memory;
 
 use std::ffi::c_void;
 
+use crate::result::CuResult;
+
+/// What a caller can expect of an entry point.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Status {
+    /// It is implemented: correct arguments succeed.
+    Works,
+    /// It is implemented as far as errors go: every call fails with a result that depends on the arguments.
+    Refuses,
+    /// There is no implementation: every call fails with this result.
+    Fails(CuResult),
+}
+
 /// One exported entry point.
 #[derive(Debug)]
 pub struct ApiRow {
@@ -47,8 +62,8 @@ pub struct ApiRow {
     pub stream_suffix: &'static str,
     /// The parameters as written in the table.
     pub parameters: &'static str,
-    /// Whether there is an implementation behind it.
-    pub served: bool,
+    /// Whether it can succeed, and what it answers if not.
+    pub status: Status,
     address: *const c_void,
 }
 
@@ -58,6 +73,11 @@ unsafe impl Sync for ApiRow {}
 unsafe impl Send for ApiRow {}
 
 impl ApiRow {
+    /// Whether a function of [`crate::serve`] is behind it.
+    pub fn is_implemented(&self) -> bool {
+        !matches!(self.status, Status::Fails(_))
+    }
+
     /// The function's address.
     pub fn address(&self) -> *const c_void {
         self.address
@@ -112,9 +132,9 @@ pub fn api_rows() -> impl Iterator<Item = &'static ApiRow> {
 
 /// Declares a family: `ROWS` and the exported functions. See the module's documentation.
 macro_rules! cuda_api {
-    ($( $($name:ident $since:literal $($suffix:ident)?),+ : $parameters:tt => $serve:ident; )*) => {
+    ($( $($name:ident $since:literal $($suffix:ident)?),+ : $parameters:tt => $answer:tt; )*) => {
         $($(
-            cuda_api!(@export $name [$($suffix)?] $parameters $serve);
+            cuda_api!(@export $name [$($suffix)?] $parameters $answer);
         )+)*
 
         pub(super) static ROWS: &[$crate::api::ApiRow] = &[
@@ -124,14 +144,14 @@ macro_rules! cuda_api {
                     since: $since,
                     stream_suffix: concat!($(stringify!($suffix))?),
                     parameters: stringify!($parameters),
-                    served: cuda_api!(@served $serve),
+                    status: cuda_api!(@status $answer),
                     address: $name as *const std::ffi::c_void,
                 },
             )+)*
         ];
     };
 
-    (@export $name:ident $suffix:tt ($($parameter:ident: $type:ty),*) $serve:ident) => {
+    (@export $name:ident $suffix:tt ($($parameter:ident: $type:ty),*) $answer:tt) => {
         #[doc = concat!("Driver entry point `", stringify!($name), "`.")]
         ///
         /// # Safety
@@ -140,7 +160,7 @@ macro_rules! cuda_api {
         pub unsafe extern "C" fn $name($($parameter: $type),*) -> $crate::CuResult {
             static CALL: $crate::guard::Call =
                 $crate::guard::Call::new(stringify!($name), cuda_api!(@stream $suffix));
-            cuda_api!(@body $serve ($($parameter),*))
+            cuda_api!(@body $answer ($($parameter),*))
         }
     };
 
@@ -150,32 +170,16 @@ macro_rules! cuda_api {
             &[$((stringify!($parameter), &$parameter as &dyn $crate::guard::Traced)),*],
         )
     };
-    (@body no_such_handle ($($parameter:ident),*)) => {
+    (@body (refuses $serve:ident) $parameters:tt) => { cuda_api!(@body $serve $parameters) };
+    (@body no_such_handle $parameters:tt) => { cuda_api!(@refuse no_such_handle $parameters) };
+    (@body no_such_value $parameters:tt) => { cuda_api!(@refuse no_such_value $parameters) };
+    (@body no_graphics $parameters:tt) => { cuda_api!(@refuse no_graphics $parameters) };
+    (@body no_system_support $parameters:tt) => { cuda_api!(@refuse no_system_support $parameters) };
+    (@refuse $why:ident ($($parameter:ident),*)) => {
         $crate::guard::refuse(
             &CALL,
             &[$((stringify!($parameter), &$parameter as &dyn $crate::guard::Traced)),*],
-            $crate::CuResult::INVALID_HANDLE,
-        )
-    };
-    (@body no_such_value ($($parameter:ident),*)) => {
-        $crate::guard::refuse(
-            &CALL,
-            &[$((stringify!($parameter), &$parameter as &dyn $crate::guard::Traced)),*],
-            $crate::CuResult::INVALID_VALUE,
-        )
-    };
-    (@body no_graphics ($($parameter:ident),*)) => {
-        $crate::guard::refuse(
-            &CALL,
-            &[$((stringify!($parameter), &$parameter as &dyn $crate::guard::Traced)),*],
-            $crate::CuResult::INVALID_GRAPHICS_CONTEXT,
-        )
-    };
-    (@body no_system_support ($($parameter:ident),*)) => {
-        $crate::guard::refuse(
-            &CALL,
-            &[$((stringify!($parameter), &$parameter as &dyn $crate::guard::Traced)),*],
-            $crate::CuResult::OPERATING_SYSTEM,
+            cuda_api!(@result $why),
         )
     };
     (@body $serve:ident ($($parameter:ident),*)) => {
@@ -192,12 +196,18 @@ macro_rules! cuda_api {
         )
     };
 
-    (@served unsupported) => { false };
-    (@served no_such_handle) => { false };
-    (@served no_such_value) => { false };
-    (@served no_graphics) => { false };
-    (@served no_system_support) => { false };
-    (@served $serve:ident) => { true };
+    (@status (refuses $serve:ident)) => { $crate::api::Status::Refuses };
+    (@status unsupported) => { $crate::api::Status::Fails(cuda_api!(@result unsupported)) };
+    (@status no_such_handle) => { $crate::api::Status::Fails(cuda_api!(@result no_such_handle)) };
+    (@status no_such_value) => { $crate::api::Status::Fails(cuda_api!(@result no_such_value)) };
+    (@status no_graphics) => { $crate::api::Status::Fails(cuda_api!(@result no_graphics)) };
+    (@status no_system_support) => { $crate::api::Status::Fails(cuda_api!(@result no_system_support)) };
+    (@status $serve:ident) => { $crate::api::Status::Works };
+    (@result unsupported) => { $crate::CuResult::NOT_SUPPORTED };
+    (@result no_such_handle) => { $crate::CuResult::INVALID_HANDLE };
+    (@result no_such_value) => { $crate::CuResult::INVALID_VALUE };
+    (@result no_graphics) => { $crate::CuResult::INVALID_GRAPHICS_CONTEXT };
+    (@result no_system_support) => { $crate::CuResult::OPERATING_SYSTEM };
     (@stream []) => { $crate::guard::DefaultStream::Legacy };
     (@stream [$suffix:ident]) => { $crate::guard::DefaultStream::PerThread };
 }

@@ -10,7 +10,7 @@ use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 cuda_api! {
     cuMemGetHandleForAddressRange 11070:
         (handle: *mut c_void, dptr: CUdeviceptr, size: usize, handle_type: CUmemRangeHandleType,
-         flags: c_ulonglong) => mem_get_handle_for_address_range;
+         flags: c_ulonglong) => (refuses mem_get_handle_for_address_range);
     cuMemAddressReserve 10020:
         (ptr: *mut CUdeviceptr, size: usize, alignment: usize, addr: CUdeviceptr,
          flags: c_ulonglong) => mem_address_reserve;
@@ -24,7 +24,7 @@ cuda_api! {
          flags: c_ulonglong) => mem_map;
     cuMemMapArrayAsync 11010,
     cuMemMapArrayAsync_ptsz 11010 ptsz:
-        (map_info_list: *mut CUarrayMapInfo, count: c_uint, stream: CUstream) => mem_map_array_async;
+        (map_info_list: *mut CUarrayMapInfo, count: c_uint, stream: CUstream) => (refuses mem_map_array_async);
     cuMemUnmap 10020: (ptr: CUdeviceptr, size: usize) => mem_unmap;
     cuMemSetAccess 10020:
         (ptr: CUdeviceptr, size: usize, desc: *const CUmemAccessDesc, count: usize) => mem_set_access;

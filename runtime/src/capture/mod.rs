@@ -27,6 +27,19 @@ use crate::stream::{Stream, StreamKind};
 pub(crate) use ops::*;
 
 /// Which calls a capture forbids, and in which threads (`CUstreamCaptureMode`).
+///
+/// ```
+/// use margay::capture::CaptureMode;
+///
+/// let rt = margay::Runtime::new()?;
+/// let words = rt.alloc::<u32>(4)?;
+/// let stream = rt.context()?.create_stream(margay::StreamKind::Blocking, 0)?;
+/// stream.begin_capture(CaptureMode::Relaxed)?;
+/// stream.fill(words.ptr(), 7, 4, 4, 1, 0)?;
+/// let graph = stream.end_capture()?;
+/// assert_eq!(graph.nodes().len(), 1);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u32)]
 pub enum CaptureMode {
@@ -40,6 +53,17 @@ pub enum CaptureMode {
 }
 
 /// How a stream stands to captures (`CUstreamCaptureStatus`).
+///
+/// ```
+/// use margay::capture::{CaptureMode, CaptureStatus};
+///
+/// let context = margay::Runtime::new()?.context()?;
+/// let stream = context.create_stream(margay::StreamKind::Blocking, 0)?;
+/// stream.begin_capture(CaptureMode::Relaxed)?;
+/// assert_eq!(stream.capture_status()?, CaptureStatus::Active);
+/// stream.end_capture()?;
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum CaptureStatus {
@@ -52,6 +76,18 @@ pub enum CaptureStatus {
 }
 
 /// What a capturing stream is about.
+///
+/// ```
+/// use margay::capture::CaptureMode;
+///
+/// let context = margay::Runtime::new()?.context()?;
+/// let stream = context.create_stream(margay::StreamKind::Blocking, 0)?;
+/// assert!(stream.capture_info().is_none());
+/// stream.begin_capture(CaptureMode::Relaxed)?;
+/// assert!(stream.capture_info().is_some_and(|info| info.dependencies.is_empty()));
+/// stream.end_capture()?;
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct CaptureInfo {
     /// Unique in the process.
@@ -63,6 +99,19 @@ pub struct CaptureInfo {
 }
 
 /// How new dependencies of a capturing stream meet the ones it has.
+///
+/// ```
+/// use margay::capture::{CaptureMode, DependencyUpdate};
+///
+/// let rt = margay::Runtime::new()?;
+/// let words = rt.alloc::<u32>(4)?;
+/// let stream = rt.context()?.create_stream(margay::StreamKind::Blocking, 0)?;
+/// stream.begin_capture(CaptureMode::Relaxed)?;
+/// stream.fill(words.ptr(), 7, 4, 4, 1, 0)?;
+/// stream.update_capture_dependencies(&[], DependencyUpdate::Set)?;
+/// stream.end_capture()?;
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DependencyUpdate {
     /// They are added.

@@ -4,6 +4,13 @@
 //! compute capability.
 
 /// A compute capability.
+///
+/// ```
+/// use margay::device::Capability;
+///
+/// let capability = Capability::parse("sm_90").expect("a capability");
+/// assert_eq!((capability.major, capability.number()), (9, 90));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Capability {
     /// Major number.
@@ -13,6 +20,13 @@ pub struct Capability {
 }
 
 /// Limits of one multiprocessor.
+///
+/// ```
+/// use margay::device::Capability;
+///
+/// let limits = Capability::from_number(80).limits();
+/// assert_eq!((limits.threads, limits.ctas), (2048, 32));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SmLimits {
     /// Resident threads.

@@ -37,6 +37,15 @@ pub fn uuid_of(number: i32) -> [u8; 16] {
 }
 
 /// What the device is made of.
+///
+/// ```
+/// use margay::device::DeviceConfig;
+///
+/// let config = DeviceConfig { devices: 2, ..DeviceConfig::from_env() };
+/// let rt = margay::Runtime::builder().device(config).build()?;
+/// assert!(rt.device_count() <= 2);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceConfig {
     /// Reported compute capability.
@@ -133,6 +142,15 @@ pub(crate) fn number(name: &str) -> Option<u64> {
 }
 
 /// The state of a primary context.
+///
+/// ```
+/// let rt = margay::Runtime::new()?;
+/// let device = rt.device(0)?;
+/// device.primary_retain()?;
+/// assert!(device.primary_state()?.active);
+/// device.primary_release()?;
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrimaryState {
     /// Its flags.
@@ -142,6 +160,13 @@ pub struct PrimaryState {
 }
 
 /// The device. Clones are the same device.
+///
+/// ```
+/// let device = margay::Runtime::new()?.device(0)?;
+/// let (major, _minor) = device.compute_capability();
+/// assert!(major >= 5 && device.total_memory() > 0);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Device {
     machine: Arc<Machine>,

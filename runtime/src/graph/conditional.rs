@@ -15,6 +15,14 @@ use crate::error::{Error, Result};
 use crate::machine::next_id;
 
 /// The number that decides.
+///
+/// ```
+/// let rt = margay::Runtime::new()?;
+/// let graph = margay::graph::Graph::new();
+/// let handle = graph.conditional_handle(&rt.context()?, 1, true);
+/// assert_eq!(handle.value(), 1);
+/// # Ok::<(), margay::Error>(())
+/// ```
 pub struct ConditionalHandle {
     id: u64,
     context: Context,
@@ -97,6 +105,17 @@ pub fn set_conditional(handle: u64, value: u32) -> bool {
 }
 
 /// What a conditional node does with the number; the numbers of `CUgraphConditionalNodeType`.
+///
+/// ```
+/// use margay::graph::{ConditionalKind, Graph};
+///
+/// let rt = margay::Runtime::new()?;
+/// let graph = Graph::new();
+/// let handle = graph.conditional_handle(&rt.context()?, 0, true);
+/// let (_node, conditional) = graph.add_conditional(&[], &handle, ConditionalKind::If, 2)?;
+/// assert_eq!(conditional.kind(), ConditionalKind::If);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum ConditionalKind {
@@ -109,6 +128,19 @@ pub enum ConditionalKind {
 }
 
 /// A choice or a loop.
+///
+/// ```
+/// use std::sync::Arc;
+/// use margay::graph::{ConditionalKind, Graph};
+///
+/// let rt = margay::Runtime::new()?;
+/// let graph = Graph::new();
+/// let handle = graph.conditional_handle(&rt.context()?, 0, true);
+/// let (_node, choice) = graph.add_conditional(&[], &handle, ConditionalKind::If, 2)?;
+/// choice.bodies()[0].add_host(&[], Arc::new(|| println!("not zero")))?;
+/// choice.bodies()[1].add_host(&[], Arc::new(|| println!("zero")))?;
+/// # Ok::<(), margay::Error>(())
+/// ```
 pub struct ConditionalNode {
     handle: Arc<ConditionalHandle>,
     kind: ConditionalKind,

@@ -5,6 +5,15 @@ use std::fmt::Write;
 use super::{Graph, NodeData, NodeOp};
 
 /// What the text tells of nodes besides their kind (`CUgraphDebugDot_flags`).
+///
+/// ```
+/// use margay::graph::{DotOptions, Graph};
+///
+/// let graph = Graph::new();
+/// graph.add_empty(&[])?;
+/// assert!(graph.to_dot(DotOptions::all()).starts_with("digraph"));
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DotOptions {
     /// Kernels: name, shape.

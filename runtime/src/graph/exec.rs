@@ -12,6 +12,16 @@ use crate::machine::next_id;
 use crate::task::Task;
 
 /// How a graph is made executable (`CUgraphInstantiate_flags`).
+///
+/// ```
+/// use margay::graph::{Graph, InstantiateFlags};
+///
+/// let graph = Graph::new();
+/// graph.add_empty(&[])?;
+/// let flags = InstantiateFlags { node_priority: true, ..InstantiateFlags::default() };
+/// assert!(graph.instantiate(flags)?.flags().node_priority);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct InstantiateFlags {
     /// A launch frees what the launch before has left allocated.
@@ -23,6 +33,14 @@ pub struct InstantiateFlags {
 }
 
 /// Why a graph cannot be made executable, with the numbers of `CUgraphInstantiateResult`.
+///
+/// ```
+/// use margay::graph::{Graph, InstantiateFlags, InstantiateReason};
+///
+/// let flags = InstantiateFlags { device_launch: true, ..InstantiateFlags::default() };
+/// let problem = Graph::new().instantiate(flags).err();
+/// assert_eq!(problem.map(|problem| problem.reason), Some(InstantiateReason::Error));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum InstantiateReason {
@@ -37,6 +55,14 @@ pub enum InstantiateReason {
 }
 
 /// Why and where a graph cannot be made executable.
+///
+/// ```
+/// use margay::graph::{Graph, InstantiateFlags};
+///
+/// let flags = InstantiateFlags { device_launch: true, ..InstantiateFlags::default() };
+/// let problem = Graph::new().instantiate(flags).err().expect("device code cannot launch graphs");
+/// assert!(problem.node.is_none());
+/// ```
 #[derive(Debug, Clone)]
 pub struct InstantiateProblem {
     /// Why.
@@ -64,6 +90,19 @@ impl From<InstantiateProblem> for Error {
 }
 
 /// An executable graph. Clones are the same one; launches of it run one after the other.
+///
+/// ```
+/// use margay::graph::Graph;
+///
+/// let rt = margay::Runtime::new()?;
+/// let graph = Graph::new();
+/// let node = graph.add_empty(&[])?;
+/// let exec = graph.instantiate(Default::default())?;
+/// exec.launch(&rt.context()?.legacy_stream())?;
+/// rt.synchronize()?;
+/// assert_eq!(node.graph()?.id(), graph.id());
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct GraphExec {
     pub(super) inner: Arc<ExecInner>,

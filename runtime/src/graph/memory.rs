@@ -23,6 +23,15 @@ use crate::context::{Context, PointerKind};
 use crate::error::{Error, Result};
 
 /// An allocation of a graph.
+///
+/// ```
+/// use margay::graph::GraphAllocation;
+///
+/// let rt = margay::Runtime::new()?;
+/// let memory = GraphAllocation::new(&rt.context()?, 1024)?;
+/// assert_eq!(memory.bytes(), 1024);
+/// # Ok::<(), margay::Error>(())
+/// ```
 pub struct GraphAllocation {
     context: Context,
     ptr: DevicePtr,
@@ -51,6 +60,13 @@ impl std::fmt::Debug for GraphAllocation {
 }
 
 /// How much memory graphs have, by `CUgraphMem_attribute`.
+///
+/// ```
+/// use margay::graph::GraphMemory;
+///
+/// let memory = GraphMemory::now(0);
+/// assert!(memory.used <= memory.used_high);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GraphMemory {
     /// Bytes that graphs have mapped.

@@ -50,12 +50,35 @@ use exec::ExecInner;
 use user_object::References;
 
 /// A graph of work. Clones are the same graph; see [`Graph::duplicate`].
+///
+/// ```
+/// use margay::graph::Graph;
+///
+/// let rt = margay::Runtime::new()?;
+/// let graph = Graph::new();
+/// let first = graph.add_empty(&[])?;
+/// graph.add_host(&[first], std::sync::Arc::new(|| println!("runs at each launch")))?;
+/// let stream = rt.context()?.legacy_stream();
+/// graph.instantiate(Default::default())?.launch(&stream)?;
+/// stream.synchronize()?;
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Graph {
     pub(crate) inner: Arc<Inner>,
 }
 
 /// A node of a graph. It does not keep the graph alive.
+///
+/// ```
+/// use margay::graph::Graph;
+///
+/// let graph = Graph::new();
+/// let first = graph.add_empty(&[])?;
+/// let second = graph.add_empty(&[first])?;
+/// assert_eq!(second.dependencies()?.len(), 1);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Node {
     graph: Weak<Inner>,

@@ -22,6 +22,15 @@ use super::memory::GraphAllocation;
 pub type Origin = Option<Arc<dyn Any + Send + Sync>>;
 
 /// The kinds of nodes, with the numbers of `CUgraphNodeType`.
+///
+/// ```
+/// use margay::graph::{Graph, NodeKind};
+///
+/// let graph = Graph::new();
+/// let node = graph.add_empty(&[])?;
+/// assert_eq!(node.op()?.kind(), NodeKind::Empty);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum NodeKind {
@@ -52,6 +61,15 @@ pub enum NodeKind {
 }
 
 /// What a node does. Clones share the parts, which never change.
+///
+/// ```
+/// use margay::graph::{Graph, NodeOp};
+///
+/// let graph = Graph::new();
+/// let node = graph.add(NodeOp::Empty, &[])?;
+/// assert!(matches!(node.op()?, NodeOp::Empty));
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Clone)]
 pub enum NodeOp {
     /// Runs a kernel.
@@ -152,6 +170,18 @@ impl NodeOp {
 }
 
 /// A kernel with its shape and arguments.
+///
+/// ```
+/// use margay::graph::KernelNode;
+///
+/// let rt = margay::Runtime::new()?;
+/// let module = rt.load_ptx(".version 7.0 .target sm_80 .address_size 64 .visible .entry nothing() { ret; }")?;
+/// let kernel = module.kernel("nothing")?;
+/// let params = kernel.empty_params();
+/// let node = KernelNode::new(kernel, margay::LaunchConfig::new(4, 32), params, None);
+/// assert_eq!((node.grid.x, node.block.x), (4, 32));
+/// # Ok::<(), margay::Error>(())
+/// ```
 pub struct KernelNode {
     /// The kernel.
     pub kernel: Kernel,
@@ -208,6 +238,13 @@ impl KernelNode {
 pub type AttributeValue = [u8; 64];
 
 /// The attributes of a kernel node by `CUlaunchAttributeID`; those that were not set are zero.
+///
+/// ```
+/// use margay::graph::KernelAttributes;
+///
+/// let config = margay::LaunchConfig::new(1, 32).with_cooperative();
+/// assert!(KernelAttributes::of(&config).cooperative());
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KernelAttributes(BTreeMap<u32, AttributeValue>);
 
@@ -298,6 +335,17 @@ impl KernelAttributes {
 }
 
 /// A copy. Host memory is read and written when the node runs.
+///
+/// ```
+/// use margay::graph::MemcpyNode;
+///
+/// let rt = margay::Runtime::new()?;
+/// let (from, to) = (rt.upload(&[1u8, 2])?, rt.alloc::<u8>(2)?);
+/// let transfer = margay::Transfer::on_device(to.ptr(), from.ptr(), 2);
+/// let node = MemcpyNode { transfer, context: rt.context()?, origin: None };
+/// assert_eq!(node.transfer.width, 2);
+/// # Ok::<(), margay::Error>(())
+/// ```
 pub struct MemcpyNode {
     /// What is copied.
     pub transfer: Transfer,
@@ -308,6 +356,18 @@ pub struct MemcpyNode {
 }
 
 /// A fill.
+///
+/// ```
+/// use margay::copy::Fill;
+/// use margay::graph::MemsetNode;
+///
+/// let rt = margay::Runtime::new()?;
+/// let words = rt.alloc::<u32>(4)?;
+/// let fill = Fill { dst: words.ptr().address(), value: 7, width: 4, count: 4, rows: 1, pitch: 0 };
+/// let node = MemsetNode { fill, context: rt.context()? };
+/// assert_eq!(node.fill.value, 7);
+/// # Ok::<(), margay::Error>(())
+/// ```
 pub struct MemsetNode {
     /// What is filled.
     pub fill: Fill,
@@ -319,6 +379,13 @@ pub struct MemsetNode {
 pub type HostFunction = Arc<dyn Fn() + Send + Sync>;
 
 /// A host function.
+///
+/// ```
+/// use margay::graph::HostNode;
+///
+/// let node = HostNode { function: std::sync::Arc::new(|| println!("called")), origin: None };
+/// (node.function)();
+/// ```
 pub struct HostNode {
     /// The function.
     pub function: HostFunction,
@@ -327,6 +394,16 @@ pub struct HostNode {
 }
 
 /// Stream memory operations.
+///
+/// ```
+/// use margay::graph::MemOpsNode;
+/// use margay::memop::MemOp;
+///
+/// let context = margay::Runtime::new()?.context()?;
+/// let node = MemOpsNode { ops: vec![MemOp::Barrier], context, origin: None };
+/// assert_eq!(node.ops.len(), 1);
+/// # Ok::<(), margay::Error>(())
+/// ```
 pub struct MemOpsNode {
     /// The operations, at least one.
     pub ops: Vec<MemOp>,
@@ -337,6 +414,13 @@ pub struct MemOpsNode {
 }
 
 /// What an edge says besides its ends (`CUgraphEdgeData`).
+///
+/// ```
+/// use margay::graph::EdgeData;
+///
+/// assert!(EdgeData::default().is_plain());
+/// assert!(!EdgeData { from_port: 1, to_port: 0, kind: 1 }.is_plain());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct EdgeData {
     /// When it is triggered: 0 when the first node is complete; kernels know 1 (programmatic) and

@@ -14,6 +14,17 @@ use crate::copy::Transfer;
 use crate::error::{Error, Result};
 
 /// Why an update was refused, with the numbers of `CUgraphExecUpdateResult`.
+///
+/// ```
+/// use margay::graph::{Graph, UpdateReason};
+///
+/// let (old, new) = (Graph::new(), Graph::new());
+/// old.add_empty(&[])?;
+/// let exec = old.instantiate(Default::default())?;
+/// let problem = exec.update(&new).err();
+/// assert_eq!(problem.map(|p| p.reason), Some(UpdateReason::TopologyChanged));
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum UpdateReason {
@@ -34,6 +45,16 @@ pub enum UpdateReason {
 }
 
 /// Why and where an update was refused.
+///
+/// ```
+/// use margay::graph::Graph;
+///
+/// let (old, new) = (Graph::new(), Graph::new());
+/// old.add_empty(&[])?;
+/// let problem = old.instantiate(Default::default())?.update(&new).err();
+/// assert!(matches!(margay::Error::from(problem.expect("a node is gone")), margay::Error::GraphUpdate(_)));
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct UpdateProblem {
     /// Why.

@@ -14,6 +14,14 @@ use crate::machine::next_id;
 use crate::service::ServiceThread;
 
 /// An object of the program with counted references. Clones are the same object and no reference.
+///
+/// ```
+/// use margay::graph::UserObject;
+///
+/// let object = UserObject::new(Box::new(|| println!("no references are left")), 1)?;
+/// assert!(!object.release(1)? && object.is_gone());
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct UserObject {
     inner: Arc<Inner>,

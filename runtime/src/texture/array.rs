@@ -41,6 +41,17 @@ pub mod array_flags {
 const ALIGNMENT: u64 = 512;
 
 /// What an array is to be: `CUDA_ARRAY3D_DESCRIPTOR`.
+///
+/// ```
+/// use margay::texture::ArrayDescriptor;
+///
+/// // 64 x 32 texels of one f32 (`CU_AD_FORMAT_FLOAT`).
+/// let descriptor =
+///     ArrayDescriptor { width: 64, height: 32, depth: 0, format: 0x20, channels: 1, flags: 0 };
+/// let context = margay::Runtime::new()?.context()?;
+/// assert_eq!(context.create_array(&descriptor)?.texel_bytes(), 4);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArrayDescriptor {
     /// Texels in a row.
@@ -284,12 +295,37 @@ impl Made {
 }
 
 /// An array. Clones are the same array.
+///
+/// ```
+/// use margay::texture::ArrayDescriptor;
+///
+/// let rt = margay::Runtime::new()?;
+/// let descriptor =
+///     ArrayDescriptor { width: 4, height: 0, depth: 0, format: 0x01, channels: 1, flags: 0 };
+/// let array = rt.context()?.create_array(&descriptor)?;
+/// array.write(&[1, 2, 3, 4])?;
+/// let mut bytes = [0; 4];
+/// array.read(&mut bytes)?;
+/// assert_eq!(bytes, [1, 2, 3, 4]);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Array {
     made: Arc<Made>,
 }
 
 /// An array of levels, each half the size of the one before. Clones are the same.
+///
+/// ```
+/// use margay::texture::ArrayDescriptor;
+///
+/// let rt = margay::Runtime::new()?;
+/// let descriptor =
+///     ArrayDescriptor { width: 8, height: 8, depth: 0, format: 0x20, channels: 1, flags: 0 };
+/// let array = rt.context()?.create_mipmapped_array(&descriptor, 3)?;
+/// assert_eq!(array.level(2)?.descriptor().width, 2);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct MipmappedArray {
     made: Arc<Made>,

@@ -19,6 +19,17 @@ const PITCH_HEIGHT: i32 = 71;
 const PITCH_PITCH: i32 = 72;
 
 /// What a texture looks at: `CUDA_RESOURCE_DESC`.
+///
+/// ```
+/// use margay::texture::Resource;
+///
+/// let rt = margay::Runtime::new()?;
+/// let texels = rt.upload(&[0.0f32, 1.0])?;
+/// let address = texels.ptr().address();
+/// let resource = Resource::Linear { address, format: 0x20, channels: 1, bytes: 8 };
+/// assert!(matches!(resource, Resource::Linear { bytes: 8, .. }));
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub enum Resource {
     /// An array.
@@ -54,6 +65,14 @@ pub enum Resource {
 }
 
 /// A part of an array, or its texels in another format: `CUDA_RESOURCE_VIEW_DESC`.
+///
+/// ```
+/// use margay::texture::View;
+///
+/// // The first level of an array as it is.
+/// let view = View { format: 0, size: [64, 32, 0], levels: [0, 0], layers: [0, 0] };
+/// assert_eq!(view.levels, [0, 0]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
     /// `CUresourceViewFormat`; 0: the array's own.
@@ -256,6 +275,18 @@ impl View {
 }
 
 /// A texture object. Clones are the same object.
+///
+/// ```
+/// use margay::texture::{Resource, Sampler};
+///
+/// let rt = margay::Runtime::new()?;
+/// let texels = rt.upload(&[0.0f32, 1.0, 2.0, 3.0])?;
+/// let address = texels.ptr().address();
+/// let resource = Resource::Linear { address, format: 0x20, channels: 1, bytes: 16 };
+/// let texture = rt.context()?.create_texture(&resource, Sampler::default(), None)?;
+/// assert_ne!(texture.handle(), 0);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct TextureObject {
     context: Context,
@@ -263,6 +294,18 @@ pub struct TextureObject {
 }
 
 /// A surface object. Clones are the same object.
+///
+/// ```
+/// use margay::texture::{ArrayDescriptor, array_flags};
+///
+/// let rt = margay::Runtime::new()?;
+/// let flags = array_flags::SURFACE_LDST;
+/// let descriptor = ArrayDescriptor { width: 8, height: 8, depth: 0, format: 0x20, channels: 1, flags };
+/// let context = rt.context()?;
+/// let surface = context.create_surface(&context.create_array(&descriptor)?)?;
+/// assert_ne!(surface.handle(), 0);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct SurfaceObject {
     context: Context,

@@ -12,6 +12,17 @@ use crate::context::Context;
 use crate::error::Result;
 
 /// A texture reference. Clones are the same.
+///
+/// ```
+/// use margay::texture::{Resource, Sampler, TextureReference};
+///
+/// let rt = margay::Runtime::new()?;
+/// let texels = rt.upload(&[0.0f32, 1.0])?;
+/// let address = texels.ptr().address();
+/// let reference = TextureReference::new(&rt.context()?, Sampler::default());
+/// reference.bind(&Resource::Linear { address, format: 0x20, channels: 1, bytes: 8 })?;
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct TextureReference {
     inner: Arc<Inner>,
@@ -108,6 +119,15 @@ impl TextureReference {
 }
 
 /// A surface reference. Clones are the same.
+///
+/// ```
+/// use margay::texture::SurfaceReference;
+///
+/// let rt = margay::Runtime::new()?;
+/// let reference = SurfaceReference::new(&rt.context()?);
+/// assert_ne!(reference.handle(), 0);
+/// # Ok::<(), margay::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct SurfaceReference {
     context: Context,

@@ -123,16 +123,15 @@ pub fn page(findings: &[Finding]) -> String {
 
 const HEAD: &str = "# Accuracy
 
-Written by `cargo xtask sweep`, which runs each instruction through native code over the inputs that the tables
-name; CI runs samples of them. `tests/src/sweep` holds the table of instructions and the judges.
+`cargo xtask sweep` writes this page. It runs each instruction through native code over the inputs that the tables name. CI runs samples of
+them. `tests/src/sweep` holds the table of instructions and the references.
 
 ## Approximate functions
 
-The worst errors found, where they are, and the bounds of the PTX ISA. References are the host's `f64` functions
-(error below 2^-50); an infinite result is measured as the power of two behind the largest number. Special operands
-(infinities, zeros, NaN, negative numbers under roots, subnormal ones with `.ftz`) are compared with the ISA's tables.
-Where 2^19 neighbouring operands all have one result, that result is judged at 130 of them, both ends included: the
-function is monotonic there.
+The tables show the largest error, the operand that causes it, and the bound of the PTX ISA. The references are the host's `f64` functions (error below
+2^-50). An infinite result counts as the power of two above the largest number. Special operands (infinities, zeros, NaN, negative numbers under
+roots, subnormal numbers with `.ftz`) are compared with the ISA's tables. If 2^19 consecutive operands have one result, it is compared at 130 of
+them, both ends included, because the function is monotonic there.
 
 | instruction | operands | bound | worst error | at | inputs |
 |---|---|---|---|---|---|
@@ -141,11 +140,10 @@ function is monotonic there.
 const EXACT: &str = "
 ## Results defined bit by bit
 
-Roots, reciprocals and quotients of `f32` are judged by exact products with the neighbours of the result, conversions
-by comparing the operand with the neighbours or by shifts of its digits, other arithmetic by `rustc_apfloat`. Where
-not all inputs ran, these did: every exponent with the fractions at its ends and middle, every rounding boundary of a
-format of 16 bits or fewer with its neighbours, near ties of quotients and products, cancelling sums, and random or
-evenly spaced ones.
+Roots, reciprocals and quotients of `f32` are checked by exact products with the neighbours of the result. Conversions are checked by comparing the
+operand with the neighbours, or by shifts of its digits. Other arithmetic is compared with `rustc_apfloat`. If not all inputs ran, these ran: every
+exponent with the fractions at its ends and middle, every rounding boundary of a format of at most 16 bits with its neighbours, near ties of
+quotients and products, cancelling sums, and random or evenly spaced operands.
 
 | instruction | inputs | wrong |
 |---|---|---|

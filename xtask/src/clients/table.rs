@@ -22,7 +22,7 @@ pub(super) struct Row {
     pub(super) tests: usize,
     pub(super) passed: usize,
     pub(super) skipped: usize,
-    /// Failures of tests that say nothing of Margay; the share leaves them out.
+    /// Failures of tests that cannot pass on a CPU or with these wheels; the goal leaves them out, the share does not.
     pub(super) apart: usize,
     pub(super) notes: String,
 }
@@ -71,23 +71,38 @@ impl Row {
     /// A suite in a line.
     pub(super) fn summary(&self) -> String {
         format!(
-            "suite: {} of {} pass ({:.1} %), {} skipped, {} apart",
+            "suite: {} of {} pass ({:.1} %), {} skipped, {} excluded",
             self.passed,
-            self.counted(),
+            self.ran(),
             self.share(),
             self.skipped,
             self.apart
         )
     }
 
-    /// Tests that ran and apply.
-    fn counted(&self) -> usize {
-        self.tests.saturating_sub(self.skipped + self.apart)
+    /// Tests that ran.
+    fn ran(&self) -> usize {
+        self.tests.saturating_sub(self.skipped)
     }
 
-    /// Percent of those.
+    /// Percent of those that passed.
     fn share(&self) -> f64 {
-        100.0 * self.passed as f64 / self.counted().max(1) as f64
+        100.0 * self.passed as f64 / self.ran().max(1) as f64
+    }
+
+    /// The known failures, one line each: notes are joined by semicolons, and each begins with its number.
+    fn failures(&self) -> Vec<String> {
+        let mut failures: Vec<String> = Vec::new();
+        for part in self.notes.split("; ").filter(|part| !part.is_empty()) {
+            match failures.last_mut() {
+                Some(last) if !part.starts_with(|c: char| c.is_ascii_digit()) => {
+                    last.push_str(", ");
+                    last.push_str(part);
+                }
+                _ => failures.push(part.replacen(" apart:", " excluded:", 1)),
+            }
+        }
+        failures
     }
 
     fn parse(line: &str) -> Option<Row> {
@@ -173,24 +188,29 @@ impl Table {
             }
         }
         page.push_str(SUITES);
+        let mut known = String::new();
         for client in clients {
             let Some(suite) = &client.suite else { continue };
             for row in self.of(client).filter(|row| row.what == SUITE) {
-                let ran = row.tests - row.skipped;
-                let counted = row.counted();
+                let about = format!("{} {}", client.about, row.version);
                 let _ = writeln!(
                     page,
-                    "| {} {} | {} | {ran} | {counted} | {} | {:.1} % | {} % | {} |",
-                    client.about,
-                    row.version,
+                    "| {about} | {} | {} | {} | {:.1} % | {} | {} % |",
                     row.tests,
+                    row.ran(),
                     row.passed,
                     row.share(),
+                    row.apart,
                     suite.goal,
-                    row.notes
                 );
+                let failures = row.failures();
+                if !failures.is_empty() {
+                    let _ = writeln!(known, "\n{about}:\n\n- {}", failures.join("\n- "));
+                }
             }
         }
+        page.push_str("\n## Known failures\n");
+        page.push_str(&known);
         page
     }
 
@@ -202,12 +222,12 @@ impl Table {
 const PAGE: &str = "\
 # Clients
 
-Written by `cargo xtask clients`. Each client is installed from its wheels, unchanged, and started with `margay run`.
-[tests/clients](../tests/clients) has the programs, the versions of all wheels and the known failures.
+`cargo xtask clients` writes this page. It installs each client from its wheels, unchanged, and starts it with `margay run`.
+`tests/clients` holds the programs, the versions of all wheels and the known failures.
 
 ## Minimal programs
 
-Each compares its results with the client's own path on the CPU, or with numpy.
+Each program compares its results with those of the client's own CPU path or of NumPy.
 
 | client | program | result |
 |---|---|---|
@@ -216,11 +236,12 @@ Each compares its results with the client's own path on the CPU, or with numpy.
 const SUITES: &str = "
 ## Their own test suites
 
-Skipped tests, by the suite's own conditions, count as not run. Tests that ran and do not apply are marked \"apart\": they
-call libraries that hold machine code only, time hardware, or contradict the versions of the wheels. The share is of those that apply.
+A test that its suite skips does not count as run. The share is that of passed tests among all tests that ran. *Excluded*
+tests ran and failed, but cannot pass here: they call libraries that contain machine code only, measure hardware, or
+contradict the versions of the wheels. They count in the share; the goal is for the tests without them.
 
-| client | tests | ran | apply | passed | share | goal | failures that are known |
-|---|---|---|---|---|---|---|---|
+| client | tests | ran | passed | share | excluded | goal |
+|---|--:|--:|--:|--:|--:|--:|
 ";
 
 #[cfg(test)]
@@ -234,9 +255,23 @@ mod tests {
         assert_eq!(row.line(), line);
         assert_eq!(
             row.summary(),
-            "suite: 1900 of 1928 pass (98.5 %), 80 skipped, 3 apart"
+            "suite: 1900 of 1931 pass (98.4 %), 80 skipped, 3 excluded"
         );
         assert_eq!(Row::parse("too,short"), None);
+        let failures = ["3 excluded: need SASS", "1 needs two devices, or three"];
+        let row = Row::parse(&format!("{line}; or three")).unwrap();
+        assert_eq!(row.failures(), failures);
+    }
+
+    #[test]
+    fn the_page_shows_the_table() {
+        let clients = super::super::manifest::load(&exec::root().join("tests/clients")).unwrap();
+        let page = Table::load().unwrap().page(&clients);
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(path("md"), &page).unwrap();
+        }
+        let written = std::fs::read_to_string(path("md")).unwrap();
+        assert!(page == written, "docs/clients.md is stale: BLESS=1");
     }
 
     #[test]

@@ -1,0 +1,144 @@
+//! `cargo xtask book [--check]`: the documentation as a book, in `target/book`.
+//!
+//! The pages lie where readers of the repository look for them: in `docs/` and, for the project's own documents, at the
+//! root. This command checks them ([`check`]), copies them and the files that they name into one folder, and runs
+//! `mdbook` on it, where that program is installed. `docs/SUMMARY.md` is the table of contents, `docs/book.toml` the
+//! configuration. `--check` leaves out the build.
+//!
+//! Invariant: paths inside the copied folder are those of the repository, so a relative link leads to the same page in
+//! a clone and in the book.
+
+mod check;
+mod links;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{Outcome, exec};
+
+/// Documents at the root that have the same rules as `docs/`.
+const ROOT_PAGES: &[&str] = &[
+    "README.md",
+    "ARCHITECTURE.md",
+    "BENCHMARKING.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+];
+
+/// The page at the top of the book.
+const INDEX: &str = "<!DOCTYPE html>\n<meta charset=\"utf-8\"><title>Margay</title>\n\
+    <meta http-equiv=\"refresh\" content=\"0; url=docs/introduction.html\">\n\
+    <a href=\"docs/introduction.html\">Margay</a>\n";
+
+pub(crate) fn run(args: &[String]) -> Outcome {
+    let build = match args {
+        [] => true,
+        [flag] if flag == "--check" => false,
+        _ => return Err("the only option is --check".to_owned()),
+    };
+    let root = exec::root();
+    let pages = pages(&root)?;
+    let problems = check::all(&root, &pages)?;
+    for problem in &problems {
+        println!("{problem}");
+    }
+    if !problems.is_empty() {
+        return Err(format!("{} problems in the documents", problems.len()));
+    }
+    println!("{} pages checked", pages.len());
+    match build {
+        true => make(&root, &pages),
+        false => Ok(()),
+    }
+}
+
+/// Markdown files of the documentation, relative to the root.
+fn pages(root: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut pages: Vec<PathBuf> = ROOT_PAGES.iter().map(PathBuf::from).collect();
+    let mut folders = vec![PathBuf::from("docs")];
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(root.join(&folder));
+        for entry in entries.map_err(|e| format!("{}: {e}", folder.display()))? {
+            let path = entry.map_err(|e| e.to_string())?.path();
+            let below = path.strip_prefix(root).map_err(|e| e.to_string())?;
+            if path.is_dir() {
+                folders.push(below.to_owned());
+            } else if path.extension().is_some_and(|e| e == "md") {
+                pages.push(below.to_owned());
+            }
+        }
+    }
+    pages.sort();
+    Ok(pages)
+}
+
+/// Copies the pages and what they link to, and runs `mdbook`.
+fn make(root: &Path, pages: &[PathBuf]) -> Outcome {
+    let Some(mdbook) = mdbook(root) else {
+        println!("mdbook is not installed; see CONTRIBUTING.md");
+        return Ok(());
+    };
+    let copy = root.join("target/book-source");
+    if copy.exists() {
+        fs::remove_dir_all(&copy).map_err(|e| format!("{}: {e}", copy.display()))?;
+    }
+    let mut files: Vec<PathBuf> = pages.to_vec();
+    for page in pages {
+        let text = links::read(&root.join(page))?;
+        let targets = links::of(&text)
+            .into_iter()
+            .filter_map(|link| link.file(page));
+        files.extend(targets);
+    }
+    files.sort();
+    files.dedup();
+    for file in files
+        .iter()
+        .filter(|file| !file.ends_with("docs/SUMMARY.md"))
+    {
+        put(
+            &copy.join(file),
+            &fs::read(root.join(file)).map_err(|e| e.to_string())?,
+        )?;
+    }
+    let summary = links::read(&root.join("docs/SUMMARY.md"))?;
+    put(&copy.join("SUMMARY.md"), from_root(&summary).as_bytes())?;
+    let config = links::read(&root.join("docs/book.toml"))?;
+    put(&copy.join("book.toml"), config.as_bytes())?;
+    exec::run(Command::new(mdbook).arg("build").arg(&copy))?;
+    // mdbook copies the first chapter there, whose links are relative to another folder.
+    put(&root.join("target/book/index.html"), INDEX.as_bytes())?;
+    println!("target/book/index.html");
+    Ok(())
+}
+
+/// The table of contents with paths that begin at the repository's root instead of `docs/`.
+fn from_root(summary: &str) -> String {
+    let inside = summary.replace("](", "](docs/");
+    inside.replace("](docs/../", "](")
+}
+
+fn put(path: &Path, bytes: &[u8]) -> Outcome {
+    let folder = path.parent().unwrap_or(path);
+    fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    fs::write(path, bytes).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// The program, from `PATH` or from where `.ci/run` installs it.
+fn mdbook(root: &Path) -> Option<PathBuf> {
+    let own = root.join(".cache/mdbook/bin/mdbook");
+    let found = |program: &PathBuf| exec::output(Command::new(program).arg("--version")).is_ok();
+    [PathBuf::from("mdbook"), own].into_iter().find(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_contents_moves_to_the_root() {
+        let summary = "- [A](a.md)\n- [B](../B.md)\n";
+        assert_eq!(from_root(summary), "- [A](docs/a.md)\n- [B](B.md)\n");
+    }
+}
