@@ -1,7 +1,11 @@
-//! What the interpreter precomputes of a module: stops and local-memory layout of each function.
+//! What the interpreter precomputes of a module: stops and local-memory layout of each function, and the decoded
+//! bodies of those that were entered.
+
+use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
+use super::decode::Body;
 use crate::analysis::{Cfg, slots};
 use crate::entity::{FuncId, Inst, PrimaryMap, SecondaryMap, Slot};
 use crate::exec::{Point, Stop};
@@ -13,6 +17,7 @@ pub struct Code {
     points: Vec<(FuncId, Inst)>,
     stops: FxHashMap<(FuncId, Inst), Stop>,
     slots: PrimaryMap<FuncId, (SecondaryMap<Slot, u32>, u32)>,
+    bodies: PrimaryMap<FuncId, OnceLock<Body>>,
 }
 
 impl Code {
@@ -21,6 +26,7 @@ impl Code {
         let mut code = Code::default();
         for (id, function) in module.functions.iter() {
             code.slots.push(slots::layout(function));
+            code.bodies.push(OnceLock::new());
             if !function.has_body() {
                 continue;
             }
@@ -37,8 +43,12 @@ impl Code {
         code
     }
 
-    pub(super) fn stop_of(&self, func: FuncId, inst: Inst) -> Option<Stop> {
-        self.stops.get(&(func, inst)).copied()
+    /// The decoded form of a function that has a body. `module` is the one that this was made from.
+    pub(super) fn body(&self, module: &Module, func: FuncId) -> Option<&Body> {
+        let function = module.functions.get(func)?;
+        let stop_of = |inst| self.stops.get(&(func, inst)).copied();
+        let cell = self.bodies.get(func).filter(|_| function.has_body())?;
+        Some(cell.get_or_init(|| Body::new(function, stop_of)))
     }
 
     pub(super) fn point(&self, module: &Module, stop: Stop) -> Point {
