@@ -3,42 +3,42 @@
 use super::{Bits, Desc, arg, mask, sign_extend};
 use crate::mods::{BoolOp, Mode};
 
-#[inline]
+#[inline(always)]
 fn width(desc: &Desc) -> u32 {
     desc.ty.bits().max(1)
 }
 
-#[inline]
+#[inline(always)]
 fn truncated(desc: &Desc, args: &[Bits], index: usize) -> Bits {
     arg(args, index) & mask(width(desc))
 }
 
 /// A 32-bit operand.
-#[inline]
+#[inline(always)]
 fn word(args: &[Bits], index: usize) -> u32 {
     arg(args, index) as u32
 }
 
 /// Conjunction.
-#[inline]
+#[inline(always)]
 pub fn and(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0) & truncated(desc, args, 1);
 }
 
 /// Disjunction.
-#[inline]
+#[inline(always)]
 pub fn or(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0) | truncated(desc, args, 1);
 }
 
 /// Exclusive disjunction.
-#[inline]
+#[inline(always)]
 pub fn xor(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0) ^ truncated(desc, args, 1);
 }
 
 /// Complement.
-#[inline]
+#[inline(always)]
 pub fn not(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0) ^ mask(width(desc));
 }
@@ -49,7 +49,7 @@ pub fn cnot(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
 }
 
 /// Combines two truth values; with no operation the first.
-#[inline]
+#[inline(always)]
 pub(super) fn combine(op: BoolOp, a: bool, b: bool) -> bool {
     match op {
         BoolOp::None => a,
@@ -78,7 +78,7 @@ pub fn lop3(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
 }
 
 /// Left shift; amounts from the width on give zero.
-#[inline]
+#[inline(always)]
 pub fn shl(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (bits, amount) = (truncated(desc, args, 0), word(args, 1));
     out[0] = match width(desc) {
@@ -88,7 +88,7 @@ pub fn shl(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
 }
 
 /// Right shift; amounts from the width on give zero, or the sign in every bit.
-#[inline]
+#[inline(always)]
 pub fn shr(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (bits, amount) = (truncated(desc, args, 0), word(args, 1));
     let signed = desc.ty.is_signed();
@@ -104,7 +104,7 @@ pub fn shr(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
 }
 
 /// Funnel shift of `b:a`: the upper word of a left shift, or the lower word of a right shift.
-#[inline]
+#[inline(always)]
 pub fn shf(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let pair = u64::from(word(args, 1)) << 32 | u64::from(word(args, 0));
     let amount = if desc.mods.flag() {
@@ -120,13 +120,13 @@ pub fn shf(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
 }
 
 /// Number of ones.
-#[inline]
+#[inline(always)]
 pub fn popc(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0).count_ones().into();
 }
 
 /// Number of zeros above the highest one.
-#[inline]
+#[inline(always)]
 pub fn clz(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = (truncated(desc, args, 0).leading_zeros() + width(desc) - 128).into();
 }

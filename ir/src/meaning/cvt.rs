@@ -19,7 +19,7 @@ use crate::mods::Rounding;
 use crate::types::OpType;
 
 /// Converts.
-#[inline]
+#[inline(always)]
 pub fn cvt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let lanes = desc.ty.elements().max(1);
     let sources = if desc.src.elements() < lanes {
@@ -76,7 +76,7 @@ impl Extra {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn convert(desc: &Desc, bits: Bits, extra: Extra) -> Bits {
     if desc.src.is_integer() && desc.ty.is_integer() {
         return resize(desc, bits);
@@ -90,7 +90,7 @@ fn convert(desc: &Desc, bits: Bits, extra: Extra) -> Bits {
 }
 
 /// Integer to integer: extended by the source's sign, then cut, or with `.sat` clamped.
-#[inline]
+#[inline(always)]
 fn resize(desc: &Desc, bits: Bits) -> Bits {
     let value = int::value(desc.src, bits);
     let value = if desc.mods.sat() {
