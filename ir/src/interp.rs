@@ -23,11 +23,12 @@ mod registers;
 mod structure;
 mod warp;
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::entity::FuncId;
-use crate::exec::{CtaInfo, Fault, FaultKind, LaunchInfo, Point, Runner, Stop};
-use crate::meaning::Bits;
+use crate::exec::collective::shape;
+use crate::exec::{CtaInfo, Fault, FaultKind, LaunchInfo, Point, Runner, Stop, lanes};
+use crate::meaning::{Bits, Meaning, WarpLanes};
 use crate::module::Module;
 use crate::ops::Opcode;
 use crate::syscall::Syscall;
@@ -149,6 +150,53 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         let step = body.steps.get(at.pc().checked_sub(1)?)?;
         Some((body, step, at.activation()))
     }
+
+    /// Computes the collective for lanes that stand at one place; `None` where they do not.
+    fn collective(&mut self, warp: u32, stop: Stop, active: u32) -> Option<()> {
+        let state = &self.warps[warp as usize];
+        let first = active.trailing_zeros();
+        let mut all = lanes(active).map(|lane| state.at(lane));
+        if !all.all(|at| at == state.at(first)) {
+            return None;
+        }
+        let (body, step, activation) = self.stopped_at(warp, first)?;
+        let desc = self.point(stop).desc;
+        let Meaning::Warp(meaning) = desc.opcode.meaning() else {
+            return None;
+        };
+        let (operands, results) = shape(&desc);
+        let places = body.args(step);
+        let mut rows = Rows {
+            registers: &mut self.warps[warp as usize].activations[activation].registers,
+            constants: &body.constants,
+        };
+        let mut args: SmallVec<[[Bits; 32]; 4]> = smallvec![[0; 32]; operands];
+        for (index, values) in args.iter_mut().enumerate() {
+            // The old forms have no mask operand: all that execute it together take part.
+            match places.get(index) {
+                _ if desc.mods.flag() && index + 1 == operands => values.fill(active.into()),
+                Some(&place) => {
+                    for lane in lanes(active).map(|lane| lane as usize) {
+                        values[lane] = rows.get(place, lane);
+                    }
+                }
+                None => {}
+            }
+        }
+        let mut out: SmallVec<[[Bits; 32]; 2]> = smallvec![[0; 32]; results];
+        let mut taking_part = WarpLanes {
+            active,
+            args: &args,
+            results: &mut out,
+        };
+        meaning(&desc, &mut taking_part);
+        for (&place, values) in body.results(step).iter().zip(&out) {
+            for lane in lanes(active).map(|lane| lane as usize) {
+                rows.set(place, lane, values[lane]);
+            }
+        }
+        Some(())
+    }
 }
 
 impl<M: Machine> Runner for Interpreter<'_, M> {
@@ -186,6 +234,14 @@ impl<M: Machine> Runner for Interpreter<'_, M> {
 
     fn point(&self, stop: Stop) -> Point {
         self.code.point(self.module, stop)
+    }
+
+    fn constant_operand(&self, stop: Stop, index: usize) -> Option<Bits> {
+        self.code.constant_operand(self.module, stop, index)
+    }
+
+    fn perform(&mut self, warp: u32, stop: Stop, active: u32) -> bool {
+        self.collective(warp, stop, active).is_some()
     }
 
     fn operand(&self, warp: u32, lane: u32, _: Stop, index: usize) -> Bits {

@@ -183,7 +183,11 @@ fn last_positions(function: &Function, cfg: &Cfg, order: &Linear) -> SecondaryMa
 
 /// The loops, and the innermost one of each block.
 fn nest(order: &Linear, starts: &[u32]) -> (Vec<Around>, Vec<Option<usize>>) {
-    let mut spans: Vec<_> = order.loops.iter().map(|span| (span.start, Reverse(span.end))).collect();
+    let mut spans: Vec<_> = order
+        .loops
+        .iter()
+        .map(|span| (span.start, Reverse(span.end)))
+        .collect();
     spans.sort_unstable();
     let mut loops: Vec<Around> = Vec::with_capacity(spans.len());
     let mut open: Option<usize> = None;

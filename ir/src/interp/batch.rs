@@ -103,9 +103,7 @@ fn binary<A: Cell, B: Cell, R: Cell>(
 ) {
     let a = rows.read::<A::Lane>(step.args[0]);
     let b = rows.read::<B::Lane>(step.args[1]);
-    let out = each_lane(active, |lane| {
-        R::cut(op(&[a[lane].into(), b[lane].into()]))
-    });
+    let out = each_lane(active, |lane| R::cut(op(&[a[lane].into(), b[lane].into()])));
     rows.write(step.result, &out, active);
 }
 
@@ -280,4 +278,111 @@ rows! {
     Fma (F64, F64, F64) F64: F64 None RN;
     Neg (F64) F64: F64 None NONE;
     Abs (F64) F64: F64 None NONE;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interp::registers::{Place, Registers};
+    use crate::meaning::Meaning;
+
+    /// What a lane holds: corners of integers and of floating point, and others.
+    fn bits_of(seed: u64) -> Bits {
+        const CORNERS: [u64; 16] = [
+            0,
+            1,
+            0x8000_0000,
+            0x7fff_ffff,
+            0xffff_ffff,
+            0x3f80_0000,
+            0xbf80_0001,
+            0x7f80_0000,
+            0x7fc0_0001,
+            0x0000_0007,
+            0x0080_0000,
+            0x7f7f_ffff,
+            u64::MAX,
+            1 << 63,
+            0x3ff0_0000_0000_0000,
+            0x7ff8_0000_0000_0001,
+        ];
+        // SplitMix64.
+        let mut z = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^= z >> 31;
+        let corner = CORNERS[(z >> 8) as usize % CORNERS.len()];
+        Bits::from(if z.is_multiple_of(2) { corner } else { z })
+    }
+
+    /// A row's loop leaves what the meaning of its op leaves, and lanes that take no part alone.
+    #[test]
+    fn loops_agree_with_the_meanings() {
+        let mut seed = 0;
+        for row in ROWS {
+            let Meaning::Pure(meaning) = row.desc.opcode.meaning() else {
+                panic!("{:?} has no meaning", row.desc);
+            };
+            let found = find(
+                &row.desc,
+                row.args.iter().copied(),
+                [row.result].into_iter(),
+            );
+            assert!(found.is_some(), "{:?} is not found", row.desc);
+            for mask in [u32::MAX, 0x00ff_ff0f, 0x8000_0001] {
+                let (mut registers, constants) = (Registers::default(), Registers::default());
+                registers.resize([4, 4, 4]);
+                let place = |(index, &kind): (usize, &Kind)| Place::register(kind, index);
+                let args: Vec<Place> = row.args.iter().enumerate().map(place).collect();
+                let result = Place::register(row.result, 3);
+                let mut rows = Rows {
+                    registers: &mut registers,
+                    constants: &constants,
+                };
+                let mut expected = [1; 32];
+                for (lane, expected) in expected.iter_mut().enumerate() {
+                    let values: Vec<Bits> = (0..args.len() as u64)
+                        .map(|i| {
+                            bits_of(seed + i) & crate::meaning::mask(row.args[i as usize].bits())
+                        })
+                        .collect();
+                    seed += args.len() as u64;
+                    for (&place, &bits) in args.iter().zip(&values) {
+                        rows.set(place, lane, bits);
+                    }
+                    rows.set(result, lane, 1);
+                    if mask >> lane & 1 != 0 {
+                        let mut out = [0];
+                        meaning(&row.desc, &values, &mut out);
+                        *expected = out[0];
+                    }
+                }
+                let active = Active { mask, unused: 0 };
+                (row.run)(&mut rows, &Step::for_test(result, &args), active);
+                let left: Vec<Bits> = (0..32).map(|lane| rows.get(result, lane)).collect();
+                assert_eq!(left, expected, "{:?} with mask {mask:#x}", row.desc);
+            }
+        }
+    }
+
+    #[test]
+    fn other_kinds_of_values_have_no_loop() {
+        let desc = ROWS[0].desc;
+        assert!(
+            find(
+                &desc,
+                [Kind::B32, Kind::B64].into_iter(),
+                [Kind::B32].into_iter()
+            )
+            .is_none()
+        );
+        assert!(
+            find(
+                &desc,
+                [Kind::B32; 2].into_iter(),
+                [Kind::B32; 2].into_iter()
+            )
+            .is_none()
+        );
+    }
 }

@@ -9,6 +9,7 @@ use super::decode::Body;
 use crate::analysis::{Cfg, slots};
 use crate::entity::{FuncId, Inst, PrimaryMap, SecondaryMap, Slot};
 use crate::exec::{Point, Stop};
+use crate::meaning::{Bits, mask};
 use crate::module::Module;
 
 /// Precomputed facts of a module's functions.
@@ -63,6 +64,20 @@ impl Code {
             }
             None => Point::exit(),
         }
+    }
+
+    /// An operand of the point behind a stop, where it is a constant.
+    pub(super) fn constant_operand(
+        &self,
+        module: &Module,
+        stop: Stop,
+        index: usize,
+    ) -> Option<Bits> {
+        let &(func, inst) = self.points.get((stop.0 as usize).wrapping_sub(1))?;
+        let dfg = &module.functions[func].dfg;
+        let &value = dfg.args(inst).get(index)?;
+        let bits = Bits::from(dfg.constant(value)?);
+        Some(bits & mask(dfg.ty(value).lane_bits()))
     }
 
     /// Bytes of local memory that an activation takes.

@@ -89,10 +89,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
             machine: &mut *self.machine,
             activation,
             first: warp * 32,
-            active: Active {
-                mask: 0,
-                unused: 0,
-            },
+            active: Active { mask: 0, unused: 0 },
         };
         loop {
             let mut pc = group.at.pc();
@@ -120,7 +117,9 @@ impl<'a, M: Machine> Interpreter<'a, M> {
                     Action::Store => view.store(pc, step),
                     Action::Access => view.access(pc, step),
                     Action::Structural => view.structural(pc, step),
-                    action => break view.leave(action, step, pc, (group, groups, &mut state.turns)),
+                    action => {
+                        break view.leave(action, step, pc, (group, groups, &mut state.turns));
+                    }
                 };
                 if let Err(fault) = done {
                     break Err((pc, fault));

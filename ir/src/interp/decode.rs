@@ -161,8 +161,8 @@ fn places_of_constants(
         for &value in function.dfg.results(inst) {
             let kind = function.dfg.ty(value).kind();
             let place = known.entry((kind, data.payload()));
-            places[value] = *place
-                .or_insert_with(|| rows.push_constant(kind, Bits::from(data.payload())));
+            places[value] =
+                *place.or_insert_with(|| rows.push_constant(kind, Bits::from(data.payload())));
         }
     }
     places
@@ -286,11 +286,7 @@ impl Decoder<'_> {
 
 /// Appends moves that happen at once, (target, source) each, as moves one after the other with the same effect.
 /// Each target is there once.
-fn in_sequence(
-    mut moves: Vec<(Place, Place)>,
-    scratch: [usize; 3],
-    out: &mut Vec<(Place, Place)>,
-) {
+fn in_sequence(mut moves: Vec<(Place, Place)>, scratch: [usize; 3], out: &mut Vec<(Place, Place)>) {
     moves.retain(|(to, from)| to != from);
     if moves.len() < 2 {
         out.extend(moves);
@@ -303,8 +299,11 @@ fn in_sequence(
         writers.insert(to, number);
     }
     let mut done = vec![false; moves.len()];
-    let free = |to: Place, readers: &FxHashMap<Place, u32>| readers.get(&to).is_none_or(|&n| n == 0);
-    let mut ready: Vec<usize> = (0..moves.len()).filter(|&i| free(moves[i].0, &readers)).collect();
+    let free =
+        |to: Place, readers: &FxHashMap<Place, u32>| readers.get(&to).is_none_or(|&n| n == 0);
+    let mut ready: Vec<usize> = (0..moves.len())
+        .filter(|&i| free(moves[i].0, &readers))
+        .collect();
     for first in 0..moves.len() {
         loop {
             while let Some(number) = ready.pop() {
@@ -343,5 +342,63 @@ fn release(
         && !done[number]
     {
         ready.push(number);
+    }
+}
+
+#[cfg(test)]
+impl Step {
+    /// A step without an instruction.
+    pub(super) fn for_test(result: Place, args: &[Place]) -> Step {
+        let arg = |index: usize| args.get(index).copied().unwrap_or(Place::NONE);
+        Step {
+            action: Action::Fault,
+            result,
+            args: [arg(0), arg(1), arg(2)],
+            places: 0,
+            arg_count: 0,
+            result_count: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Moves among registers 0 to 7 of one width, as (target, source): one after the other they do what they do at
+    /// once.
+    #[test]
+    fn moves_in_sequence_do_what_they_do_at_once() {
+        let lists: [&[(usize, usize)]; 6] = [
+            &[(0, 1), (1, 2), (2, 3)],
+            &[(3, 2), (2, 1), (1, 0)],
+            &[(0, 1), (1, 0)],
+            &[(0, 1), (1, 2), (2, 0), (3, 0), (4, 4)],
+            &[(0, 1), (1, 0), (2, 3), (3, 2), (5, 0), (6, 6)],
+            &[
+                (7, 6),
+                (6, 5),
+                (5, 4),
+                (4, 3),
+                (3, 2),
+                (2, 1),
+                (1, 0),
+                (0, 7),
+            ],
+        ];
+        let place = |index| Place::register(Kind::B32, index);
+        for list in lists {
+            let moves = list.iter().map(|&(to, from)| (place(to), place(from)));
+            let mut sequence = Vec::new();
+            in_sequence(moves.collect(), [8; 3], &mut sequence);
+            let mut registers: Vec<usize> = (0..9).collect();
+            for (to, from) in sequence {
+                registers[to.index()] = registers[from.index()];
+            }
+            for (to, from) in (0..8).map(|to| (to, list.iter().find(|m| m.0 == to))) {
+                let from = from.map_or(to, |&(_, from)| from);
+                assert_eq!(registers[to], from, "register {to} after {list:?}");
+            }
+        }
     }
 }

@@ -62,7 +62,9 @@ impl<M: Machine> View<'_, M> {
 
     /// The instruction of a step.
     pub(super) fn data(&self, pc: usize) -> Option<&InstData> {
-        self.body.inst(pc).map(|inst| &self.function.dfg.insts[inst])
+        self.body
+            .inst(pc)
+            .map(|inst| &self.function.dfg.insts[inst])
     }
 
     /// The first operand of the first active lane.
@@ -94,12 +96,20 @@ impl<M: Machine> View<'_, M> {
         let Some(desc) = self.data(pc).map(InstData::desc) else {
             return;
         };
-        let results = self.body.results(step).len();
-        for lane in lanes(self.active.mask) {
-            let args = self.args(step, lane);
-            let mut out: SmallVec<[Bits; 8]> = SmallVec::from_elem(0, results);
+        let (body, active) = (self.body, self.active);
+        let (places, results) = (body.args(step), body.results(step));
+        let mut args: SmallVec<[Bits; 8]> = SmallVec::from_elem(0, places.len());
+        let mut out: SmallVec<[Bits; 8]> = SmallVec::from_elem(0, results.len());
+        let mut rows = self.rows();
+        for lane in active.lanes() {
+            for (arg, &place) in args.iter_mut().zip(places) {
+                *arg = rows.get(place, lane);
+            }
+            out.fill(0);
             meaning(&desc, &args, &mut out);
-            self.set_results(step, lane, &out);
+            for (&bits, &place) in out.iter().zip(results) {
+                rows.set(place, lane, bits);
+            }
         }
     }
 
@@ -147,22 +157,29 @@ impl<M: Machine> View<'_, M> {
             return Ok(());
         };
         let transfer = self.transfer(&data, step);
-        if data.mods.vec() > 1 || step.result == Place::NONE || data.ty.bits() > 64 {
+        let bits = data.ty.bits();
+        if data.mods.vec() > 1 || step.result == Place::NONE || bits > 64 {
             for lane in lanes(self.active.mask) {
                 let out = self.load_elements(&data, &transfer, lane);
                 self.set_results(step, lane, &out.map_err(|kind| (lane, kind))?);
             }
             return Ok(());
         }
-        let (bytes, bits) = (transfer.bytes, data.ty.bits());
         let mut out = [0; 32];
         for lane in lanes(self.active.mask) {
-            let address = transfer.address(lane).map_err(|kind| (lane, kind))?;
-            let loaded = self.machine.load(address, bytes);
-            out[lane as usize] = loaded.map_err(|kind| (lane, kind))? as u64;
+            transfer.check(lane)?;
+            let address = transfer.addresses[lane as usize];
+            match self.machine.load(address, transfer.bytes) {
+                Ok(loaded) => out[lane as usize] = loaded as u64,
+                Err(kind) => return Err((lane, kind)),
+            }
         }
-        if data.ty.is_signed() {
-            out = out.map(|value| (value << (64 - bits)).cast_signed() >> (64 - bits)).map(i64::cast_unsigned);
+        let unused = 64 - bits;
+        for value in &mut out {
+            *value = match data.ty.is_signed() {
+                true => ((*value << unused).cast_signed() >> unused).cast_unsigned(),
+                false => *value << unused >> unused,
+            };
         }
         let active = self.active;
         self.rows().set_longs(step.result, &out, active);
@@ -175,7 +192,8 @@ impl<M: Machine> View<'_, M> {
         transfer: &Transfer,
         lane: u32,
     ) -> Result<SmallVec<[Bits; 8]>, FaultKind> {
-        let base = transfer.address(lane)?;
+        transfer.check(lane).map_err(|(_, kind)| kind)?;
+        let base = transfer.addresses[lane as usize];
         let (bytes, together) = (transfer.bytes, transfer.together);
         let mut out = SmallVec::new();
         for first in (0..data.mods.vec()).step_by(together as usize) {
@@ -199,8 +217,23 @@ impl<M: Machine> View<'_, M> {
         let transfer = self.transfer(&data, step);
         let (bytes, together) = (transfer.bytes, transfer.together);
         let values = self.body.args(step).get(1..).unwrap_or_default();
+        if let [value] = values
+            && bytes <= 8
+        {
+            let values = self.rows().longs(*value);
+            for lane in lanes(self.active.mask) {
+                transfer.check(lane)?;
+                let address = transfer.addresses[lane as usize];
+                let bits = Bits::from(values[lane as usize]) & mask(bytes * 8);
+                if let Err(kind) = self.machine.store(address, bytes, bits) {
+                    return Err((lane, kind));
+                }
+            }
+            return Ok(());
+        }
         for lane in lanes(self.active.mask) {
-            let base = transfer.address(lane).map_err(|kind| (lane, kind))?;
+            transfer.check(lane)?;
+            let base = transfer.addresses[lane as usize];
             for (part, elements) in (0u64..).zip(values.chunks(together as usize)) {
                 let address = base.wrapping_add(part * u64::from(together * bytes));
                 let all = elements.iter().rev().fold(0, |all: Bits, &place| {
@@ -219,9 +252,13 @@ impl<M: Machine> View<'_, M> {
         let Some(&data) = self.data(pc) else {
             return Ok(());
         };
-        if data.opcode == Opcode::Fence {
-            self.machine.fence();
-            return Ok(());
+        match data.opcode {
+            Opcode::Fence => {
+                self.machine.fence();
+                return Ok(());
+            }
+            Opcode::Atom | Opcode::Red => return self.atomic(&data, step),
+            _ => {}
         }
         for lane in lanes(self.active.mask) {
             let args = self.args(step, lane);
@@ -239,7 +276,6 @@ impl<M: Machine> View<'_, M> {
     ) -> Result<SmallVec<[Bits; 8]>, FaultKind> {
         let stack = &mut self.activation.stack[lane as usize];
         let result = match data.opcode {
-            Opcode::Atom | Opcode::Red => return self.atomic(lane, data, args),
             Opcode::Cvta | Opcode::Isspacep => self.address_op(lane, data, args[0]),
             Opcode::CpAsync => {
                 self.copy_async(lane, args)?;
@@ -267,35 +303,35 @@ impl<M: Machine> View<'_, M> {
         Ok(SmallVec::from_slice(&[result]))
     }
 
-    fn atomic(
-        &mut self,
-        lane: u32,
-        data: &InstData,
-        args: &[Bits],
-    ) -> Result<SmallVec<[Bits; 8]>, FaultKind> {
+    fn atomic(&mut self, data: &InstData, step: &Step) -> Result<(), LaneFault> {
         let Meaning::Rmw(meaning) = data.opcode.meaning() else {
-            return Err(FaultKind::Unsupported {
-                what: data.opcode.name().to_owned(),
-            });
+            let what = data.opcode.name().to_owned();
+            let lane = self.active.mask.trailing_zeros();
+            return Err((lane, FaultKind::Unsupported { what }));
         };
         let bytes = data.ty.bits().div_ceil(8);
-        let base = self.host(lane, data.mods.space(), args[0]);
         let desc = data.desc();
-        let count = data.mods.vec() as usize;
+        let body = self.body;
+        let places = body.args(step).get(1..).unwrap_or_default();
+        let results = body.results(step);
         // Vector forms are one atomic operation an element.
-        let mut old = SmallVec::new();
-        for i in 0..count {
-            let operands = match count {
-                1 => &args[1..],
-                _ => &args[1 + i..2 + i],
-            };
-            let address = base.wrapping_add(i as u64 * u64::from(bytes));
-            old.push(
-                self.machine
-                    .update(address, bytes, &mut |old| meaning(&desc, old, operands))?,
-            );
+        let parts = places.chunks(places.len().div_ceil(data.mods.vec() as usize).max(1));
+        for lane in lanes(self.active.mask) {
+            let base = self.host(lane, data.mods.space(), self.arg(step.args[0], lane));
+            for (i, part) in (0u64..).zip(parts.clone()) {
+                let arg = |index| part.get(index).map_or(0, |&place| self.arg(place, lane));
+                let operands = [arg(0), arg(1)];
+                let operands = &operands[..part.len().min(2)];
+                let address = base.wrapping_add(i * u64::from(bytes));
+                let new = &mut |old| meaning(&desc, old, operands);
+                let old = self.machine.update(address, bytes, new);
+                let old = old.map_err(|kind| (lane, kind))?;
+                if let Some(&result) = results.get(i as usize) {
+                    self.rows().set(result, lane as usize, old);
+                }
+            }
         }
-        Ok(old)
+        Ok(())
     }
 
     fn address_op(&self, lane: u32, data: &InstData, address: Bits) -> Bits {
@@ -374,14 +410,16 @@ impl<M: Machine> View<'_, M> {
 }
 
 impl Transfer {
-    /// Where a lane's bytes begin.
-    fn address(&self, lane: u32) -> Result<u64, FaultKind> {
+    /// Whether a lane's address is a multiple of what it has to be.
+    #[inline]
+    fn check(&self, lane: u32) -> Result<(), LaneFault> {
         let base = self.addresses[lane as usize];
         match base & (self.alignment - 1) {
-            0 => Ok(base),
-            _ => Err(FaultKind::Misaligned {
-                address: Some(base),
-            }),
+            0 => Ok(()),
+            _ => {
+                let address = Some(base);
+                Err((lane, FaultKind::Misaligned { address }))
+            }
         }
     }
 }

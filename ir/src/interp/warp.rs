@@ -106,6 +106,13 @@ impl Warp {
     /// Lanes that have stopped, by where they stand.
     pub(super) fn stopped(&self, mask: u32) -> Groups {
         let mut groups = Groups::default();
+        let first = self.at(mask.trailing_zeros() % 32);
+        if let Some(at) = first
+            && lanes(mask).all(|lane| self.at(lane) == first)
+        {
+            groups.push(Group::new(at, mask));
+            return groups;
+        }
         for lane in lanes(mask) {
             if let Some(at) = self.at(lane) {
                 groups.push(Group::new(at, 1 << lane));
