@@ -10,6 +10,7 @@ mod comparison;
 mod contender;
 mod data;
 mod fetches;
+mod interpreter;
 pub mod kernels;
 pub mod launches;
 mod library;

@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::case::Scale;
 use crate::comparison::{self, Entrant, Field, Kind, Row};
 use crate::fetches::{self, Fetched};
+use crate::interpreter::{self, Interpreted};
 use crate::launches::{self, Launched};
 use crate::limits::{self, Limit};
 use crate::machine::Machine;
@@ -30,15 +31,17 @@ enum Part {
     Limits,
     Launches,
     Fetches,
+    Interpreter,
     Starting,
     Loading,
 }
 
 impl Part {
-    const ALL: [(&'static str, Part); 5] = [
+    const ALL: [(&'static str, Part); 6] = [
         ("limits", Part::Limits),
         ("launches", Part::Launches),
         ("fetches", Part::Fetches),
+        ("interpreter", Part::Interpreter),
         ("starting", Part::Starting),
         ("loading", Part::Loading),
     ];
@@ -57,6 +60,7 @@ pub struct Report {
     pub(crate) limits: Vec<Limit>,
     pub(crate) launches: Vec<Launched>,
     pub(crate) fetches: Vec<Fetched>,
+    pub(crate) interpreter: Vec<Interpreted>,
     pub(crate) starting: Vec<Started>,
     pub(crate) loading: Vec<Rates>,
 }
@@ -132,6 +136,7 @@ pub fn run(options: &Options) -> Result<Report, String> {
         limits: Vec::new(),
         launches: Vec::new(),
         fetches: Vec::new(),
+        interpreter: Vec::new(),
         starting: Vec::new(),
         loading: Vec::new(),
     };
@@ -146,6 +151,9 @@ pub fn run(options: &Options) -> Result<Report, String> {
     }
     if wanted(Part::Fetches) {
         report.fetches = fetches::measure(options.check)?;
+    }
+    if wanted(Part::Interpreter) {
+        report.interpreter = interpreter::measure(scale)?;
     }
     if wanted(Part::Starting) {
         report.starting = start::measure()?;

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::comparison::{Entrant, Kind, Row};
+use crate::interpreter::Interpreted;
 use crate::machine::Machine;
-use crate::measure::Time;
+use crate::measure::{self, Time};
 use crate::report::{self, Mean, Report};
 use crate::stages;
 
@@ -16,6 +17,7 @@ pub(crate) fn markdown(report: &Report) -> String {
         limits(report),
         launches(report),
         fetches(report),
+        interpreter(report),
         starting(report),
         loading(report),
     ];
@@ -230,6 +232,31 @@ fn fetches(report: &Report) -> String {
             format_args!("| {} | {each:.2} | {:.1} |", fetched.what, fetched.loads),
         );
     }
+    table
+}
+
+/// What the interpreter takes beside native code.
+fn interpreter(report: &Report) -> String {
+    if report.interpreter.is_empty() {
+        return String::new();
+    }
+    let mut table = "### Interpreter\n\nMilliseconds, one worker; *ratio* is the interpreter's time over that of native code.\n\n\
+         | kernel | data | native | interpreter | ratio |\n|---|---|--:|--:|--:|\n"
+        .to_owned();
+    for row in &report.interpreter {
+        let (name, data, native) = (row.name, row.data, milliseconds(&row.native));
+        let (time, ratio) = (row.interpreted * 1e3, row.ratio());
+        line(
+            &mut table,
+            format_args!("| {name} | {data} | {native} | {time:.2} | {ratio:.1} |"),
+        );
+    }
+    let ratios: Vec<f64> = report.interpreter.iter().map(Interpreted::ratio).collect();
+    let mean = measure::mean(&ratios);
+    line(
+        &mut table,
+        format_args!("| **geometric mean** | | | | **{mean:.1}** |"),
+    );
     table
 }
 

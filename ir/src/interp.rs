@@ -5,21 +5,38 @@
 //! memory, clocks and system calls; [`Interpreter`] is a [`Runner`], so [`CtaState`](crate::exec::CtaState)
 //! drives it.
 //!
-//! Invariant: a lane that stopped at a point stands behind it: its top frame's position is the
-//! instruction after the point, its operands are still the point's.
+//! Functions are decoded when they are first entered (`decode`). The lanes of a warp that stand at one place take a
+//! step together (`groups`), pure operations in one call for all of them (`batch`); memory is accessed lane by lane,
+//! lowest first. Values lie in rows of 32 lanes (`registers`), whose number `allocate` keeps small.
+//!
+//! Invariant: a lane that stopped at a point stands behind it: its place is the step after the point, its operands
+//! are still the point's.
 
+mod allocate;
+mod batch;
 mod code;
 mod control;
+mod decode;
+mod groups;
 mod memory;
+mod registers;
+mod structure;
+mod warp;
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
-use crate::entity::{Block, Entity, FuncId, Inst, Value};
+use crate::entity::FuncId;
+use crate::exec::collective::shape;
 use crate::exec::{CtaInfo, Fault, FaultKind, LaunchInfo, Point, Runner, Stop, lanes};
-use crate::meaning::{Bits, Meaning, mask};
+use crate::meaning::{Bits, Meaning, WarpLanes};
 use crate::module::Module;
+use crate::ops::Opcode;
 use crate::syscall::Syscall;
 use crate::texture::{Access, Results};
+
+use decode::{Body, Step};
+use registers::Rows;
+use warp::{Caller, Warp};
 
 pub use code::Code;
 
@@ -60,32 +77,14 @@ pub trait Machine {
     }
 }
 
-/// An activation of a function in one thread.
-#[derive(Clone, Debug)]
-struct Frame {
-    func: FuncId,
-    block: Block,
-    position: usize,
-    values: Vec<Bits>,
-    /// Offset of this activation's slots in the thread's local memory.
-    local: u32,
-    /// Where the next activation or `alloca` goes.
-    stack: u32,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Thread {
-    frames: Vec<Frame>,
-}
-
 /// Where the threads of a CTA stand between two turns.
 #[derive(Clone, Debug, Default)]
-pub struct Threads(Vec<Thread>);
+pub struct Threads(Vec<Warp>);
 
 impl Threads {
     /// So many threads that have not started.
     pub fn new(count: u32) -> Threads {
-        Threads(vec![Thread::default(); count as usize])
+        Threads(vec![Warp::default(); count.div_ceil(32) as usize])
     }
 }
 
@@ -97,20 +96,11 @@ pub struct Interpreter<'a, M> {
     launch: &'a LaunchInfo,
     cta: CtaInfo,
     machine: &'a mut M,
-    threads: Vec<Thread>,
-    /// Turns of waiting loops left before a lane gives way.
-    turns: u32,
+    warps: Vec<Warp>,
 }
 
-/// Turns of a waiting loop that a lane may take before it gives way.
+/// Turns of a waiting loop that lanes may take before they give way.
 const TURNS: u32 = 64;
-
-/// What a lane does after an instruction.
-enum Flow {
-    Next,
-    Moved,
-    Stop(Stop),
-}
 
 impl<'a, M: Machine> Interpreter<'a, M> {
     /// An interpreter with every thread of the CTA at the kernel's start.
@@ -142,155 +132,70 @@ impl<'a, M: Machine> Interpreter<'a, M> {
             launch,
             cta,
             machine,
-            threads: threads.0,
-            turns: 0,
+            warps: threads.0,
         }
     }
 
     /// The threads, for a later turn.
     pub fn into_threads(self) -> Threads {
-        Threads(self.threads)
+        Threads(self.warps)
     }
 
-    fn enter(&self, func: FuncId, args: &[Bits], local: u32) -> Frame {
-        let function = &self.module.functions[func];
-        let mut values = vec![0; function.dfg.values.len()];
-        for (param, &arg) in function.dfg.blocks[function.entry()]
-            .params
-            .iter()
-            .zip(args)
-        {
-            values[param.index()] = arg;
+    /// The point that a lane has stopped at: its function, its step, and the number of the activation.
+    fn stopped_at(&self, warp: u32, lane: u32) -> Option<(&'a Body, &'a Step, usize)> {
+        let warp = self.warps.get(warp as usize)?;
+        let at = warp.at(lane)?;
+        let activation = warp.activations.get(at.activation())?;
+        let body = self.code.body(self.module, activation.func)?;
+        let step = body.steps.get(at.pc().checked_sub(1)?)?;
+        Some((body, step, at.activation()))
+    }
+
+    /// Computes the collective for lanes that stand at one place; `None` where they do not.
+    fn collective(&mut self, warp: u32, stop: Stop, active: u32) -> Option<()> {
+        let state = &self.warps[warp as usize];
+        let first = active.trailing_zeros();
+        let mut all = lanes(active).map(|lane| state.at(lane));
+        if !all.all(|at| at == state.at(first)) {
+            return None;
         }
-        let stack = local.saturating_add(self.code.local_bytes(func));
-        Frame {
-            func,
-            block: function.entry(),
-            position: 0,
-            values,
-            local,
-            stack,
-        }
-    }
-
-    fn frame(&self, thread: u32) -> &Frame {
-        self.threads[thread as usize]
-            .frames
-            .last()
-            .expect("a running thread has a frame")
-    }
-
-    fn frame_mut(&mut self, thread: u32) -> &mut Frame {
-        self.threads[thread as usize]
-            .frames
-            .last_mut()
-            .expect("a running thread has a frame")
-    }
-
-    fn value(&self, thread: u32, value: Value) -> Bits {
-        self.frame(thread).values[value.index()]
-    }
-
-    fn set(&mut self, thread: u32, value: Value, bits: Bits) {
-        let frame = self.frame(thread);
-        let width = self.module.functions[frame.func].dfg.ty(value).lane_bits();
-        self.frame_mut(thread).values[value.index()] = bits & mask(width);
-    }
-
-    fn arg_values(&self, thread: u32, inst: Inst) -> SmallVec<[Bits; 8]> {
-        let frame = self.frame(thread);
-        let dfg = &self.module.functions[frame.func].dfg;
-        dfg.args(inst)
-            .iter()
-            .map(|value| frame.values[value.index()])
-            .collect()
-    }
-
-    fn set_results(&mut self, thread: u32, inst: Inst, values: &[Bits]) {
-        let func = self.frame(thread).func;
-        for (&result, &bits) in self.module.functions[func]
-            .dfg
-            .results(inst)
-            .iter()
-            .zip(values)
-        {
-            self.set(thread, result, bits);
-        }
-    }
-
-    /// Runs one thread until it stops.
-    fn run_thread(&mut self, thread: u32) -> Result<Stop, Fault> {
-        loop {
-            let frame = self.frame(thread);
-            let function = &self.module.functions[frame.func];
-            let Some(&inst) = function.insts(frame.block).get(frame.position) else {
-                return Err(self.fault_at(thread, None, FaultKind::IllegalInstruction));
-            };
-            match self.step(thread, inst) {
-                Ok(Flow::Next) => self.frame_mut(thread).position += 1,
-                Ok(Flow::Moved) => {}
-                Ok(Flow::Stop(stop)) => return Ok(stop),
-                Err(kind) => return Err(self.fault_at(thread, Some(inst), kind)),
+        let (body, step, activation) = self.stopped_at(warp, first)?;
+        let desc = self.point(stop).desc;
+        let Meaning::Warp(meaning) = desc.opcode.meaning() else {
+            return None;
+        };
+        let (operands, results) = shape(&desc);
+        let places = body.args(step);
+        let mut rows = Rows {
+            registers: &mut self.warps[warp as usize].activations[activation].registers,
+            constants: &body.constants,
+        };
+        let mut args: SmallVec<[[Bits; 32]; 4]> = smallvec![[0; 32]; operands];
+        for (index, values) in args.iter_mut().enumerate() {
+            // The old forms have no mask operand: all that execute it together take part.
+            match places.get(index) {
+                _ if desc.mods.flag() && index + 1 == operands => values.fill(active.into()),
+                Some(&place) => {
+                    for lane in lanes(active).map(|lane| lane as usize) {
+                        values[lane] = rows.get(place, lane);
+                    }
+                }
+                None => {}
             }
         }
-    }
-
-    fn fault_at(&self, thread: u32, inst: Option<Inst>, kind: FaultKind) -> Fault {
-        let dfg = &self.module.functions[self.frame(thread).func].dfg;
-        let loc = inst.map_or(Default::default(), |inst| dfg.locs[inst]);
-        Fault {
-            kind,
-            thread: Some(thread),
-            loc,
-        }
-    }
-
-    fn step(&mut self, thread: u32, inst: Inst) -> Result<Flow, FaultKind> {
-        let func = self.frame(thread).func;
-        let dfg = &self.module.functions[func].dfg;
-        let data = &dfg.insts[inst];
-        let effects = data.opcode.effects();
-        if let Meaning::Pure(meaning) = data.opcode.meaning() {
-            let args = self.arg_values(thread, inst);
-            let mut out: SmallVec<[Bits; 8]> = SmallVec::from_elem(0, dfg.results(inst).len());
-            meaning(&data.desc(), &args, &mut out);
-            self.set_results(thread, inst, &out);
-            Ok(Flow::Next)
-        } else if effects.is_point() {
-            self.stop_at(thread, func, inst)
-        } else if effects.contains(crate::ops::Effects::TERMINATOR) {
-            self.terminate(thread, inst)
-        } else if effects.contains(crate::ops::Effects::PAYLOAD) {
-            self.structural(thread, inst)
-        } else {
-            self.access(thread, inst).map(|()| Flow::Next)
-        }
-    }
-
-    fn stop_at(&mut self, thread: u32, func: FuncId, inst: Inst) -> Result<Flow, FaultKind> {
-        if self.module.functions[func].dfg.insts[inst].opcode == crate::ops::Opcode::Yield {
-            if self.turns > 0 {
-                self.turns -= 1;
-                return Ok(Flow::Next);
+        let mut out: SmallVec<[[Bits; 32]; 2]> = smallvec![[0; 32]; results];
+        let mut taking_part = WarpLanes {
+            active,
+            args: &args,
+            results: &mut out,
+        };
+        meaning(&desc, &mut taking_part);
+        for (&place, values) in body.results(step).iter().zip(&out) {
+            for lane in lanes(active).map(|lane| lane as usize) {
+                rows.set(place, lane, values[lane]);
             }
-            self.turns = TURNS;
         }
-        let stop = self
-            .code
-            .stop_of(func, inst)
-            .ok_or(FaultKind::IllegalInstruction)?;
-        self.frame_mut(thread).position += 1;
-        Ok(Flow::Stop(stop))
-    }
-
-    /// The instruction behind which a stopped thread stands.
-    fn stopped_inst(&self, thread: u32) -> Option<(FuncId, Inst)> {
-        let frame = self.threads[thread as usize].frames.last()?;
-        let index = frame.position.checked_sub(1)?;
-        let inst = *self.module.functions[frame.func]
-            .insts(frame.block)
-            .get(index)?;
-        Some((frame.func, inst))
+        Some(())
     }
 }
 
@@ -304,44 +209,64 @@ impl<M: Machine> Runner for Interpreter<'_, M> {
     ) -> Result<(), Fault> {
         // Not behind every point: a loop that polls through a collective, a volatile access or a
         // barrier would never be due.
-        let fresh =
-            from == Stop::START || self.point(from).desc.opcode == crate::ops::Opcode::Yield;
-        for lane in lanes(mask) {
-            let thread = warp * 32 + lane;
-            if from == Stop::START {
-                let frame = self.enter(self.kernel, &[], 0);
-                self.threads[thread as usize].frames = vec![frame];
-            }
-            if fresh {
-                self.turns = TURNS;
-            }
-            stops[lane as usize] = self.run_thread(thread)?;
+        let fresh = from == Stop::START || self.point(from).desc.opcode == Opcode::Yield;
+        let state = &mut self.warps[warp as usize];
+        if fresh {
+            state.turns = TURNS;
         }
-        Ok(())
+        if from != Stop::START {
+            let groups = state.stopped(mask);
+            return self.run_groups(warp, groups, stops);
+        }
+        let body = self.code.body(self.module, self.kernel);
+        let body = body.ok_or(FaultKind::IllegalInstruction)?;
+        let entered = (self.kernel, body, self.code.local_bytes(self.kernel));
+        let caller = Caller {
+            call: None,
+            depth: 0,
+            stack: [0; 32],
+        };
+        let at = state.enter(entered, mask, caller);
+        state.stop(mask, at);
+        let groups = state.stopped(mask);
+        self.run_groups(warp, groups, stops)
     }
 
     fn point(&self, stop: Stop) -> Point {
         self.code.point(self.module, stop)
     }
 
+    fn constant_operand(&self, stop: Stop, index: usize) -> Option<Bits> {
+        self.code.constant_operand(self.module, stop, index)
+    }
+
+    fn perform(&mut self, warp: u32, stop: Stop, active: u32) -> bool {
+        self.collective(warp, stop, active).is_some()
+    }
+
     fn operand(&self, warp: u32, lane: u32, _: Stop, index: usize) -> Bits {
-        let thread = warp * 32 + lane;
-        let Some((func, inst)) = self.stopped_inst(thread) else {
+        let Some((body, step, activation)) = self.stopped_at(warp, lane) else {
             return 0;
         };
-        match self.module.functions[func].dfg.args(inst).get(index) {
-            Some(&value) => self.value(thread, value),
+        let registers = &self.warps[warp as usize].activations[activation].registers;
+        match body.args(step).get(index) {
+            Some(&place) => registers::get((registers, &body.constants), place, lane as usize),
             None => 0,
         }
     }
 
     fn set_result(&mut self, warp: u32, lane: u32, _: Stop, index: usize, bits: Bits) {
-        let thread = warp * 32 + lane;
-        let Some((func, inst)) = self.stopped_inst(thread) else {
+        let Some((body, step, activation)) = self.stopped_at(warp, lane) else {
             return;
         };
-        if let Some(&value) = self.module.functions[func].dfg.results(inst).get(index) {
-            self.set(thread, value, bits);
+        let registers = &mut self.warps[warp as usize].activations[activation].registers;
+        if let Some(&place) = body.results(step).get(index) {
+            let constants = &body.constants;
+            let mut rows = Rows {
+                registers,
+                constants,
+            };
+            rows.set(place, lane as usize, bits);
         }
     }
 }

@@ -82,6 +82,7 @@ pub enum Meaning {
 }
 
 /// All ones in the low `bits` bits.
+#[inline(always)]
 pub const fn mask(bits: u32) -> Bits {
     if bits >= 128 {
         Bits::MAX
@@ -91,6 +92,7 @@ pub const fn mask(bits: u32) -> Bits {
 }
 
 /// Sign-extends the low `bits` bits to 128.
+#[inline(always)]
 pub const fn sign_extend(value: Bits, bits: u32) -> i128 {
     if bits == 0 || bits >= 128 {
         value as i128
@@ -100,11 +102,13 @@ pub const fn sign_extend(value: Bits, bits: u32) -> i128 {
 }
 
 /// An operand, or zero where there is none.
+#[inline(always)]
 pub(crate) fn arg(args: &[Bits], index: usize) -> Bits {
     args.get(index).copied().unwrap_or(0)
 }
 
 /// Bits from the start of one packed element to the next.
+#[inline(always)]
 const fn stride(ty: OpType) -> u32 {
     match ty.elements() {
         0 => 0,
@@ -113,19 +117,29 @@ const fn stride(ty: OpType) -> u32 {
 }
 
 /// Element `index` of a packed (or the only one of a scalar) value.
+#[inline(always)]
 pub(crate) fn element(ty: OpType, bits: Bits, index: u32) -> Bits {
     bits.checked_shr(index * stride(ty)).unwrap_or(0) & mask(stride(ty))
 }
 
 /// Applies `op` to each element of up to four operands, those that are not there being zero;
 /// results are cut to the element's width.
+#[inline(always)]
 pub(crate) fn map_elements(ty: OpType, args: &[Bits], op: impl Fn(&[Bits; 4]) -> Bits) -> Bits {
     let mut operands = [0; 4];
-    (0..ty.elements()).fold(0, |whole, index| {
+    if ty.elements() == 1 {
+        for (operand, &bits) in operands.iter_mut().zip(args) {
+            *operand = bits & mask(ty.bits());
+        }
+        return op(&operands) & mask(ty.bits());
+    }
+    let mut whole = 0;
+    for index in 0..ty.elements() {
         for (operand, &bits) in operands.iter_mut().zip(args) {
             *operand = element(ty, bits, index);
         }
         let bits = op(&operands) & mask(stride(ty));
-        whole | bits << (index * stride(ty))
-    })
+        whole |= bits << (index * stride(ty));
+    }
+    whole
 }

@@ -103,6 +103,7 @@ impl Linear {
     /// Appends blocks, components of the graph in topological order, each loop without the edges to its
     /// header.
     fn place(&mut self, function: &Function, cfg: &Cfg, members: Vec<Block>) {
+        let mut notes = Notes::default();
         // Work is a stack of lists still to be placed and of loops to be closed.
         enum Task {
             Place(Vec<Block>),
@@ -126,7 +127,7 @@ impl Linear {
                 self.order.push(one);
                 continue;
             }
-            let components = components(function, &members);
+            let components = components(function, &members, &mut notes);
             if let [whole] = &components[..]
                 && whole.len() == members.len()
             {
@@ -150,20 +151,39 @@ impl Linear {
     }
 }
 
+/// What the search notes of blocks. It is kept from one search to the next, so that a search costs as much as the blocks
+/// that it is for.
+struct Notes {
+    index: SecondaryMap<Block, u32>,
+    low: SecondaryMap<Block, u32>,
+    open: SecondaryMap<Block, bool>,
+}
+
+impl Default for Notes {
+    fn default() -> Notes {
+        Notes {
+            index: SecondaryMap::with_default(NOWHERE),
+            low: SecondaryMap::default(),
+            open: SecondaryMap::default(),
+        }
+    }
+}
+
 /// The strongly connected components of some blocks, each before those that lead to it.
-fn components(function: &Function, members: &[Block]) -> Vec<Vec<Block>> {
+fn components(function: &Function, members: &[Block], notes: &mut Notes) -> Vec<Vec<Block>> {
+    for &block in members {
+        notes.index[block] = NOWHERE;
+    }
     let mut search = Search {
         function,
         inside: members.iter().copied().collect(),
-        index: SecondaryMap::with_default(NOWHERE),
-        low: SecondaryMap::default(),
-        open: SecondaryMap::default(),
+        notes,
         path: Vec::new(),
         next: 0,
         found: Vec::new(),
     };
     for &root in members.iter().rev() {
-        if search.index[root] == NOWHERE {
+        if search.notes.index[root] == NOWHERE {
             search.run(root);
         }
     }
@@ -174,9 +194,7 @@ fn components(function: &Function, members: &[Block]) -> Vec<Vec<Block>> {
 struct Search<'a> {
     function: &'a Function,
     inside: FxHashSet<Block>,
-    index: SecondaryMap<Block, u32>,
-    low: SecondaryMap<Block, u32>,
-    open: SecondaryMap<Block, bool>,
+    notes: &'a mut Notes,
     path: Vec<Block>,
     next: u32,
     found: Vec<Vec<Block>>,
@@ -184,9 +202,9 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn enter(&mut self, block: Block) -> (Block, Vec<Block>) {
-        self.index[block] = self.next;
-        self.low[block] = self.next;
-        self.open[block] = true;
+        self.notes.index[block] = self.next;
+        self.notes.low[block] = self.next;
+        self.notes.open[block] = true;
         self.next += 1;
         self.path.push(block);
         let calls = self.function.successors(block).iter();
@@ -201,19 +219,19 @@ impl Search<'_> {
         while let Some((block, rest)) = stack.last_mut() {
             let block = *block;
             match rest.pop() {
-                Some(to) if self.index[to] == NOWHERE => {
+                Some(to) if self.notes.index[to] == NOWHERE => {
                     let entered = self.enter(to);
                     stack.push(entered);
                 }
-                Some(to) if self.open[to] => {
-                    self.low[block] = self.low[block].min(self.index[to]);
+                Some(to) if self.notes.open[to] => {
+                    self.notes.low[block] = self.notes.low[block].min(self.notes.index[to]);
                 }
                 Some(_) => {}
                 None => {
                     stack.pop();
                     self.close(block);
                     if let Some(&(parent, _)) = stack.last() {
-                        self.low[parent] = self.low[parent].min(self.low[block]);
+                        self.notes.low[parent] = self.notes.low[parent].min(self.notes.low[block]);
                     }
                 }
             }
@@ -221,12 +239,12 @@ impl Search<'_> {
     }
 
     fn close(&mut self, block: Block) {
-        if self.low[block] != self.index[block] {
+        if self.notes.low[block] != self.notes.index[block] {
             return;
         }
         let mut component = Vec::new();
         while let Some(member) = self.path.pop() {
-            self.open[member] = false;
+            self.notes.open[member] = false;
             component.push(member);
             if member == block {
                 break;

@@ -1,10 +1,15 @@
-//! What the interpreter precomputes of a module: stops and local-memory layout of each function.
+//! What the interpreter precomputes of a module: stops and local-memory layout of each function, and the decoded
+//! bodies of those that were entered.
+
+use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
+use super::decode::Body;
 use crate::analysis::{Cfg, slots};
 use crate::entity::{FuncId, Inst, PrimaryMap, SecondaryMap, Slot};
 use crate::exec::{Point, Stop};
+use crate::meaning::{Bits, mask};
 use crate::module::Module;
 
 /// Precomputed facts of a module's functions.
@@ -13,6 +18,7 @@ pub struct Code {
     points: Vec<(FuncId, Inst)>,
     stops: FxHashMap<(FuncId, Inst), Stop>,
     slots: PrimaryMap<FuncId, (SecondaryMap<Slot, u32>, u32)>,
+    bodies: PrimaryMap<FuncId, OnceLock<Body>>,
 }
 
 impl Code {
@@ -21,6 +27,7 @@ impl Code {
         let mut code = Code::default();
         for (id, function) in module.functions.iter() {
             code.slots.push(slots::layout(function));
+            code.bodies.push(OnceLock::new());
             if !function.has_body() {
                 continue;
             }
@@ -37,8 +44,12 @@ impl Code {
         code
     }
 
-    pub(super) fn stop_of(&self, func: FuncId, inst: Inst) -> Option<Stop> {
-        self.stops.get(&(func, inst)).copied()
+    /// The decoded form of a function that has a body. `module` is the one that this was made from.
+    pub(super) fn body(&self, module: &Module, func: FuncId) -> Option<&Body> {
+        let function = module.functions.get(func)?;
+        let stop_of = |inst| self.stops.get(&(func, inst)).copied();
+        let cell = self.bodies.get(func).filter(|_| function.has_body())?;
+        Some(cell.get_or_init(|| Body::new(function, stop_of)))
     }
 
     pub(super) fn point(&self, module: &Module, stop: Stop) -> Point {
@@ -53,6 +64,20 @@ impl Code {
             }
             None => Point::exit(),
         }
+    }
+
+    /// An operand of the point behind a stop, where it is a constant.
+    pub(super) fn constant_operand(
+        &self,
+        module: &Module,
+        stop: Stop,
+        index: usize,
+    ) -> Option<Bits> {
+        let &(func, inst) = self.points.get((stop.0 as usize).wrapping_sub(1))?;
+        let dfg = &module.functions[func].dfg;
+        let &value = dfg.args(inst).get(index)?;
+        let bits = Bits::from(dfg.constant(value)?);
+        Some(bits & mask(dfg.ty(value).lane_bits()))
     }
 
     /// Bytes of local memory that an activation takes.

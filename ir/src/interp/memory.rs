@@ -2,13 +2,35 @@
 
 use smallvec::SmallVec;
 
-use super::{Interpreter, Machine};
-use crate::entity::Inst;
-use crate::exec::FaultKind;
-use crate::function::InstData;
-use crate::meaning::{Bits, Meaning, mask, sign_extend};
+use super::Machine;
+use super::code::Code;
+use super::decode::{Body, Step};
+use super::registers::{Active, Place, Rows};
+use super::warp::Activation;
+use crate::exec::{CtaInfo, FaultKind, LaunchInfo, lanes};
+use crate::function::{Function, InstData};
+use crate::meaning::{Bits, Meaning, PureFn, mask, sign_extend};
 use crate::mods::{Mode, StateSpace};
+use crate::module::Module;
 use crate::ops::Opcode;
+
+/// Why a lane could not go on.
+pub(super) type LaneFault = (u32, FaultKind);
+
+/// The lanes of a warp in one activation, and all that their steps may touch.
+pub(super) struct View<'a, M> {
+    pub(super) module: &'a Module,
+    pub(super) code: &'a Code,
+    pub(super) function: &'a Function,
+    pub(super) body: &'a Body,
+    pub(super) launch: &'a LaunchInfo,
+    pub(super) cta: &'a CtaInfo,
+    pub(super) machine: &'a mut M,
+    pub(super) activation: &'a mut Activation,
+    /// Number of the warp's first thread.
+    pub(super) first: u32,
+    pub(super) active: Active,
+}
 
 /// How many elements of a vector are moved at once: those of strong ones up to 16 bytes. PTX promises no order among
 /// them (ISA 8.2.2), but GPUs do so, and programs rely on it.
@@ -19,161 +41,308 @@ fn together(data: &InstData, bytes: u32) -> u32 {
     }
 }
 
-impl<M: Machine> Interpreter<'_, M> {
+/// What a load or store moves, and where.
+struct Transfer {
+    /// Of an element.
+    bytes: u32,
+    /// Elements that are moved at once.
+    together: u32,
+    addresses: [u64; 32],
+    /// Addresses have to be multiples of this.
+    alignment: u64,
+}
+
+impl<M: Machine> View<'_, M> {
+    pub(super) fn rows(&mut self) -> Rows<'_> {
+        Rows {
+            registers: &mut self.activation.registers,
+            constants: &self.body.constants,
+        }
+    }
+
+    /// The instruction of a step.
+    pub(super) fn data(&self, pc: usize) -> Option<&InstData> {
+        self.body
+            .inst(pc)
+            .map(|inst| &self.function.dfg.insts[inst])
+    }
+
+    /// The first operand of the first active lane.
+    pub(super) fn first_arg(&self, step: &Step) -> Bits {
+        let lane = self.active.mask.trailing_zeros();
+        self.arg(step.args[0], lane)
+    }
+
+    pub(super) fn arg(&self, place: Place, lane: u32) -> Bits {
+        let rows = (&self.activation.registers, &self.body.constants);
+        super::registers::get(rows, place, lane as usize)
+    }
+
+    /// The operands of a lane.
+    pub(super) fn args(&self, step: &Step, lane: u32) -> SmallVec<[Bits; 8]> {
+        let places = self.body.args(step).iter();
+        places.map(|&place| self.arg(place, lane)).collect()
+    }
+
+    pub(super) fn set_results(&mut self, step: &Step, lane: u32, values: &[Bits]) {
+        let body = self.body;
+        for (&place, &bits) in body.results(step).iter().zip(values) {
+            self.rows().set(place, lane as usize, bits);
+        }
+    }
+
+    /// A pure operation, lane by lane.
+    pub(super) fn pure(&mut self, meaning: PureFn, pc: usize, step: &Step) {
+        let Some(desc) = self.data(pc).map(InstData::desc) else {
+            return;
+        };
+        let (body, active) = (self.body, self.active);
+        let (places, results) = (body.args(step), body.results(step));
+        let mut args: SmallVec<[Bits; 8]> = SmallVec::from_elem(0, places.len());
+        let mut out: SmallVec<[Bits; 8]> = SmallVec::from_elem(0, results.len());
+        let mut rows = self.rows();
+        for lane in active.lanes() {
+            for (arg, &place) in args.iter_mut().zip(places) {
+                *arg = rows.get(place, lane);
+            }
+            out.fill(0);
+            meaning(&desc, &args, &mut out);
+            for (&bits, &place) in out.iter().zip(results) {
+                rows.set(place, lane, bits);
+            }
+        }
+    }
+
     /// Bytes of local memory of a thread begin here.
-    fn local_base(&self, thread: u32) -> u64 {
-        self.cta.local_base + u64::from(thread) * u64::from(self.cta.local_stride)
+    fn local_base(&self, lane: u32) -> u64 {
+        let thread = u64::from(self.first + lane);
+        self.cta.local_base + thread * u64::from(self.cta.local_stride)
     }
 
     /// Host address of an address in a state space.
-    fn host(&self, thread: u32, space: StateSpace, address: Bits) -> u64 {
+    fn host(&self, lane: u32, space: StateSpace, address: Bits) -> u64 {
         match space {
             StateSpace::Shared | StateSpace::SharedCluster => {
                 self.cta.shared_base + u64::from(address as u32)
             }
-            StateSpace::Local => self.local_base(thread) + u64::from(address as u32),
+            StateSpace::Local => self.local_base(lane) + u64::from(address as u32),
             _ => address as u64,
         }
     }
 
-    /// Host address of a load or store, which has to be a multiple of all the bytes that it moves (PTX ISA 5.2).
-    fn aligned(&self, thread: u32, data: &InstData, address: Bits) -> Result<u64, FaultKind> {
+    fn transfer(&mut self, data: &InstData, step: &Step) -> Transfer {
         let space = data.mods.space();
-        let base = self.host(thread, space, address);
-        let bytes = data.ty.bits().div_ceil(8) * data.mods.vec().max(1);
-        let free = matches!(space, StateSpace::Param | StateSpace::ParamFunc);
-        match free || base.is_multiple_of(u64::from(bytes.next_power_of_two())) {
-            true => Ok(base),
-            false => Err(FaultKind::Misaligned {
-                address: Some(base),
-            }),
+        let mut addresses = self.rows().longs(step.args[0]);
+        if let StateSpace::Shared | StateSpace::SharedCluster | StateSpace::Local = space {
+            for (address, lane) in addresses.iter_mut().zip(0..) {
+                *address = self.host(lane, space, Bits::from(*address));
+            }
         }
-    }
-
-    /// Executes an operation that is neither pure, nor a point, nor structural.
-    pub(super) fn access(&mut self, thread: u32, inst: Inst) -> Result<(), FaultKind> {
-        let func = self.frame(thread).func;
-        let data = self.module.functions[func].dfg.insts[inst];
-        let args = self.arg_values(thread, inst);
-        match data.opcode {
-            Opcode::Ld => self.load(thread, inst, &data, &args),
-            Opcode::St => self.store(thread, &data, &args),
-            Opcode::Atom | Opcode::Red => self.atomic(thread, inst, &data, &args),
-            Opcode::Fence => {
-                self.machine.fence();
-                Ok(())
-            }
-            Opcode::Cvta | Opcode::Isspacep => {
-                let bits = self.address_op(thread, &data, args[0]);
-                self.set_results(thread, inst, &[bits]);
-                Ok(())
-            }
-            Opcode::CpAsync => self.copy_async(thread, &args),
-            Opcode::Alloca => self.alloca(thread, inst, args[0]),
-            Opcode::StackSave => {
-                let stack = Bits::from(self.frame(thread).stack);
-                self.set_results(thread, inst, &[stack]);
-                Ok(())
-            }
-            Opcode::StackRestore => {
-                self.frame_mut(thread).stack = args[0] as u32;
-                Ok(())
-            }
-            Opcode::StackCheck => match args[0] as u32 > self.cta.local_stride {
-                true => Err(FaultKind::StackOverflow),
-                false => Ok(()),
-            },
-            Opcode::Brkpt => Err(FaultKind::Breakpoint),
-            other => Err(FaultKind::Unsupported {
-                what: other.name().to_owned(),
-            }),
-        }
-    }
-
-    fn load(
-        &mut self,
-        thread: u32,
-        inst: Inst,
-        data: &InstData,
-        args: &[Bits],
-    ) -> Result<(), FaultKind> {
         let bytes = data.ty.bits().div_ceil(8);
-        let base = self.aligned(thread, data, args[0])?;
-        let mut out: SmallVec<[Bits; 8]> = SmallVec::new();
-        let (count, together) = (data.mods.vec(), together(data, bytes));
-        for first in (0..count).step_by(together as usize) {
+        // All the bytes of a vector (PTX ISA 5.2).
+        let alignment = match space {
+            StateSpace::Param | StateSpace::ParamFunc => 1,
+            _ => u64::from((bytes * data.mods.vec().max(1)).next_power_of_two()),
+        };
+        Transfer {
+            bytes,
+            together: together(data, bytes),
+            addresses,
+            alignment,
+        }
+    }
+
+    pub(super) fn load(&mut self, pc: usize, step: &Step) -> Result<(), LaneFault> {
+        let Some(&data) = self.data(pc) else {
+            return Ok(());
+        };
+        let transfer = self.transfer(&data, step);
+        let bits = data.ty.bits();
+        if data.mods.vec() > 1 || step.result == Place::NONE || bits > 64 {
+            for lane in lanes(self.active.mask) {
+                let out = self.load_elements(&data, &transfer, lane);
+                self.set_results(step, lane, &out.map_err(|kind| (lane, kind))?);
+            }
+            return Ok(());
+        }
+        let mut out = [0; 32];
+        for lane in lanes(self.active.mask) {
+            transfer.check(lane)?;
+            let address = transfer.addresses[lane as usize];
+            match self.machine.load(address, transfer.bytes) {
+                Ok(loaded) => out[lane as usize] = loaded as u64,
+                Err(kind) => return Err((lane, kind)),
+            }
+        }
+        let unused = 64 - bits;
+        for value in &mut out {
+            *value = match data.ty.is_signed() {
+                true => ((*value << unused).cast_signed() >> unused).cast_unsigned(),
+                false => *value << unused >> unused,
+            };
+        }
+        let active = self.active;
+        self.rows().set_longs(step.result, &out, active);
+        Ok(())
+    }
+
+    fn load_elements(
+        &mut self,
+        data: &InstData,
+        transfer: &Transfer,
+        lane: u32,
+    ) -> Result<SmallVec<[Bits; 8]>, FaultKind> {
+        transfer.check(lane).map_err(|(_, kind)| kind)?;
+        let base = transfer.addresses[lane as usize];
+        let (bytes, together) = (transfer.bytes, transfer.together);
+        let mut out = SmallVec::new();
+        for first in (0..data.mods.vec()).step_by(together as usize) {
             let address = base.wrapping_add(u64::from(first * bytes));
             let all = self.machine.load(address, together * bytes)?;
             for i in 0..together {
                 let bits = all.checked_shr(i * bytes * 8).unwrap_or(0);
-                out.push(if data.ty.is_signed() {
-                    sign_extend(bits & mask(bytes * 8), data.ty.bits()) as Bits
-                } else {
-                    bits & mask(data.ty.bits())
+                out.push(match data.ty.is_signed() {
+                    true => sign_extend(bits & mask(bytes * 8), data.ty.bits()) as Bits,
+                    false => bits & mask(data.ty.bits()),
                 });
             }
         }
-        self.set_results(thread, inst, &out);
-        Ok(())
+        Ok(out)
     }
 
-    fn store(&mut self, thread: u32, data: &InstData, args: &[Bits]) -> Result<(), FaultKind> {
-        let bytes = data.ty.bits().div_ceil(8);
-        let base = self.aligned(thread, data, args[0])?;
-        let together = together(data, bytes);
-        for (part, elements) in args[1..].chunks(together as usize).enumerate() {
-            let address = base.wrapping_add(part as u64 * u64::from(together * bytes));
-            let all = elements.iter().rev().fold(0, |all: Bits, bits| {
-                all.checked_shl(bytes * 8).unwrap_or(0) | bits & mask(bytes * 8)
-            });
-            self.machine.store(address, together * bytes, all)?;
+    pub(super) fn store(&mut self, pc: usize, step: &Step) -> Result<(), LaneFault> {
+        let Some(&data) = self.data(pc) else {
+            return Ok(());
+        };
+        let transfer = self.transfer(&data, step);
+        let (bytes, together) = (transfer.bytes, transfer.together);
+        let values = self.body.args(step).get(1..).unwrap_or_default();
+        if let [value] = values
+            && bytes <= 8
+        {
+            let values = self.rows().longs(*value);
+            for lane in lanes(self.active.mask) {
+                transfer.check(lane)?;
+                let address = transfer.addresses[lane as usize];
+                let bits = Bits::from(values[lane as usize]) & mask(bytes * 8);
+                if let Err(kind) = self.machine.store(address, bytes, bits) {
+                    return Err((lane, kind));
+                }
+            }
+            return Ok(());
+        }
+        for lane in lanes(self.active.mask) {
+            transfer.check(lane)?;
+            let base = transfer.addresses[lane as usize];
+            for (part, elements) in (0u64..).zip(values.chunks(together as usize)) {
+                let address = base.wrapping_add(part * u64::from(together * bytes));
+                let all = elements.iter().rev().fold(0, |all: Bits, &place| {
+                    all.checked_shl(bytes * 8).unwrap_or(0)
+                        | self.arg(place, lane) & mask(bytes * 8)
+                });
+                let stored = self.machine.store(address, together * bytes, all);
+                stored.map_err(|kind| (lane, kind))?;
+            }
         }
         Ok(())
     }
 
-    fn atomic(
+    /// Executes an operation that is neither pure, nor a point, nor structural, nor a load or store.
+    pub(super) fn access(&mut self, pc: usize, step: &Step) -> Result<(), LaneFault> {
+        let Some(&data) = self.data(pc) else {
+            return Ok(());
+        };
+        match data.opcode {
+            Opcode::Fence => {
+                self.machine.fence();
+                return Ok(());
+            }
+            Opcode::Atom | Opcode::Red => return self.atomic(&data, step),
+            _ => {}
+        }
+        for lane in lanes(self.active.mask) {
+            let args = self.args(step, lane);
+            let results = self.access_of_lane(lane, &data, &args);
+            self.set_results(step, lane, &results.map_err(|kind| (lane, kind))?);
+        }
+        Ok(())
+    }
+
+    fn access_of_lane(
         &mut self,
-        thread: u32,
-        inst: Inst,
+        lane: u32,
         data: &InstData,
         args: &[Bits],
-    ) -> Result<(), FaultKind> {
+    ) -> Result<SmallVec<[Bits; 8]>, FaultKind> {
+        let stack = &mut self.activation.stack[lane as usize];
+        let result = match data.opcode {
+            Opcode::Cvta | Opcode::Isspacep => self.address_op(lane, data, args[0]),
+            Opcode::CpAsync => {
+                self.copy_async(lane, args)?;
+                return Ok(SmallVec::new());
+            }
+            Opcode::Alloca => self.alloca(lane, args[0])?,
+            Opcode::StackSave => Bits::from(*stack),
+            Opcode::StackRestore => {
+                *stack = args[0] as u32;
+                return Ok(SmallVec::new());
+            }
+            Opcode::StackCheck => {
+                return match args[0] as u32 > self.cta.local_stride {
+                    true => Err(FaultKind::StackOverflow),
+                    false => Ok(SmallVec::new()),
+                };
+            }
+            Opcode::Brkpt => return Err(FaultKind::Breakpoint),
+            other => {
+                return Err(FaultKind::Unsupported {
+                    what: other.name().to_owned(),
+                });
+            }
+        };
+        Ok(SmallVec::from_slice(&[result]))
+    }
+
+    fn atomic(&mut self, data: &InstData, step: &Step) -> Result<(), LaneFault> {
         let Meaning::Rmw(meaning) = data.opcode.meaning() else {
-            return Err(FaultKind::Unsupported {
-                what: data.opcode.name().to_owned(),
-            });
+            let what = data.opcode.name().to_owned();
+            let lane = self.active.mask.trailing_zeros();
+            return Err((lane, FaultKind::Unsupported { what }));
         };
         let bytes = data.ty.bits().div_ceil(8);
-        let base = self.host(thread, data.mods.space(), args[0]);
         let desc = data.desc();
-        let count = data.mods.vec() as usize;
+        let body = self.body;
+        let places = body.args(step).get(1..).unwrap_or_default();
+        let results = body.results(step);
         // Vector forms are one atomic operation an element.
-        let mut old: SmallVec<[Bits; 8]> = SmallVec::new();
-        for i in 0..count {
-            let operands: SmallVec<[Bits; 2]> = if count == 1 {
-                SmallVec::from_slice(&args[1..])
-            } else {
-                SmallVec::from_elem(args[1 + i], 1)
-            };
-            let address = base.wrapping_add(i as u64 * u64::from(bytes));
-            old.push(
-                self.machine
-                    .update(address, bytes, &mut |old| meaning(&desc, old, &operands))?,
-            );
+        let parts = places.chunks(places.len().div_ceil(data.mods.vec() as usize).max(1));
+        for lane in lanes(self.active.mask) {
+            let base = self.host(lane, data.mods.space(), self.arg(step.args[0], lane));
+            for (i, part) in (0u64..).zip(parts.clone()) {
+                let arg = |index| part.get(index).map_or(0, |&place| self.arg(place, lane));
+                let operands = [arg(0), arg(1)];
+                let operands = &operands[..part.len().min(2)];
+                let address = base.wrapping_add(i * u64::from(bytes));
+                let new = &mut |old| meaning(&desc, old, operands);
+                let old = self.machine.update(address, bytes, new);
+                let old = old.map_err(|kind| (lane, kind))?;
+                if let Some(&result) = results.get(i as usize) {
+                    self.rows().set(result, lane as usize, old);
+                }
+            }
         }
-        self.set_results(thread, inst, &old);
         Ok(())
     }
 
-    fn address_op(&self, thread: u32, data: &InstData, address: Bits) -> Bits {
+    fn address_op(&self, lane: u32, data: &InstData, address: Bits) -> Bits {
         let space = data.mods.space();
         let host = address as u64;
         if data.opcode == Opcode::Isspacep {
-            return Bits::from(self.is_in_space(thread, space, host));
+            return Bits::from(self.is_in_space(lane, space, host));
         }
         match space {
             StateSpace::Shared | StateSpace::SharedCluster | StateSpace::Local => {
-                let base = self.host(thread, space, 0);
+                let base = self.host(lane, space, 0);
                 match data.mods.mode() {
                     Mode::To => Bits::from(host.wrapping_sub(base)),
                     _ => Bits::from(base.wrapping_add(u64::from(address as u32))),
@@ -183,16 +352,16 @@ impl<M: Machine> Interpreter<'_, M> {
         }
     }
 
-    fn is_in_space(&self, thread: u32, space: StateSpace, host: u64) -> bool {
+    fn is_in_space(&self, lane: u32, space: StateSpace, host: u64) -> bool {
         const WINDOW: u64 = 1 << 32;
         let inside = |base: u64| host.wrapping_sub(base) < WINDOW;
-        let shared = |of_cluster| self.launch.is_shared(&self.cta, host, of_cluster);
+        let shared = |of_cluster| self.launch.is_shared(self.cta, host, of_cluster);
         let local = inside(self.cta.local_base);
         let param = host.wrapping_sub(self.launch.params) < 4096 * 8;
         match space {
             StateSpace::Shared => shared(false),
             StateSpace::SharedCluster => shared(true),
-            StateSpace::Local => local && host >= self.local_base(thread),
+            StateSpace::Local => local && host >= self.local_base(lane),
             StateSpace::Param | StateSpace::ParamFunc => param,
             StateSpace::Const => self.is_constant(host),
             _ => !shared(true) && !local && !param && !self.is_constant(host),
@@ -209,8 +378,8 @@ impl<M: Machine> Interpreter<'_, M> {
             })
     }
 
-    fn copy_async(&mut self, thread: u32, args: &[Bits]) -> Result<(), FaultKind> {
-        let target = self.host(thread, StateSpace::Shared, args[0]);
+    fn copy_async(&mut self, lane: u32, args: &[Bits]) -> Result<(), FaultKind> {
+        let target = self.host(lane, StateSpace::Shared, args[0]);
         let (source, size) = (args[1] as u64, args[2] as u64);
         let wanted = (args[3] as u64).min(size);
         for i in 0..size.min(16) {
@@ -224,19 +393,33 @@ impl<M: Machine> Interpreter<'_, M> {
         Ok(())
     }
 
-    fn alloca(&mut self, thread: u32, inst: Inst, size: Bits) -> Result<(), FaultKind> {
+    fn alloca(&mut self, lane: u32, size: Bits) -> Result<Bits, FaultKind> {
         let limit = self.cta.local_stride;
-        let frame = self.frame_mut(thread);
-        let start = frame.stack;
+        let stack = &mut self.activation.stack[lane as usize];
+        let start = *stack;
         let size = u32::try_from(size).map_err(|_| FaultKind::StackOverflow)?;
         let end = start
             .checked_add(size)
             .and_then(|end| end.checked_next_multiple_of(16));
         match end {
-            Some(end) if end <= limit => frame.stack = end,
+            Some(end) if end <= limit => *stack = end,
             _ => return Err(FaultKind::StackOverflow),
         }
-        self.set_results(thread, inst, &[Bits::from(start)]);
-        Ok(())
+        Ok(Bits::from(start))
+    }
+}
+
+impl Transfer {
+    /// Whether a lane's address is a multiple of what it has to be.
+    #[inline]
+    fn check(&self, lane: u32) -> Result<(), LaneFault> {
+        let base = self.addresses[lane as usize];
+        match base & (self.alignment - 1) {
+            0 => Ok(()),
+            _ => {
+                let address = Some(base);
+                Err((lane, FaultKind::Misaligned { address }))
+            }
+        }
     }
 }

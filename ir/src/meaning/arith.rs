@@ -1,88 +1,105 @@
 //! Rows that integers and floating point share: the type's class decides who computes.
+//!
+//! Calls are direct, so that the compiler sees through them where the description is a constant.
 
-use super::{Bits, Desc, PureFn, approx, carry, float, int, minmax};
+use super::{Bits, Desc, approx, carry, float, int, minmax};
 use crate::mods::Precision;
 
-fn by_class(desc: &Desc, integer: PureFn, floating: PureFn) -> PureFn {
-    if desc.ty.is_float() {
-        floating
-    } else {
-        integer
-    }
+macro_rules! by_class {
+    ($desc:ident, $args:ident, $out:ident, $integer:path, $floating:path) => {
+        if $desc.ty.is_float() {
+            $floating($desc, $args, $out);
+        } else {
+            $integer($desc, $args, $out);
+        }
+    };
+    // The integer form, or the one that also yields a carry.
+    ($desc:ident, $args:ident, $out:ident, $plain:path | $carrying:path, $floating:path) => {
+        if $desc.ty.is_float() {
+            $floating($desc, $args, $out);
+        } else if $desc.mods.carry_out() {
+            $carrying($desc, $args, $out);
+        } else {
+            $plain($desc, $args, $out);
+        }
+    };
 }
 
-/// The integer form, or the one that also yields a carry.
-fn by_carry(desc: &Desc, plain: PureFn, carrying: PureFn) -> PureFn {
-    if desc.mods.carry_out() {
-        carrying
-    } else {
-        plain
-    }
+macro_rules! by_precision {
+    ($desc:ident, $args:ident, $out:ident, $exact:path, $approximate:path) => {
+        if $desc.mods.precision() == Precision::None {
+            $exact($desc, $args, $out);
+        } else {
+            $approximate($desc, $args, $out);
+        }
+    };
 }
 
 /// Sum.
+#[inline(always)]
 pub fn add(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    by_class(desc, by_carry(desc, int::add, carry::add), float::add)(desc, args, out);
+    by_class!(desc, args, out, int::add | carry::add, float::add);
 }
 
 /// Difference.
+#[inline(always)]
 pub fn sub(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    by_class(desc, by_carry(desc, int::sub, carry::sub), float::sub)(desc, args, out);
+    by_class!(desc, args, out, int::sub | carry::sub, float::sub);
 }
 
 /// Product.
+#[inline(always)]
 pub fn mul(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    by_class(desc, int::mul, float::mul)(desc, args, out);
+    by_class!(desc, args, out, int::mul, float::mul);
 }
 
 /// Product and sum; of floating point, fused.
+#[inline(always)]
 pub fn mad(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    by_class(desc, by_carry(desc, int::mad, carry::mad), float::fma)(desc, args, out);
+    by_class!(desc, args, out, int::mad | carry::mad, float::fma);
 }
 
 /// Quotient.
+#[inline(always)]
 pub fn div(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    let floating = match desc.mods.precision() {
-        Precision::None => float::div,
-        Precision::Approx | Precision::Full => approx::div,
-    };
-    by_class(desc, int::div, floating)(desc, args, out);
+    by_class!(desc, args, out, int::div, float_div);
+}
+
+#[inline]
+fn float_div(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
+    by_precision!(desc, args, out, float::div, approx::div);
 }
 
 /// Magnitude.
+#[inline(always)]
 pub fn abs(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    by_class(desc, int::abs, float::abs)(desc, args, out);
+    by_class!(desc, args, out, int::abs, float::abs);
 }
 
 /// Negation.
+#[inline(always)]
 pub fn neg(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    by_class(desc, int::neg, float::neg)(desc, args, out);
+    by_class!(desc, args, out, int::neg, float::neg);
 }
 
 /// Minimum.
+#[inline(always)]
 pub fn min(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    by_class(desc, int::min, minmax::min)(desc, args, out);
+    by_class!(desc, args, out, int::min, minmax::min);
 }
 
 /// Maximum.
+#[inline(always)]
 pub fn max(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    by_class(desc, int::max, minmax::max)(desc, args, out);
+    by_class!(desc, args, out, int::max, minmax::max);
 }
 
 /// Reciprocal.
 pub fn rcp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    by_precision(desc, float::rcp, approx::rcp)(desc, args, out);
+    by_precision!(desc, args, out, float::rcp, approx::rcp);
 }
 
 /// Square root.
 pub fn sqrt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    by_precision(desc, float::sqrt, approx::sqrt)(desc, args, out);
-}
-
-fn by_precision(desc: &Desc, exact: PureFn, approximate: PureFn) -> PureFn {
-    if desc.mods.precision() == Precision::None {
-        exact
-    } else {
-        approximate
-    }
+    by_precision!(desc, args, out, float::sqrt, approx::sqrt);
 }

@@ -3,35 +3,42 @@
 use super::{Bits, Desc, arg, mask, sign_extend};
 use crate::mods::{BoolOp, Mode};
 
+#[inline(always)]
 fn width(desc: &Desc) -> u32 {
     desc.ty.bits().max(1)
 }
 
+#[inline(always)]
 fn truncated(desc: &Desc, args: &[Bits], index: usize) -> Bits {
     arg(args, index) & mask(width(desc))
 }
 
 /// A 32-bit operand.
+#[inline(always)]
 fn word(args: &[Bits], index: usize) -> u32 {
     arg(args, index) as u32
 }
 
 /// Conjunction.
+#[inline(always)]
 pub fn and(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0) & truncated(desc, args, 1);
 }
 
 /// Disjunction.
+#[inline(always)]
 pub fn or(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0) | truncated(desc, args, 1);
 }
 
 /// Exclusive disjunction.
+#[inline(always)]
 pub fn xor(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0) ^ truncated(desc, args, 1);
 }
 
 /// Complement.
+#[inline(always)]
 pub fn not(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0) ^ mask(width(desc));
 }
@@ -42,6 +49,7 @@ pub fn cnot(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
 }
 
 /// Combines two truth values; with no operation the first.
+#[inline(always)]
 pub(super) fn combine(op: BoolOp, a: bool, b: bool) -> bool {
     match op {
         BoolOp::None => a,
@@ -70,21 +78,33 @@ pub fn lop3(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
 }
 
 /// Left shift; amounts from the width on give zero.
+#[inline(always)]
 pub fn shl(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    out[0] = truncated(desc, args, 0).unbounded_shl(word(args, 1)) & mask(width(desc));
+    let (bits, amount) = (truncated(desc, args, 0), word(args, 1));
+    out[0] = match width(desc) {
+        ..=64 => Bits::from((bits as u64).unbounded_shl(amount)),
+        _ => bits.unbounded_shl(amount),
+    } & mask(width(desc));
 }
 
 /// Right shift; amounts from the width on give zero, or the sign in every bit.
+#[inline(always)]
 pub fn shr(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (bits, amount) = (truncated(desc, args, 0), word(args, 1));
-    out[0] = if desc.ty.is_signed() {
-        sign_extend(bits, width(desc)).unbounded_shr(amount) as Bits & mask(width(desc))
-    } else {
-        bits.unbounded_shr(amount)
-    };
+    let signed = desc.ty.is_signed();
+    out[0] = match width(desc) {
+        ..=64 if signed => {
+            let extended = sign_extend(bits, width(desc)) as i64;
+            extended.unbounded_shr(amount) as Bits
+        }
+        ..=64 => Bits::from((bits as u64).unbounded_shr(amount)),
+        _ if signed => sign_extend(bits, width(desc)).unbounded_shr(amount) as Bits,
+        _ => bits.unbounded_shr(amount),
+    } & mask(width(desc));
 }
 
 /// Funnel shift of `b:a`: the upper word of a left shift, or the lower word of a right shift.
+#[inline(always)]
 pub fn shf(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let pair = u64::from(word(args, 1)) << 32 | u64::from(word(args, 0));
     let amount = if desc.mods.flag() {
@@ -100,11 +120,13 @@ pub fn shf(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
 }
 
 /// Number of ones.
+#[inline(always)]
 pub fn popc(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0).count_ones().into();
 }
 
 /// Number of zeros above the highest one.
+#[inline(always)]
 pub fn clz(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = (truncated(desc, args, 0).leading_zeros() + width(desc) - 128).into();
 }

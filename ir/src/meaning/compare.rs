@@ -12,6 +12,7 @@ use crate::types::OpType;
 use std::cmp::Ordering;
 
 /// Whether the comparison holds for operands in that order; `None` when one is NaN.
+#[inline(always)]
 fn holds(cmp: CmpOp, order: Option<Ordering>) -> bool {
     let Some(order) = order else {
         return matches!(
@@ -38,10 +39,12 @@ fn holds(cmp: CmpOp, order: Option<Ordering>) -> bool {
 }
 
 /// Compares integers.
+#[inline(always)]
 pub(super) fn integers(cmp: CmpOp, a: i128, b: i128) -> bool {
     holds(cmp, Some(a.cmp(&b)))
 }
 
+#[inline(always)]
 fn compare_element(desc: &Desc, ty: OpType, a: Bits, b: Bits) -> bool {
     let cmp = desc.mods.cmp();
     if let Some(format) = Format::of(ty) {
@@ -62,6 +65,7 @@ fn compare_element(desc: &Desc, ty: OpType, a: Bits, b: Bits) -> bool {
     integers(cmp, read(a), read(b))
 }
 
+#[inline(always)]
 fn float_order(format: &Format, a: Bits, b: Bits) -> Option<Ordering> {
     if format.is_nan(a) || format.is_nan(b) {
         None
@@ -74,6 +78,7 @@ fn float_order(format: &Format, a: Bits, b: Bits) -> Option<Ordering> {
 
 /// The comparison of one pair of elements, and its complement, each combined with the predicate
 /// operand if there is one.
+#[inline(always)]
 fn outcomes(desc: &Desc, ty: OpType, args: &[Bits], index: u32) -> (bool, bool) {
     let operand = |i| element(ty, arg(args, i), index);
     let outcome = compare_element(desc, ty, operand(0), operand(1));
@@ -83,6 +88,7 @@ fn outcomes(desc: &Desc, ty: OpType, args: &[Bits], index: u32) -> (bool, bool) 
 }
 
 /// Compares into predicates.
+#[inline(always)]
 pub fn setp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (first, complement) = outcomes(desc, desc.ty, args, 0);
     out[0] = first.into();
@@ -118,6 +124,7 @@ pub fn set(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
 }
 
 /// `a` if the predicate holds, else `b`.
+#[inline(always)]
 pub fn selp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let chosen = if arg(args, 2) & 1 != 0 {
         arg(args, 0)

@@ -19,6 +19,7 @@ use crate::mods::Rounding;
 use crate::types::OpType;
 
 /// Converts.
+#[inline(always)]
 pub fn cvt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let lanes = desc.ty.elements().max(1);
     let sources = if desc.src.elements() < lanes {
@@ -55,6 +56,7 @@ struct Extra {
 
 impl Extra {
     /// The rounding of a floating-point result.
+    #[inline]
     fn round(self, desc: &Desc) -> Round {
         if desc.mods.rounding() != Rounding::Rs {
             return Round::of(desc.mods.rounding());
@@ -74,6 +76,7 @@ impl Extra {
     }
 }
 
+#[inline(always)]
 fn convert(desc: &Desc, bits: Bits, extra: Extra) -> Bits {
     if desc.src.is_integer() && desc.ty.is_integer() {
         return resize(desc, bits);
@@ -87,6 +90,7 @@ fn convert(desc: &Desc, bits: Bits, extra: Extra) -> Bits {
 }
 
 /// Integer to integer: extended by the source's sign, then cut, or with `.sat` clamped.
+#[inline(always)]
 fn resize(desc: &Desc, bits: Bits) -> Bits {
     let value = int::value(desc.src, bits);
     let value = if desc.mods.sat() {

@@ -3,11 +3,13 @@
 use super::{Bits, Desc, arg, mask};
 
 /// The same bits held as another type.
+#[inline(always)]
 pub fn bitcast(_: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = arg(args, 0);
 }
 
 /// Joins equal parts, the first in the lowest bits; `ty` is the whole, `src` one part.
+#[inline(always)]
 pub fn pack(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let part = desc.src.bits();
     let whole = args.iter().zip(0u32..).fold(0, |whole: Bits, (bits, i)| {

@@ -24,6 +24,7 @@ struct Frame {
 }
 
 impl Frame {
+    #[inline(always)]
     fn of(desc: &Desc) -> Option<Frame> {
         Some(Frame {
             format: Format::of(desc.ty)?,
@@ -39,6 +40,7 @@ impl Frame {
 }
 
 /// Flushes a result if `.ftz`, then clamps it.
+#[inline(always)]
 pub(super) fn finish_bits(desc: &Desc, format: &Format, bits: Bits) -> Bits {
     let bits = input(desc, format, bits);
     if desc.mods.sat() {
@@ -51,6 +53,7 @@ pub(super) fn finish_bits(desc: &Desc, format: &Format, bits: Bits) -> Bits {
 }
 
 /// `.sat`: into [0, 1], NaN to +0.
+#[inline]
 pub(super) fn clamp_to_one(format: &Format, bits: Bits) -> Bits {
     if format.is_nan(bits) || format.is_negative(bits) {
         0
@@ -60,6 +63,7 @@ pub(super) fn clamp_to_one(format: &Format, bits: Bits) -> Bits {
 }
 
 /// `.relu`: negative to +0, NaN to the canonical one.
+#[inline]
 pub(super) fn clamp_to_zero(format: &Format, bits: Bits) -> Bits {
     if format.is_nan(bits) {
         format.nan
@@ -71,6 +75,7 @@ pub(super) fn clamp_to_zero(format: &Format, bits: Bits) -> Bits {
 }
 
 /// The operand as the operation sees it: flushed if `.ftz`, which `f64` accepts without effect.
+#[inline(always)]
 pub(super) fn input(desc: &Desc, format: &Format, bits: Bits) -> Bits {
     if desc.mods.ftz() && *format != Format::F64 {
         format.flush(bits)
@@ -96,57 +101,89 @@ struct Operation {
 }
 
 /// Whether the biased exponent is neither the least nor the greatest, with a margin of one.
+#[inline(always)]
 fn is_ordinary(format: &Format, bits: Bits) -> bool {
-    let field = format.magnitude(bits) >> format.fraction_bits;
-    field > 1 && field < mask(format.exponent_bits) - 1
+    let field = (format.magnitude(bits) >> format.fraction_bits) as u32;
+    field.wrapping_sub(2) < mask(format.exponent_bits) as u32 - 3
 }
 
-/// The host's result, if operands and result are so ordinary that neither NaN rules nor the host's
+/// The host's result, and whether operands and result are so ordinary that neither NaN rules nor the host's
 /// flush-to-zero flags can matter.
-fn on_host(operation: &Operation, format: &Format, operands: &[Bits; 4]) -> Option<Bits> {
-    if operands
-        .iter()
-        .any(|&bits| bits != 0 && !is_ordinary(format, bits))
-    {
-        return None;
-    }
+#[inline(always)]
+fn on_host(operation: &Operation, format: &Format, operands: &[Bits; 4]) -> (Bits, bool) {
+    let usable = |bits: Bits| (bits == 0) | is_ordinary(format, bits);
+    let [a, b, c, d] = *operands;
     let bits = match *format {
         Format::F32 => {
-            let operands = operands.map(|bits| f32::from_bits(bits as u32));
-            (operation.single)(&operands).to_bits().into()
+            let value = |bits: Bits| f32::from_bits(bits as u32);
+            let result = (operation.single)(&[value(a), value(b), value(c), value(d)]);
+            Bits::from(result.to_bits())
         }
         Format::F64 => {
-            let operands = operands.map(|bits| f64::from_bits(bits as u64));
-            (operation.double)(&operands).to_bits().into()
+            let value = |bits: Bits| f64::from_bits(bits as u64);
+            let result = (operation.double)(&[value(a), value(b), value(c), value(d)]);
+            Bits::from(result.to_bits())
         }
-        _ => return None,
+        _ => return (0, false),
     };
-    is_ordinary(format, bits).then_some(bits)
+    let usable = usable(a) & usable(b) & usable(c) & usable(d);
+    (bits, usable & is_ordinary(format, bits))
 }
 
 /// Applies an operation to each element; in the mixed form all operands but the last are in `src`'s
 /// format.
+#[inline(always)]
 fn compute(desc: &Desc, args: &[Bits], operation: &Operation) -> Bits {
     let Some(frame) = Frame::of(desc) else {
         return 0;
     };
+    if desc.ty.elements() > 1 {
+        let one = |x: &[Bits; 4]| compute_element(desc, x, args.len(), operation, frame);
+        return map_elements(desc.ty, args, one);
+    }
+    let operand = |index| arg(args, index) & mask(desc.ty.bits());
+    let operands = [operand(0), operand(1), operand(2), operand(3)];
+    compute_element(desc, &operands, args.len(), operation, frame) & mask(desc.ty.bits())
+}
+
+#[inline(always)]
+fn compute_element(
+    desc: &Desc,
+    operands: &[Bits; 4],
+    count: usize,
+    operation: &Operation,
+    frame: Frame,
+) -> Bits {
+    let is_mixed = desc.src != desc.ty && Format::of(desc.src).is_some();
+    if frame.round == Round::NearestEven
+        && !is_mixed
+        && let (bits, true) = on_host(operation, &frame.format, operands)
+    {
+        return finish_bits(desc, &frame.format, bits);
+    }
+    exactly(desc, operands, count, operation, frame)
+}
+
+/// One element, computed exactly and rounded once.
+#[inline(never)]
+fn exactly(
+    desc: &Desc,
+    operands: &[Bits; 4],
+    count: usize,
+    operation: &Operation,
+    frame: Frame,
+) -> Bits {
     let format = frame.format;
+    if let Some(nan) = passed_nan(&format, operands) {
+        return nan;
+    }
     let mixed = Format::of(desc.src).filter(|_| desc.src != desc.ty);
-    let hosted = frame.round == Round::NearestEven && mixed.is_none();
-    map_elements(desc.ty, args, |operands| {
-        if hosted && let Some(bits) = on_host(operation, &format, operands) {
-            return finish_bits(desc, &format, bits);
-        }
-        if let Some(nan) = passed_nan(&format, operands) {
-            return nan;
-        }
-        let mut numbers = [Number::Nan; 4];
-        for (i, (number, &bits)) in numbers.iter_mut().zip(operands).enumerate() {
-            let format = mixed.filter(|_| i + 1 < args.len()).unwrap_or(format);
-            *number = format.decode(input(desc, &format, bits));
-        }
-        frame.finish(desc, (operation.exact)(&numbers, frame.round))
-    })
+    let mut numbers = [Number::Nan; 4];
+    for (i, (number, &bits)) in numbers.iter_mut().zip(operands).enumerate() {
+        let format = mixed.filter(|_| i + 1 < count).unwrap_or(format);
+        *number = format.decode(input(desc, &format, bits));
+    }
+    frame.finish(desc, (operation.exact)(&numbers, frame.round))
 }
 
 const ADD: Operation = Operation {
@@ -186,21 +223,25 @@ const SQRT: Operation = Operation {
 };
 
 /// `a + b`.
+#[inline(always)]
 pub fn add(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = compute(desc, args, &ADD);
 }
 
 /// `a - b`.
+#[inline(always)]
 pub fn sub(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = compute(desc, args, &SUB);
 }
 
 /// `a * b`.
+#[inline(always)]
 pub fn mul(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = compute(desc, args, &MUL);
 }
 
 /// `a * b + c`, rounded once. With `.oob` a factor that is an out-of-bounds NaN makes the result zero.
+#[inline(always)]
 pub fn fma(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let whole = compute(desc, args, &FMA);
     out[0] = if desc.mods.oob() {
@@ -223,6 +264,7 @@ fn without_out_of_bounds(desc: &Desc, args: &[Bits], whole: Bits) -> Bits {
 }
 
 /// `a / b`.
+#[inline(always)]
 pub fn div(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = compute(desc, args, &DIV);
 }
@@ -238,15 +280,18 @@ pub fn sqrt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
 }
 
 /// The sign bit cleared, after `.ftz`.
+#[inline(always)]
 pub fn abs(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = on_bits(desc, args, |format, bits| format.magnitude(bits));
 }
 
 /// The sign bit flipped, after `.ftz`.
+#[inline(always)]
 pub fn neg(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = on_bits(desc, args, |format, bits| bits ^ format.sign_bit());
 }
 
+#[inline(always)]
 fn on_bits(desc: &Desc, args: &[Bits], op: impl Fn(&Format, Bits) -> Bits) -> Bits {
     let Some(format) = Format::of(desc.ty) else {
         return 0;

@@ -12,6 +12,7 @@ use crate::mods::Half;
 use crate::types::OpType;
 
 /// The element's value as its type reads it.
+#[inline(always)]
 pub(super) fn value(ty: OpType, bits: Bits) -> i128 {
     if ty.is_signed() {
         sign_extend(bits, ty.element_bits())
@@ -28,15 +29,18 @@ pub(super) fn range(ty: OpType) -> (i128, i128) {
 }
 
 /// Clamps into a type's range.
+#[inline(always)]
 pub(super) fn saturate(ty: OpType, value: i128) -> i128 {
     let (low, high) = range(ty);
     value.clamp(low, high)
 }
 
+#[inline(always)]
 fn per_element(desc: &Desc, args: &[Bits], op: impl Fn(&[i128; 4]) -> i128) -> Bits {
     let ty = desc.ty;
     map_elements(ty, args, |x| {
-        let result = op(&x.map(|bits| value(ty, bits)));
+        let [a, b, c, d] = *x;
+        let result = op(&[value(ty, a), value(ty, b), value(ty, c), value(ty, d)]);
         (if desc.mods.sat() {
             saturate(ty, result)
         } else {
@@ -46,16 +50,19 @@ fn per_element(desc: &Desc, args: &[Bits], op: impl Fn(&[i128; 4]) -> i128) -> B
 }
 
 /// `a + b`.
+#[inline(always)]
 pub fn add(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = per_element(desc, args, |x| x[0].wrapping_add(x[1]));
 }
 
 /// `a - b`.
+#[inline(always)]
 pub fn sub(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = per_element(desc, args, |x| x[0].wrapping_sub(x[1]));
 }
 
 /// The part of `a * b` that a modifier keeps: of `.hi` the upper half, else all of it.
+#[inline(always)]
 pub(super) fn product(ty: OpType, half: Half, a: Bits, b: Bits) -> i128 {
     let whole = value(ty, a).wrapping_mul(value(ty, b));
     match half {
@@ -65,6 +72,7 @@ pub(super) fn product(ty: OpType, half: Half, a: Bits, b: Bits) -> i128 {
     }
 }
 
+#[inline(always)]
 fn result_type(desc: &Desc) -> OpType {
     if desc.mods.half() == Half::Wide {
         desc.ty.widened()
@@ -74,12 +82,14 @@ fn result_type(desc: &Desc) -> OpType {
 }
 
 /// `a * b`: low half, high half, or all of it in twice the width.
+#[inline(always)]
 pub fn mul(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let whole = product(desc.ty, desc.mods.half(), arg(args, 0), arg(args, 1));
     out[0] = whole as Bits & mask(result_type(desc).bits());
 }
 
 /// `a * b + c`, where `c` has the result's width; `.sat` clamps the sum.
+#[inline(always)]
 pub fn mad(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let ty = result_type(desc);
     let whole = product(desc.ty, desc.mods.half(), arg(args, 0), arg(args, 1));
@@ -135,6 +145,7 @@ pub fn sad(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
 }
 
 /// `a / b`, towards zero.
+#[inline(always)]
 pub fn div(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = per_element(desc, args, |x| {
         if x[1] == 0 {
@@ -146,6 +157,7 @@ pub fn div(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
 }
 
 /// `a % b`, with the sign of `a`.
+#[inline(always)]
 pub fn rem(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = per_element(desc, args, |x| {
         if x[1] == 0 {
@@ -157,15 +169,18 @@ pub fn rem(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
 }
 
 /// `|a|`; of the least value itself.
+#[inline(always)]
 pub fn abs(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = per_element(desc, args, |x| x[0].wrapping_abs());
 }
 
 /// `-a`; of the least value itself.
+#[inline(always)]
 pub fn neg(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = per_element(desc, args, |x| x[0].wrapping_neg());
 }
 
+#[inline(always)]
 fn relu(desc: &Desc, value: i128) -> i128 {
     if desc.mods.relu() {
         value.max(0)
@@ -175,11 +190,13 @@ fn relu(desc: &Desc, value: i128) -> i128 {
 }
 
 /// The lesser operand; `.relu` clamps below at zero.
+#[inline(always)]
 pub fn min(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = per_element(desc, args, |x| relu(desc, x[0].min(x[1])));
 }
 
 /// The greater operand; `.relu` clamps below at zero.
+#[inline(always)]
 pub fn max(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = per_element(desc, args, |x| relu(desc, x[0].max(x[1])));
 }

@@ -8,15 +8,18 @@ use super::soft::Format;
 use super::{Bits, Desc, float, map_elements};
 
 /// The least operand.
+#[inline]
 pub fn min(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = reduce(desc, args, i128::lt);
 }
 
 /// The greatest operand.
+#[inline]
 pub fn max(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = reduce(desc, args, i128::gt);
 }
 
+#[inline]
 fn reduce(desc: &Desc, args: &[Bits], first_wins: fn(&i128, &i128) -> bool) -> Bits {
     let Some(format) = Format::of(desc.ty) else {
         return 0;
@@ -38,6 +41,7 @@ fn reduce(desc: &Desc, args: &[Bits], first_wins: fn(&i128, &i128) -> bool) -> B
 }
 
 /// Orders encodings as numbers, -0 before +0.
+#[inline]
 pub(super) fn order_key(format: &Format, bits: Bits) -> i128 {
     let magnitude = format.magnitude(bits) as i128;
     if format.is_negative(bits) {
@@ -47,6 +51,7 @@ pub(super) fn order_key(format: &Format, bits: Bits) -> i128 {
     }
 }
 
+#[inline]
 fn choose(
     desc: &Desc,
     format: &Format,

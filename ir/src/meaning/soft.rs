@@ -197,16 +197,19 @@ impl Format {
     }
 
     /// The sign bit.
+    #[inline(always)]
     pub const fn sign_bit(&self) -> Bits {
         1 << (self.width() - 1)
     }
 
     /// Encoding of the exponent field's ones.
+    #[inline(always)]
     pub const fn infinity(&self) -> Bits {
         mask(self.exponent_bits) << self.fraction_bits
     }
 
     /// Encoding of 1.0.
+    #[inline(always)]
     pub const fn one(&self) -> Bits {
         (self.bias() as Bits) << self.fraction_bits
     }
@@ -221,16 +224,19 @@ impl Format {
     }
 
     /// Whether the sign bit is set.
+    #[inline(always)]
     pub const fn is_negative(&self, bits: Bits) -> bool {
         bits & self.sign_bit() != 0
     }
 
     /// The encoding without its sign.
+    #[inline(always)]
     pub const fn magnitude(&self, bits: Bits) -> Bits {
         bits & mask(self.width() - 1)
     }
 
     /// Whether the bits are a NaN.
+    #[inline(always)]
     pub const fn is_nan(&self, bits: Bits) -> bool {
         let magnitude = self.magnitude(bits);
         match self.specials {
@@ -241,12 +247,14 @@ impl Format {
     }
 
     /// Whether the bits are a subnormal number (zero is none).
+    #[inline(always)]
     pub const fn is_subnormal(&self, bits: Bits) -> bool {
         let magnitude = self.magnitude(bits);
         magnitude != 0 && magnitude >> self.fraction_bits == 0
     }
 
     /// The bits, or a zero of the same sign when they are subnormal.
+    #[inline(always)]
     pub const fn flush(&self, bits: Bits) -> Bits {
         if self.is_subnormal(bits) {
             bits & self.sign_bit()

@@ -59,6 +59,7 @@ pub(super) fn pack_status(kind: TrapKind, access: Option<AccessKind>) -> u64 {
 }
 
 /// The routine's answer; `guess` is what it was told to access and how.
+#[inline]
 fn check(result: RoutineResult, guess: (u64, AccessKind)) -> Result<u64, AccessFault> {
     if result.status == 0 {
         return Ok(result.value);
@@ -193,6 +194,7 @@ macro_rules! scalars {
         ///
         /// # Errors
         /// The fault.
+        #[inline]
         pub fn $load(address: u64) -> Result<$ty, AccessFault> {
             // SAFETY: a load changes nothing, and its fault is recovered.
             let result = unsafe { routines::$load(address) };
@@ -206,6 +208,7 @@ macro_rules! scalars {
         ///
         /// # Safety
         /// As for [`copy`].
+        #[inline]
         pub unsafe fn $store(address: u64, value: $ty) -> Result<(), AccessFault> {
             // SAFETY: the caller's promise.
             let result = unsafe { routines::$store(address, u64::from(value)) };
@@ -219,6 +222,7 @@ macro_rules! scalars {
         ///
         /// # Safety
         /// As for [`copy`].
+        #[inline]
         pub unsafe fn $cas(
             address: u64,
             expected: $ty,

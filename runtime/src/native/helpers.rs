@@ -538,6 +538,7 @@ impl HostMachine<'_> {
 }
 
 impl Machine for HostMachine<'_> {
+    #[inline]
     fn load(&mut self, address: u64, bytes: u32) -> Result<Bits, FaultKind> {
         self.may(address, bytes, AccessKind::Read)?;
         let loaded = match bytes {
@@ -550,6 +551,7 @@ impl Machine for HostMachine<'_> {
         loaded.map_err(faults::of_access)
     }
 
+    #[inline]
     fn store(&mut self, address: u64, bytes: u32, value: Bits) -> Result<(), FaultKind> {
         let bytes = (bytes as usize).min(16);
         self.may(address, bytes as u32, AccessKind::Write)?;

@@ -1,0 +1,146 @@
+//! Which lanes of a warp run together, and which of them run first.
+//!
+//! Lanes at one place of one activation are a group and take each step together. Where they branch apart, the group
+//! that is behind goes first, and groups that come to the same place become one again. Deeper activations are behind
+//! their callers, since lanes that have returned wait for those that have not; in one activation the order is that of
+//! the steps.
+//!
+//! Invariant: groups share no lane.
+
+use smallvec::SmallVec;
+
+/// Where lanes stand. Lesser places are behind.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct At(u64);
+
+/// Activations of a thread, at most, with the first.
+pub(super) const MAX_DEPTH: u32 = 4097;
+
+const PC_BITS: u32 = 32;
+/// There are at most [`MAX_DEPTH`] activations for each of 32 lanes.
+const ACTIVATION_BITS: u32 = 18;
+
+impl At {
+    pub(super) fn new(depth: u32, activation: u32, pc: u32) -> At {
+        let shallow = u64::from(MAX_DEPTH.saturating_sub(depth));
+        At(shallow << (PC_BITS + ACTIVATION_BITS)
+            | u64::from(activation) << PC_BITS
+            | u64::from(pc))
+    }
+
+    pub(super) fn activation(self) -> usize {
+        (self.0 >> PC_BITS) as usize & ((1 << ACTIVATION_BITS) - 1)
+    }
+
+    pub(super) fn pc(self) -> usize {
+        self.0 as u32 as usize
+    }
+
+    /// Another step of the same activation.
+    pub(super) fn with_pc(self, pc: u32) -> At {
+        At(self.0 >> PC_BITS << PC_BITS | u64::from(pc))
+    }
+}
+
+/// Lanes that run together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Group {
+    pub(super) at: At,
+    pub(super) mask: u32,
+    /// Whether it lets all others go first: it waits for one of them, perhaps.
+    pub(super) is_last: bool,
+}
+
+impl Group {
+    pub(super) fn new(at: At, mask: u32) -> Group {
+        Group {
+            at,
+            mask,
+            is_last: false,
+        }
+    }
+}
+
+/// The groups of a warp that wait for their turn.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Groups(SmallVec<[Group; 8]>);
+
+impl Groups {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds lanes, to those that stand at the same place.
+    pub(super) fn push(&mut self, group: Group) {
+        match self.0.iter_mut().find(|other| other.at == group.at) {
+            Some(other) => {
+                other.mask |= group.mask;
+                other.is_last &= group.is_last;
+            }
+            None => self.0.push(group),
+        }
+    }
+
+    /// Takes the group that runs next.
+    pub(super) fn pop(&mut self) -> Option<Group> {
+        let all = self.0.iter().enumerate();
+        let (index, _) = all.min_by_key(|(_, group)| (group.is_last, group.at))?;
+        let group = self.0.swap_remove(index);
+        Some(Group::new(group.at, group.mask))
+    }
+
+    /// The group that runs next when `group` has moved: it is joined by the lanes that stand where it is now, and
+    /// lets those go first that are behind.
+    pub(super) fn go_on(&mut self, group: Group) -> Group {
+        if self.0.is_empty() {
+            return group;
+        }
+        self.push(group);
+        self.pop().unwrap_or(group)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_that_are_behind_go_first_and_meet_the_others() {
+        let place = |pc| At::new(0, 0, pc);
+        let mut groups = Groups::default();
+        groups.push(Group::new(place(9), 0b1100));
+        assert_eq!(
+            groups.go_on(Group::new(place(3), 0b0011)),
+            Group::new(place(3), 0b0011)
+        );
+        assert_eq!(
+            groups.go_on(Group::new(place(9), 0b0011)),
+            Group::new(place(9), 0b1111)
+        );
+        assert_eq!(groups.pop(), None);
+    }
+
+    #[test]
+    fn lanes_in_a_call_go_before_those_that_have_returned() {
+        let caller = At::new(0, 0, 2);
+        let callee = At::new(1, 5, 40);
+        let mut groups = Groups::default();
+        groups.push(Group::new(caller, 1));
+        assert_eq!(groups.go_on(Group::new(callee, 2)).at, callee);
+        assert_eq!((callee.activation(), callee.pc()), (5, 40));
+        assert_eq!(callee.with_pc(7), At::new(1, 5, 7));
+    }
+
+    #[test]
+    fn lanes_that_wait_let_all_others_go_first() {
+        let place = |pc| At::new(0, 0, pc);
+        let mut groups = Groups::default();
+        groups.push(Group {
+            is_last: true,
+            ..Group::new(place(1), 1)
+        });
+        groups.push(Group::new(place(8), 2));
+        assert_eq!(groups.pop(), Some(Group::new(place(8), 2)));
+        assert_eq!(groups.pop(), Some(Group::new(place(1), 1)));
+    }
+}
