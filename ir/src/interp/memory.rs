@@ -36,7 +36,7 @@ impl<M: Machine> Interpreter<'_, M> {
         }
     }
 
-    /// Host address of a load or store, which has to be a multiple of all the bytes that it moves (PTX ISA 5.2).
+    /// Host address of a load, store or atomic, which has to be a multiple of all the bytes that it accesses (PTX ISA 5.2).
     fn aligned(&self, thread: u32, data: &InstData, address: Bits) -> Result<u64, FaultKind> {
         let space = data.mods.space();
         let base = self.host(thread, space, address);
@@ -144,7 +144,7 @@ impl<M: Machine> Interpreter<'_, M> {
             });
         };
         let bytes = data.ty.bits().div_ceil(8);
-        let base = self.host(thread, data.mods.space(), args[0]);
+        let base = self.aligned(thread, data, args[0])?;
         let desc = data.desc();
         let count = data.mods.vec() as usize;
         // Vector forms are one atomic operation an element.
@@ -213,6 +213,15 @@ impl<M: Machine> Interpreter<'_, M> {
         let target = self.host(thread, StateSpace::Shared, args[0]);
         let (source, size) = (args[1] as u64, args[2] as u64);
         let wanted = (args[3] as u64).min(size);
+        // Both are multiples of the size (PTX ISA, "cp.async"); nothing is read where nothing is wanted.
+        let source_read = if wanted == 0 { 0 } else { source };
+        for address in [target, source_read] {
+            if !address.is_multiple_of(size.max(1)) {
+                return Err(FaultKind::Misaligned {
+                    address: Some(address),
+                });
+            }
+        }
         for i in 0..size.min(16) {
             let byte = if i < wanted {
                 self.machine.load(source.wrapping_add(i), 1)?

@@ -26,6 +26,11 @@ pub(crate) fn demanded(data: &InstData) -> u32 {
     }
 }
 
+/// Bytes that the address of an atomic read-modify-write must be a multiple of.
+pub(crate) fn demanded_by_update(data: &InstData) -> u32 {
+    (data.ty.bits().div_ceil(8) * data.mods.vec().max(1)).next_power_of_two()
+}
+
 /// Operations that are looked through, at most.
 const DEPTH: u32 = 12;
 
@@ -33,10 +38,12 @@ impl Lane<'_, '_> {
     /// Ends the launch unless the address of an access is a multiple of `bytes`.
     pub(crate) fn demand_aligned(&mut self, inst: Inst, bytes: u32) {
         let address = self.function.dfg.args(inst)[0];
-        if let Some(root) = self.low_bits_of(inst, address, bytes) {
-            let root = self.get(root);
-            self.demand_multiple(root, bytes);
-        }
+        let Some(root) = self.low_bits_of(inst, address, bytes) else {
+            return;
+        };
+        // Elsewhere the root's bits are another lane's.
+        let tested = self.get(if self.operands_only { address } else { root });
+        self.demand_multiple(tested, bytes);
     }
 
     /// Ends the launch unless a value is a multiple of `bytes`.
