@@ -188,6 +188,12 @@ fn isolation() {
     fs::remove_file(program).expect("a program that has run");
 }
 
+/// Faults of kernels are ours whatever handlers the program sets and when; its own faults are its own.
+#[test]
+fn signals() {
+    run("signals", &[]);
+}
+
 /// Kernels leave the same bytes in guarded and in plain memory; `cargo xtask guards` measures them.
 #[test]
 fn guards() {

@@ -232,6 +232,7 @@ impl Turn {
             if shared.has_work(run) && run.time_left() > WORTH_WAKING {
                 shared.sleep.wake_if_resting();
             }
+            fault::keep();
             self.execute(shared, state, run, piece);
             if run.stopping.load(Ordering::SeqCst) || run.is_finished() {
                 return;
