@@ -78,7 +78,10 @@ impl Machine {
         }
         let numbers = config.visible_devices();
         // Devices that are not seen keep their part of the memory.
-        let memory = DeviceMemory::new(Some(config.total_memory()), numbers.len().max(1))?;
+        let memory = DeviceMemory::new(Some(config.total_memory()), numbers.len().max(1));
+        let memory = memory.inspect_err(|error| {
+            crate::error::tell(&format!("no addresses for device memory: {error}"));
+        })?;
         Ok(Arc::new(Machine {
             reverse: scheduler.reverse,
             findings,

@@ -252,7 +252,11 @@ impl Task {
             }
             Work::Launch(_) | Work::Device { .. } | Work::Wait(_) if cancelled => return true,
             Work::Host(host) if cancelled && !host.always => return true,
-            Work::Launch(run) => context.machine().scheduler().submit(run, self),
+            Work::Launch(run) => {
+                let machine = context.machine();
+                machine.memory.space().close_freed();
+                machine.scheduler().submit(run, self);
+            }
             Work::Device { job, short: true } if submitting => {
                 run_device(&context, job);
                 return true;

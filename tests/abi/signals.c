@@ -382,6 +382,7 @@ int main(int count, char **arguments) {
         memset(seen, 0, sizeof *seen);
         pid_t child = fork();
         if (child == 0) {
+            failures = 0;
             cases[i].run();
             _exit(failures ? 1 : 0);
         }

@@ -38,12 +38,10 @@ impl Lane<'_, '_> {
     /// Ends the launch unless the address of an access is a multiple of `bytes`.
     pub(crate) fn demand_aligned(&mut self, inst: Inst, bytes: u32) {
         let address = self.function.dfg.args(inst)[0];
-        let Some(root) = self.low_bits_of(inst, address, bytes) else {
-            return;
-        };
-        // Elsewhere the root's bits are another lane's.
-        let tested = self.get(if self.operands_only { address } else { root });
-        self.demand_multiple(tested, bytes);
+        if let Some(root) = self.low_bits_of(inst, address, bytes) {
+            let root = self.get(root);
+            self.demand_multiple(root, bytes);
+        }
     }
 
     /// Ends the launch unless a value is a multiple of `bytes`.

@@ -53,14 +53,24 @@ fn install_now() -> Result<(), FaultError> {
 /// Puts our handlers in front again where the program has installed others since; those get everything that is no fault of
 /// device code. Costs a system call for each signal.
 ///
-/// Workers call this before each piece of a launch, and threads that wait for work call it when they begin to wait and now
-/// and then. So a fault of device code is ours unless the program installs a handler while the piece runs that meets
-/// the fault, on a thread that does not wait for it.
+/// Threads that wait for work call this when they begin to wait and now and then, and service threads before each job. Workers
+/// ask [`keep_frequent`] before they run pieces of a launch. So a fault of device code is ours unless the program installs
+/// a handler while the piece runs that meets the fault, on a thread that does not wait for it.
 pub(crate) fn keep() {
+    keep_signals(&forward::SIGNALS);
+}
+
+/// The same for the signals of wrong addresses and of traps. Generated code meets the others only where a mapped file was
+/// cut short, or memory failed.
+pub(crate) fn keep_frequent() {
+    keep_signals(&[libc::SIGSEGV, libc::SIGILL]);
+}
+
+fn keep_signals(signals: &[i32]) {
     if stop_signal() == 0 {
         return;
     }
-    for signal in forward::SIGNALS {
+    for &signal in signals {
         let Ok(action) = forward::current(signal) else {
             continue;
         };
