@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use margay::Runtime;
-use margay::container::{Container, EntryKind, HostSection, choose, host_containers};
+use margay::container::{Container, Entry, EntryKind, HostSection, choose, host_containers};
 use margay::device::{DeviceConfig, VISIBLE_DEVICES};
 use serde_json::{Value, json};
 
@@ -132,10 +132,13 @@ struct Held {
     section: &'static str,
     entries: Vec<(String, String)>,
     choice: Result<String, String>,
+    /// Holds no kernel and nothing that one could use.
+    is_stub: bool,
 }
 
 fn held(section: HostSection, container: &Container<'_>, capability: u32) -> Held {
     let entries = container.entries.iter();
+    let is_stub = container.entries.iter().all(Entry::is_empty_cubin);
     Held {
         section: match section {
             HostSection::Module => "module",
@@ -151,6 +154,7 @@ fn held(section: HostSection, container: &Container<'_>, capability: u32) -> Hel
                 entry.text().map_err(|e| e.to_string())?;
                 Ok(format!("{} {}", EntryKind::Ptx, entry.info.target()))
             }),
+        is_stub,
     }
 }
 
@@ -202,7 +206,7 @@ fn to_json(held: &Held) -> Value {
         "section": held.section,
         "entries": entries,
         "loads": held.choice.as_ref().ok(),
-        "problem": held.choice.as_ref().err(),
+        "problem": held.choice.as_ref().err().filter(|_| !held.is_stub),
     })
 }
 
@@ -212,8 +216,13 @@ fn verdict(held: &[Held], libraries: &[String]) -> Result<String, String> {
         Some(name) => format!("NVIDIA's runtime is loaded from {name}, which must be there"),
         None => "NVIDIA's runtime, where used, is linked in".to_owned(),
     };
-    let bad = held.iter().filter(|h| h.choice.is_err()).count();
-    match (held.len(), bad) {
+    // Toolkits link a container without code into programs, and nothing is ever taken from it.
+    let (stubs, full): (Vec<&Held>, Vec<&Held>) = held.iter().partition(|h| h.is_stub);
+    let bad = full.iter().filter(|h| h.choice.is_err()).count();
+    match (full.len(), bad) {
+        (0, _) if !stubs.is_empty() => {
+            Ok(format!("no device code but empty containers; {runtime}"))
+        }
         (0, _) if libraries.is_empty() => {
             Ok("no device code here; a library it loads may hold some".to_owned())
         }
@@ -240,6 +249,7 @@ fn text(held: &[Held], libraries: &[String], verdict: &Result<String, String>) -
         );
         let _ = writeln!(text, "{head}: {}", entries.join(", "));
         let _ = match &h.choice {
+            _ if h.is_stub => writeln!(text, "  empty, left by the linker"),
             Ok(choice) => writeln!(text, "  loads {choice}"),
             Err(problem) => writeln!(text, "  {}", paint(problem, Paint::Bad)),
         };
@@ -252,4 +262,32 @@ fn text(held: &[Held], libraries: &[String], verdict: &Result<String, String>) -
         Err(verdict) => writeln!(text, "{}", paint(verdict, Paint::Bad)),
     };
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn module(is_good: bool, is_stub: bool) -> Held {
+        Held {
+            section: "module",
+            entries: Vec::new(),
+            choice: match is_good {
+                true => Ok("PTX sm_86".to_owned()),
+                false => Err("no PTX".to_owned()),
+            },
+            is_stub,
+        }
+    }
+
+    #[test]
+    fn what_linking_leaves_is_no_alarm() {
+        let said = |held: &[Held]| verdict(held, &[]);
+        let fine = said(&[module(false, true), module(true, false)]).expect("it runs");
+        assert!(fine.starts_with("all 1 modules hold PTX"), "{fine}");
+        let some = said(&[module(false, false), module(true, false)]).expect("it may run");
+        assert!(some.starts_with("1 of 2 modules hold no PTX"), "{some}");
+        assert!(said(&[module(false, true), module(false, false)]).is_err());
+        assert!(said(&[module(false, true)]).is_ok());
+    }
 }

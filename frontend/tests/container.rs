@@ -12,6 +12,8 @@ const LZ4: &[u8] = include_bytes!("data/scale-speed.fatbin");
 const ZSTD: &[u8] = include_bytes!("data/scale-default.fatbin");
 const MANY: &[u8] = include_bytes!("data/scale-many.fatbin");
 const SASS: &[u8] = include_bytes!("data/scale-sass.fatbin");
+/// What the linker leaves in every program of one module.
+const STUB: &[u8] = include_bytes!("data/linked-stub.fatbin");
 const ARCH_90A: &[u8] = include_bytes!("data/scale-90a.fatbin");
 const CUBIN: &[u8] = include_bytes!("data/scale-sm_80.cubin");
 const HOST: &[u8] = include_bytes!("data/scale-host.o");
@@ -490,4 +492,16 @@ fn an_entry_that_claims_no_size_does_not_stop_progress() {
         image[24..32].copy_from_slice(&payload.to_le_bytes());
         assert!(Container::parse(&image).is_err(), "payload size {payload}");
     }
+}
+
+#[test]
+fn the_linkers_stub_is_empty_and_other_machine_code_is_not() {
+    let empty = |image| {
+        let container = Container::parse(image).expect("a container");
+        let mut entries = container.entries.iter();
+        entries.all(|entry| entry.is_empty_cubin())
+    };
+    assert!(empty(STUB));
+    assert!(!empty(SASS));
+    assert!(!empty(MANY));
 }

@@ -40,18 +40,9 @@ impl Check {
         (name == "sync").then_some(Check::Sync)
     }
 
-    /// What `MARGAY_CHECK` asks for. A word that names no check is told on standard error.
+    /// What `MARGAY_CHECK` asks for.
     pub(crate) fn from_env() -> Option<Check> {
-        let text = std::env::var("MARGAY_CHECK").ok()?;
-        let name = text.trim();
-        let check = Check::named(name);
-        if check.is_none() && !name.is_empty() && name != "0" {
-            let _ = writeln!(
-                std::io::stderr(),
-                "margay: MARGAY_CHECK={name} names no check; there is `sync`"
-            );
-        }
-        check
+        Check::named(&crate::environment::env("MARGAY_CHECK")?)
     }
 }
 

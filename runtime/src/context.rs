@@ -20,6 +20,7 @@ use crate::engine::{Image, LoadOptions};
 use crate::error::{Error, Fault, FaultKind, Result};
 use crate::event::{Event, EventFlags};
 use crate::machine::{Machine, check_fork, next_id};
+use crate::memory::host_memory;
 use crate::module::Module;
 use crate::scheduler::Run;
 use crate::service::in_host_function;
@@ -112,12 +113,12 @@ const NO_LIMIT: u64 = u64::MAX;
 const DEEPEST_SYNC: u64 = 24;
 
 /// Values of the limits, by number.
-struct Limits([AtomicU64; 7]);
+struct Limits([AtomicU64; 11]);
 
 impl Default for Limits {
     fn default() -> Limits {
         // What a device of capability 8.6 reports.
-        let defaults = [1024, 1 << 20, 8 << 20, 2, 2048, 64, 0];
+        let defaults = [1024, 1 << 20, 8 << 20, 2, 2048, 64, 0, 0, 0, 1, 0];
         Limits(defaults.map(AtomicU64::new))
     }
 }
@@ -149,6 +150,14 @@ pub enum Limit {
     MaxL2FetchGranularity = 5,
     /// Bytes of L2 set aside.
     PersistingL2CacheSize = 6,
+    /// Shared memory that kernels of a context made for graphics (CIG) may have; can only be asked.
+    SharedMemorySize = 7,
+    /// Whether the context was made for graphics: never here; can only be asked.
+    CigEnabled = 8,
+    /// Whether kernels of such a context that need more shared memory run all the same.
+    CigSharedMemoryFallback = 9,
+    /// Bytes of memory of a block.
+    PerBlockMemorySize = 10,
 }
 
 impl Limit {
@@ -165,6 +174,10 @@ impl Limit {
             4 => Limit::DevRuntimePendingLaunchCount,
             5 => Limit::MaxL2FetchGranularity,
             6 => Limit::PersistingL2CacheSize,
+            7 => Limit::SharedMemorySize,
+            8 => Limit::CigEnabled,
+            9 => Limit::CigSharedMemoryFallback,
+            10 => Limit::PerBlockMemorySize,
             _ => return Err(Error::UnsupportedLimit(number)),
         })
     }
@@ -512,7 +525,17 @@ impl Context {
     }
 
     /// Makes the context's first fault sticky.
-    pub(crate) fn fail(&self, fault: Fault) {
+    pub(crate) fn fail(&self, mut fault: Fault) {
+        if let (FaultKind::IllegalAddress, Some(address), true) =
+            (fault.kind, fault.address, fault.detail.is_empty())
+        {
+            let machine = &self.inner.machine;
+            let space = machine.memory.space();
+            fault.detail = space
+                .describe(address)
+                .or_else(|| machine.scheduler().describe_window(address))
+                .unwrap_or_else(|| host_memory(address));
+        }
         report(&fault);
         let mut slot = self.inner.fault.lock();
         if slot.is_none() {
@@ -547,13 +570,17 @@ impl Context {
     }
 
     pub(crate) fn limit_value(&self, limit: Limit) -> u64 {
+        if limit == Limit::SharedMemorySize {
+            let limits = self.inner.machine.config.capability.limits();
+            return u64::from(limits.shared_optin);
+        }
         self.inner.limits.0[limit as usize].load(Ordering::Relaxed)
     }
 
     /// Changes a limit; values are rounded and clamped as the device allows.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for a depth that no kernel may wait at.
+    /// [`Error::InvalidValue`] for a depth that no kernel may wait at, [`Error::UnsupportedLimit`] for what can only be asked.
     pub fn set_limit(&self, limit: Limit, value: u64) -> Result<()> {
         self.status()?;
         let value = match limit {
@@ -565,6 +592,11 @@ impl Context {
             }
             Limit::MaxL2FetchGranularity => value.min(128),
             Limit::PersistingL2CacheSize => 0,
+            Limit::SharedMemorySize | Limit::CigEnabled => {
+                return Err(Error::UnsupportedLimit(limit as i32));
+            }
+            Limit::CigSharedMemoryFallback => u64::from(value != 0),
+            Limit::PerBlockMemorySize => value,
             Limit::DevRuntimeSyncDepth if value > DEEPEST_SYNC => {
                 return Err(Error::invalid(format!("a depth of {value}")));
             }

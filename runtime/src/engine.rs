@@ -340,9 +340,9 @@ pub enum EngineChoice {
 impl EngineChoice {
     /// What `MARGAY_ENGINE` asks for: `native`, `interpreter`, or anything else for both.
     pub(crate) fn from_env() -> EngineChoice {
-        match std::env::var("MARGAY_ENGINE").as_deref() {
-            Ok("native") => EngineChoice::Native,
-            Ok("interpreter") => EngineChoice::Interpreter,
+        match crate::environment::env("MARGAY_ENGINE").as_deref() {
+            Some("native") => EngineChoice::Native,
+            Some("interpreter") => EngineChoice::Interpreter,
             _ => EngineChoice::Auto,
         }
     }

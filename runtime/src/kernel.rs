@@ -521,6 +521,8 @@ impl Kernel {
             (context.heap(), context.limit_value(Limit::MallocHeapSize)),
             DeviceRuntime::new(Some(self.module.clone()), depth),
         );
+        // A launch that no worker would ever take is none.
+        machine.scheduler().start()?;
         let shape = LaunchShape {
             grid: config.grid,
             block: config.block,

@@ -52,6 +52,7 @@
 //! # }
 //! ```
 
+mod environment;
 mod machine;
 mod mem;
 #[cfg(test)]

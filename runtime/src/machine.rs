@@ -62,7 +62,7 @@ impl DeviceState {
 /// Whether kernels are confined to the memory that CUDA gives them: unless `MARGAY_ISOLATE=0`.
 pub(crate) fn isolated() -> bool {
     static ISOLATED: OnceLock<bool> = OnceLock::new();
-    *ISOLATED.get_or_init(|| std::env::var("MARGAY_ISOLATE").as_deref() != Ok("0"))
+    *ISOLATED.get_or_init(|| crate::environment::env("MARGAY_ISOLATE").as_deref() != Some("0"))
 }
 
 impl Machine {
@@ -78,7 +78,10 @@ impl Machine {
         }
         let numbers = config.visible_devices();
         // Devices that are not seen keep their part of the memory.
-        let memory = DeviceMemory::new(Some(config.total_memory()), numbers.len().max(1))?;
+        let memory = DeviceMemory::new(Some(config.total_memory()), numbers.len().max(1));
+        let memory = memory.inspect_err(|error| {
+            crate::error::tell(&format!("no addresses for device memory: {error}"));
+        })?;
         Ok(Arc::new(Machine {
             reverse: scheduler.reverse,
             findings,

@@ -10,13 +10,14 @@ use crate::args::KernelArgs;
 use crate::buffer::{DeviceBuffer, Plain};
 use crate::checks::{Check, Finding, Findings};
 use crate::context::{Context, PointerInfo};
-use crate::device::{Device, DeviceConfig, number};
+use crate::device::{Device, DeviceConfig};
 use crate::engine::{EngineChoice, Image, LoadOptions, Loader};
+use crate::environment::{MAX_WORKERS, env, number};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::launch::LaunchConfig;
 use crate::machine::{Machine, check_fork};
-use crate::memory::AddressSpace;
+use crate::memory::{AddressSpace, affordable_slots};
 use crate::module::Module;
 use crate::native::{Caching, PtxLoader};
 use crate::scheduler::SchedulerConfig;
@@ -125,24 +126,29 @@ impl RuntimeBuilder {
     /// [`Error::NotInitialized`] in the child of a fork.
     pub fn build(self) -> Result<Runtime> {
         check_fork()?;
+        crate::environment::review();
         let config = self.config.unwrap_or_else(DeviceConfig::from_env);
         let deterministic = self.deterministic || is_set("MARGAY_DETERMINISTIC");
         let workers = self
             .workers
-            .or_else(|| number("MARGAY_WORKERS").map(|n| n as usize))
-            .unwrap_or_else(crate::device::cores);
+            .or_else(|| number("MARGAY_WORKERS")
+                    .filter(|&workers| workers > 0)
+                    .map(|n| usize::try_from(n).unwrap_or(usize::MAX)))
+            .unwrap_or_else(crate::device::cores)
+            .clamp(1, MAX_WORKERS);
         let limits = config.capability.limits();
         // Room for every CTA that a full device holds, and a third more, so that a launch that
         // fills the device and waits for another one leaves that one room.
         let full = u64::from(config.sms) * u64::from(limits.ctas);
+        let workers = if deterministic { 1 } else { workers };
+        // Under `ulimit -v` there may be fewer, beside those that each worker keeps.
+        let affordable = affordable_slots().map_or(u64::MAX, |slots| {
+            slots.saturating_sub(2 * workers as u64).max(1)
+        });
         let scheduler = SchedulerConfig {
-            workers: if deterministic {
-                1
-            } else {
-                workers.clamp(1, 4096)
-            },
-            reverse: self.reverse || std::env::var("MARGAY_ORDER").is_ok_and(|v| v == "reverse"),
-            resident: full + full / 3,
+            workers,
+            reverse: self.reverse || env("MARGAY_ORDER").is_some_and(|v| v == "reverse"),
+            resident: (full + full / 3).min(affordable),
             time_limit: self.time_limit.or_else(time_limit_from_env),
         };
         let choice = self.engine.unwrap_or_else(EngineChoice::from_env);
@@ -165,16 +171,12 @@ impl RuntimeBuilder {
 }
 
 fn is_set(name: &str) -> bool {
-    std::env::var(name).is_ok_and(|value| !matches!(value.as_str(), "" | "0"))
+    env(name).is_some_and(|value| value == "1")
 }
 
 /// Seconds, with a fraction.
 fn time_limit_from_env() -> Option<Duration> {
-    let seconds: f64 = std::env::var("MARGAY_TIME_LIMIT")
-        .ok()?
-        .trim()
-        .parse()
-        .ok()?;
+    let seconds: f64 = env("MARGAY_TIME_LIMIT")?.parse().ok()?;
     Duration::try_from_secs_f64(seconds)
         .ok()
         .filter(|limit| !limit.is_zero())

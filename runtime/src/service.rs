@@ -64,6 +64,8 @@ impl ServiceThread {
             crate::fault::prepare_service_thread();
             ON_SERVICE_THREAD.set(true);
             while let Some(job) = mine.next() {
+                // A copy may meet a fault, which is ours to report.
+                crate::fault::keep();
                 // A panic in a host function is the program's; later work must go on.
                 let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
             }

@@ -90,6 +90,9 @@ struct State {
 /// How long a waiting thread looks before it sleeps: longer than it takes to wake a worker.
 const LOOK: Duration = Duration::from_micros(50);
 
+/// How long a waiting thread sleeps before it sees to our signal handlers again: at first, and at most.
+const KEEP_HANDLERS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(32));
+
 impl Task {
     /// A task with `work` after `predecessors`, and makes it the successor of each. It does not
     /// start before [`Task::release`].
@@ -156,12 +159,21 @@ impl Task {
 
     /// Blocks until the task is complete.
     pub(crate) fn wait(&self) {
+        if self.is_done() {
+            return;
+        }
+        // The caller may have installed signal handlers since the launch.
+        crate::fault::keep();
         if spin::until(LOOK, || self.is_done()) {
             return;
         }
+        let mut pause = KEEP_HANDLERS.0;
         let mut state = self.state.lock();
         while !state.done {
-            self.changed.wait(&mut state);
+            if self.changed.wait_for(&mut state, pause).timed_out() {
+                crate::fault::keep();
+                pause = (pause * 2).min(KEEP_HANDLERS.1);
+            }
         }
     }
 
@@ -240,7 +252,11 @@ impl Task {
             }
             Work::Launch(_) | Work::Device { .. } | Work::Wait(_) if cancelled => return true,
             Work::Host(host) if cancelled && !host.always => return true,
-            Work::Launch(run) => context.machine().scheduler().submit(run, self),
+            Work::Launch(run) => {
+                let machine = context.machine();
+                machine.memory.space().close_freed();
+                machine.scheduler().submit(run, self);
+            }
             Work::Device { job, short: true } if submitting => {
                 run_device(&context, job);
                 return true;

@@ -188,6 +188,49 @@ fn isolation() {
     fs::remove_file(program).expect("a program that has run");
 }
 
+/// Faults of kernels are ours whatever handlers the program sets and when; its own faults are its own.
+#[test]
+fn signals() {
+    run("signals", &[]);
+}
+
+/// Accesses to memory that was freed, or lies behind an array, are errors.
+#[test]
+fn freed() {
+    run("freed", &[]);
+}
+
+/// Processes with few addresses, threads, files or little stack work, or get an error.
+#[test]
+fn resources() {
+    run("resources", &[]);
+}
+
+/// A call of an unknown slot is told once, with its table and its number.
+#[test]
+fn slots() {
+    let program = compile("slots", "slots");
+    let output = succeed(Command::new(&program).envs(environment()));
+    fs::remove_file(program).expect("a program that has run");
+    assert!(output.stdout.ends_with(b"PASS\n"), "{output:?}");
+    let told = String::from_utf8_lossy(&output.stderr);
+    let tables = [
+        "21318c60-9714-3248-8ca6-41ff7324c8f2",
+        "42d85a81-23f6-cb47-8298-f6e78a3aecdc",
+    ];
+    for table in tables {
+        for slot in [1, 3] {
+            says(&told, &[&format!("slot {slot} of the export table {table}")]);
+        }
+    }
+    assert_eq!(told.lines().count(), 4, "{told}");
+}
+
+#[test]
+fn limits() {
+    run("limits", &[]);
+}
+
 /// Kernels leave the same bytes in guarded and in plain memory; `cargo xtask guards` measures them.
 #[test]
 fn guards() {

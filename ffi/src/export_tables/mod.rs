@@ -15,6 +15,7 @@ pub(crate) mod storage;
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::ptr::{self, null};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use margay::Runtime;
 
@@ -37,10 +38,16 @@ struct Table<const WORDS: usize>([*const c_void; WORDS]);
 unsafe impl<const WORDS: usize> Sync for Table<WORDS> {}
 
 impl<const WORDS: usize> Table<WORDS> {
-    /// A table whose first word is its size and whose other words are unknown slots.
-    const fn sized() -> Table<WORDS> {
-        let mut words = [unknown_slot as *const c_void; WORDS];
+    /// The table of this number whose first word is its size and whose other words are unknown slots.
+    const fn sized<const TABLE: usize>() -> Table<WORDS> {
+        let unknown = unknown_slots::<TABLE>();
+        let mut words = [ptr::null(); WORDS];
         words[0] = ptr::without_provenance(WORDS * size_of::<usize>());
+        let mut index = 1;
+        while index < WORDS {
+            words[index] = unknown[index];
+            index += 1;
+        }
         Table(words)
     }
 
@@ -102,7 +109,7 @@ static TABLES: [([u8; 16], TableOf); 9] = [
     ),
 ];
 
-static CUDART_INTERFACE: Table<13> = Table::sized()
+static CUDART_INTERFACE: Table<13> = Table::sized::<0>()
     .slot(1, load_wrapper as *const c_void)
     .slot(2, primary_context as *const c_void)
     .slot(6, load_wrapper_for_runtime as *const c_void)
@@ -110,11 +117,11 @@ static CUDART_INTERFACE: Table<13> = Table::sized()
     .slot(8, load_container as *const c_void)
     .slot(12, load_compilers as *const c_void);
 
-static CALLBACK_HOOKS: Table<7> = Table::sized()
+static CALLBACK_HOOKS: Table<7> = Table::sized::<1>()
     .slot(2, runtime_callback_flags as *const c_void)
     .slot(6, more_callback_flags as *const c_void);
 
-static TOOLS_TLS: Table<4> = Table::sized();
+static TOOLS_TLS: Table<4> = Table::sized::<2>();
 
 static CONTEXT_LOCAL_STORAGE: Table<4> = Table([
     storage_put as *const c_void,
@@ -123,21 +130,77 @@ static CONTEXT_LOCAL_STORAGE: Table<4> = Table([
     null(),
 ]);
 
-static INTEGRITY_CHECK: Table<3> = Table::sized().slot(1, integrity_check as *const c_void);
+static INTEGRITY_CHECK: Table<3> = Table::sized::<4>().slot(1, integrity_check as *const c_void);
 
-static CONTEXT_CHECKS: Table<4> = Table::sized()
+static CONTEXT_CHECKS: Table<4> = Table::sized::<5>()
     .slot(2, check_context as *const c_void)
     .slot(3, check_nothing as *const c_void);
 
-static ERROR_LOG: Table<3> = Table::sized()
+static ERROR_LOG: Table<3> = Table::sized::<6>()
     .slot(1, log_error as *const c_void)
     .slot(2, switch_error_log as *const c_void);
 
 /// Only its presence matters.
-static NEVER_CALLED: Table<8> = Table::sized();
+static NEVER_CALLED: Table<8> = Table::sized::<7>();
 
 /// Asked for by cuFFT.
-static MODULE_FUNCTIONS: Table<8> = Table::sized().slot(7, modules::each_function as *const c_void);
+static MODULE_FUNCTIONS: Table<8> =
+    Table::sized::<8>().slot(7, modules::each_function as *const c_void);
+
+/// Words of the longest table.
+const LONGEST: usize = 13;
+
+/// Functions that stand for slots of unknown meaning of a table.
+const fn unknown_slots<const TABLE: usize>() -> [*const c_void; LONGEST] {
+    [
+        unknown_slot::<TABLE, 0> as *const c_void,
+        unknown_slot::<TABLE, 1> as *const c_void,
+        unknown_slot::<TABLE, 2> as *const c_void,
+        unknown_slot::<TABLE, 3> as *const c_void,
+        unknown_slot::<TABLE, 4> as *const c_void,
+        unknown_slot::<TABLE, 5> as *const c_void,
+        unknown_slot::<TABLE, 6> as *const c_void,
+        unknown_slot::<TABLE, 7> as *const c_void,
+        unknown_slot::<TABLE, 8> as *const c_void,
+        unknown_slot::<TABLE, 9> as *const c_void,
+        unknown_slot::<TABLE, 10> as *const c_void,
+        unknown_slot::<TABLE, 11> as *const c_void,
+        unknown_slot::<TABLE, 12> as *const c_void,
+    ]
+}
+
+/// A slot of unknown meaning: says so, once for each slot, with the table's identifier.
+extern "C" fn unknown_slot<const TABLE: usize, const SLOT: usize>() -> CuResult {
+    static CALL: Call = Call::new("an unknown slot of an export table", DefaultStream::Legacy);
+    guard::enter(&CALL, &[], || {
+        warn_of_slot(TABLE, SLOT);
+        Err(CuResult::NOT_SUPPORTED)
+    })
+}
+
+fn warn_of_slot(table: usize, slot: usize) {
+    static TOLD: [AtomicU32; TABLES.len()] = [const { AtomicU32::new(0) }; TABLES.len()];
+    let (Some((id, _)), Some(told)) = (TABLES.get(table), TOLD.get(table)) else {
+        return;
+    };
+    let bit = 1 << slot;
+    if told.fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+        guard::warn(format_args!(
+            "slot {slot} of the export table {} has no known meaning; its calls are answered with \
+             CUDA_ERROR_NOT_SUPPORTED",
+            identifier(id)
+        ));
+    }
+}
+
+/// An identifier as text.
+fn identifier(id: &[u8; 16]) -> String {
+    let digits = |range: std::ops::Range<usize>| -> String {
+        id[range].iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    let parts = [0..4, 4..6, 6..8, 8..10, 10..16].map(digits);
+    parts.join("-")
+}
 
 /// Declares slots: guarded functions of C.
 macro_rules! slots {
@@ -161,11 +224,6 @@ macro_rules! slots {
 }
 
 slots! {
-    unknown_slot "an unknown slot of an export table" () {
-        guard::warn(format_args!("an unknown slot of an export table was called"));
-        Err(CuResult::NOT_SUPPORTED)
-    }
-
     /// Loads a module from a wrapper.
     load_wrapper "CUDART_INTERFACE[1]" (module: *mut CUmodule, image: *const c_void) {
         load(module, image)

@@ -192,6 +192,18 @@ pub fn host_containers(elf: &[u8]) -> Result<Vec<HostContainer<'_>>, ImageError>
     Ok(found)
 }
 
+/// Whether a cubin holds neither functions nor variables, as the one that linking leaves in a program of one module.
+pub(super) fn is_empty_cubin(cubin: &[u8]) -> bool {
+    const CONTENT: [&str; 4] = [".text.", ".nv.global", ".nv.constant", ".nv.shared"];
+    let Ok(file) = object::File::parse(cubin) else {
+        return false;
+    };
+    file.sections().all(|section| {
+        let name = section.name().unwrap_or(CONTENT[0]);
+        !CONTENT.iter().any(|content| name.starts_with(content))
+    })
+}
+
 /// Containers in a section, which follow one another with padding to 8 bytes between them.
 pub(super) fn containers_in(section: &[u8]) -> Result<Vec<&[u8]>, ImageError> {
     const ALIGN: usize = 8;

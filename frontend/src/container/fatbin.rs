@@ -184,6 +184,14 @@ impl<'a> Entry<'a> {
         }
     }
 
+    /// Whether it is machine code without functions and variables. Nothing is ever taken from such an entry.
+    pub fn is_empty_cubin(&self) -> bool {
+        self.info.kind == EntryKind::Cubin
+            && self
+                .payload()
+                .is_ok_and(|payload| super::elf::is_empty_cubin(&payload))
+    }
+
     /// The payload as PTX text. Only for entries of [`EntryKind::Ptx`].
     pub fn text(&self) -> Result<PtxText, ImageError> {
         Ok(PtxText {

@@ -50,6 +50,10 @@ struct Transfer {
     addresses: [u64; 32],
     /// Addresses have to be multiples of this.
     alignment: u64,
+    /// Lanes whose addresses lie outside of the thread's local memory.
+    outside: u32,
+    /// Whether memory is written.
+    writes: bool,
 }
 
 impl<M: Machine> View<'_, M> {
@@ -139,6 +143,15 @@ impl<M: Machine> View<'_, M> {
             }
         }
         let bytes = data.ty.bits().div_ceil(8);
+        // Of local memory, a thread may access its own.
+        let whole = u64::from(bytes * data.mods.vec().max(1));
+        let end = u64::from(self.cta.local_stride);
+        let is_outside = |&lane: &u32| {
+            let offset = addresses[lane as usize] - self.local_base(lane);
+            space == StateSpace::Local && offset + whole > end
+        };
+        let outside = lanes(self.active.mask).filter(is_outside);
+        let outside = outside.fold(0, |all, lane| all | 1 << lane);
         // All the bytes of a vector (PTX ISA 5.2).
         let alignment = match space {
             StateSpace::Param | StateSpace::ParamFunc => 1,
@@ -149,6 +162,8 @@ impl<M: Machine> View<'_, M> {
             together: together(data, bytes),
             addresses,
             alignment,
+            outside,
+            writes: data.opcode != Opcode::Ld,
         }
     }
 
@@ -309,7 +324,8 @@ impl<M: Machine> View<'_, M> {
             let lane = self.active.mask.trailing_zeros();
             return Err((lane, FaultKind::Unsupported { what }));
         };
-        let bytes = data.ty.bits().div_ceil(8);
+        let transfer = self.transfer(data, step);
+        let bytes = transfer.bytes;
         let desc = data.desc();
         let body = self.body;
         let places = body.args(step).get(1..).unwrap_or_default();
@@ -317,7 +333,8 @@ impl<M: Machine> View<'_, M> {
         // Vector forms are one atomic operation an element.
         let parts = places.chunks(places.len().div_ceil(data.mods.vec() as usize).max(1));
         for lane in lanes(self.active.mask) {
-            let base = self.host(lane, data.mods.space(), self.arg(step.args[0], lane));
+            transfer.check(lane)?;
+            let base = transfer.addresses[lane as usize];
             for (i, part) in (0u64..).zip(parts.clone()) {
                 let arg = |index| part.get(index).map_or(0, |&place| self.arg(place, lane));
                 let operands = [arg(0), arg(1)];
@@ -382,6 +399,15 @@ impl<M: Machine> View<'_, M> {
         let target = self.host(lane, StateSpace::Shared, args[0]);
         let (source, size) = (args[1] as u64, args[2] as u64);
         let wanted = (args[3] as u64).min(size);
+        // Both are multiples of the size (PTX ISA, "cp.async"); nothing is read where nothing is wanted.
+        let source_read = if wanted == 0 { 0 } else { source };
+        for address in [target, source_read] {
+            if !address.is_multiple_of(size.max(1)) {
+                return Err(FaultKind::Misaligned {
+                    address: Some(address),
+                });
+            }
+        }
         for i in 0..size.min(16) {
             let byte = if i < wanted {
                 self.machine.load(source.wrapping_add(i), 1)?
@@ -410,16 +436,18 @@ impl<M: Machine> View<'_, M> {
 }
 
 impl Transfer {
-    /// Whether a lane's address is a multiple of what it has to be.
+    /// Whether a lane's address is a multiple of what it has to be, and in the thread's own local memory.
     #[inline]
     fn check(&self, lane: u32) -> Result<(), LaneFault> {
         let base = self.addresses[lane as usize];
-        match base & (self.alignment - 1) {
-            0 => Ok(()),
-            _ => {
-                let address = Some(base);
-                Err((lane, FaultKind::Misaligned { address }))
-            }
+        let address = Some(base);
+        if base & (self.alignment - 1) != 0 {
+            return Err((lane, FaultKind::Misaligned { address }));
         }
+        if self.outside >> lane & 1 != 0 {
+            let write = Some(self.writes);
+            return Err((lane, FaultKind::IllegalAddress { address, write }));
+        }
+        Ok(())
     }
 }

@@ -26,6 +26,11 @@ pub(crate) fn demanded(data: &InstData) -> u32 {
     }
 }
 
+/// Bytes that the address of an atomic read-modify-write must be a multiple of.
+pub(crate) fn demanded_by_update(data: &InstData) -> u32 {
+    (data.ty.bits().div_ceil(8) * data.mods.vec().max(1)).next_power_of_two()
+}
+
 /// Operations that are looked through, at most.
 const DEPTH: u32 = 12;
 

@@ -14,6 +14,7 @@ use margay_ir::meaning::Meaning;
 use margay_ir::mods::{AtomOp, StateSpace};
 use margay_ir::types::OpType;
 
+use super::aligned::demanded_by_update;
 use super::clif_type;
 use super::lane::{Lane, Unsupported, device};
 use super::memory::{element_type, host_cast, is_private};
@@ -35,6 +36,7 @@ fn is_fast(data: &InstData) -> bool {
 impl Lane<'_, '_> {
     pub(crate) fn atomic(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
         let address = self.arg(inst, 0);
+        self.demand_aligned(inst, demanded_by_update(data));
         let address = self.host_address(address, data.mods.space());
         self.demand_reach(inst, data, address);
         if self.fast_atomic(inst, data, address).is_some() {

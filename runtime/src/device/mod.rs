@@ -18,9 +18,10 @@ pub use visible::{VISIBLE_DEVICES, uuid_text};
 pub(crate) use host::cores;
 
 use crate::context::{Context, check_flags};
+use crate::environment::{MAX_SMS, env, number};
 use crate::error::{Error, Result};
 use crate::machine::{DeviceState, Machine, check_fork};
-use crate::memory::default_device_memory;
+use crate::memory::{affordable_slots, default_device_memory};
 
 /// Default number of SMs: the number of cores, within these bounds. The upper one keeps the
 /// windows of all resident CTAs under 8 TiB.
@@ -69,16 +70,16 @@ impl DeviceConfig {
     /// `MARGAY_DRIVER_VERSION`, `MARGAY_SMS`, `MARGAY_DEVICES`, `MARGAY_MEMORY` (bytes, or with K, M, G),
     /// `MARGAY_DEVICE_NAME` and `CUDA_VISIBLE_DEVICES`.
     pub fn from_env() -> DeviceConfig {
-        let cores = host::cores();
+        let capability = env("MARGAY_COMPUTE_CAPABILITY")
+            .and_then(|text| Capability::parse(&text))
+            .unwrap_or(Capability { major: 8, minor: 6 });
         DeviceConfig {
-            capability: env("MARGAY_COMPUTE_CAPABILITY")
-                .and_then(|text| Capability::parse(&text))
-                .unwrap_or(Capability { major: 8, minor: 6 }),
+            capability,
             driver_version: driver_version(),
             sms: number("MARGAY_SMS")
                 .and_then(|n| u32::try_from(n).ok())
-                .filter(|&sms| (1..=1 << 16).contains(&sms))
-                .unwrap_or((cores as u32).clamp(DEFAULT_SMS.0, DEFAULT_SMS.1)),
+                .filter(|&sms| (1..=MAX_SMS).contains(&sms))
+                .unwrap_or_else(|| default_sms(capability)),
             devices: number("MARGAY_DEVICES")
                 .and_then(|n| u32::try_from(n).ok())
                 .filter(|devices| (1..=MAX_DEVICES).contains(devices))
@@ -115,30 +116,26 @@ impl DeviceConfig {
     }
 }
 
+/// The number of multiprocessors where none is asked for. Under `ulimit -v` it is small enough that there is room for the memory of
+/// all blocks that the device holds at once.
+fn default_sms(capability: Capability) -> u32 {
+    let sms = (host::cores() as u32).clamp(DEFAULT_SMS.0, DEFAULT_SMS.1);
+    let Some(slots) = affordable_slots() else {
+        return sms;
+    };
+    // A third more than a full device holds, and two for each worker.
+    let workers = 2 * host::cores() as u64;
+    let blocks = slots.saturating_sub(workers) / 4 * 3;
+    let affordable = blocks / u64::from(capability.limits().ctas.max(1));
+    sms.min(u32::try_from(affordable).unwrap_or(sms)).max(1)
+}
+
 /// The driver version that is reported: 13050 for 13.5 (`MARGAY_DRIVER_VERSION`).
 pub fn driver_version() -> i32 {
     number("MARGAY_DRIVER_VERSION")
         .and_then(|n| i32::try_from(n).ok())
+        .filter(|&version| version > 0)
         .unwrap_or(13050)
-}
-
-fn env(name: &str) -> Option<String> {
-    std::env::var(name)
-        .ok()
-        .filter(|text| !text.trim().is_empty())
-}
-
-/// A number from the environment, with K, M and G as powers of 1024.
-pub(crate) fn number(name: &str) -> Option<u64> {
-    let text = env(name)?;
-    let text = text.trim();
-    let (digits, factor) = match text.char_indices().last()? {
-        (at, 'k' | 'K') => (&text[..at], 1 << 10),
-        (at, 'm' | 'M') => (&text[..at], 1 << 20),
-        (at, 'g' | 'G') => (&text[..at], 1 << 30),
-        _ => (text, 1),
-    };
-    digits.parse::<u64>().ok()?.checked_mul(factor)
 }
 
 /// The state of a primary context.

@@ -8,38 +8,46 @@
 //!
 //! Invariant: no state here needs releasing, since a previous handler may leave by `longjmp`.
 
-use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use super::FaultError;
 
 /// The signals that are ours in part.
 pub(super) const SIGNALS: [i32; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
 
-struct Previous {
-    action: UnsafeCell<MaybeUninit<libc::sigaction>>,
-    known: AtomicBool,
+/// How many entry points our handler has: how many different actions of the program are told apart.
+pub(super) const ENTRIES: usize = 16;
+
+/// An action of the program that ours replaced.
+struct Replaced {
+    action: libc::sigaction,
     /// SA_RESETHAND has struck.
     reset: AtomicBool,
 }
 
-// SAFETY: `action` is written once, before `known` is set, and only read afterwards.
-unsafe impl Sync for Previous {}
+/// What the program wants of one signal. Each action that ours replaced belongs to an entry point of ours, so that a program
+/// which calls, or puts back, the handler that it found gets what stood behind that one.
+struct Chain {
+    replaced: [AtomicPtr<Replaced>; ENTRIES],
+    /// The entry point that is installed.
+    top: AtomicUsize,
+    /// The entry point that gets the next action.
+    next: AtomicUsize,
+}
 
-static PREVIOUS: [Previous; 4] = [const {
-    Previous {
-        action: UnsafeCell::new(MaybeUninit::uninit()),
-        known: AtomicBool::new(false),
-        reset: AtomicBool::new(false),
+static CHAINS: [Chain; 4] = [const {
+    Chain {
+        replaced: [const { AtomicPtr::new(std::ptr::null_mut()) }; ENTRIES],
+        top: AtomicUsize::new(0),
+        next: AtomicUsize::new(0),
     }
 }; 4];
 
-fn previous(signal: i32) -> Option<&'static Previous> {
+fn chain(signal: i32) -> Option<&'static Chain> {
     let index = SIGNALS.iter().position(|&s| s == signal)?;
-    let previous = &PREVIOUS[index];
-    previous.known.load(Ordering::Acquire).then_some(previous)
+    CHAINS.get(index)
 }
 
 /// The action in force for `signal`.
@@ -53,32 +61,79 @@ pub(super) fn current(signal: i32) -> Result<libc::sigaction, FaultError> {
     }
 }
 
-/// Notes the action in force for one of [`SIGNALS`], to forward to. Called once per signal.
-pub(super) fn remember(signal: i32) -> Result<(), FaultError> {
-    let action = current(signal)?;
-    let Some(index) = SIGNALS.iter().position(|&s| s == signal) else {
-        return Ok(());
-    };
-    // SAFETY: `install` runs once; nobody reads before `known` is set.
-    unsafe { *PREVIOUS[index].action.get() = MaybeUninit::new(action) };
-    PREVIOUS[index].known.store(true, Ordering::Release);
-    Ok(())
+/// Whether two actions are the same to the program.
+fn is_same(a: &libc::sigaction, b: &libc::sigaction) -> bool {
+    // SAFETY: the masks are initialised, and only asked.
+    let masks = (1..65).all(|s| unsafe {
+        libc::sigismember(&raw const a.sa_mask, s) == libc::sigismember(&raw const b.sa_mask, s)
+    });
+    a.sa_sigaction == b.sa_sigaction && a.sa_flags == b.sa_flags && masks
 }
 
-/// Delivers the signal as it would have been without our handler.
+/// Notes an action of the program that ours is about to replace, for one of [`SIGNALS`]; the entry point that stands for it.
+/// Called under a lock.
+pub(super) fn remember(signal: i32, action: &libc::sigaction) -> usize {
+    let Some(chain) = chain(signal) else {
+        return 0;
+    };
+    let known = chain.replaced.iter().position(|replaced| {
+        // SAFETY: null, or a leaked box.
+        let replaced = unsafe { replaced.load(Ordering::Acquire).as_ref() };
+        replaced.is_some_and(|replaced| is_same(&replaced.action, action))
+    });
+    let entry = known.unwrap_or_else(|| chain.next.fetch_add(1, Ordering::Relaxed) % ENTRIES);
+    let known = known.map(|entry| chain.replaced[entry].load(Ordering::Acquire));
+    // SAFETY: null, or a leaked box.
+    match known.and_then(|known| unsafe { known.as_ref() }) {
+        Some(known) => known.reset.store(false, Ordering::Relaxed),
+        None => {
+            // Never freed: a handler on any thread may be reading it. There are as many as the program has different actions.
+            let replaced = Box::leak(Box::new(Replaced {
+                action: *action,
+                reset: AtomicBool::new(false),
+            }));
+            chain.replaced[entry].store(replaced, Ordering::Release);
+        }
+    }
+    chain.top.store(entry, Ordering::Release);
+    entry
+}
+
+/// The entry point that is installed for a signal.
+pub(super) fn top(signal: i32) -> usize {
+    chain(signal).map_or(0, |chain| chain.top.load(Ordering::Acquire))
+}
+
+/// The program has put back the action that an entry point of ours stands for.
+pub(super) fn put_back(signal: i32, entry: usize) {
+    if let Some(chain) = chain(signal) {
+        chain.top.store(entry, Ordering::Release);
+    }
+}
+
+/// Delivers the signal as it would have been without our handler, which was entered by `entry`.
 ///
 /// # Safety
 /// Called from a signal handler with its own arguments.
-pub(super) unsafe fn forward(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
+pub(super) unsafe fn forward(
+    entry: usize,
+    signal: i32,
+    info: *mut libc::siginfo_t,
+    context: *mut c_void,
+) {
     // SAFETY: `info` is the kernel's.
     let sent = unsafe { (*info).si_code } <= 0;
-    let Some(previous) = previous(signal) else {
+    let replaced = chain(signal).and_then(|chain| {
+        let replaced = chain.replaced.get(entry)?.load(Ordering::Acquire);
+        // SAFETY: null, or a leaked box.
+        unsafe { replaced.as_ref() }
+    });
+    let Some(replaced) = replaced else {
         default_action(signal, sent, info);
         return;
     };
-    // SAFETY: `known` says that it is initialised.
-    let action = unsafe { (*previous.action.get()).assume_init_ref() };
-    let was_reset = previous.reset.load(Ordering::Relaxed);
+    let action = &replaced.action;
+    let was_reset = replaced.reset.load(Ordering::Relaxed);
     match action.sa_sigaction {
         _ if was_reset => default_action(signal, sent, info),
         libc::SIG_DFL => default_action(signal, sent, info),
@@ -87,7 +142,7 @@ pub(super) unsafe fn forward(signal: i32, info: *mut libc::siginfo_t, context: *
         libc::SIG_IGN => {}
         handler => {
             if action.sa_flags & libc::SA_RESETHAND != 0 {
-                previous.reset.store(true, Ordering::Relaxed);
+                replaced.reset.store(true, Ordering::Relaxed);
             }
             block_for(signal, action);
             // SAFETY: a handler that the program installed, called as it asked to be.

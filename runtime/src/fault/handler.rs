@@ -6,7 +6,9 @@
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+
+use parking_lot::Mutex;
 
 use super::arch::{self, Context};
 use super::thread::{self, SaveArea, ThreadState};
@@ -19,9 +21,8 @@ static STOP_SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// Installs the handlers, once per process; later calls return the first outcome.
 ///
-/// SIGSEGV, SIGBUS, SIGFPE and SIGILL keep their previous handlers behind ours. A handler that
-/// the program installs *later* replaces ours, as in any process; if it passes on what is not
-/// its own (Go, the JVM), faults still arrive here.
+/// SIGSEGV, SIGBUS, SIGFPE and SIGILL keep their previous handlers behind ours. A handler that the program installs *later*
+/// replaces ours until [`keep`] is called, which puts ours in front of it again.
 ///
 /// The stop signal is the highest real-time signal, counted down from SIGRTMAX - 2, that nobody
 /// handles at this time.
@@ -38,16 +39,100 @@ fn install_now() -> Result<(), FaultError> {
     if !arch::SUPPORTED {
         return Err(FaultError::Unsupported(std::env::consts::ARCH));
     }
-    let flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     for signal in forward::SIGNALS {
-        forward::remember(signal)?;
-        set_action(signal, on_fault, flags | libc::SA_NODEFER)?;
+        let action = forward::current(signal)?;
+        let entry = forward::remember(signal, &action);
+        set_action(signal, HANDLERS[entry], FAULT_FLAGS)?;
     }
     let stop = free_signal().ok_or(FaultError::Unsupported("no free real-time signal"))?;
-    set_action(stop, on_stop, flags | libc::SA_RESTART)?;
+    set_action(stop, on_stop, STOP_FLAGS)?;
     STOP_SIGNAL.store(stop, Ordering::Release);
     Ok(())
 }
+
+/// Puts our handlers in front again where the program has installed others since; those get everything that is no fault of
+/// device code. Costs a system call for each signal.
+///
+/// Threads that wait for work call this when they begin to wait and now and then, and service threads before each job. Workers
+/// ask [`keep_frequent`] before they run pieces of a launch. So a fault of device code is ours unless the program installs
+/// a handler while the piece runs that meets the fault, on a thread that does not wait for it.
+pub(crate) fn keep() {
+    keep_signals(&forward::SIGNALS);
+}
+
+/// The same for the signals of wrong addresses and of traps. Generated code meets the others only where a mapped file was
+/// cut short, or memory failed.
+pub(crate) fn keep_frequent() {
+    keep_signals(&[libc::SIGSEGV, libc::SIGILL]);
+}
+
+fn keep_signals(signals: &[i32]) {
+    if stop_signal() == 0 {
+        return;
+    }
+    for &signal in signals {
+        let Ok(action) = forward::current(signal) else {
+            continue;
+        };
+        let entry = HANDLERS[forward::top(signal)] as usize;
+        if action.sa_sigaction != entry || action.sa_flags & FAULT_FLAGS != FAULT_FLAGS {
+            put_in_front(signal);
+        }
+    }
+}
+
+/// Puts our handler in front of the program's.
+#[cold]
+fn put_in_front(signal: i32) {
+    static ONE: Mutex<()> = Mutex::new(());
+    // Interposed libraries may keep their own handler in front whatever is installed: it is asked a few times only.
+    static REFUSED: AtomicU32 = AtomicU32::new(0);
+    const PATIENCE: u32 = 64;
+    let _one = ONE.lock();
+    if REFUSED.load(Ordering::Relaxed) >= PATIENCE {
+        return;
+    }
+    let Ok(action) = forward::current(signal) else {
+        return;
+    };
+    let ours = |handler: &Handler| *handler as usize == action.sa_sigaction;
+    let entry = match HANDLERS.iter().position(ours) {
+        // What the program had found and has now put back.
+        Some(entry) => {
+            forward::put_back(signal, entry);
+            entry
+        }
+        None => forward::remember(signal, &action),
+    };
+    let done = set_action(signal, HANDLERS[entry], FAULT_FLAGS);
+    let in_force = forward::current(signal).map(|action| action.sa_sigaction);
+    if done.is_err() || in_force.is_ok_and(|handler| handler != HANDLERS[entry] as usize) {
+        REFUSED.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+const FAULT_FLAGS: i32 = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
+const STOP_FLAGS: i32 = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
+
+/// The entry points of the handler of faults. They differ in what they forward to ([`forward::remember`]).
+static HANDLERS: [Handler; forward::ENTRIES] = [
+    on_fault::<0>,
+    on_fault::<1>,
+    on_fault::<2>,
+    on_fault::<3>,
+    on_fault::<4>,
+    on_fault::<5>,
+    on_fault::<6>,
+    on_fault::<7>,
+    on_fault::<8>,
+    on_fault::<9>,
+    on_fault::<10>,
+    on_fault::<11>,
+    on_fault::<12>,
+    on_fault::<13>,
+    on_fault::<14>,
+    on_fault::<15>,
+];
 
 type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut c_void);
 
@@ -76,13 +161,23 @@ pub fn stop_signal() -> i32 {
     STOP_SIGNAL.load(Ordering::Acquire)
 }
 
-/// Sends the stop signal to one thread of this process.
+/// Sends the stop signal to one thread of this process. A handler that the program has installed for it since is replaced: it
+/// would end the program, or lose the stop.
 pub(super) fn signal_thread(thread: libc::pid_t) -> bool {
+    let stop = stop_signal();
+    if forward::current(stop).is_ok_and(|a| a.sa_sigaction != on_stop as *const () as usize) {
+        // Failure leaves the program's handler, and the stop to the next question.
+        let _ = set_action(stop, on_stop, STOP_FLAGS);
+    }
     // SAFETY: tgkill only sends a signal, whose handler ignores threads that are no workers.
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, stop_signal()) == 0 }
 }
 
-extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut c_void) {
+extern "C" fn on_fault<const ENTRY: usize>(
+    signal: i32,
+    info: *mut libc::siginfo_t,
+    context: *mut c_void,
+) {
     // SAFETY: errno is this thread's own; the code we interrupted may be about to read it.
     let errno = unsafe { *libc::__errno_location() };
     // SAFETY: the kernel passes a valid context to a handler with SA_SIGINFO.
@@ -92,7 +187,7 @@ extern "C" fn on_fault(signal: i32, info: *mut libc::siginfo_t, context: *mut c_
     let again = fault.is_synchronous() && fault.is_memory() && hold::wait_out(fault.address);
     if !again && !recover(&fault, &mut view) {
         // SAFETY: the arguments are the kernel's.
-        unsafe { forward::forward(signal, info, context) };
+        unsafe { forward::forward(ENTRY, signal, info, context) };
     }
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };

@@ -16,8 +16,14 @@
 //! runs to its end; what it wants to say it leaves with [`raise`], and generated code asks
 //! [`pending_flag`] after the call and leaves through [`leave_address`].
 //!
-//! Invariant: **a signal that is not ours reaches the handler that was there before**, as the
-//! kernel would have delivered it (`forward`).
+//! Invariant: **a signal that is not ours reaches the program's handler**, as the kernel would have delivered it
+//! (`forward`), whether the program installed it before or after ours.
+//!
+//! What holds of handlers that the program installs after ours: from the next piece of a launch on ([`keep`]) ours is in front
+//! of it again, so faults of device code never reach it and its own faults do. Between its installation and that
+//! moment it is alone: the program's faults go to it directly, and a fault of device code in a piece that was running already
+//! goes to it, too. A program that asks for its action meanwhile may be told ours; if it calls that, or puts it back later,
+//! it gets what stood behind ours when it asked.
 //!
 //! Without an implementation for the host (see `arch`) every entry answers with the named error
 //! [`FaultError::Unsupported`].
@@ -48,6 +54,7 @@ pub use code_ranges::{CodeRange, lookup_code, register_code, unregister_code};
 pub use entry::{GeneratedFn, enter, leave_address, pending, pending_flag, raise, set_stop_token};
 pub(crate) use float_mode::FloatMode;
 pub use handler::{install, stop_signal};
+pub(crate) use handler::{keep, keep_frequent};
 pub use stack::GuardedStack;
 pub use thread::StopHandle;
 pub use worker::{WorkerGuard, WorkerOptions, prepare_service_thread};

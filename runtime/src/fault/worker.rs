@@ -33,6 +33,17 @@ impl Default for WorkerOptions {
     }
 }
 
+impl WorkerOptions {
+    /// For processes with few addresses.
+    pub fn small() -> WorkerOptions {
+        WorkerOptions {
+            stack_size: 1 << 20,
+            guard_size: 256 << 10,
+            signal_stack_size: 64 << 10,
+        }
+    }
+}
+
 /// While it lives, this thread is a worker.
 ///
 /// The four fault signals and the stop signal are unblocked and every other signal that can be

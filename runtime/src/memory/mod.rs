@@ -3,19 +3,21 @@
 //! Device memory is host memory in one address range of our own ([`AddressSpace`]), reserved
 //! once without rights. An allocation opens part of it; what lies between allocations stays
 //! closed, so that a wild access of device code faults (`crate::fault`) instead of hitting
-//! somebody else. Freed ranges are closed again and kept for reuse; nothing is unmapped before
+//! somebody else. Freed ranges are closed again before the next launch runs and kept for reuse; nothing is unmapped before
 //! the space itself goes.
 //!
 //! - `reservation` asks the system for address ranges and opens, closes and empties parts;
 //!   `pages` hands out guarded pieces of one and keeps freed pieces warm.
-//! - `extents` keeps book of free parts; `slab` cuts ranges for allocations under 64 KiB.
+//! - `extents` keeps book of free parts; `slab` cuts ranges for allocations up to 64 KiB when there are thousands of them.
+//!   Until then each has pages of its own, so that a use after it was freed faults.
+//! - `whose` says what is, or was, at an address, for reports of faults.
 //! - `space` ties them together and answers "what is at this address?" in a lock's time.
 //! - `shared` is memory that other mappings and processes may see; `arena` cuts pools from it, `sharing` makes an
 //!   allocation such memory, `virtual_memory` maps it where the program says. `usage` counts.
 //! - `windows` holds the shared and local memory of resident CTAs.
 //!
-//! Invariant: allocations, guards and free parts never overlap, and every open byte belongs to
-//! an allocation (or to the slab it was cut from). No request, whatever its size, aborts the
+//! Invariant: allocations, guards and free parts never overlap, and while a launch begins every open byte belongs
+//! to an allocation (or to the slab it was cut from). No request, whatever its size, aborts the
 //! process: what cannot be served is a [`MemoryError`].
 
 mod arena;
@@ -30,6 +32,7 @@ mod space;
 mod usage;
 mod virtual_memory;
 mod visible;
+mod whose;
 mod windows;
 
 pub use arena::Arena;
@@ -41,6 +44,8 @@ pub use space::{
 };
 pub use virtual_memory::{Access, GRANULARITY, Physical};
 pub use visible::{Visible, outside, within};
+pub(crate) use whose::host_memory;
+pub(crate) use windows::affordable_slots;
 pub use windows::{CtaWindow, WindowGeometry, Windows};
 
 use crate::error::Error;

@@ -1,7 +1,8 @@
 //! Guarded pieces of the address space: each is followed, and so also preceded, by closed pages.
 //!
-//! A freed piece is closed, so that a use after the free faults as on a GPU, but keeps its pages
-//! for the next request of the same footprint (*warm*). Over the cache limit, or when room is
+//! A freed piece is *idle*: still open, for a request of the same length that comes before the next launch, since opening and
+//! closing are system calls. Before a launch runs, idle pieces are closed ([`Pages::close_idle`]), so that a use after the
+//! free faults as on a GPU; a closed piece keeps its pages for the next request of the same footprint (*warm*). Over the cache limit, or when room is
 //! short, warm pieces are emptied and joined with their neighbours.
 //!
 //! Where there is room, pieces under [`HUGE_FROM`] have a quarter of the range to themselves and lie an odd
@@ -11,9 +12,11 @@
 //! is a tenth (`cargo xtask guards`).
 //!
 //! Invariant: a large piece starts at a multiple of the grain, any at one of the page, and its footprint ends
-//! with closed bytes: at least `guard`, or as many as [`WIDE_FROM`] says. Everything not handed out is closed.
+//! with closed bytes: at least `guard`, or as many as [`WIDE_FROM`] says. Everything not handed out is closed or idle.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::MemoryError;
 use super::extents::Extents;
@@ -32,6 +35,15 @@ const WIDE_GUARD: u64 = (1 << 20) + (256 << 10);
 const WIDE_FROM: u64 = 1 << 20;
 const NARROW_PAGES: u64 = 2;
 
+/// Pieces with a footprint below this are handed out again only when [`RESTING`] others of it were freed since, the oldest first:
+/// so an access to a small array that was freed meets no other array for a while.
+const RESTS_BELOW: u64 = 80 << 10;
+const RESTING: usize = 32;
+/// The same for idle pieces.
+const IDLE_RESTING: usize = 8;
+/// Idle pieces, at most.
+const MOST_IDLE: usize = 256;
+
 /// The pieces of one reservation.
 #[derive(Debug)]
 pub(super) struct Pages {
@@ -40,7 +52,12 @@ pub(super) struct Pages {
     /// Of pieces under [`HUGE_FROM`]; `None` where addresses are scarce.
     middle: Option<Extents>,
     /// Closed pieces with content, by footprint: start and opened length.
-    warm: BTreeMap<u64, Vec<(u64, u64)>>,
+    warm: BTreeMap<u64, VecDeque<(u64, u64)>>,
+    /// Open pieces that nobody has, by footprint and opened length; the oldest first.
+    idle: BTreeMap<(u64, u64), VecDeque<u64>>,
+    /// How many those are; asked without a lock.
+    idle_count: Arc<AtomicUsize>,
+    /// Bytes of warm and idle pieces.
     warm_bytes: u64,
     warm_limit: u64,
     grain: u64,
@@ -72,6 +89,8 @@ impl Pages {
             extents: Extents::new(first + for_middle, usable - for_middle),
             reservation,
             warm: BTreeMap::new(),
+            idle: BTreeMap::new(),
+            idle_count: Arc::default(),
             warm_bytes: 0,
             warm_limit,
             grain,
@@ -90,6 +109,11 @@ impl Pages {
         } else {
             256 << 10
         }
+    }
+
+    /// Whether there are addresses enough for guards around small pieces.
+    pub(super) fn is_roomy(&self) -> bool {
+        self.middle.is_some()
     }
 
     /// Bytes that are kept warm.
@@ -128,6 +152,9 @@ impl Pages {
     /// Opens a piece of `len` bytes; `None` when addresses or mappings have run out.
     pub(super) fn open(&mut self, len: u64) -> Option<u64> {
         let (len, footprint) = (self.rounded(len)?, self.footprint(len)?);
+        if let Some(start) = self.take_idle(footprint, len) {
+            return Some(start);
+        }
         let start = self.take(footprint)?;
         let opened = self.reservation.protect(start, len, Rights::ReadWrite);
         if opened.is_err() {
@@ -147,7 +174,18 @@ impl Pages {
     }
 
     fn take(&mut self, footprint: u64) -> Option<u64> {
-        if let Some((start, len)) = self.warm.get_mut(&footprint).and_then(Vec::pop) {
+        let least = match footprint < RESTS_BELOW {
+            true => RESTING,
+            false => 0,
+        };
+        let pieces = self.warm.get_mut(&footprint);
+        let pieces = pieces.filter(|pieces| pieces.len() > least);
+        let found = match least {
+            // The last one is in the processor's caches.
+            0 => pieces.and_then(VecDeque::pop_back),
+            _ => pieces.and_then(VecDeque::pop_front),
+        };
+        if let Some((start, len)) = found {
             self.warm_bytes -= len;
             return Some(start);
         }
@@ -159,15 +197,50 @@ impl Pages {
         let (Some(len), Some(footprint)) = (self.rounded(len), self.footprint(len)) else {
             return;
         };
-        if self.reservation.protect(start, len, Rights::None).is_err() {
-            // It stays open and is never handed out again; its memory goes back.
-            let _ = self.reservation.discard(start, len);
-            return;
-        }
-        self.warm.entry(footprint).or_default().push((start, len));
+        let idle = self.idle.entry((footprint, len)).or_default();
+        idle.push_back(start);
         self.warm_bytes += len;
+        if self.idle_count.fetch_add(1, Ordering::Relaxed) >= MOST_IDLE {
+            self.close_idle();
+        }
         if self.warm_bytes > self.warm_limit {
             self.flush();
+        }
+    }
+
+    /// How many pieces are idle; for those who do not hold the lock.
+    pub(super) fn idle_count(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.idle_count)
+    }
+
+    /// Takes an idle piece of this length.
+    fn take_idle(&mut self, footprint: u64, len: u64) -> Option<u64> {
+        let idle = self.idle.get_mut(&(footprint, len))?;
+        let start = match footprint < RESTS_BELOW {
+            true if idle.len() <= IDLE_RESTING => None,
+            true => idle.pop_front(),
+            // The last one is in the processor's caches.
+            false => idle.pop_back(),
+        }?;
+        self.idle_count.fetch_sub(1, Ordering::Relaxed);
+        self.warm_bytes -= len;
+        Some(start)
+    }
+
+    /// Closes all idle pieces: before a launch, and when many are idle.
+    pub(super) fn close_idle(&mut self) {
+        for ((footprint, len), starts) in std::mem::take(&mut self.idle) {
+            for start in starts {
+                self.idle_count.fetch_sub(1, Ordering::Relaxed);
+                if self.reservation.protect(start, len, Rights::None).is_err() {
+                    // It stays open and is never handed out again; its memory goes back.
+                    let _ = self.reservation.discard(start, len);
+                    self.warm_bytes -= len;
+                    continue;
+                }
+                let warm = self.warm.entry(footprint).or_default();
+                warm.push_back((start, len));
+            }
         }
     }
 
@@ -254,6 +327,7 @@ impl Pages {
 
     /// Empties all warm pieces.
     pub(super) fn flush(&mut self) {
+        self.close_idle();
         for (footprint, pieces) in std::mem::take(&mut self.warm) {
             for (start, len) in pieces {
                 // Failure keeps the pages' content, which costs memory and nothing else.

@@ -10,7 +10,7 @@
 use std::os::fd::AsRawFd;
 
 use super::MemoryError;
-use super::limits::page_size;
+use super::limits::{address_space_left, page_size};
 use super::shared::SharedMemory;
 use crate::fault::access;
 
@@ -52,7 +52,14 @@ impl Reservation {
         // SAFETY: a new private mapping; nothing is replaced.
         let start = unsafe { libc::mmap(null, padded as usize, libc::PROT_NONE, flags, -1, 0) };
         if start == libc::MAP_FAILED {
-            return Err(system("mmap"));
+            let error = std::io::Error::last_os_error();
+            return Err(match error.raw_os_error() {
+                Some(libc::ENOMEM) => MemoryError::OutOfMemory {
+                    requested: padded,
+                    free: address_space_left().unwrap_or(0),
+                },
+                _ => system("mmap"),
+            });
         }
         let start = start as u64;
         let base = super::round_up(start + margin, align).ok_or(MemoryError::InvalidSize(len))?;

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -19,6 +19,7 @@ use super::shared::SharedMemory;
 use super::slab::{self, Slab};
 use super::usage::Usage;
 use super::virtual_memory::Virtual;
+use super::whose::{Freed, FreedBy};
 use super::{MemoryError, limits};
 use crate::fault::{AccessFault, AccessKind, TrapKind, access};
 
@@ -26,6 +27,9 @@ use crate::fault::{AccessFault, AccessKind, TrapKind, access};
 const RESTING: usize = 256;
 /// Largest allocation that is served from a slab.
 pub const SMALL_LIMIT: u64 = 64 << 10;
+/// So many small allocations have pages of their own, which are closed after they are freed. Those beyond share slabs: opening a
+/// piece takes microseconds, and two of the system's mappings, of which a process may have 65,530.
+const SMALL_PIECES: usize = 1024;
 
 /// What kind of memory an allocation is. All kinds are host memory; they differ in what CUDA
 /// says about them and in what they count against.
@@ -219,6 +223,10 @@ pub(super) struct Books {
     partial: Vec<Vec<u64>>,
     /// Pieces and slabs that other processes may see, by address.
     pub(super) shared: HashMap<u64, Arc<SharedMemory>>,
+    /// Live small allocations that have pages of their own.
+    small_pieces: usize,
+    /// What was freed last.
+    pub(super) freed: Freed,
     /// Freed pieces and slots whose addresses nobody gets for a while, oldest first.
     resting: VecDeque<(u64, Place)>,
 }
@@ -235,6 +243,8 @@ pub struct AddressSpace {
     base: u64,
     len: u64,
     has_margins: bool,
+    /// Freed pieces that are still open.
+    idle: Arc<AtomicUsize>,
     fresh: Option<u8>,
 }
 
@@ -257,6 +267,15 @@ impl AddressSpace {
         let pages = Pages::new(reservation_sizes(config.reserve), cache_limit)?;
         let (base, len) = (pages.reservation().base(), pages.reservation().len());
         let has_margins = pages.reservation().margin() >= margay_jit::MARGIN;
+        let idle = pages.idle_count();
+        // Under `ulimit -v` no more memory is reported than there are addresses for: guards take their part, and so does host
+        // memory.
+        let room = match limits::address_space_left() {
+            Some(_) => len / 4 * 3,
+            None => u64::MAX,
+        };
+        let device_limit = device_limit.min(room / devices as u64);
+        let host_limit = config.host_limit.unwrap_or(machine).min(room);
         tracing::debug!(base, len, device_limit, "device address space reserved");
         Ok(AddressSpace {
             index: RwLock::new(BTreeMap::new()),
@@ -265,18 +284,17 @@ impl AddressSpace {
                 slabs: HashMap::new(),
                 partial: vec![Vec::new(); slab::CLASSES.len()],
                 shared: HashMap::new(),
+                small_pieces: 0,
+                freed: Freed::default(),
                 resting: VecDeque::new(),
             }),
             virtual_memory: Mutex::default(),
-            usage: Arc::new(Usage::new(
-                devices,
-                device_limit,
-                config.host_limit.unwrap_or(machine),
-            )),
+            usage: Arc::new(Usage::new(devices, device_limit, host_limit)),
             next_id: AtomicU64::new(1),
             base,
             len,
             has_margins,
+            idle,
             fresh: config.fresh,
         })
     }
@@ -320,7 +338,9 @@ impl AddressSpace {
             found.then(|| index.remove(&base)).flatten()
         };
         let record = record.ok_or(MemoryError::NotAllocated(base))?;
-        self.books.lock().release(&record, &self.usage);
+        self.books
+            .lock()
+            .release(&record, &self.usage, FreedBy::Call);
         Ok(record.allocation)
     }
 
@@ -364,8 +384,10 @@ impl AddressSpace {
         };
         let mut books = self.books.lock();
         for record in &records {
-            books.release(record, &self.usage);
+            books.release(record, &self.usage, FreedBy::Owner);
         }
+        // Nothing that comes next shall have the addresses at once.
+        books.pages.close_idle();
         records.len()
     }
 
@@ -488,6 +510,13 @@ impl AddressSpace {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Closes what was freed; a launch is going to run, and an access to it shall fault.
+    pub(crate) fn close_freed(&self) {
+        if self.idle.load(Ordering::Relaxed) != 0 {
+            self.books.lock().pages.close_idle();
+        }
+    }
+
     /// Gives all cached memory back to the system.
     pub fn trim(&self) {
         self.books.lock().pages.flush();
@@ -586,8 +615,12 @@ impl Books {
             requested: request.bytes,
             free: usage.free(kind, request.device),
         };
-        let class = slab::class_of(request.bytes);
-        let cost = self.cost(request.bytes).ok_or_else(out_of_memory)?;
+        let class = slab::class_of(request.bytes).filter(|_| !self.has_own_pages());
+        let cost = match class {
+            Some(class) => Some(slab::CLASSES[class]),
+            None => self.pages.rounded(request.bytes),
+        };
+        let cost = cost.ok_or_else(out_of_memory)?;
         if !usage.take(kind, request.device, cost) {
             return Err(out_of_memory());
         }
@@ -611,16 +644,17 @@ impl Books {
     fn take(&mut self, class: Option<usize>, bytes: u64) -> Option<(u64, Place)> {
         match class {
             Some(class) => self.take_slot(class),
-            None => Some((self.pages.open(bytes)?, Place::Piece(bytes))),
+            None => {
+                let base = self.pages.open(bytes)?;
+                self.small_pieces += usize::from(bytes <= SMALL_LIMIT);
+                Some((base, Place::Piece(bytes)))
+            }
         }
     }
 
-    /// What an allocation takes of the machine's memory.
-    fn cost(&self, bytes: u64) -> Option<u64> {
-        match slab::class_of(bytes) {
-            Some(class) => Some(slab::CLASSES[class]),
-            None => self.pages.rounded(bytes),
-        }
+    /// Whether the next small allocation gets pages of its own.
+    fn has_own_pages(&self) -> bool {
+        self.pages.is_roomy() && self.small_pieces < SMALL_PIECES
     }
 
     fn take_slot(&mut self, class: usize) -> Option<(u64, Place)> {
@@ -644,16 +678,21 @@ impl Books {
         let cost = match record.place {
             Place::Foreign | Place::Imported { .. } => None,
             Place::Piece(len) => self.pages.rounded(len),
-            Place::Slab(_) => self.cost(record.allocation.size),
+            Place::Slab(_) => {
+                let class = slab::class_of(record.allocation.size);
+                class.map(|class| slab::CLASSES[class])
+            }
             Place::Arena(..) => self.pages.rounded(record.allocation.size),
         };
         cost.unwrap_or(0)
     }
 
     /// Takes back what a record, already out of the index, holds.
-    fn release(&mut self, record: &Record, usage: &Usage) {
+    fn release(&mut self, record: &Record, usage: &Usage, by: FreedBy) {
         let base = record.allocation.base;
         let cost = self.cost_of(record);
+        self.freed.note(&record.allocation, by);
+        self.forget_small(&record.place);
         match &record.place {
             Place::Foreign => return,
             &Place::Imported { start, len } => return self.pages.close_shared(start, len),
@@ -673,11 +712,22 @@ impl Books {
         match record.place {
             Place::Piece(len) if !self.shared.contains_key(&base) => self.pages.rest(base, len),
             Place::Slab(_) => {}
-            _ => return self.release(&record, usage),
+            _ => return self.release(&record, usage, FreedBy::Call),
         }
+        self.freed.note(&record.allocation, FreedBy::Call);
+        self.forget_small(&record.place);
         give(&record, self.cost_of(&record), usage);
         self.resting.push_back((base, record.place));
         self.wake(RESTING);
+    }
+
+    /// Counts a small allocation with pages of its own no longer.
+    fn forget_small(&mut self, place: &Place) {
+        if let Place::Piece(len) = place
+            && *len <= SMALL_LIMIT
+        {
+            self.small_pieces -= 1;
+        }
     }
 
     /// Ends the rest of the oldest, until `left` are left.
@@ -720,10 +770,10 @@ impl Books {
     }
 }
 
-/// Reservations to try, largest first. Under `ulimit -v` at most half of what is left is taken:
-/// the program and its threads need addresses too.
+/// Reservations to try, largest first. Under `ulimit -v` half of what is left is taken: windows of thread blocks, the program
+/// and its threads need addresses too.
 fn reservation_sizes(wanted: u64) -> impl Iterator<Item = u64> {
-    const SMALLEST: u64 = 256 << 20;
+    const SMALLEST: u64 = 32 << 20;
     let left = limits::address_space_left().map_or(u64::MAX, |left| (left / 2).max(SMALLEST));
     // A power of two: generated code compares the addresses of several lanes with it at once.
     let first = wanted.max(SMALLEST).next_power_of_two();

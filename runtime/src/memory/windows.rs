@@ -67,6 +67,13 @@ impl WindowGeometry {
     }
 }
 
+const NARROWEST: WindowGeometry = GEOMETRIES[GEOMETRIES.len() - 1];
+
+/// How many slots there is room for under `ulimit -v`, beside device memory and the program; `None` without that limit.
+pub(crate) fn affordable_slots() -> Option<u64> {
+    Some(limits::address_space_left()? / 5 / NARROWEST.stride())
+}
+
 /// What is tried, in this order.
 const GEOMETRIES: [WindowGeometry; 6] = [
     WindowGeometry::new(4 * GIB, 4 * GIB, 64 << 20),
@@ -101,7 +108,10 @@ impl Windows {
     /// [`MemoryError::System`] if not even the narrowest fit.
     pub fn new(slots: usize) -> Result<Arc<Windows>, MemoryError> {
         let room = limits::address_space_left().map_or(u64::MAX, |left| left / 2);
-        let mut last = MemoryError::InvalidSize(0);
+        let mut last = MemoryError::OutOfMemory {
+            requested: NARROWEST.stride().saturating_mul(slots as u64),
+            free: room,
+        };
         for geometry in GEOMETRIES {
             let len = geometry.stride().checked_mul(slots as u64);
             let Some(len) = len.filter(|&len| len <= room) else {
@@ -187,6 +197,24 @@ impl Windows {
                 }
             }
         }
+    }
+
+    /// What is at an address among the windows, in words, for reports of faults.
+    pub fn describe(&self, address: u64) -> Option<String> {
+        let offset = address.wrapping_sub(self.reservation.base());
+        if offset >= self.reservation.len() {
+            return None;
+        }
+        let (shared, stride) = (self.geometry.shared_span, self.geometry.stride());
+        let within = offset % stride;
+        let behind_shared = shared + self.geometry.tail;
+        Some(match within < behind_shared {
+            true => format!("offset {within:#x} of a block's shared memory"),
+            false => {
+                let within = within - behind_shared;
+                format!("offset {within:#x} of a block's local memory")
+            }
+        })
     }
 
     fn shared_base(&self, slot: u32) -> u64 {

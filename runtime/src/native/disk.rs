@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use margay_jit::DiskCache;
 
-use crate::device::number;
+use crate::environment::{env, number};
 
 /// Bytes of the cache that is not told otherwise.
 const LIMIT: u64 = 256 << 20;
@@ -27,7 +27,7 @@ pub(crate) enum Caching {
 /// read (tests). `MARGAY_CACHE_BYTES` is its limit, with K, M or G. It is in `MARGAY_CACHE_DIR`, else
 /// in `margay` of `XDG_CACHE_HOME`, else in `~/.cache/margay`; where none of them is set, there is none.
 pub(super) fn configured() -> Option<DiskCache> {
-    let which = std::env::var("MARGAY_CACHE").unwrap_or_default();
+    let which = env("MARGAY_CACHE").unwrap_or_default();
     if which == "0" {
         return None;
     }

@@ -430,6 +430,17 @@ unsafe extern "C" fn copy(
     let wanted = (wanted as usize).min(bytes);
     // SAFETY: generated code passes its own context.
     let host = unsafe { host(context) };
+    let is_misaligned = |address: u64| !address.is_multiple_of(bytes.max(1) as u64);
+    let misaligned = if is_misaligned(target) {
+        Some(target)
+    } else {
+        Some(source).filter(|&source| wanted != 0 && is_misaligned(source))
+    };
+    if let Some(address) = misaligned {
+        return host.fail(FaultKind::Misaligned {
+            address: Some(address),
+        });
+    }
     let mut buffer = [0u8; 16];
     let may_read = match wanted {
         0 => Ok(()),

@@ -59,8 +59,8 @@ pub(crate) fn compiler(caching: Caching) -> Result<&'static Compiler> {
     static WITH_DISK: Made = OnceLock::new();
     static WITHOUT: Made = OnceLock::new();
     let make = |cache: Option<DiskCache>| {
-        let lanes = std::env::var("MARGAY_LANES");
-        let lanes = lanes.ok().and_then(|text| text.parse().ok());
+        let lanes = crate::environment::env("MARGAY_LANES");
+        let lanes = lanes.and_then(|text| text.parse().ok());
         let compiler = Compiler::new().map_err(|error| error.to_string())?;
         let compiler = compiler.with_isolation(crate::machine::isolated());
         Ok(compiler.with_width(lanes).with_cache(cache))

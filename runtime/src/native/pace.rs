@@ -121,6 +121,13 @@ impl Trial {
         self.waited.load(Ordering::Relaxed) >= self.patience
     }
 
+    /// Whether it is the turn of slices in the trial. Launches may have no more CTAs than a part, so that this cannot
+    /// be told from the parts of one launch.
+    fn is_turn_of_slices(&self) -> bool {
+        let parts = |rate: &Rate| rate.parts.load(Ordering::Relaxed);
+        parts(&self.slices) <= parts(&self.single)
+    }
+
     fn is_over(&self) -> bool {
         self.verdict.load(Ordering::Relaxed) != 0
     }
@@ -181,8 +188,6 @@ pub(super) struct Pace<'a> {
     pub(super) version: Version,
     /// CTAs of the next part before the trial.
     part: u64,
-    /// Whose turn it is in the trial.
-    slices: bool,
     began: Option<(Instant, u64)>,
 }
 
@@ -193,7 +198,6 @@ impl<'a> Pace<'a> {
             wanted,
             version: kernel.trial.now(wanted),
             part: FIRST_PART,
-            slices: true,
             began: None,
         }
     }
@@ -209,10 +213,9 @@ impl<'a> Pace<'a> {
             return part;
         }
         let part = if trial.has_begun() {
-            if !self.slices {
+            if !trial.is_turn_of_slices() {
                 self.version = Version::SINGLE.trusted(self.version.is_trusted());
             }
-            self.slices = !self.slices;
             TRIAL_PART
         } else {
             self.part
@@ -326,6 +329,24 @@ mod tests {
         assert!(trial.is_over());
         trial.goes_on(micros(1));
         assert!(!trial.is_over());
+    }
+
+    /// Each part may be all of a launch.
+    #[test]
+    fn small_launches_try_both() {
+        let wanted = Version::of([1, 1, 1], Widths::all(16));
+        let trial = begun();
+        let mut turns = 0;
+        while !trial.is_over() {
+            let (version, time) = match trial.is_turn_of_slices() {
+                true => (wanted, 80),
+                false => (Version::SINGLE, 10),
+            };
+            trial.note(version, micros(time), 1);
+            turns += 1;
+            assert!(turns <= 100, "single lanes are never tried");
+        }
+        assert_eq!(trial.now(wanted), Version::SINGLE);
     }
 
     #[test]

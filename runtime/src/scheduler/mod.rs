@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use parking_lot::{Mutex, Once};
+use parking_lot::Mutex;
 
 pub(crate) use crowd::Crowd;
 pub(crate) use run::{Run, RunSpec};
@@ -57,7 +57,8 @@ pub(crate) struct SchedulerConfig {
 /// The scheduler of one machine.
 pub(crate) struct Scheduler {
     shared: Arc<Shared>,
-    started: Once,
+    /// Whether the workers run.
+    started: Mutex<bool>,
 }
 
 /// What workers share.
@@ -94,7 +95,7 @@ impl Scheduler {
                 closed: AtomicBool::new(false),
                 windows: OnceLock::new(),
             }),
-            started: Once::new(),
+            started: Mutex::new(false),
         }
     }
 
@@ -108,9 +109,26 @@ impl Scheduler {
         self.shared.config.resident
     }
 
-    /// Starts a launch whose predecessors are complete; `task` completes with it.
+    /// Starts the workers, unless they run; as many as the system grants.
+    ///
+    /// # Errors
+    /// [`crate::Error::OperatingSystem`] when it grants none. A later call tries again.
+    pub(crate) fn start(&self) -> Result<()> {
+        let mut started = self.started.lock();
+        if !*started {
+            worker::start(&self.shared)?;
+            *started = true;
+        }
+        Ok(())
+    }
+
+    /// What is at an address in the shared and local memory of blocks, in words.
+    pub(crate) fn describe_window(&self, address: u64) -> Option<String> {
+        self.shared.windows.get()?.describe(address)
+    }
+
+    /// Starts a launch whose predecessors are complete; `task` completes with it. The workers run ([`Scheduler::start`]).
     pub(crate) fn submit(&self, run: Arc<Run>, task: &Arc<Task>) {
-        self.started.call_once(|| worker::start(&self.shared));
         run.begin(Arc::clone(task));
         let limit = run.time_limit().or(self.shared.config.time_limit);
         if let Some(limit) = limit {
@@ -202,7 +220,11 @@ impl Shared {
             return Ok(windows);
         }
         let slots = self.config.resident + 2 * self.config.workers as u64;
-        let windows = Windows::new(usize::try_from(slots).unwrap_or(usize::MAX))?;
+        let windows = Windows::new(usize::try_from(slots).unwrap_or(usize::MAX));
+        let windows = windows.inspect_err(|error| {
+            let text = format!("no addresses for the memory of {slots} thread blocks: {error}");
+            crate::error::tell(&text);
+        })?;
         Ok(self.windows.get_or_init(|| windows))
     }
 

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use super::claim::Piece;
 use super::{Run, Shared};
 use crate::engine::RunOutcome;
-use crate::error::{Fault, FaultKind, Result};
-use crate::fault::{self, FloatMode, WorkerGuard};
+use crate::error::{Error, Fault, FaultKind, Result};
+use crate::fault::{self, FloatMode, WorkerGuard, WorkerOptions};
 use crate::memory::{CtaWindow, WindowGeometry};
 
 /// What a worker lends to the engine while it runs units.
@@ -109,24 +109,49 @@ const SLICE: Duration = Duration::from_millis(1);
 /// What is left of a run takes less time than another worker's waking costs.
 const WORTH_WAKING: u64 = 20_000;
 
+/// How often the last thread is asked for, a millisecond apart.
+const PATIENCE: u32 = 100;
+/// Pieces of a turn that begin within this time ask only once whether our signal handlers are in force.
+const KEEP_HANDLERS: Duration = Duration::from_micros(100);
+
 /// Starts the workers: one rayon pool, in which nothing else ever runs.
-pub(super) fn start(shared: &Arc<Shared>) {
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(shared.config.workers)
-        .thread_name(|index| format!("margay-worker-{index}"))
-        .build();
-    match pool {
-        Ok(pool) => {
-            let shared = Arc::clone(shared);
-            pool.spawn_broadcast(move |context| work(&shared, context.index()));
-            // Dropping the pool would tell the threads to end once they are idle, which is what
-            // is wanted: they are never idle before `work` returns.
-        }
-        Err(error) => {
-            // Without a single thread nothing could ever run; a plain thread is the last resort.
-            tracing::error!(%error, "no worker pool");
-            let shared = Arc::clone(shared);
-            let _ = std::thread::Builder::new().spawn(move || work(&shared, 0));
+///
+/// Where the system grants fewer threads than are wanted there are fewer workers: half as many, and so on down to one.
+///
+/// # Errors
+/// [`Error::OperatingSystem`] when it does not grant one.
+pub(super) fn start(shared: &Arc<Shared>) -> Result<()> {
+    let mut workers = shared.config.workers;
+    let mut patience = PATIENCE;
+    loop {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(workers)
+            .thread_name(|index| format!("margay-worker-{index}"))
+            .build();
+        match pool {
+            Ok(pool) => {
+                let shared = Arc::clone(shared);
+                pool.spawn_broadcast(move |context| work(&shared, context.index()));
+                // Dropping the pool would tell the threads to end once they are idle, which is what
+                // is wanted: they are never idle before `work` returns.
+                return Ok(());
+            }
+            // Threads of a larger pool that was given up may not have ended yet.
+            Err(_) if workers == 1 && workers < shared.config.workers && patience > 0 => {
+                patience -= 1;
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(error) if workers == 1 => {
+                let text = format!("no thread that runs kernels can be started: {error}");
+                crate::error::tell(&text);
+                return Err(Error::OperatingSystem(text));
+            }
+            Err(error) => {
+                let fewer = workers / 2;
+                let text = format!("{workers} threads cannot be started ({error}); trying {fewer}");
+                crate::error::tell(&text);
+                workers = fewer;
+            }
         }
     }
 }
@@ -136,7 +161,7 @@ fn work(shared: &Arc<Shared>, index: usize) {
     ON_WORKER.set(true);
     // Threads begin with the mode of the one that started them.
     let _mode = FloatMode::of_device();
-    let guard = WorkerGuard::new();
+    let guard = WorkerGuard::new().or_else(|_| WorkerGuard::with_options(WorkerOptions::small()));
     match &guard {
         Ok(guard) => shared.stop_handles.lock().push(guard.stop_handle()),
         Err(error) => tracing::error!(%error, "faults of device code cannot be survived"),
@@ -202,6 +227,7 @@ fn serve(shared: &Arc<Shared>, state: &mut WorkerState, run: &Arc<Run>) -> Progr
         waits: 0,
         progress: false,
         now: Instant::now(),
+        kept: None,
     };
     if run.enter() {
         state.run = Some(Arc::clone(run));
@@ -223,6 +249,8 @@ struct Turn {
     progress: bool,
     /// When the last piece ended, or the turn began.
     now: Instant,
+    /// When our signal handlers were last asked for.
+    kept: Option<Instant>,
 }
 
 impl Turn {
@@ -231,6 +259,13 @@ impl Turn {
         while let Some(piece) = shared.take(run) {
             if shared.has_work(run) && run.time_left() > WORTH_WAKING {
                 shared.sleep.wake_if_resting();
+            }
+            if self
+                .kept
+                .is_none_or(|kept| self.now.duration_since(kept) > KEEP_HANDLERS)
+            {
+                fault::keep_frequent();
+                self.kept = Some(self.now);
             }
             self.execute(shared, state, run, piece);
             if run.stopping.load(Ordering::SeqCst) || run.is_finished() {

@@ -1,0 +1,283 @@
+//! Whose memory an address belongs to, or belonged to, in words: for reports of faults.
+//!
+//! Everything here is asked after a fault, never before an access.
+
+use std::collections::VecDeque;
+use std::fmt::Write;
+
+use super::{AddressSpace, Allocation, MemoryKind};
+
+/// Freed allocations that are remembered.
+const REMEMBERED: usize = 4096;
+
+/// How an allocation came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FreedBy {
+    /// A call for this allocation.
+    Call,
+    /// The end of its owner.
+    Owner,
+}
+
+/// What was freed last, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Freed(VecDeque<(Allocation, FreedBy)>);
+
+impl Freed {
+    pub(super) fn note(&mut self, allocation: &Allocation, by: FreedBy) {
+        if self.0.len() == REMEMBERED {
+            self.0.pop_front();
+        }
+        self.0.push_back((*allocation, by));
+    }
+
+    /// The last one that held an address.
+    fn find(&self, address: u64) -> Option<(Allocation, FreedBy)> {
+        let mut latest = self.0.iter().rev();
+        latest
+            .find(|(allocation, _)| allocation.holds(address, 1))
+            .copied()
+    }
+}
+
+/// What a kind of memory is called.
+fn name(kind: MemoryKind) -> &'static str {
+    match kind {
+        MemoryKind::Device => "device memory",
+        MemoryKind::Pinned => "pinned memory",
+        MemoryKind::Managed => "managed memory",
+        MemoryKind::Registered => "registered memory",
+        MemoryKind::Pool => "memory of a pool",
+        MemoryKind::Mapped => "mapped device memory",
+        MemoryKind::Imported => "another process's memory",
+    }
+}
+
+/// The call that ends such memory.
+fn end_of(kind: MemoryKind) -> &'static str {
+    match kind {
+        MemoryKind::Device | MemoryKind::Managed => "cuMemFree",
+        MemoryKind::Pinned => "cuMemFreeHost",
+        MemoryKind::Registered => "cuMemHostUnregister",
+        MemoryKind::Pool => "cuMemFreeAsync",
+        MemoryKind::Mapped => "cuMemUnmap",
+        MemoryKind::Imported => "cuIpcCloseMemHandle",
+    }
+}
+
+/// A number of bytes.
+fn bytes(count: u64) -> String {
+    match count {
+        1 => "1 byte".to_owned(),
+        _ => format!("{count} bytes"),
+    }
+}
+
+impl AddressSpace {
+    /// What is, or was, at an address of ours, or next to it; `None` for addresses that nothing of ours is near.
+    pub fn describe(&self, address: u64) -> Option<String> {
+        if let Some(found) = self.find(address) {
+            let at = bytes(address - found.base);
+            return Some(format!(
+                "{at} into {} of {}",
+                name(found.kind),
+                bytes(found.size)
+            ));
+        }
+        if let Some((freed, by)) = self.books.lock().freed.find(address) {
+            let what = name(freed.kind);
+            let size = bytes(freed.size);
+            return Some(match by {
+                FreedBy::Call => format!("{what} of {size}, freed by {}", end_of(freed.kind)),
+                FreedBy::Owner => format!("{what} of {size}, freed with its context"),
+            });
+        }
+        if !self.contains(address) {
+            return None;
+        }
+        Some(
+            self.neighbour(address)
+                .unwrap_or_else(|| "no allocation of device memory".to_owned()),
+        )
+    }
+
+    /// The nearest live allocation, where the address lies in the guard around it.
+    fn neighbour(&self, address: u64) -> Option<String> {
+        const NEAR: u64 = 2 << 20;
+        let index = self.index.read();
+        let before = index.range(..=address).next_back();
+        let before = before.map(|(_, record)| record.allocation);
+        let behind = index.range(address..).next();
+        let behind = behind.map(|(_, record)| record.allocation);
+        let beyond = before.map(|found| (address - found.end(), found));
+        let ahead = behind.map(|found| (found.base - address, found));
+        let near = |side: Option<(u64, Allocation)>| side.filter(|&(distance, _)| distance < NEAR);
+        match (near(beyond), near(ahead)) {
+            (Some((distance, found)), other) if other.is_none_or(|(d, _)| distance <= d) => {
+                Some(format!(
+                    "{} after the end of {} of {}",
+                    bytes(distance),
+                    name(found.kind),
+                    bytes(found.size)
+                ))
+            }
+            (_, Some((distance, found))) => Some(format!(
+                "{} before {} of {}",
+                bytes(distance),
+                name(found.kind),
+                bytes(found.size)
+            )),
+            _ => None,
+        }
+    }
+}
+
+/// What of the process is at an address that is none of ours.
+pub(crate) fn host_memory(address: u64) -> String {
+    const NULL_PAGES: u64 = 64 << 10;
+    if address < NULL_PAGES {
+        return "a null pointer".to_owned();
+    }
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let Some((range, rights, file)) = maps.lines().find_map(|line| mapping(line, address)) else {
+        return "nothing is mapped there".to_owned();
+    };
+    let mut text = match file {
+        "[stack]" => "stack of the host thread that started the program".to_owned(),
+        "[heap]" => "heap of the program".to_owned(),
+        "" if is_stack(&range) => "stack of a host thread".to_owned(),
+        "" => "host memory of the program".to_owned(),
+        file if rights.contains('x') => format!("code of {file}"),
+        file => format!("data of {file}"),
+    };
+    if !rights.starts_with('r') {
+        let _ = write!(text, " (closed)");
+    }
+    text
+}
+
+/// Range, rights and name of a line of `/proc/self/maps` whose range holds an address.
+fn mapping(line: &str, address: u64) -> Option<(std::ops::Range<u64>, &str, &str)> {
+    let (range, rest) = line.split_once(' ')?;
+    let (start, end) = range.split_once('-')?;
+    let range = u64::from_str_radix(start, 16).ok()?..u64::from_str_radix(end, 16).ok()?;
+    let mut words = rest.splitn(5, ' ');
+    let rights = words.next()?;
+    let name = words.nth(3).unwrap_or_default();
+    // Behind the inode.
+    range
+        .contains(&address)
+        .then_some((range, rights, name.trim_start()))
+}
+
+/// Whether the stack pointer of a thread that waits lies in a range.
+fn is_stack(range: &std::ops::Range<u64>) -> bool {
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else {
+        return false;
+    };
+    threads.flatten().any(|thread| {
+        // Number and operands of the system call, stack pointer, program counter.
+        let call = std::fs::read_to_string(thread.path().join("syscall")).unwrap_or_default();
+        let mut words = call.split_whitespace().rev();
+        let pointer = words
+            .nth(1)
+            .and_then(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok());
+        pointer.is_some_and(|pointer| range.contains(&pointer))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{MemoryConfig, Request};
+    use super::*;
+
+    fn request(bytes: u64, kind: MemoryKind) -> Request {
+        Request {
+            bytes,
+            kind,
+            device: 0,
+            owner: 3,
+            flags: 0,
+        }
+    }
+
+    #[test]
+    fn device_memory_is_named_while_it_lives_and_afterwards() {
+        let space = AddressSpace::new(&MemoryConfig::default()).expect("address space");
+        let array = space
+            .alloc(&request(1000, MemoryKind::Device))
+            .expect("room");
+        let said = |address| space.describe(address).expect("ours");
+        assert_eq!(
+            said(array.base + 8),
+            "8 bytes into device memory of 1000 bytes"
+        );
+        assert_eq!(
+            said(array.base + 4096),
+            "3096 bytes after the end of device memory of 1000 bytes"
+        );
+        assert_eq!(
+            said(array.base - 1),
+            "1 byte before device memory of 1000 bytes"
+        );
+        space.free(array.base, &[MemoryKind::Device]).expect("live");
+        let freed = "device memory of 1000 bytes, freed by cuMemFree";
+        assert_eq!(said(array.base + 999), freed);
+        let pool = space
+            .alloc(&request(70_000, MemoryKind::Pool))
+            .expect("room");
+        let managed = space.alloc(&request(5, MemoryKind::Managed)).expect("room");
+        space.free(pool.base, &[MemoryKind::Pool]).expect("live");
+        assert_eq!(
+            said(pool.base),
+            "memory of a pool of 70000 bytes, freed by cuMemFreeAsync"
+        );
+        space.free_owned(3);
+        assert_eq!(
+            said(managed.base + 4),
+            "managed memory of 5 bytes, freed with its context"
+        );
+        assert_eq!(
+            said(space.range().end - 1),
+            "no allocation of device memory"
+        );
+        assert_eq!(space.describe(0x1234), None);
+        assert_eq!(space.describe(u64::MAX), None);
+    }
+
+    #[test]
+    fn host_memory_is_named() {
+        static CONSTANT: [u8; 4] = [1, 2, 3, 4];
+        assert_eq!(host_memory(0), "a null pointer");
+        assert_eq!(host_memory(0x1000), "a null pointer");
+        assert_eq!(host_memory(0x12_3456_7890), "nothing is mapped there");
+        assert_eq!(host_memory(u64::MAX), "nothing is mapped there");
+        let code = host_memory(host_memory as *const () as u64);
+        assert!(code.starts_with("code of /"), "{code}");
+        let data = host_memory(CONSTANT.as_ptr() as u64);
+        assert!(data.starts_with("data of /"), "{data}");
+        // A thread that waits.
+        let (say, hear) = std::sync::mpsc::channel::<u64>();
+        let (end, wait) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let here = 0u8;
+            let _ = say.send(&raw const here as u64);
+            let _ = wait.recv();
+        });
+        let there = hear.recv().expect("an address");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert_eq!(host_memory(there), "stack of a host thread");
+        drop(end);
+        thread.join().expect("no panic");
+    }
+
+    #[test]
+    fn a_line_of_maps_is_read() {
+        let line = "7f00-7f20 r-xp 00000000 08:01 1234                       /usr/lib/lib x.so";
+        let found = mapping(line, 0x7f10).expect("inside");
+        assert_eq!(found, (0x7f00..0x7f20, "r-xp", "/usr/lib/lib x.so"));
+        assert_eq!(mapping(line, 0x7f20), None);
+        let anonymous = "10-20 rw-p 00000000 00:00 0 ";
+        assert_eq!(mapping(anonymous, 0x10).expect("inside").2, "");
+    }
+}

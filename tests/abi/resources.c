@@ -1,0 +1,152 @@
+// Processes with few addresses, threads, files or little stack: calls work or answer an error. Nothing hangs or dies.
+#define _GNU_SOURCE
+#include "abi.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void limit(int resource, rlim_t value) {
+    struct rlimit both = {value, value};
+    if (setrlimit(resource, &both)) {
+        perror("setrlimit");
+        _exit(2);
+    }
+}
+
+// Scales an array of `bytes` bytes; the first error of all calls.
+static CUresult scaled(size_t bytes) {
+    CUdevice device;
+    CUcontext context;
+    CUmodule module;
+    CUfunction function;
+    CUdeviceptr memory;
+    CUresult result = cuInit(0);
+    if (!result) result = cuDeviceGet(&device, 0);
+    if (!result) result = cuDevicePrimaryCtxRetain(&context, device);
+    if (!result) result = cuCtxSetCurrent(context);
+    if (!result) result = cuModuleLoadData(&module, KERNELS);
+    if (!result) result = cuModuleGetFunction(&function, module, "scale");
+    if (!result) result = cuMemAlloc_v2(&memory, bytes);
+    if (result) return result;
+    float factor = 3, value = 5;
+    unsigned n = bytes / 4;
+    void *params[] = {&memory, &factor, &n};
+    result = cuMemsetD32_v2(memory, 0x3f800000, n);
+    if (!result) result = cuLaunchKernel(function, (n + 255) / 256, 1, 1, 256, 1, 1, 0, NULL, params, NULL);
+    if (!result) result = cuCtxSynchronize();
+    if (!result) result = cuMemcpyDtoH_v2(&value, memory + bytes - 4, 4);
+    if (!result) CHECK(value == 3);
+    return result;
+}
+
+static void works(void) { EXPECT(scaled(1 << 20), SUCCESS); }
+
+// With so many addresses: the memory that is reported is really there, but for a part that guards take.
+static void few_addresses(rlim_t bytes) {
+    size_t free, total;
+    limit(RLIMIT_AS, bytes);
+    works();
+    REQUIRE(cuMemGetInfo_v2(&free, &total));
+    CHECK(free <= total && total < bytes);
+    CHECK(total >= (bytes < 5ul << 30 ? bytes : 5ul << 30) / 16);
+    size_t half = free / 2 & ~4095ul;
+    EXPECT(scaled(half < 1ul << 29 ? half : 1ul << 29), SUCCESS);
+    CUdeviceptr memory;
+    EXPECT(cuMemAlloc_v2(&memory, bytes), OUT_OF_MEMORY);
+    REQUIRE(cuDevicePrimaryCtxReset_v2(0));
+    works();
+}
+
+static void gigabyte(void) { few_addresses(1ul << 30); }
+static void two_gigabytes(void) { few_addresses(2ul << 30); }
+static void five_gigabytes(void) { few_addresses(5ul << 30); }
+static void fifty_gigabytes(void) { few_addresses(50ul << 30); }
+
+// Too few for anything: an error that says so.
+static void hardly_any(void) {
+    limit(RLIMIT_AS, 150ul << 20);
+    CUresult result = scaled(1 << 20);
+    CHECK(result == SUCCESS || result == OUT_OF_MEMORY || result == 304 || result == NOT_INITIALIZED);
+}
+
+// As a user without rights: threads of the whole user count.
+static CUresult with_threads(rlim_t count) {
+    if (getuid() == 0 && setresuid(61234, 61234, 61234)) return SUCCESS;
+    limit(RLIMIT_NPROC, count);
+    return scaled(1 << 20);
+}
+
+static void no_threads(void) {
+    CUresult result = with_threads(1);
+    CHECK(result == OUT_OF_MEMORY || result == 304);
+}
+
+static void one_thread(void) { EXPECT(with_threads(3), SUCCESS); }
+
+static void few_files(void) {
+    limit(RLIMIT_NOFILE, 10);
+    works();
+}
+
+static void no_files(void) {
+    limit(RLIMIT_NOFILE, 3);
+    works();
+}
+
+static void small_stack(void) {
+    limit(RLIMIT_STACK, 64 << 10);
+    works();
+}
+
+static void no_locked_memory(void) {
+    limit(RLIMIT_MEMLOCK, 0);
+    void *pinned;
+    works();
+    EXPECT(cuMemHostAlloc(&pinned, 1 << 20, 0), SUCCESS);
+}
+
+static void no_file_sizes(void) {
+    limit(RLIMIT_FSIZE, 0);
+    works();
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} cases[] = {
+    {"1 GiB of addresses", gigabyte},
+    {"2 GiB of addresses", two_gigabytes},
+    {"5 GiB of addresses", five_gigabytes},
+    {"50 GiB of addresses", fifty_gigabytes},
+    {"150 MiB of addresses", hardly_any},
+    {"no threads", no_threads},
+    {"few threads", one_thread},
+    {"10 files", few_files},
+    {"no files", no_files},
+    {"64 KiB of stack", small_stack},
+    {"no locked memory", no_locked_memory},
+    {"no file sizes", no_file_sizes},
+};
+
+int main(int count, char **arguments) {
+    setvbuf(stdout, NULL, _IONBF, 0);
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        if (count > 1 && strcmp(arguments[1], cases[i].name)) continue;
+        pid_t child = fork();
+        if (child == 0) {
+            failures = 0;
+            alarm(60);
+            cases[i].run();
+            _exit(failures ? 1 : 0);
+        }
+        int status = 0;
+        waitpid(child, &status, 0);
+        if (status) {
+            printf("%s: status %#x\n", cases[i].name, status);
+            ++failures;
+        }
+    }
+    return finish();
+}
