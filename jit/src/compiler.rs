@@ -183,6 +183,8 @@ pub struct CompiledKernel {
     /// State space and size of the variables that the function names.
     symbols: FxHashMap<SymbolId, (StateSpace, u64)>,
     roots: Vec<u32>,
+    /// The block of every instruction.
+    homes: SecondaryMap<Inst, Option<Block>>,
     pub(crate) points: PointTable,
     /// The digest of the function: what cached code is found by.
     pub(crate) content: OnceLock<Digest>,
@@ -239,7 +241,14 @@ impl CompiledKernel {
         let regions = Regions::new(&function, &cfg);
         let (slots, local_bytes) = slots::layout(&function);
         let warp = regions.entries.iter().map(|_| OnceLock::new()).collect();
+        let mut homes = SecondaryMap::default();
+        for &block in function.blocks() {
+            for &inst in function.insts(block) {
+                homes[inst] = Some(block);
+            }
+        }
         CompiledKernel {
+            homes,
             points: PointTable::new(&function, &regions),
             symbols: symbols_of(module, &function),
             roots: reach::roots(&function),
@@ -496,6 +505,7 @@ impl CompiledKernel {
             regions,
             descs,
             slots: &self.slots,
+            homes: &self.homes,
             has_fma: compiler.has_fma,
             isolated: compiler.isolated,
             trusted: false,

@@ -78,6 +78,9 @@ struct Driver<'a> {
     general: ir::Block,
     /// Warps that have run in the phase that is left to it.
     moved: Variable,
+    /// Lanes that are left, the one that runs, the stop of the first, and whether others stand elsewhere: in the code of
+    /// each region, where there are no slices.
+    of_region: [Variable; 4],
     /// Of the lanes' values, for all regions: variables cost the more the later the block they are set in.
     vars: FxHashMap<Value, Variable>,
     /// What slices leave behind, if there are slices.
@@ -187,6 +190,7 @@ impl<'a> Driver<'a> {
             phase_done: b.create_block(),
             general: b.create_block(),
             moved: word(b),
+            of_region: std::array::from_fn(|_| word(b)),
             vars: FxHashMap::default(),
             rest,
             sweep,
@@ -544,7 +548,7 @@ impl<'a> Driver<'a> {
         let running = b.use_var(self.running);
         let warp = b.use_var(self.warp);
         let first_thread = b.ins().ishl_imm_u(warp, 5);
-        let [rest, lane_var, common, parted] = std::array::from_fn(|_| b.declare_var(types::I32));
+        let [rest, lane_var, common, parted] = self.of_region;
         let zero = b.ins().iconst(types::I32, 0);
         for var in [lane_var, common, parted] {
             b.def_var(var, zero);
