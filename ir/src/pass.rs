@@ -35,6 +35,8 @@ pub struct Context<'a> {
     pub module: &'a Module,
     /// The function's number in it.
     pub id: FuncId,
+    /// Which functions are inlined.
+    pub inline: inline::Limit,
 }
 
 /// A pass: a row of [`PASSES`].
@@ -62,7 +64,7 @@ macro_rules! passes {
 }
 
 passes! {
-    "inline" Lowered "bodies in the place of calls" |f, c| inline::run(f, c.module, c.id);
+    "inline" Lowered "bodies in the place of calls" |f, c| inline::run(f, c.module, c.id, c.inline);
     "simplify" Lowered "constants folded, dead code removed" |f, _| simplify::run(f);
     "promote" Lowered "local memory to values" |f, _| promote::run(f);
     "tidy" Lowered "what promotion left folded and removed" |f, _| {
@@ -77,7 +79,7 @@ passes! {
     };
     "waiting" Lowered "yields in loops that wait" |f, c| waiting::run(f, c.module);
     "calls" Lowered "calls of functions that may wait to jumps" |f, c| {
-        if calls::run(f, c.module, c.id) {
+        if calls::run(f, c) {
             simplify::run(f);
         }
     };
@@ -90,23 +92,42 @@ pub fn prepare(module: &Module, id: FuncId, after: Option<&str>) -> Function {
     prepare_watched(module, id, after, |_, _, _| {})
 }
 
+/// [`prepare`] for a function that a kernel calls, with the limit of that kernel.
+pub fn prepare_within(
+    module: &Module,
+    id: FuncId,
+    inline: inline::Limit,
+    after: Option<&str>,
+) -> Function {
+    let context = Context { module, id, inline };
+    run_passes(&context, after, |_, _, _| {})
+}
+
 /// [`prepare`], calling `watch` behind each pass with the time it took.
 pub fn prepare_watched(
     module: &Module,
     id: FuncId,
     after: Option<&str>,
+    watch: impl FnMut(&'static Pass, Duration, &Function),
+) -> Function {
+    let inline = inline::Limit::of(module, id);
+    run_passes(&Context { module, id, inline }, after, watch)
+}
+
+fn run_passes(
+    context: &Context<'_>,
+    after: Option<&str>,
     mut watch: impl FnMut(&'static Pass, Duration, &Function),
 ) -> Function {
-    let mut function = module.functions[id].clone();
-    let context = Context { module, id };
+    let mut function = context.module.functions[context.id].clone();
     for pass in PASSES {
         let start = Instant::now();
         if function.has_body() {
-            (pass.run)(&mut function, &context);
+            (pass.run)(&mut function, context);
         }
         watch(pass, start.elapsed(), &function);
         if cfg!(debug_assertions) {
-            let problems = verify::function(module, &function, pass.stage);
+            let problems = verify::function(context.module, &function, pass.stage);
             assert!(problems.is_empty(), "behind {}: {problems:?}", pass.name);
         }
         if after == Some(pass.name) {

@@ -9,7 +9,6 @@ use cranelift_codegen::ir::{self, UserFuncName};
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use margay_ir::analysis::regions::Entry;
 use margay_ir::analysis::uniformity::Assumptions;
 use margay_ir::analysis::{Cfg, Dominators, Guarded, Linear, Regions, Uniformity, slots};
 use margay_ir::entity::{Block, FuncId, Inst, SecondaryMap, Slot, SymbolId};
@@ -19,9 +18,11 @@ use margay_ir::mods::StateSpace;
 use margay_ir::module::Module;
 use margay_ir::ops::Opcode;
 use margay_ir::pass;
+use margay_ir::pass::inline::Limit;
 use rustc_hash::FxHashMap;
 
 use crate::addresses::{self, DescTable, Site};
+use crate::budget::Shape;
 use crate::cache::{Digest, DiskCache, Form, digest_of};
 use crate::code_memory::CodeMemory;
 use crate::emit::lane::LaneParts;
@@ -38,6 +39,9 @@ pub enum CompileError {
     /// The code uses something native code cannot do; the interpreter can.
     #[error("no native code for {0}")]
     Unsupported(String),
+    /// Native code would take too long to make, or too much memory.
+    #[error("{0}: too large for native code")]
+    Budget(String),
     /// The machine is not one that code can be made for.
     #[error("no code generator for this machine: {0}")]
     Machine(String),
@@ -183,6 +187,8 @@ pub struct CompiledKernel {
     /// State space and size of the variables that the function names.
     symbols: FxHashMap<SymbolId, (StateSpace, u64)>,
     roots: Vec<u32>,
+    /// How large the function is.
+    shape: Shape,
     /// The block of every instruction.
     homes: SecondaryMap<Inst, Option<Block>>,
     pub(crate) points: PointTable,
@@ -234,10 +240,26 @@ impl Sides {
 }
 
 impl CompiledKernel {
-    /// Prepares a kernel (or, for [`CompiledKernel::device`], a device function) of a module.
-    pub fn new(module: &Module, id: FuncId) -> CompiledKernel {
-        let function = pass::prepare(module, id, None);
+    /// Prepares a kernel (or, for [`CompiledKernel::device`], a function that is looked at alone) of a module.
+    ///
+    /// # Errors
+    /// [`CompileError::Budget`] if its native code would take too long to make.
+    pub fn new(module: &Module, id: FuncId) -> Result<CompiledKernel, CompileError> {
+        CompiledKernel::within(module, id, Limit::of(module, id))
+    }
+
+    /// Prepares a kernel, or a function that a kernel calls for which this is the limit of what is inlined.
+    ///
+    /// # Errors
+    /// As those of [`CompiledKernel::new`].
+    pub fn within(
+        module: &Module,
+        id: FuncId,
+        inline: Limit,
+    ) -> Result<CompiledKernel, CompileError> {
+        let function = pass::prepare_within(module, id, inline, None);
         let cfg = Cfg::new(&function);
+        let shape = Shape::of(&function, &cfg)?;
         let regions = Regions::new(&function, &cfg);
         let (slots, local_bytes) = slots::layout(&function);
         let warp = regions.entries.iter().map(|_| OnceLock::new()).collect();
@@ -247,7 +269,8 @@ impl CompiledKernel {
                 homes[inst] = Some(block);
             }
         }
-        CompiledKernel {
+        Ok(CompiledKernel {
+            shape,
             homes,
             points: PointTable::new(&function, &regions),
             symbols: symbols_of(module, &function),
@@ -261,7 +284,7 @@ impl CompiledKernel {
             warp,
             phases: Default::default(),
             cta: Default::default(),
-        }
+        })
     }
 
     /// A digest of all that the kernel's code depends on.
@@ -333,8 +356,10 @@ impl CompiledKernel {
         version: Version,
     ) -> Result<&CompiledFunction, CompileError> {
         let make = |sides: Option<&Sides>| {
-            if sides.is_none() && self.size_in_regions() > MAX_PHASES {
-                return Err(CompileError::Unsupported("a kernel of this size".into()));
+            if sides.is_none() && self.size_in_regions(MAX_PHASES) > MAX_PHASES {
+                return Err(CompileError::Budget(format!(
+                    "phases of more than {MAX_PHASES} instructions over all regions"
+                )));
             }
             compiler.function(
                 (cta_form::signature(), sides.is_some()),
@@ -375,7 +400,11 @@ impl CompiledKernel {
             }
             let sides = Sides::new(&self.function, &self.regions, version, width);
             match make(Some(&sides)) {
-                Err(CompileError::Unsupported(_) | CompileError::Backend(_)) => make(None),
+                Err(
+                    CompileError::Unsupported(_)
+                    | CompileError::Budget(_)
+                    | CompileError::Backend(_),
+                ) => make(None),
                 made => made,
             }
         })
@@ -424,14 +453,36 @@ impl CompiledKernel {
         &self.points
     }
 
-    /// Instructions of all regions that phases hold; those that several regions share count for each.
-    fn size_in_regions(&self) -> usize {
-        let blocks = |entry: &Entry| self.regions.blocks_of(&self.function, entry.block);
-        let insts = |block: Block| self.function.insts(block).len();
-        let entries = self.regions.entries.iter().enumerate();
-        let general = |index| self.points.completion(index) == Completion::General;
-        let held = entries.filter(|&(index, _)| !general(index));
-        held.flat_map(|(_, entry)| blocks(entry)).map(insts).sum()
+    /// Instructions of all regions that phases hold; those that several regions share count for each. Counts no further
+    /// than to the first number beyond `most` that it meets.
+    fn size_in_regions(&self, most: usize) -> usize {
+        let mut size = 0;
+        for (index, entry) in self.regions.entries.iter().enumerate() {
+            if self.points.completion(index) == Completion::General {
+                continue;
+            }
+            let blocks = self.regions.blocks_of(&self.function, entry.block);
+            let insts = |block: Block| self.function.insts(block).len();
+            size += blocks.into_iter().map(insts).sum::<usize>();
+            if size > most {
+                break;
+            }
+        }
+        size
+    }
+
+    /// Whether all regions may be compiled, each as a function of its own.
+    ///
+    /// # Errors
+    /// [`CompileError::Budget`] if that would take too long.
+    pub fn check_regions(&self) -> Result<(), CompileError> {
+        let entries = self.regions.entries.len();
+        if entries > MAX_REGIONS || self.size_in_regions(MAX_IN_REGIONS) > MAX_IN_REGIONS {
+            return Err(CompileError::Budget(format!(
+                "more than {MAX_REGIONS} synchronisation points, or {MAX_IN_REGIONS} instructions behind them"
+            )));
+        }
+        Ok(())
     }
 
     /// What is stored by lanes that give way, over all points where they may, times the instructions of the function.
@@ -535,6 +586,9 @@ fn symbols_of(module: &Module, function: &Function) -> FxHashMap<SymbolId, (Stat
 
 /// Most instructions, over all regions, of a kernel that gets phases.
 const MAX_PHASES: usize = 30_000;
+/// Most regions that get functions of their own, and most instructions of them together.
+const MAX_REGIONS: usize = 4_000;
+const MAX_IN_REGIONS: usize = 100_000;
 
 /// Makes native code for the machine it runs on. Shared by threads.
 pub struct Compiler {
@@ -562,6 +616,15 @@ const MAX_ALLOCATED: usize = 60_000;
 /// Most stores for lanes that give way, times instructions, for which registers are allocated well: code of a hundred loops
 /// through which twenty values live would take minutes.
 const MAX_STORES: usize = 3_000_000;
+
+/// The same of other numbers: of loops (inside each other), of blocks, and of values that live at the start of a block,
+/// summed over all blocks.
+const MAX_LOOPS: usize = 400;
+const MAX_BLOCKS: usize = 6_000;
+const MAX_LIVE: usize = 400_000;
+
+/// Most instructions of Cranelift's form of a function.
+const MAX_FORM: usize = 1_000_000;
 
 /// A code generator for this machine.
 fn machine(opt_level: &str, allocator: &str) -> Result<OwnedTargetIsa, CompileError> {
@@ -675,7 +738,11 @@ impl Compiler {
         kernel: &CompiledKernel,
         function: &ir::Function,
     ) -> &dyn TargetIsa {
-        let many = !sliced && kernel.stores_to_give_way() > MAX_STORES;
+        let many = !sliced
+            && (kernel.stores_to_give_way() > MAX_STORES
+                || kernel.shape.loops > MAX_LOOPS
+                || kernel.shape.live > MAX_LIVE
+                || function.dfg.num_blocks() > MAX_BLOCKS);
         if many || function.dfg.num_insts() > MAX_ALLOCATED {
             &*self.large
         } else if sliced {
@@ -696,7 +763,12 @@ impl Compiler {
         let mut context = self.built(signature, &mut descs, emit)?;
         if sliced && context.func.dfg.num_insts() > MAX_ALLOCATED {
             // Every vector would have a place of its own in a frame of megabytes.
-            return Err(CompileError::Unsupported("slices of this size".into()));
+            return Err(CompileError::Budget("slices".into()));
+        }
+        if context.func.dfg.num_insts() > MAX_FORM {
+            return Err(CompileError::Budget(format!(
+                "more than {MAX_FORM} instructions of the code generator"
+            )));
         }
         let isa = self.isa(sliced, kernel, &context.func);
         context

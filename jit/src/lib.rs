@@ -11,6 +11,7 @@
 
 pub mod abi;
 mod addresses;
+mod budget;
 mod cache;
 pub mod code_memory;
 mod compiler;

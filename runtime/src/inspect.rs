@@ -234,7 +234,15 @@ impl Inspection {
     /// generator for this machine.
     pub fn generated(&self, function: &str, language: Language) -> Result<Vec<Listing>> {
         let compiler = compiler(Caching::Off)?;
-        let kernel = CompiledKernel::new(&self.module, self.find(function)?);
+        let kernel = match CompiledKernel::new(&self.module, self.find(function)?) {
+            Ok(kernel) => kernel,
+            Err(why) => {
+                return Ok(vec![Listing {
+                    title: format!("{function}, CTA form"),
+                    text: format!("; {why}\n"),
+                }]);
+            }
+        };
         let text = |stop: Option<Stop>| {
             let made = match language {
                 Language::Clif => compiler.clif(&kernel, stop),

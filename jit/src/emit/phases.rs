@@ -62,6 +62,9 @@ struct Driver<'a> {
     parted: Variable,
     /// The code of each entry.
     entries: Vec<ir::Block>,
+    /// Goes on at the entry with the number that is the parameter, which is the only way to entries: what they look up
+    /// comes from one block, and the time that takes grows with their number alone.
+    enter: ir::Block,
     /// What follows when all lanes of a warp stand at a point, where that can happen.
     after: Vec<Option<ir::Block>>,
     warp_head: ir::Block,
@@ -181,6 +184,7 @@ impl<'a> Driver<'a> {
             agreed: rest.agreed,
             parted: word(b),
             entries: (0..points.len()).map(|_| b.create_block()).collect(),
+            enter: b.create_block(),
             after: vec![None; points.len()],
             warp_head: b.create_block(),
             warp_done: b.create_block(),
@@ -197,6 +201,7 @@ impl<'a> Driver<'a> {
         };
         b.append_block_param(driver.warp_done, types::I32);
         b.append_block_param(driver.abort, types::I32);
+        b.append_block_param(driver.enter, types::I32);
         let cta_done = b.create_block();
         driver.cta_loop(parts, count, cta_done, hoisted)?;
         let b = &mut *parts.b;
@@ -205,6 +210,7 @@ impl<'a> Driver<'a> {
         driver.sort(b);
         driver.leave(b);
         driver.give_up(b);
+        driver.entering(b);
         Ok(driver)
     }
 
@@ -334,13 +340,7 @@ impl<'a> Driver<'a> {
         b.switch_to_block(run);
         let tidy = b.use_var(self.tidy);
         b.def_var(self.quick, tidy);
-        let mut cases = Switch::new();
-        for (index, &block) in self.entries.iter().enumerate().skip(1) {
-            if self.points.completion(index).is_barrier() {
-                cases.set_entry(index as u128, block);
-            }
-        }
-        cases.emit(b, phase, self.entries[0]);
+        b.ins().jump(self.enter, &[BlockArg::Value(phase)]);
 
         b.switch_to_block(self.warp_done);
         let stop = b.block_params(self.warp_done)[0];
@@ -514,13 +514,23 @@ impl<'a> Driver<'a> {
         let running = read(b, offset_of!(NativeContext, group));
         b.def_var(self.running, running);
         self.not_quick(b);
+        b.ins().jump(self.enter, &[BlockArg::Value(stop)]);
+    }
+
+    /// Where all ways to entries go.
+    fn entering(&self, b: &mut FunctionBuilder<'_>) {
+        b.switch_to_block(self.enter);
+        let to = b.block_params(self.enter)[0];
         let mut cases = Switch::new();
-        for (index, &block) in self.entries.iter().enumerate().skip(1) {
+        for (index, &block) in self.entries.iter().enumerate() {
             if self.is_entered(index) {
                 cases.set_entry(index as u128, block);
             }
         }
-        cases.emit(b, stop, self.leave_here);
+        cases.emit(b, to, self.leave_here);
+        for &block in &self.entries {
+            b.seal_block(block);
+        }
     }
 
     /// Whether lanes go on behind a point within phases: where only the scheduler lets them, it goes on from there.
@@ -815,7 +825,8 @@ impl<'a> Driver<'a> {
             match self.points.completion(index) {
                 Completion::Nothing => {
                     self.not_quick(b);
-                    b.ins().jump(self.entries[index], &[]);
+                    let to = b.ins().iconst(types::I32, index as i64);
+                    b.ins().jump(self.enter, &[BlockArg::Value(to)]);
                 }
                 Completion::Collective => self.collective(b, index),
                 Completion::Barrier | Completion::Reduction => {
@@ -835,8 +846,10 @@ impl<'a> Driver<'a> {
         let helper = offset_of!(Helpers, collective);
         if let Some(waits) = self.host_completes(b, helper, index, frame, alive) {
             self.not_quick(b);
+            let to = b.ins().iconst(types::I32, index as i64);
+            let to = [BlockArg::Value(to)];
             b.ins()
-                .brif(waits, self.leave_here, &[], self.entries[index], &[]);
+                .brif(waits, self.leave_here, &[], self.enter, &to);
         }
     }
 }

@@ -10,8 +10,10 @@ use margay_ir::mods::StateSpace;
 use margay_ir::module::Module;
 use margay_ir::ops::{Effects, Opcode};
 use margay_ir::pass;
+use margay_ir::pass::inline::Limit;
 use margay_jit::{CompileError, CompiledFunction, CompiledKernel, Compiler, Version, Widths};
 use parking_lot::Mutex;
+use rustc_hash::FxHashSet;
 
 use super::bodies::Bodies;
 use super::disk::Caching;
@@ -108,7 +110,8 @@ impl NativeKernel {
     ) -> Result<NativeKernel, CompileError> {
         let compiler =
             compiler(caching).map_err(|error| CompileError::Machine(error.to_string()))?;
-        let compiled = CompiledKernel::new(module, id);
+        let inline = Limit::of(module, id);
+        let compiled = CompiledKernel::within(module, id, inline)?;
         let mut kernel = NativeKernel {
             verifiers: compiler.verifiers()?.map(Entry),
             functions: FunctionTable(vec![std::ptr::null(); module.functions.len()]),
@@ -127,22 +130,13 @@ impl NativeKernel {
             compiled,
             owner,
         };
-        let (direct, indirect) = kernel.compiled.calls();
-        if !direct.is_empty() || indirect {
-            for callee in shared::reachable(module, id)
-                .into_iter()
-                .filter(|&callee| callee != id)
-            {
-                if module.functions[callee].has_body() && module.functions[callee].kernel.is_none()
-                {
-                    let device = CompiledKernel::new(module, callee);
-                    let made = device
-                        .device(compiler)
-                        .map_err(|why| declined(module, id, why))?;
-                    kernel.functions.0[callee.index()] = register(made, owner).0;
-                    kernel.devices.push(device);
-                }
-            }
+        for callee in kernel.called(module, id, inline)? {
+            let made = callee
+                .1
+                .device(compiler)
+                .map_err(|why| declined(module, id, inline, why))?;
+            kernel.functions.0[callee.0.index()] = register(made, owner).0;
+            kernel.devices.push(callee.1);
         }
         // A kernel that native code refuses must be known before the first thread runs.
         // What most launches run: those that get pointers to other memory have code of their own.
@@ -154,11 +148,41 @@ impl NativeKernel {
         if kernel.compiled.is_pointless() {
             kernel.cta_entry(version)?;
         } else if kernel.phases_entry(version).is_err() {
+            kernel.compiled.check_regions()?;
             for index in 0..kernel.regions.len() {
                 kernel.region_entry(Stop(index as u32))?;
             }
         }
         Ok(kernel)
+    }
+
+    /// The functions that stay calls behind inlining: each is called from native code.
+    fn called(
+        &self,
+        module: &Module,
+        id: FuncId,
+        inline: Limit,
+    ) -> Result<Vec<(FuncId, CompiledKernel)>, CompileError> {
+        let mut seen = FxHashSet::from_iter([id]);
+        let mut found: Vec<(FuncId, CompiledKernel)> = Vec::new();
+        let mut work = Vec::new();
+        let mut add = |kernel: &CompiledKernel, work: &mut Vec<FuncId>| {
+            let (direct, indirect) = kernel.calls();
+            let all = indirect.then(|| shared::reachable(module, id));
+            let called = direct.into_iter().chain(all.into_iter().flatten());
+            work.extend(called.filter(|&callee| {
+                let function = &module.functions[callee];
+                function.has_body() && function.kernel.is_none() && seen.insert(callee)
+            }));
+        };
+        add(&self.compiled, &mut work);
+        while let Some(callee) = work.pop() {
+            let made = CompiledKernel::within(module, callee, inline)?;
+            add(&made, &mut work);
+            found.push((callee, made));
+        }
+        found.sort_unstable_by_key(|&(callee, _)| callee);
+        Ok(found)
     }
 
     /// The version of the code for blocks of a shape.
@@ -235,9 +259,9 @@ impl Drop for NativeKernel {
 }
 
 /// Why a kernel is not native that calls a function which is not.
-fn declined(module: &Module, id: FuncId, why: CompileError) -> CompileError {
-    let before = pass::prepare(module, id, Some("waiting"));
-    match pass::calls::declined(&before, module) {
+fn declined(module: &Module, id: FuncId, inline: Limit, why: CompileError) -> CompileError {
+    let before = pass::prepare_within(module, id, inline, Some("waiting"));
+    match pass::calls::declined(&before, module, inline) {
         Some(what) => CompileError::Unsupported(what),
         None => why,
     }
