@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
 use super::bodies::Bodies;
+use super::compile::{self, Slot};
 use super::disk::Caching;
 use super::helpers::TidTable;
 use super::image::compiler;
@@ -25,7 +26,7 @@ use super::shared::{self, SharedLayout};
 use crate::engine::{
     Engine, EngineChoice, KernelInfo, KernelSizes, LaunchShape, ParamInfo, PreparedLaunch,
 };
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, FaultKind, Result, tell};
 use crate::fault::FloatMode;
 use crate::launch::Dim3;
 
@@ -351,19 +352,34 @@ impl NativeCode {
 
 /// A kernel of a loaded image.
 pub(super) struct PtxKernel {
+    source: Arc<Source>,
+    /// Filled when somebody first asks.
+    sizes: OnceLock<Result<KernelSizes>>,
+    /// Filled by the first launch.
+    ready: Slot<Arc<KernelCode>>,
+}
+
+impl PtxKernel {
+    pub(super) fn new(source: Source) -> PtxKernel {
+        PtxKernel {
+            source: Arc::new(source),
+            sizes: OnceLock::new(),
+            ready: Slot::default(),
+        }
+    }
+}
+
+/// What a kernel's code is made from.
+pub(super) struct Source {
     pub(super) bodies: Arc<Bodies>,
     pub(super) native: Arc<NativeCode>,
     pub(super) choice: EngineChoice,
     pub(super) id: FuncId,
     pub(super) info: KernelInfo,
     pub(super) addresses: Arc<Vec<u64>>,
-    /// Filled when somebody first asks.
-    pub(super) sizes: OnceLock<Result<KernelSizes>>,
-    /// Filled by the first launch.
-    pub(super) ready: OnceLock<Result<Arc<KernelCode>, Error>>,
 }
 
-impl PtxKernel {
+impl Source {
     fn find_sizes(&self) -> Result<KernelSizes> {
         // Constants are read here.
         let _mode = FloatMode::of_device();
@@ -394,6 +410,12 @@ impl PtxKernel {
         let native = self.native(&snapshot.module, [block.x, block.y, block.z])?;
         if let Err(why) = &native {
             tracing::info!(kernel = %self.info.name, %why, "interpreted");
+            if self.choice == EngineChoice::Auto {
+                tell(&format_args!(
+                    "the kernel {} runs in the interpreter, which is slow: {why}",
+                    self.info.name
+                ));
+            }
         }
         let (module, code) = match &native {
             Ok(_) => (Arc::clone(&snapshot.module), Arc::default()),
@@ -497,17 +519,24 @@ impl PtxKernel {
 
 impl Engine for PtxKernel {
     fn info(&self) -> &KernelInfo {
-        &self.info
+        &self.source.info
     }
 
     fn sizes(&self) -> Result<KernelSizes> {
-        let sizes = self.sizes.get_or_init(|| self.find_sizes());
+        let find = || compile::run(|| self.source.find_sizes());
+        let sizes = self.sizes.get_or_init(find);
         sizes.as_ref().copied().map_err(Clone::clone)
     }
 
     fn prepare(&self, shape: LaunchShape) -> Result<Arc<dyn PreparedLaunch>> {
-        let ready = self.ready.get_or_init(|| self.make_ready(shape.block));
-        let code = Arc::clone(ready.as_ref().map_err(Clone::clone)?);
-        Ok(PtxLaunch::new(code, shape)?)
+        let source = Arc::clone(&self.source);
+        let block = shape.block;
+        let make = move || source.make_ready(block);
+        let Some(ready) = self.ready.get(shape.deadline, make) else {
+            let late = Fault::new(FaultKind::Timeout, &self.source.info.name);
+            let late = late.with_detail("the kernel was being compiled");
+            return Err(Error::Fault(Arc::new(late)));
+        };
+        Ok(PtxLaunch::new(ready?, shape)?)
     }
 }

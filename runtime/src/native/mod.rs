@@ -12,6 +12,7 @@
 
 mod bodies;
 mod cache;
+mod compile;
 mod disk;
 mod faults;
 mod fetch;
