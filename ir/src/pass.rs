@@ -13,6 +13,7 @@
 pub mod calls;
 mod copy;
 pub mod inline;
+pub mod merge;
 pub mod number;
 mod places;
 pub mod points;
@@ -23,6 +24,7 @@ pub mod waiting;
 
 use std::time::{Duration, Instant};
 
+use self::inline::Inlining;
 use crate::entity::FuncId;
 use crate::function::Function;
 use crate::module::Module;
@@ -36,7 +38,7 @@ pub struct Context<'a> {
     /// The function's number in it.
     pub id: FuncId,
     /// Which functions are inlined.
-    pub inline: inline::Limit,
+    pub inline: &'a Inlining,
 }
 
 /// A pass: a row of [`PASSES`].
@@ -77,6 +79,7 @@ passes! {
             simplify::run(f);
         }
     };
+    "merge" Lowered "chains of very many blocks to one" |f, _| merge::run(f);
     "waiting" Lowered "yields in loops that wait" |f, c| waiting::run(f, c.module);
     "calls" Lowered "calls of functions that may wait to jumps" |f, c| {
         if calls::run(f, c) {
@@ -92,11 +95,11 @@ pub fn prepare(module: &Module, id: FuncId, after: Option<&str>) -> Function {
     prepare_watched(module, id, after, |_, _, _| {})
 }
 
-/// [`prepare`] for a function that a kernel calls, with the limit of that kernel.
+/// [`prepare`] for a kernel or a function that it calls, with what is decided for that kernel.
 pub fn prepare_within(
     module: &Module,
     id: FuncId,
-    inline: inline::Limit,
+    inline: &Inlining,
     after: Option<&str>,
 ) -> Function {
     let context = Context { module, id, inline };
@@ -110,7 +113,7 @@ pub fn prepare_watched(
     after: Option<&str>,
     watch: impl FnMut(&'static Pass, Duration, &Function),
 ) -> Function {
-    let inline = inline::Limit::of(module, id);
+    let inline = &Inlining::of(module, id);
     run_passes(&Context { module, id, inline }, after, watch)
 }
 

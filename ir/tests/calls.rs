@@ -4,7 +4,7 @@ use margay_ir::function::Function;
 use margay_ir::module::Module;
 use margay_ir::ops::Opcode;
 use margay_ir::parse;
-use margay_ir::pass::inline::Limit;
+use margay_ir::pass::inline::Inlining;
 use margay_ir::pass::{self, PASSES, calls};
 use margay_ir::verify;
 
@@ -153,7 +153,7 @@ fn what_cannot_be_brought_in_says_why() {
     let why = |module: &Module| {
         let id = module.kernel("k").unwrap();
         let kernel = pass::prepare(module, id, Some(before));
-        calls::declined(&kernel, module, Limit::of(module, id))
+        calls::declined(&kernel, module, &Inlining::of(module, id))
     };
     let call = "  v2: b32 = call fn0 v0, v1";
     assert_eq!(why(&module(&halves(""), call)), None);

@@ -5,6 +5,7 @@
 //! it has some on another.
 
 use margay_ir::analysis::{Cfg, liveness};
+use margay_ir::entity::Block;
 use margay_ir::function::Function;
 
 use crate::compiler::CompileError;
@@ -16,6 +17,9 @@ const MAX_BLOCKS: usize = 50_000;
 /// Most values that live at the start of a block, summed over all blocks.
 const MAX_LIVE: usize = 4_000_000;
 
+/// Most values that branches pass to blocks.
+const MAX_PASSED: usize = 400_000;
+
 /// How large a function is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
@@ -23,6 +27,8 @@ pub(crate) struct Shape {
     pub(crate) loops: usize,
     /// Values that live at the start of a block, summed over all blocks.
     pub(crate) live: usize,
+    /// Values that branches pass to blocks.
+    pub(crate) passed: usize,
 }
 
 impl Shape {
@@ -49,9 +55,18 @@ impl Shape {
             let before = |to| cfg.number(to) <= cfg.number(block);
             targets.filter(|call| before(call.block)).count()
         });
+        let passed = |&block: &Block| {
+            let targets = function.successors(block).iter();
+            targets.map(|call| call.args.len()).sum::<usize>()
+        };
+        let passed = blocks.iter().map(passed).sum();
+        if passed > MAX_PASSED {
+            return Err(over(MAX_PASSED, passed, "values passed to blocks"));
+        }
         Ok(Shape {
             loops: back.sum(),
             live,
+            passed,
         })
     }
 }

@@ -18,7 +18,7 @@ use margay_ir::mods::StateSpace;
 use margay_ir::module::Module;
 use margay_ir::ops::Opcode;
 use margay_ir::pass;
-use margay_ir::pass::inline::Limit;
+use margay_ir::pass::inline::Inlining;
 use rustc_hash::FxHashMap;
 
 use crate::addresses::{self, DescTable, Site};
@@ -29,6 +29,7 @@ use crate::emit::lane::LaneParts;
 use crate::emit::reach;
 use crate::emit::slice::View;
 use crate::emit::{Unsupported, cta_form, device, phases, warp_form};
+use crate::fallback::{Fallback, Fallbacks};
 use crate::points::{Completion, PointTable};
 use crate::slices::{self, Widths};
 use crate::verifiers::Verifiers;
@@ -187,6 +188,8 @@ pub struct CompiledKernel {
     /// State space and size of the variables that the function names.
     symbols: FxHashMap<SymbolId, (StateSpace, u64)>,
     roots: Vec<u32>,
+    /// Why its code is slower than it could be.
+    pub fallbacks: Fallbacks,
     /// How large the function is.
     shape: Shape,
     /// The block of every instruction.
@@ -245,17 +248,17 @@ impl CompiledKernel {
     /// # Errors
     /// [`CompileError::Budget`] if its native code would take too long to make.
     pub fn new(module: &Module, id: FuncId) -> Result<CompiledKernel, CompileError> {
-        CompiledKernel::within(module, id, Limit::of(module, id))
+        CompiledKernel::within(module, id, &Inlining::of(module, id))
     }
 
-    /// Prepares a kernel, or a function that a kernel calls for which this is the limit of what is inlined.
+    /// Prepares a kernel, or a function that a kernel calls for which this is what is inlined.
     ///
     /// # Errors
     /// As those of [`CompiledKernel::new`].
     pub fn within(
         module: &Module,
         id: FuncId,
-        inline: Limit,
+        inline: &Inlining,
     ) -> Result<CompiledKernel, CompileError> {
         let function = pass::prepare_within(module, id, inline, None);
         let cfg = Cfg::new(&function);
@@ -269,7 +272,12 @@ impl CompiledKernel {
                 homes[inst] = Some(block);
             }
         }
+        let fallbacks = Fallbacks::default();
+        if inline.is_reduced() {
+            fallbacks.note(Fallback::CallsKept);
+        }
         Ok(CompiledKernel {
+            fallbacks,
             shape,
             homes,
             points: PointTable::new(&function, &regions),
@@ -357,6 +365,7 @@ impl CompiledKernel {
     ) -> Result<&CompiledFunction, CompileError> {
         let make = |sides: Option<&Sides>| {
             if sides.is_none() && self.size_in_regions(MAX_PHASES) > MAX_PHASES {
+                self.fallbacks.note(Fallback::NoPhases);
                 return Err(CompileError::Budget(format!(
                     "phases of more than {MAX_PHASES} instructions over all regions"
                 )));
@@ -399,22 +408,27 @@ impl CompiledKernel {
                 return make(None);
             }
             let sides = Sides::new(&self.function, &self.regions, version, width);
-            match make(Some(&sides)) {
-                Err(
-                    CompileError::Unsupported(_)
-                    | CompileError::Budget(_)
-                    | CompileError::Backend(_),
-                ) => make(None),
-                made => made,
-            }
+            let why = match make(Some(&sides)) {
+                Err(CompileError::Unsupported(_)) => Fallback::SlicesUnsupported,
+                Err(CompileError::Budget(_)) => Fallback::SlicesBudget,
+                Err(CompileError::Backend(_)) => Fallback::SlicesBackend,
+                made => return made,
+            };
+            self.fallbacks.note(why);
+            make(None)
         })
     }
 
     /// Lanes of the kernel's slices.
     pub fn widths(&self, compiler: &Compiler) -> Widths {
-        *self
-            .widths
-            .get_or_init(|| slices::widths(&self.function, &self.regions, compiler.width))
+        *self.widths.get_or_init(|| {
+            slices::widths(
+                &self.function,
+                &self.regions,
+                compiler.width,
+                &self.fallbacks,
+            )
+        })
     }
 
     /// Lanes of a version's slices; 1 where lanes run one by one.
@@ -561,6 +575,7 @@ impl CompiledKernel {
             isolated: compiler.isolated,
             trusted: false,
             symbols: &self.symbols,
+            fallbacks: &self.fallbacks,
         }
     }
 }
@@ -622,6 +637,8 @@ const MAX_STORES: usize = 3_000_000;
 const MAX_LOOPS: usize = 400;
 const MAX_BLOCKS: usize = 6_000;
 const MAX_LIVE: usize = 400_000;
+/// And of values that branches pass to blocks.
+const MAX_PASSED: usize = 20_000;
 
 /// Most instructions of Cranelift's form of a function.
 const MAX_FORM: usize = 1_000_000;
@@ -653,6 +670,18 @@ fn machine(opt_level: &str, allocator: &str) -> Result<OwnedTargetIsa, CompileEr
         .map_err(|error| CompileError::Machine(error.to_owned()))?
         .finish(settings::Flags::new(flags))
         .map_err(|error| CompileError::Machine(error.to_string()))
+}
+
+impl CompileError {
+    /// The reason that is counted when a kernel has no native code.
+    pub fn fallback(&self) -> Fallback {
+        match self {
+            CompileError::Unsupported(_) => Fallback::InterpreterUnsupported,
+            CompileError::Budget(_) => Fallback::InterpreterBudget,
+            CompileError::Machine(_) | CompileError::Memory(_) => Fallback::InterpreterMachine,
+            CompileError::Backend(_) => Fallback::InterpreterBackend,
+        }
+    }
 }
 
 impl std::fmt::Debug for Compiler {
@@ -742,8 +771,10 @@ impl Compiler {
             && (kernel.stores_to_give_way() > MAX_STORES
                 || kernel.shape.loops > MAX_LOOPS
                 || kernel.shape.live > MAX_LIVE
+                || kernel.shape.passed > MAX_PASSED
                 || function.dfg.num_blocks() > MAX_BLOCKS);
         if many || function.dfg.num_insts() > MAX_ALLOCATED {
+            kernel.fallbacks.note(Fallback::QuickRegisters);
             &*self.large
         } else if sliced {
             &*self.plain

@@ -28,7 +28,7 @@ use crate::entity::FuncId;
 use crate::function::Function;
 use crate::module::Module;
 use crate::pass::Context;
-use crate::pass::inline::Limit;
+use crate::pass::inline::Inlining;
 
 /// Most instructions of a kernel with all that it reaches. Native code of so many takes seconds to compile.
 const MAX_INSTS: usize = 20_000;
@@ -52,6 +52,6 @@ pub fn run(function: &mut Function, context: &Context<'_>) -> bool {
 }
 
 /// Why a kernel keeps its calls of functions with points: `function` is behind the passes before this one.
-pub fn declined(function: &Function, module: &Module, inline: Limit) -> Option<String> {
+pub fn declined(function: &Function, module: &Module, inline: &Inlining) -> Option<String> {
     plan::bodies(function, module, inline).err()
 }

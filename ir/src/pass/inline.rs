@@ -1,6 +1,6 @@
 //! Inlining of `.func` bodies.
 //!
-//! [`Limit::of`] decides, for a kernel and all that it calls, how large a function may be (with what is inlined into it)
+//! [`Inlining::of`] decides, for a kernel and all that it calls, how large a function may be (with what is inlined into it)
 //! to be inlined itself: the largest of [`LIMITS`] with which the kernel and the functions that stay calls have no more
 //! than [`MAX_TOTAL`] instructions together. So where each function calls the next one twice, the code grows with the
 //! text and not with the number of paths. Always calls: recursion, calls through handles, functions without a body.
@@ -15,7 +15,7 @@ use std::vec::IntoIter;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use self::graph::{Fate, Graph};
+use self::graph::{Fate, Graph, Plan};
 use super::copy::{Copier, jump, new_block};
 use crate::entity::{Block, FuncId, Inst, Value};
 use crate::function::{Function, ValueDef, payload_func};
@@ -37,27 +37,50 @@ const LIMITS: [Limit; 5] = [
 
 /// The size up to which functions are inlined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limit(usize);
+struct Limit(usize);
 
-impl Limit {
-    /// The limit for a kernel, or for a function that is looked at alone, and for all that it calls.
-    pub fn of(module: &Module, root: FuncId) -> Limit {
+/// What is inlined into a kernel and into the functions that it calls.
+#[derive(Debug)]
+pub struct Inlining {
+    limit: Limit,
+    plan: Plan,
+}
+
+impl Inlining {
+    /// Decides for a kernel, or for a function that is looked at alone, and for all that it calls.
+    pub fn of(module: &Module, root: FuncId) -> Inlining {
         let graph = Graph::new(module, root);
-        let fits = |&limit: &Limit| graph.plan(limit.0, MAX_INSTS).total <= MAX_TOTAL;
-        LIMITS.into_iter().find(fits).unwrap_or(Limit(0))
+        let mut plan = graph.plan(LIMITS[0].0, MAX_INSTS);
+        let mut limit = LIMITS[0];
+        // Bodies in which threads wait become part of the kernel, each once; copies of them cost the most.
+        let least = if graph.waits(module) { 3 } else { 1 };
+        for &smaller in &LIMITS[least..] {
+            if plan.total <= MAX_TOTAL {
+                break;
+            }
+            plan = graph.plan(smaller.0, MAX_INSTS);
+            limit = smaller;
+        }
+        Inlining { limit, plan }
     }
 
     /// Whether functions stay calls that are inlined where there is less code.
-    pub fn is_reduced(self) -> bool {
-        self != LIMITS[0]
+    pub fn is_reduced(&self) -> bool {
+        self.limit != LIMITS[0]
+    }
+
+    /// What becomes of the calls of functions that the kernel reaches through handles alone.
+    fn other(&self, module: &Module, id: FuncId) -> Option<Plan> {
+        let known = self.plan.knows(id);
+        (!known).then(|| Graph::new(module, id).plan(self.limit.0, MAX_INSTS))
     }
 }
 
 /// Inlines calls in `function`, which is `id` of `module`.
-pub fn run(function: &mut Function, module: &Module, id: FuncId, limit: Limit) {
+pub fn run(function: &mut Function, module: &Module, id: FuncId, inlining: &Inlining) {
     let mut fates: FxHashMap<Inst, Fate> = FxHashMap::default();
-    let graph = Graph::new(module, id);
-    let plan = graph.plan(limit.0, MAX_INSTS);
+    let other = inlining.other(module, id);
+    let plan = other.as_ref().unwrap_or(&inlining.plan);
     fates.extend(calls_in(function, function.blocks()).zip(plan.fates(id)));
     if fates.values().all(|&fate| fate == Fate::Stay) {
         return;
@@ -126,4 +149,3 @@ fn expand(
     caller.unsupported.extend(unsupported);
     (copied, tail)
 }
-

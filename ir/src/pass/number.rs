@@ -137,12 +137,7 @@ fn alias(function: &mut Function, inst: Inst, by: &[Value]) {
 }
 
 /// Follows what a block knows of memory over one instruction; what a load need not fetch.
-fn memory(
-    function: &Function,
-    inst: Inst,
-    data: &InstData,
-    known: &mut Known,
-) -> Option<Value> {
+fn memory(function: &Function, inst: Inst, data: &InstData, known: &mut Known) -> Option<Value> {
     let space = data.mods.space();
     let weak = data.mods.is_weak();
     let single = data.mods.vec() == 1;
@@ -151,7 +146,11 @@ fn memory(
             let address = function.dfg.args(inst)[0];
             let result = *function.dfg.results(inst).first()?;
             let ty = function.dfg.ty(result);
-            match known.entry(space).or_default().entry((address, data.ty, ty)) {
+            match known
+                .entry(space)
+                .or_default()
+                .entry((address, data.ty, ty))
+            {
                 Entry::Occupied(there) => return Some(*there.get()),
                 Entry::Vacant(new) => _ = new.insert(result),
             }

@@ -14,6 +14,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::clif_type;
 use super::reach::Tested;
 use crate::addresses::DescTable;
+use crate::fallback::Fallbacks;
 use crate::fast;
 
 /// Something native code cannot do; the kernel then runs in the interpreter.
@@ -78,6 +79,8 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) trusted: bool,
     /// State space and size of the module's variables that the function names.
     pub(crate) symbols: &'a FxHashMap<SymbolId, (StateSpace, u64)>,
+    /// Why code is slower than it could be.
+    pub(crate) fallbacks: &'a Fallbacks,
     pub(crate) fixed: Fixed,
     pub(crate) here: Here,
     pub(crate) leave: Leave,
@@ -86,6 +89,8 @@ pub(crate) struct Lane<'a, 'b> {
     /// Variables of the values that are set in several places. The builder keeps a list of blocks for each variable, so
     /// that the memory for many variables grows with the square of a function's size.
     pub(crate) vars: FxHashMap<Value, Variable>,
+    /// Variables of other code that are not needed any more.
+    pub(crate) spare: FxHashMap<ir::Type, Vec<Variable>>,
     /// Bits of values that are set in one place of the code, which [`Lane::emit_from`] uses instead of variables.
     known: FxHashMap<Value, ir::Value>,
     /// Values for which that code has variables: those that it reads from the frame and computes, too. `None` in other
@@ -128,6 +133,7 @@ pub(crate) struct LaneParts<'a, 'b> {
     pub(crate) isolated: bool,
     pub(crate) trusted: bool,
     pub(crate) symbols: &'a FxHashMap<SymbolId, (StateSpace, u64)>,
+    pub(crate) fallbacks: &'a Fallbacks,
 }
 
 impl<'b> LaneParts<'_, 'b> {
@@ -144,6 +150,7 @@ impl<'b> LaneParts<'_, 'b> {
             isolated: self.isolated,
             trusted: self.trusted,
             symbols: self.symbols,
+            fallbacks: self.fallbacks,
         }
     }
 }
@@ -176,11 +183,13 @@ impl<'a, 'b> Lane<'a, 'b> {
             isolated: parts.isolated,
             trusted: parts.trusted,
             symbols: parts.symbols,
+            fallbacks: parts.fallbacks,
             fixed,
             here,
             leave,
             stops: Vec::new(),
             vars: FxHashMap::default(),
+            spare: FxHashMap::default(),
             known: FxHashMap::default(),
             several: None,
             blocks: FxHashMap::default(),
@@ -414,7 +423,8 @@ impl<'a, 'b> Lane<'a, 'b> {
         match self.vars.get(&value) {
             Some(&var) => var,
             None => {
-                let var = self.b.declare_var(ty);
+                let spare = self.spare.get_mut(&ty).and_then(Vec::pop);
+                let var = spare.unwrap_or_else(|| self.b.declare_var(ty));
                 self.vars.insert(value, var);
                 var
             }
@@ -458,6 +468,15 @@ impl<'a, 'b> Lane<'a, 'b> {
         if let Some(&value) = self.function.dfg.results(inst).first() {
             self.set(value, bits);
         }
+    }
+
+    /// All variables, for code that begins anew.
+    pub(crate) fn take_variables(&mut self) -> FxHashMap<ir::Type, Vec<Variable>> {
+        for (value, var) in self.vars.drain() {
+            let ty = clif_type(self.function.dfg.ty(value));
+            self.spare.entry(ty).or_default().push(var);
+        }
+        std::mem::take(&mut self.spare)
     }
 
     /// A constant of an integer type.

@@ -19,7 +19,6 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Switch, Variable};
 use margay_ir::analysis::Regions;
 use margay_ir::analysis::regions::{Entry, FRAME_ALIVE};
-use margay_ir::entity::Value;
 use margay_ir::exec::Stop;
 use rustc_hash::FxHashMap;
 
@@ -84,8 +83,9 @@ struct Driver<'a> {
     /// Lanes that are left, the one that runs, the stop of the first, and whether others stand elsewhere: in the code of
     /// each region, where there are no slices.
     of_region: [Variable; 4],
-    /// Of the lanes' values, for all regions: variables cost the more the later the block they are set in.
-    vars: FxHashMap<Value, Variable>,
+    /// Variables that regions take for values of lanes, by type: the builder's memory grows with their number times that
+    /// of the blocks.
+    spare: FxHashMap<ir::Type, Vec<Variable>>,
     /// What slices leave behind, if there are slices.
     rest: Rest,
     /// The loop over all slices of a CTA, likewise.
@@ -195,7 +195,7 @@ impl<'a> Driver<'a> {
             general: b.create_block(),
             moved: word(b),
             of_region: std::array::from_fn(|_| word(b)),
-            vars: FxHashMap::default(),
+            spare: FxHashMap::default(),
             rest,
             sweep,
         };
@@ -595,10 +595,10 @@ impl<'a> Driver<'a> {
             abort: self.abort,
         };
         let mut emitter = Lane::new(parts, whole, here, leave);
-        emitter.vars = std::mem::take(&mut self.vars);
+        emitter.spare = std::mem::take(&mut self.spare);
         emitter.emit_from(entry.block, &entry.live_in)?;
         let stops = std::mem::take(&mut emitter.stops);
-        self.vars = std::mem::take(&mut emitter.vars);
+        self.spare = emitter.take_variables();
         let b = emitter.b;
 
         b.switch_to_block(next);
@@ -848,8 +848,7 @@ impl<'a> Driver<'a> {
             self.not_quick(b);
             let to = b.ins().iconst(types::I32, index as i64);
             let to = [BlockArg::Value(to)];
-            b.ins()
-                .brif(waits, self.leave_here, &[], self.enter, &to);
+            b.ins().brif(waits, self.leave_here, &[], self.enter, &to);
         }
     }
 }

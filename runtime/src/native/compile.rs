@@ -22,7 +22,9 @@ const STACK: usize = 64 << 20;
 const SMALL_STACK: usize = 8 << 20;
 
 fn builder(stack: usize) -> Builder {
-    Builder::new().name("margay-compile".into()).stack_size(stack)
+    Builder::new()
+        .name("margay-compile".into())
+        .stack_size(stack)
 }
 
 /// Runs `work` on a thread that compiles, and waits for it.

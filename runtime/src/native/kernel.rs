@@ -10,14 +10,17 @@ use margay_ir::mods::StateSpace;
 use margay_ir::module::Module;
 use margay_ir::ops::{Effects, Opcode};
 use margay_ir::pass;
-use margay_ir::pass::inline::Limit;
-use margay_jit::{CompileError, CompiledFunction, CompiledKernel, Compiler, Version, Widths};
+use margay_ir::pass::inline::Inlining;
+use margay_jit::{
+    CompileError, CompiledFunction, CompiledKernel, Compiler, Fallback, Version, Widths,
+};
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
 use super::bodies::Bodies;
 use super::compile::{self, Slot};
 use super::disk::Caching;
+use super::fallback;
 use super::helpers::TidTable;
 use super::image::compiler;
 use super::launch::PtxLaunch;
@@ -26,7 +29,7 @@ use super::shared::{self, SharedLayout};
 use crate::engine::{
     Engine, EngineChoice, KernelInfo, KernelSizes, LaunchShape, ParamInfo, PreparedLaunch,
 };
-use crate::error::{Error, Fault, FaultKind, Result, tell};
+use crate::error::{Error, Fault, FaultKind, Result};
 use crate::fault::FloatMode;
 use crate::launch::Dim3;
 
@@ -79,6 +82,9 @@ unsafe impl Send for FunctionTable {}
 // SAFETY: as above.
 unsafe impl Sync for FunctionTable {}
 
+/// Most functions that a kernel calls, beside those that are inlined.
+const MAX_FUNCTIONS: usize = 2_000;
+
 /// Native code of a kernel.
 #[derive(Debug)]
 pub(super) struct NativeKernel {
@@ -111,7 +117,7 @@ impl NativeKernel {
     ) -> Result<NativeKernel, CompileError> {
         let compiler =
             compiler(caching).map_err(|error| CompileError::Machine(error.to_string()))?;
-        let inline = Limit::of(module, id);
+        let inline = &Inlining::of(module, id);
         let compiled = CompiledKernel::within(module, id, inline)?;
         let mut kernel = NativeKernel {
             verifiers: compiler.verifiers()?.map(Entry),
@@ -162,7 +168,7 @@ impl NativeKernel {
         &self,
         module: &Module,
         id: FuncId,
-        inline: Limit,
+        inline: &Inlining,
     ) -> Result<Vec<(FuncId, CompiledKernel)>, CompileError> {
         let mut seen = FxHashSet::from_iter([id]);
         let mut found: Vec<(FuncId, CompiledKernel)> = Vec::new();
@@ -178,6 +184,11 @@ impl NativeKernel {
         };
         add(&self.compiled, &mut work);
         while let Some(callee) = work.pop() {
+            if found.len() == MAX_FUNCTIONS {
+                return Err(CompileError::Budget(format!(
+                    "calls of more than {MAX_FUNCTIONS} functions"
+                )));
+            }
             let made = CompiledKernel::within(module, callee, inline)?;
             add(&made, &mut work);
             found.push((callee, made));
@@ -198,6 +209,22 @@ impl NativeKernel {
         } else {
             self.phases_entry(version)
         };
+        fallback::tell_all(&self.compiled.function.name, self);
+    }
+
+    /// Why the code made so far is slower than it could be, by function.
+    pub(super) fn fallbacks(&self) -> Vec<(Fallback, u32)> {
+        let mut all: Vec<(Fallback, u32)> = Vec::new();
+        for kernel in self.devices.iter().chain([&self.compiled]) {
+            for (why, count) in kernel.fallbacks.all() {
+                match all.iter_mut().find(|(known, _)| *known == why) {
+                    Some((_, sum)) => *sum += count,
+                    None => all.push((why, count)),
+                }
+            }
+        }
+        all.sort_unstable_by_key(|&(why, _)| why.name());
+        all
     }
 
     /// The function that runs whole CTAs.
@@ -260,7 +287,7 @@ impl Drop for NativeKernel {
 }
 
 /// Why a kernel is not native that calls a function which is not.
-fn declined(module: &Module, id: FuncId, inline: Limit, why: CompileError) -> CompileError {
+fn declined(module: &Module, id: FuncId, inline: &Inlining, why: CompileError) -> CompileError {
     let before = pass::prepare_within(module, id, inline, Some("waiting"));
     match pass::calls::declined(&before, module, inline) {
         Some(what) => CompileError::Unsupported(what),
@@ -411,11 +438,11 @@ impl Source {
         if let Err(why) = &native {
             tracing::info!(kernel = %self.info.name, %why, "interpreted");
             if self.choice == EngineChoice::Auto {
-                tell(&format_args!(
-                    "the kernel {} runs in the interpreter, which is slow: {why}",
-                    self.info.name
-                ));
+                fallback::tell_interpreted(&self.info.name, why);
             }
+        }
+        if let Ok(kernel) = &native {
+            fallback::tell_all(&self.info.name, kernel);
         }
         let (module, code) = match &native {
             Ok(_) => (Arc::clone(&snapshot.module), Arc::default()),

@@ -14,6 +14,7 @@ mod bodies;
 mod cache;
 mod compile;
 mod disk;
+mod fallback;
 mod faults;
 mod fetch;
 mod helpers;

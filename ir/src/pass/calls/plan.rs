@@ -8,7 +8,7 @@ use crate::entity::{FuncId, Value};
 use crate::function::Function;
 use crate::module::Module;
 use crate::ops::Opcode;
-use crate::pass::inline::Limit;
+use crate::pass::inline::Inlining;
 use crate::pass::{points, prepare_within};
 
 /// The functions that a kernel reaches, in order of their distance; `None` when none of them has points.
@@ -19,7 +19,7 @@ use crate::pass::{points, prepare_within};
 pub(super) fn bodies(
     kernel: &Function,
     module: &Module,
-    inline: Limit,
+    inline: &Inlining,
 ) -> Result<Option<Vec<Body>>, String> {
     let mut work = callees(module, kernel);
     if kernel.kernel.is_none() || work.is_empty() {

@@ -47,6 +47,7 @@ pub(super) struct Graph {
 }
 
 /// What becomes of all calls in the functions of a graph.
+#[derive(Debug)]
 pub(super) struct Plan {
     fates: FxHashMap<FuncId, Vec<Fate>>,
     /// Instructions of the root and of all functions that stay calls, each with what is inlined into it.
@@ -54,6 +55,11 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// Whether a function belongs to the graph.
+    pub(super) fn knows(&self, id: FuncId) -> bool {
+        self.fates.contains_key(&id)
+    }
+
     /// Of the calls of a function, in order.
     pub(super) fn fates(&self, id: FuncId) -> impl Iterator<Item = Fate> {
         self.fates.get(&id).into_iter().flatten().copied()
@@ -101,6 +107,16 @@ impl Graph {
             && self.nodes[&id].calls.iter().all(called)
             && insts.all(|&inst| does_nothing(function.dfg.insts[inst].opcode))
             && has_no_loop(function)
+    }
+
+    /// Whether threads wait for each other in a function other than the root, as the program has it.
+    pub(super) fn waits(&self, module: &Module) -> bool {
+        let others = self.order.iter().filter(|&&id| id != self.root);
+        let functions = others.filter_map(|&id| module.functions.get(id));
+        functions.filter(|f| f.has_body()).any(|function| {
+            let mut insts = function.blocks().iter().flat_map(|&b| function.insts(b));
+            insts.any(|&inst| function.effects(inst).is_point())
+        })
     }
 
     /// Decides about all calls: a function is inlined if it has at most `limit` instructions with what is inlined into
