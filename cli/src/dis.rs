@@ -53,6 +53,9 @@ pub(crate) struct Arguments {
     /// Show how long each pass takes and what it leaves.
     #[arg(long)]
     time: bool,
+    /// List why the code is slower than it could be, and how often each reason occurs.
+    #[arg(long, conflicts_with_all = ["after", "clif", "asm", "time", "uniformity"])]
+    fallbacks: bool,
     /// List the passes.
     #[arg(long, conflicts_with_all = ["file", "kernel", "after", "clif", "asm", "time"])]
     passes: bool,
@@ -111,6 +114,7 @@ fn specific(arguments: &Arguments) -> bool {
         || arguments.clif
         || arguments.asm
         || arguments.time
+        || arguments.fallbacks
 }
 
 fn list_passes(json: bool) -> String {
@@ -145,6 +149,8 @@ fn section(inspection: &Inspection, arguments: &Arguments, name: &str) -> Result
     let listings = if arguments.time {
         timings = inspection.timings(name)?;
         Vec::new()
+    } else if arguments.fallbacks {
+        one(format!("{name}, fallbacks"), inspection.fallbacks(name)?)
     } else if arguments.clif {
         inspection.generated(name, Language::Clif)?
     } else if arguments.asm {

@@ -13,6 +13,7 @@
 pub mod calls;
 mod copy;
 pub mod inline;
+pub mod merge;
 pub mod number;
 mod places;
 pub mod points;
@@ -23,6 +24,7 @@ pub mod waiting;
 
 use std::time::{Duration, Instant};
 
+use self::inline::Inlining;
 use crate::entity::FuncId;
 use crate::function::Function;
 use crate::module::Module;
@@ -35,6 +37,8 @@ pub struct Context<'a> {
     pub module: &'a Module,
     /// The function's number in it.
     pub id: FuncId,
+    /// Which functions are inlined.
+    pub inline: &'a Inlining,
 }
 
 /// A pass: a row of [`PASSES`].
@@ -62,7 +66,7 @@ macro_rules! passes {
 }
 
 passes! {
-    "inline" Lowered "bodies in the place of calls" |f, c| inline::run(f, c.module, c.id);
+    "inline" Lowered "bodies in the place of calls" |f, c| inline::run(f, c.module, c.id, c.inline);
     "simplify" Lowered "constants folded, dead code removed" |f, _| simplify::run(f);
     "promote" Lowered "local memory to values" |f, _| promote::run(f);
     "tidy" Lowered "what promotion left folded and removed" |f, _| {
@@ -75,9 +79,10 @@ passes! {
             simplify::run(f);
         }
     };
+    "merge" Lowered "chains of very many blocks to one" |f, _| merge::run(f);
     "waiting" Lowered "yields in loops that wait" |f, c| waiting::run(f, c.module);
     "calls" Lowered "calls of functions that may wait to jumps" |f, c| {
-        if calls::run(f, c.module, c.id) {
+        if calls::run(f, c) {
             simplify::run(f);
         }
     };
@@ -90,23 +95,42 @@ pub fn prepare(module: &Module, id: FuncId, after: Option<&str>) -> Function {
     prepare_watched(module, id, after, |_, _, _| {})
 }
 
+/// [`prepare`] for a kernel or a function that it calls, with what is decided for that kernel.
+pub fn prepare_within(
+    module: &Module,
+    id: FuncId,
+    inline: &Inlining,
+    after: Option<&str>,
+) -> Function {
+    let context = Context { module, id, inline };
+    run_passes(&context, after, |_, _, _| {})
+}
+
 /// [`prepare`], calling `watch` behind each pass with the time it took.
 pub fn prepare_watched(
     module: &Module,
     id: FuncId,
     after: Option<&str>,
+    watch: impl FnMut(&'static Pass, Duration, &Function),
+) -> Function {
+    let inline = &Inlining::of(module, id);
+    run_passes(&Context { module, id, inline }, after, watch)
+}
+
+fn run_passes(
+    context: &Context<'_>,
+    after: Option<&str>,
     mut watch: impl FnMut(&'static Pass, Duration, &Function),
 ) -> Function {
-    let mut function = module.functions[id].clone();
-    let context = Context { module, id };
+    let mut function = context.module.functions[context.id].clone();
     for pass in PASSES {
         let start = Instant::now();
         if function.has_body() {
-            (pass.run)(&mut function, &context);
+            (pass.run)(&mut function, context);
         }
         watch(pass, start.elapsed(), &function);
         if cfg!(debug_assertions) {
-            let problems = verify::function(module, &function, pass.stage);
+            let problems = verify::function(context.module, &function, pass.stage);
             assert!(problems.is_empty(), "behind {}: {problems:?}", pass.name);
         }
         if after == Some(pass.name) {

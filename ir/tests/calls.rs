@@ -4,6 +4,7 @@ use margay_ir::function::Function;
 use margay_ir::module::Module;
 use margay_ir::ops::Opcode;
 use margay_ir::parse;
+use margay_ir::pass::inline::Inlining;
 use margay_ir::pass::{self, PASSES, calls};
 use margay_ir::verify;
 
@@ -150,8 +151,9 @@ fn what_cannot_be_brought_in_says_why() {
     let id = PASSES.iter().position(|pass| pass.name == "calls").unwrap();
     let before = PASSES[id - 1].name;
     let why = |module: &Module| {
-        let kernel = pass::prepare(module, module.kernel("k").unwrap(), Some(before));
-        calls::declined(&kernel, module)
+        let id = module.kernel("k").unwrap();
+        let kernel = pass::prepare(module, id, Some(before));
+        calls::declined(&kernel, module, &Inlining::of(module, id))
     };
     let call = "  v2: b32 = call fn0 v0, v1";
     assert_eq!(why(&module(&halves(""), call)), None);

@@ -9,7 +9,6 @@ use cranelift_codegen::ir::{self, UserFuncName};
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use margay_ir::analysis::regions::Entry;
 use margay_ir::analysis::uniformity::Assumptions;
 use margay_ir::analysis::{Cfg, Dominators, Guarded, Linear, Regions, Uniformity, slots};
 use margay_ir::entity::{Block, FuncId, Inst, SecondaryMap, Slot, SymbolId};
@@ -19,15 +18,18 @@ use margay_ir::mods::StateSpace;
 use margay_ir::module::Module;
 use margay_ir::ops::Opcode;
 use margay_ir::pass;
+use margay_ir::pass::inline::Inlining;
 use rustc_hash::FxHashMap;
 
 use crate::addresses::{self, DescTable, Site};
+use crate::budget::Shape;
 use crate::cache::{Digest, DiskCache, Form, digest_of};
 use crate::code_memory::CodeMemory;
 use crate::emit::lane::LaneParts;
 use crate::emit::reach;
 use crate::emit::slice::View;
 use crate::emit::{Unsupported, cta_form, device, phases, warp_form};
+use crate::fallback::{Fallback, Fallbacks};
 use crate::points::{Completion, PointTable};
 use crate::slices::{self, Widths};
 use crate::verifiers::Verifiers;
@@ -38,6 +40,9 @@ pub enum CompileError {
     /// The code uses something native code cannot do; the interpreter can.
     #[error("no native code for {0}")]
     Unsupported(String),
+    /// Native code would take too long to make, or too much memory.
+    #[error("{0}: too large for native code")]
+    Budget(String),
     /// The machine is not one that code can be made for.
     #[error("no code generator for this machine: {0}")]
     Machine(String),
@@ -183,6 +188,12 @@ pub struct CompiledKernel {
     /// State space and size of the variables that the function names.
     symbols: FxHashMap<SymbolId, (StateSpace, u64)>,
     roots: Vec<u32>,
+    /// Why its code is slower than it could be.
+    pub fallbacks: Fallbacks,
+    /// How large the function is.
+    shape: Shape,
+    /// The block of every instruction.
+    homes: SecondaryMap<Inst, Option<Block>>,
     pub(crate) points: PointTable,
     /// The digest of the function: what cached code is found by.
     pub(crate) content: OnceLock<Digest>,
@@ -232,14 +243,43 @@ impl Sides {
 }
 
 impl CompiledKernel {
-    /// Prepares a kernel (or, for [`CompiledKernel::device`], a device function) of a module.
-    pub fn new(module: &Module, id: FuncId) -> CompiledKernel {
-        let function = pass::prepare(module, id, None);
+    /// Prepares a kernel (or, for [`CompiledKernel::device`], a function that is looked at alone) of a module.
+    ///
+    /// # Errors
+    /// [`CompileError::Budget`] if its native code would take too long to make.
+    pub fn new(module: &Module, id: FuncId) -> Result<CompiledKernel, CompileError> {
+        CompiledKernel::within(module, id, &Inlining::of(module, id))
+    }
+
+    /// Prepares a kernel, or a function that a kernel calls for which this is what is inlined.
+    ///
+    /// # Errors
+    /// As those of [`CompiledKernel::new`].
+    pub fn within(
+        module: &Module,
+        id: FuncId,
+        inline: &Inlining,
+    ) -> Result<CompiledKernel, CompileError> {
+        let function = pass::prepare_within(module, id, inline, None);
         let cfg = Cfg::new(&function);
+        let shape = Shape::of(&function, &cfg)?;
         let regions = Regions::new(&function, &cfg);
         let (slots, local_bytes) = slots::layout(&function);
         let warp = regions.entries.iter().map(|_| OnceLock::new()).collect();
-        CompiledKernel {
+        let mut homes = SecondaryMap::default();
+        for &block in function.blocks() {
+            for &inst in function.insts(block) {
+                homes[inst] = Some(block);
+            }
+        }
+        let fallbacks = Fallbacks::default();
+        if inline.is_reduced() {
+            fallbacks.note(Fallback::CallsKept);
+        }
+        Ok(CompiledKernel {
+            fallbacks,
+            shape,
+            homes,
             points: PointTable::new(&function, &regions),
             symbols: symbols_of(module, &function),
             roots: reach::roots(&function),
@@ -252,7 +292,7 @@ impl CompiledKernel {
             warp,
             phases: Default::default(),
             cta: Default::default(),
-        }
+        })
     }
 
     /// A digest of all that the kernel's code depends on.
@@ -324,8 +364,11 @@ impl CompiledKernel {
         version: Version,
     ) -> Result<&CompiledFunction, CompileError> {
         let make = |sides: Option<&Sides>| {
-            if sides.is_none() && self.size_in_regions() > MAX_PHASES {
-                return Err(CompileError::Unsupported("a kernel of this size".into()));
+            if sides.is_none() && self.size_in_regions(MAX_PHASES) > MAX_PHASES {
+                self.fallbacks.note(Fallback::NoPhases);
+                return Err(CompileError::Budget(format!(
+                    "phases of more than {MAX_PHASES} instructions over all regions"
+                )));
             }
             compiler.function(
                 (cta_form::signature(), sides.is_some()),
@@ -365,18 +408,27 @@ impl CompiledKernel {
                 return make(None);
             }
             let sides = Sides::new(&self.function, &self.regions, version, width);
-            match make(Some(&sides)) {
-                Err(CompileError::Unsupported(_) | CompileError::Backend(_)) => make(None),
-                made => made,
-            }
+            let why = match make(Some(&sides)) {
+                Err(CompileError::Unsupported(_)) => Fallback::SlicesUnsupported,
+                Err(CompileError::Budget(_)) => Fallback::SlicesBudget,
+                Err(CompileError::Backend(_)) => Fallback::SlicesBackend,
+                made => return made,
+            };
+            self.fallbacks.note(why);
+            make(None)
         })
     }
 
     /// Lanes of the kernel's slices.
     pub fn widths(&self, compiler: &Compiler) -> Widths {
-        *self
-            .widths
-            .get_or_init(|| slices::widths(&self.function, &self.regions, compiler.width))
+        *self.widths.get_or_init(|| {
+            slices::widths(
+                &self.function,
+                &self.regions,
+                compiler.width,
+                &self.fallbacks,
+            )
+        })
     }
 
     /// Lanes of a version's slices; 1 where lanes run one by one.
@@ -415,14 +467,36 @@ impl CompiledKernel {
         &self.points
     }
 
-    /// Instructions of all regions that phases hold; those that several regions share count for each.
-    fn size_in_regions(&self) -> usize {
-        let blocks = |entry: &Entry| self.regions.blocks_of(&self.function, entry.block);
-        let insts = |block: Block| self.function.insts(block).len();
-        let entries = self.regions.entries.iter().enumerate();
-        let general = |index| self.points.completion(index) == Completion::General;
-        let held = entries.filter(|&(index, _)| !general(index));
-        held.flat_map(|(_, entry)| blocks(entry)).map(insts).sum()
+    /// Instructions of all regions that phases hold; those that several regions share count for each. Counts no further
+    /// than to the first number beyond `most` that it meets.
+    fn size_in_regions(&self, most: usize) -> usize {
+        let mut size = 0;
+        for (index, entry) in self.regions.entries.iter().enumerate() {
+            if self.points.completion(index) == Completion::General {
+                continue;
+            }
+            let blocks = self.regions.blocks_of(&self.function, entry.block);
+            let insts = |block: Block| self.function.insts(block).len();
+            size += blocks.into_iter().map(insts).sum::<usize>();
+            if size > most {
+                break;
+            }
+        }
+        size
+    }
+
+    /// Whether all regions may be compiled, each as a function of its own.
+    ///
+    /// # Errors
+    /// [`CompileError::Budget`] if that would take too long.
+    pub fn check_regions(&self) -> Result<(), CompileError> {
+        let entries = self.regions.entries.len();
+        if entries > MAX_REGIONS || self.size_in_regions(MAX_IN_REGIONS) > MAX_IN_REGIONS {
+            return Err(CompileError::Budget(format!(
+                "more than {MAX_REGIONS} synchronisation points, or {MAX_IN_REGIONS} instructions behind them"
+            )));
+        }
+        Ok(())
     }
 
     /// What is stored by lanes that give way, over all points where they may, times the instructions of the function.
@@ -496,10 +570,12 @@ impl CompiledKernel {
             regions,
             descs,
             slots: &self.slots,
+            homes: &self.homes,
             has_fma: compiler.has_fma,
             isolated: compiler.isolated,
             trusted: false,
             symbols: &self.symbols,
+            fallbacks: &self.fallbacks,
         }
     }
 }
@@ -525,6 +601,9 @@ fn symbols_of(module: &Module, function: &Function) -> FxHashMap<SymbolId, (Stat
 
 /// Most instructions, over all regions, of a kernel that gets phases.
 const MAX_PHASES: usize = 30_000;
+/// Most regions that get functions of their own, and most instructions of them together.
+const MAX_REGIONS: usize = 4_000;
+const MAX_IN_REGIONS: usize = 100_000;
 
 /// Makes native code for the machine it runs on. Shared by threads.
 pub struct Compiler {
@@ -553,6 +632,17 @@ const MAX_ALLOCATED: usize = 60_000;
 /// through which twenty values live would take minutes.
 const MAX_STORES: usize = 3_000_000;
 
+/// The same of other numbers: of loops (inside each other), of blocks, and of values that live at the start of a block,
+/// summed over all blocks.
+const MAX_LOOPS: usize = 400;
+const MAX_BLOCKS: usize = 6_000;
+const MAX_LIVE: usize = 400_000;
+/// And of values that branches pass to blocks.
+const MAX_PASSED: usize = 20_000;
+
+/// Most instructions of Cranelift's form of a function.
+const MAX_FORM: usize = 1_000_000;
+
 /// A code generator for this machine.
 fn machine(opt_level: &str, allocator: &str) -> Result<OwnedTargetIsa, CompileError> {
     let mut flags = settings::builder();
@@ -580,6 +670,18 @@ fn machine(opt_level: &str, allocator: &str) -> Result<OwnedTargetIsa, CompileEr
         .map_err(|error| CompileError::Machine(error.to_owned()))?
         .finish(settings::Flags::new(flags))
         .map_err(|error| CompileError::Machine(error.to_string()))
+}
+
+impl CompileError {
+    /// The reason that is counted when a kernel has no native code.
+    pub fn fallback(&self) -> Fallback {
+        match self {
+            CompileError::Unsupported(_) => Fallback::InterpreterUnsupported,
+            CompileError::Budget(_) => Fallback::InterpreterBudget,
+            CompileError::Machine(_) | CompileError::Memory(_) => Fallback::InterpreterMachine,
+            CompileError::Backend(_) => Fallback::InterpreterBackend,
+        }
+    }
 }
 
 impl std::fmt::Debug for Compiler {
@@ -665,8 +767,14 @@ impl Compiler {
         kernel: &CompiledKernel,
         function: &ir::Function,
     ) -> &dyn TargetIsa {
-        let many = !sliced && kernel.stores_to_give_way() > MAX_STORES;
+        let many = !sliced
+            && (kernel.stores_to_give_way() > MAX_STORES
+                || kernel.shape.loops > MAX_LOOPS
+                || kernel.shape.live > MAX_LIVE
+                || kernel.shape.passed > MAX_PASSED
+                || function.dfg.num_blocks() > MAX_BLOCKS);
         if many || function.dfg.num_insts() > MAX_ALLOCATED {
+            kernel.fallbacks.note(Fallback::QuickRegisters);
             &*self.large
         } else if sliced {
             &*self.plain
@@ -686,7 +794,12 @@ impl Compiler {
         let mut context = self.built(signature, &mut descs, emit)?;
         if sliced && context.func.dfg.num_insts() > MAX_ALLOCATED {
             // Every vector would have a place of its own in a frame of megabytes.
-            return Err(CompileError::Unsupported("slices of this size".into()));
+            return Err(CompileError::Budget("slices".into()));
+        }
+        if context.func.dfg.num_insts() > MAX_FORM {
+            return Err(CompileError::Budget(format!(
+                "more than {MAX_FORM} instructions of the code generator"
+            )));
         }
         let isa = self.isa(sliced, kernel, &context.func);
         context

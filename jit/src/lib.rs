@@ -11,10 +11,12 @@
 
 pub mod abi;
 mod addresses;
+mod budget;
 mod cache;
 pub mod code_memory;
 mod compiler;
 mod emit;
+mod fallback;
 mod fast;
 pub mod points;
 mod slices;
@@ -24,4 +26,5 @@ pub use addresses::DescTable;
 pub use cache::DiskCache;
 pub use compiler::{CompileError, CompiledFunction, CompiledKernel, Compiler, Version};
 pub use emit::reach::MARGIN;
+pub use fallback::{Fallback, Fallbacks};
 pub use slices::Widths;

@@ -10,6 +10,8 @@ use margay_ir::ops::{Effects, Opcode};
 use margay_ir::types::Kind;
 use rustc_hash::FxHashSet;
 
+use crate::fallback::{Fallback, Fallbacks};
+
 /// Most vector instructions of a native function, about; more take too long to compile.
 const BUDGET: usize = 20_000;
 /// Most vectors that live at once, about; the machine has 16 registers for them, and what is spilled costs
@@ -49,9 +51,18 @@ impl Widths {
 
 /// Lanes of a function's slices. `asked` stands in for what suits the function best, as far as the budget
 /// goes.
-pub(crate) fn widths(function: &Function, regions: &Regions, asked: Option<u32>) -> Widths {
+pub(crate) fn widths(
+    function: &Function,
+    regions: &Regions,
+    asked: Option<u32>,
+    fallbacks: &Fallbacks,
+) -> Widths {
     let blocks = function.blocks();
-    if asked == Some(1) || blocks.len() > MAX_BLOCKS {
+    if asked == Some(1) {
+        return Widths::all(1);
+    }
+    if blocks.len() > MAX_BLOCKS {
+        fallbacks.note(Fallback::SingleBlocks);
         return Widths::all(1);
     }
     let mut insts = 0usize;
@@ -68,6 +79,7 @@ pub(crate) fn widths(function: &Function, regions: &Regions, asked: Option<u32>)
                 .chain(args)
                 .any(|&value| function.dfg.ty(value).kind() == Kind::B128)
             {
+                fallbacks.note(Fallback::SingleWide);
                 return Widths::all(1);
             }
         }
@@ -79,18 +91,36 @@ pub(crate) fn widths(function: &Function, regions: &Regions, asked: Option<u32>)
     };
     let saved = saved(regions);
     // Both copies of the code count, and a vector instruction for every four lanes.
-    let fits = |&width: &u32| {
+    let refused = |width: u32| {
         let vectors = width as usize / 4;
         let most = match width {
             32 if meets => MAX_LIVE_WARP,
             _ => MAX_LIVE.max(live),
         };
-        width <= wanted
-            && insts * vectors * 2 <= BUDGET
-            && live * vectors <= most
-            && saved * vectors <= MAX_SAVED
+        if width > wanted {
+            return Some(None);
+        }
+        if insts * vectors * 2 > BUDGET {
+            return Some(Some(Fallback::NarrowCode));
+        }
+        if live * vectors > most {
+            return Some(Some(Fallback::NarrowLive));
+        }
+        (saved * vectors > MAX_SAVED).then_some(Some(Fallback::NarrowSaved))
     };
-    let narrow = [wanted, 16, 8, 4].into_iter().find(fits).unwrap_or(1);
+    let mut narrow = 1;
+    for width in [wanted, 16, 8, 4] {
+        match refused(width) {
+            None => {
+                narrow = width;
+                break;
+            }
+            Some(why) => why.into_iter().for_each(|why| fallbacks.note(why)),
+        }
+    }
+    if narrow == 1 {
+        fallbacks.note(Fallback::SingleCode);
+    }
     let room =
         insts * 16 <= BUDGET && saved * 8 <= MAX_SAVED && within.saturating_mul(8) <= MAX_LIVE_WIDE;
     Widths {

@@ -34,7 +34,7 @@ fn adder(number: u32) -> CompiledKernel {
          ret v2\n}}\n"
     );
     let module = parse::module(&text).expect("the IR of a function");
-    CompiledKernel::new(&module, FuncId::new(0))
+    CompiledKernel::new(&module, FuncId::new(0)).unwrap()
 }
 
 fn compiler(folder: &Path) -> Compiler {

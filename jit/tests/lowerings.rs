@@ -111,7 +111,7 @@ fn function_of(
     builder.end(Opcode::Ret, &results);
     let mut module = Module::default();
     let id = module.add_function(builder.finish());
-    CompiledKernel::new(&module, id)
+    CompiledKernel::new(&module, id).unwrap()
 }
 
 /// The slow path's entry, as the runtime has it.

@@ -31,6 +31,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::checks::Findings;
 use crate::error::{Fault, Result};
@@ -222,8 +223,8 @@ pub trait Engine: Send + Sync {
     fn info(&self) -> &KernelInfo;
     /// What its code needs. The first call looks at the code, which may take a while; later ones are cheap.
     fn sizes(&self) -> Result<KernelSizes>;
-    /// Makes one launch ready: compiles what is missing, lays out frames. Called on the thread
-    /// that launches, so that what cannot be compiled is that call's error; may take long.
+    /// Makes one launch ready: compiles what is missing, lays out frames. The thread that launches waits for it, so that
+    /// what cannot be compiled is that call's error; may take long, but no longer than to the deadline of the launch.
     fn prepare(&self, shape: LaunchShape) -> Result<Arc<dyn PreparedLaunch>>;
 }
 
@@ -241,6 +242,8 @@ pub struct LaunchShape {
     pub params: Params,
     /// All CTAs may wait for each other; `%envreg1/2` point to a grid workspace.
     pub cooperative: bool,
+    /// When the launch has to be ready: compiling counts against its time limit.
+    pub deadline: Option<Instant>,
     /// Unique in the process, never 0; `%gridid`.
     pub grid_id: u64,
     /// Reported number of SMs.

@@ -13,7 +13,7 @@ use margay_ir::function::Function;
 use margay_ir::module::Module;
 use margay_ir::print::with_notes;
 use margay_ir::{parse, pass, verify};
-use margay_jit::{CompileError, CompiledKernel};
+use margay_jit::{CompileError, CompiledKernel, Version};
 
 mod check;
 
@@ -234,7 +234,15 @@ impl Inspection {
     /// generator for this machine.
     pub fn generated(&self, function: &str, language: Language) -> Result<Vec<Listing>> {
         let compiler = compiler(Caching::Off)?;
-        let kernel = CompiledKernel::new(&self.module, self.find(function)?);
+        let kernel = match CompiledKernel::new(&self.module, self.find(function)?) {
+            Ok(kernel) => kernel,
+            Err(why) => {
+                return Ok(vec![Listing {
+                    title: format!("{function}, CTA form"),
+                    text: format!("; {why}\n"),
+                }]);
+            }
+        };
         let text = |stop: Option<Stop>| {
             let made = match language {
                 Language::Clif => compiler.clif(&kernel, stop),
@@ -255,6 +263,44 @@ impl Inspection {
             }
         }
         Ok(listings)
+    }
+
+    /// Why a function's code is slower than it could be: a line for each reason, with how often it occurs in the code that
+    /// blocks of the common shape run. How its lanes run comes first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFound`] if there is no such function; [`Error::Internal`] if there is no code
+    /// generator for this machine.
+    pub fn fallbacks(&self, function: &str) -> Result<String> {
+        let compiler = compiler(Caching::Off)?;
+        let mut text = String::new();
+        let interpreted = |why: &CompileError| {
+            let reason = why.fallback();
+            format!("{} x1: {} ({why})\n", reason.name(), reason.about())
+        };
+        let kernel = match CompiledKernel::new(&self.module, self.find(function)?) {
+            Ok(kernel) => kernel,
+            Err(why) => return Ok(interpreted(&why)),
+        };
+        let widths = kernel.widths(compiler);
+        let version = Version::of([widths.wide, 1, 1], widths);
+        let made = if kernel.function.kernel.is_none() {
+            kernel.device(compiler)
+        } else if kernel.is_pointless() {
+            kernel.cta(compiler, version)
+        } else {
+            kernel.phases(compiler, version)
+        };
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "lanes side by side: {}", widths.wide);
+        if let Err(why) = made {
+            text.push_str(&interpreted(&why));
+        }
+        for (why, count) in kernel.fallbacks.all() {
+            let _ = writeln!(text, "{} x{count}: {}", why.name(), why.about());
+        }
+        Ok(text)
     }
 
     fn find(&self, name: &str) -> Result<FuncId> {

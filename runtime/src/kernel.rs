@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::time::Instant;
 
 use crate::context::Limit;
 use crate::device::DeviceConfig;
@@ -523,7 +524,11 @@ impl Kernel {
         );
         // A launch that no worker would ever take is none.
         machine.scheduler().start()?;
+        let limit = context.time_limit();
+        let limit = limit.or(machine.scheduler().time_limit());
+        let began = Instant::now();
         let shape = LaunchShape {
+            deadline: limit.and_then(|limit| began.checked_add(limit)),
             grid: config.grid,
             block: config.block,
             cluster,
@@ -542,14 +547,15 @@ impl Kernel {
         };
         let (id, units) = (shape.grid_id, shape.units());
         let (least, greatest) = context.stream_priority_range();
+        let prepared = self.entry.engine.prepare(shape)?;
         Ok(Run::new(RunSpec {
             kernel: self.clone(),
             id,
-            prepared: self.entry.engine.prepare(shape)?,
+            prepared,
             units,
             resident,
             gang: config.cooperative,
-            time_limit: context.time_limit(),
+            time_limit: limit.map(|limit| limit.saturating_sub(began.elapsed())),
             priority: config.priority.map(|asked| asked.clamp(greatest, least)),
         }))
     }

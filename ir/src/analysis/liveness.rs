@@ -34,6 +34,41 @@ pub fn live_in(
     skip: impl Fn(Value) -> bool,
     mut each: impl FnMut(Range<'_>),
 ) -> SecondaryMap<Block, Vec<Value>> {
+    let mut live: SecondaryMap<Block, Vec<Value>> = SecondaryMap::default();
+    walk(function, cfg, skip, |range, blocks| {
+        for &block in blocks.iter().filter(|&&block| wanted(block)) {
+            live[block].push(range.value);
+        }
+        each(range);
+        true
+    });
+    live
+}
+
+/// The total length of live ranges: the number of values live at its start, summed over all blocks. What it costs to find
+/// the ranges grows with it. `None` if it is more than `most`, which takes no longer to see.
+pub fn total_length(function: &Function, cfg: &Cfg, most: usize) -> Option<usize> {
+    let mut total = 0;
+    walk(
+        function,
+        cfg,
+        |_| false,
+        |_, blocks| {
+            total += blocks.len();
+            total <= most
+        },
+    );
+    (total <= most).then_some(total)
+}
+
+/// Tells `each` where values are live and at the start of which blocks, value by value, as long as it answers that it wants
+/// more.
+fn walk(
+    function: &Function,
+    cfg: &Cfg,
+    skip: impl Fn(Value) -> bool,
+    mut each: impl FnMut(Range<'_>, &[Block]) -> bool,
+) {
     let mut uses: SecondaryMap<Value, Vec<Block>> = SecondaryMap::default();
     for &block in cfg.rpo() {
         for &inst in function.insts(block) {
@@ -47,7 +82,6 @@ pub fn live_in(
             }
         }
     }
-    let mut live: SecondaryMap<Block, Vec<Value>> = SecondaryMap::default();
     let mut visited: SecondaryMap<Block, u32> = SecondaryMap::default();
     let mut home: SecondaryMap<Value, Option<Block>> = SecondaryMap::default();
     for &block in cfg.rpo() {
@@ -60,12 +94,14 @@ pub fn live_in(
             }
         }
     }
+    let mut blocks: Vec<Block> = Vec::new();
     for (mark, value) in (1u32..).zip(function.dfg.values.keys()) {
         if uses[value].is_empty() || skip(value) {
             continue;
         }
         let Some(home) = home[value] else { continue };
         let is_param = matches!(function.dfg.values[value].def, ValueDef::Param(..));
+        blocks.clear();
         let mut work: Vec<Block> = uses[value]
             .iter()
             .copied()
@@ -76,9 +112,7 @@ pub fn live_in(
                 continue;
             }
             visited[block] = mark;
-            if wanted(block) {
-                live[block].push(value);
-            }
+            blocks.push(block);
             work.extend(
                 cfg.preds(block)
                     .iter()
@@ -87,14 +121,16 @@ pub fn live_in(
             );
         }
         debug_assert!(is_param || visited[home] != mark);
-        each(Range {
+        let range = Range {
             value,
             home,
             visited: &visited,
             mark,
-        });
+        };
+        if !each(range, &blocks) {
+            return;
+        }
     }
-    live
 }
 
 fn note(list: &mut Vec<Block>, block: Block) {

@@ -27,6 +27,8 @@ mod saves;
 use crate::entity::FuncId;
 use crate::function::Function;
 use crate::module::Module;
+use crate::pass::Context;
+use crate::pass::inline::Inlining;
 
 /// Most instructions of a kernel with all that it reaches. Native code of so many takes seconds to compile.
 const MAX_INSTS: usize = 20_000;
@@ -41,15 +43,15 @@ struct Body {
 }
 
 /// Brings the functions that a kernel reaches into it, if one of them has points. Whether anything changed.
-pub fn run(function: &mut Function, module: &Module, _: FuncId) -> bool {
-    let Ok(Some(bodies)) = plan::bodies(function, module) else {
+pub fn run(function: &mut Function, context: &Context<'_>) -> bool {
+    let Ok(Some(bodies)) = plan::bodies(function, context.module, context.inline) else {
         return false;
     };
-    merge::merge(function, module, bodies);
+    merge::merge(function, context.module, bodies);
     true
 }
 
 /// Why a kernel keeps its calls of functions with points: `function` is behind the passes before this one.
-pub fn declined(function: &Function, module: &Module) -> Option<String> {
-    plan::bodies(function, module).err()
+pub fn declined(function: &Function, module: &Module, inline: &Inlining) -> Option<String> {
+    plan::bodies(function, module, inline).err()
 }

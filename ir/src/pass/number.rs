@@ -9,6 +9,8 @@
 //! nothing between may have changed it: no write to the same space (or to a generic address), no fence, no
 //! point, no call. Volatile and strong accesses stay as they are (execution-model section 6).
 
+use std::collections::hash_map::Entry;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -20,7 +22,7 @@ use crate::meaning::Desc;
 use crate::mods::StateSpace;
 use crate::module::Module;
 use crate::ops::{Effects, Opcode};
-use crate::types::OpType;
+use crate::types::{OpType, Type};
 
 /// Most instructions of one number that are remembered; more come from code that is not worth the search.
 const MOST_EQUAL: usize = 8;
@@ -32,13 +34,9 @@ struct Number {
     args: SmallVec<[Value; 4]>,
 }
 
-/// What a block knows of memory: the address, how it was accessed, and the value that is there.
-struct Known {
-    address: Value,
-    space: StateSpace,
-    ty: OpType,
-    value: Value,
-}
+/// What a block knows of memory: by space, the value that is at an address, accessed as an operation's type and held as a
+/// value's.
+type Known = FxHashMap<StateSpace, FxHashMap<(Value, OpType, Type), Value>>;
 
 /// Shares values; whether any was.
 pub fn run(function: &mut Function, module: &Module) -> bool {
@@ -49,7 +47,7 @@ pub fn run(function: &mut Function, module: &Module) -> bool {
     let mut numbers: FxHashMap<Number, Vec<(Block, Inst)>> = FxHashMap::default();
     let mut changed = false;
     for &block in cfg.rpo() {
-        let mut known: Vec<Known> = Vec::new();
+        let mut known = Known::default();
         // Numbers of this block behind its last point.
         let mut behind: FxHashMap<Number, Inst> = FxHashMap::default();
         let mut gone: FxHashSet<Inst> = FxHashSet::default();
@@ -139,12 +137,7 @@ fn alias(function: &mut Function, inst: Inst, by: &[Value]) {
 }
 
 /// Follows what a block knows of memory over one instruction; what a load need not fetch.
-fn memory(
-    function: &Function,
-    inst: Inst,
-    data: &InstData,
-    known: &mut Vec<Known>,
-) -> Option<Value> {
+fn memory(function: &Function, inst: Inst, data: &InstData, known: &mut Known) -> Option<Value> {
     let space = data.mods.space();
     let weak = data.mods.is_weak();
     let single = data.mods.vec() == 1;
@@ -153,21 +146,14 @@ fn memory(
             let address = function.dfg.args(inst)[0];
             let result = *function.dfg.results(inst).first()?;
             let ty = function.dfg.ty(result);
-            let there = known.iter().find(|known| {
-                known.address == address
-                    && known.space == space
-                    && known.ty == data.ty
-                    && function.dfg.ty(known.value) == ty
-            });
-            if let Some(there) = there {
-                return Some(there.value);
+            match known
+                .entry(space)
+                .or_default()
+                .entry((address, data.ty, ty))
+            {
+                Entry::Occupied(there) => return Some(*there.get()),
+                Entry::Vacant(new) => _ = new.insert(result),
             }
-            known.push(Known {
-                address,
-                space,
-                ty: data.ty,
-                value: result,
-            });
         }
         Opcode::Ld if weak => {}
         Opcode::St if weak => {
@@ -175,12 +161,8 @@ fn memory(
             if let (true, &[address, value]) = (single, function.dfg.args(inst))
                 && is_whole(function, data.ty, value)
             {
-                known.push(Known {
-                    address,
-                    space,
-                    ty: data.ty,
-                    value,
-                });
+                let key = (address, data.ty, function.dfg.ty(value));
+                known.entry(space).or_default().insert(key, value);
             }
         }
         opcode => {
@@ -199,14 +181,14 @@ fn is_whole(function: &Function, ty: OpType, value: Value) -> bool {
 }
 
 /// Drops what a write to a space may have changed.
-fn forget(known: &mut Vec<Known>, written: StateSpace) {
+fn forget(known: &mut Known, written: StateSpace) {
     let any = |space: StateSpace| space == StateSpace::None;
-    known.retain(|known| {
-        known.space != written
+    known.retain(|&space, _| {
+        space != written
             && !any(written)
-            && !any(known.space)
+            && !any(space)
             && !matches!(
-                (known.space, written),
+                (space, written),
                 (StateSpace::Shared, StateSpace::SharedCluster)
                     | (StateSpace::SharedCluster, StateSpace::Shared)
             )

@@ -9,10 +9,11 @@
 
 use rustc_hash::FxHashMap;
 
+use super::copy::jump;
 use super::places::{Finder, Place, Places};
 use crate::analysis::Cfg;
 use crate::entity::{Block, Inst, SecondaryMap, Value};
-use crate::function::{BlockCall, Function};
+use crate::function::Function;
 use crate::meaning::Desc;
 use crate::mods::{MemOrder, Mods, StateSpace};
 use crate::module::Module;
@@ -209,34 +210,25 @@ fn converge(function: &mut Function, before: Inst) -> Inst {
 fn split(function: &mut Function) {
     let mut order = Vec::with_capacity(function.layout.order.len());
     for block in function.blocks().to_vec() {
-        let mut here = block;
-        order.push(here);
-        loop {
-            let insts = function.insts(here);
-            let Some(index) = insts
-                .iter()
-                .position(|&inst| function.effects(inst).is_point())
-            else {
-                break;
-            };
-            let rest = function.layout.insts[here].split_off(index + 1);
-            let next = function.dfg.blocks.push(Default::default());
-            function.layout.insts[next] = rest;
-            let desc = Desc {
-                opcode: Opcode::Jump,
-                ty: OpType::None,
-                src: OpType::None,
-                mods: Mods::NONE,
-            };
-            let jump = function.dfg.make_inst(desc, &[], &[]);
-            function
-                .dfg
-                .targets
-                .insert(jump, smallvec::smallvec![BlockCall::to(next)]);
-            function.append_inst(here, jump);
-            order.push(next);
-            here = next;
+        order.push(block);
+        let is_point = |&inst: &Inst| function.effects(inst).is_point();
+        if !function.insts(block).iter().any(is_point) {
+            continue;
         }
+        let mut here = block;
+        let mut part: Vec<Inst> = Vec::new();
+        for inst in std::mem::take(&mut function.layout.insts[block]) {
+            part.push(inst);
+            if function.effects(inst).is_point() {
+                let next = function.dfg.blocks.push(Default::default());
+                function.layout.insts[here] = part.as_slice().into();
+                jump(function, here, next, &[]);
+                part.clear();
+                order.push(next);
+                here = next;
+            }
+        }
+        function.layout.insts[here] = part;
     }
     function.layout.order = order;
 }

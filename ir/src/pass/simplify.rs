@@ -121,14 +121,16 @@ fn drop_params(function: &mut Function) -> bool {
     }
     let mut changed = false;
     for block in function.blocks().to_vec() {
-        for index in (0..function.dfg.blocks[block].params.len()).rev() {
+        let mut keep = vec![true; function.dfg.blocks[block].params.len()];
+        for index in (0..keep.len()).rev() {
             let param = function.dfg.blocks[block].params[index];
             if let Some(value) = only_value(function, &incoming[block], block, index, param) {
                 function.dfg.values[param].def = ValueDef::Alias(value);
-                remove_param(function, &incoming[block], block, index);
+                keep[index] = false;
                 changed = true;
             }
         }
+        keep_params(function, &incoming[block], block, &keep);
     }
     changed
 }
@@ -157,15 +159,22 @@ fn only_value(
     only
 }
 
-fn remove_param(function: &mut Function, incoming: &[Inst], block: Block, index: usize) {
-    function.dfg.blocks[block].params.remove(index);
-    for (number, &param) in function.dfg.blocks[block].params.clone().iter().enumerate() {
+/// Removes the parameters of a block that are not to be kept, and what is passed to them.
+fn keep_params(function: &mut Function, incoming: &[Inst], block: Block, keep: &[bool]) {
+    if keep.iter().all(|&keep| keep) {
+        return;
+    }
+    let mut kept = keep.iter();
+    let params = &mut function.dfg.blocks[block].params;
+    params.retain(|_| *kept.next().unwrap_or(&true));
+    for (number, &param) in params.iter().enumerate() {
         function.dfg.values[param].def = ValueDef::Param(block, number as u16);
     }
     for inst in incoming {
         if let Some(calls) = function.dfg.targets.get_mut(inst) {
             for call in calls.iter_mut().filter(|call| call.block == block) {
-                call.args.remove(index);
+                let mut kept = keep.iter();
+                call.args.retain(|_| *kept.next().unwrap_or(&true));
             }
         }
     }
@@ -228,12 +237,10 @@ fn drop_dead(function: &mut Function) {
         if block == function.entry() {
             continue;
         }
-        for index in (0..function.dfg.blocks[block].params.len()).rev() {
-            if !live_params[function.dfg.blocks[block].params[index]] {
-                let mut sources = incoming[block].clone();
-                sources.dedup();
-                remove_param(function, &sources, block, index);
-            }
-        }
+        let params = function.dfg.blocks[block].params.iter();
+        let keep: Vec<bool> = params.map(|&param| live_params[param]).collect();
+        let mut sources = std::mem::take(&mut incoming[block]);
+        sources.dedup();
+        keep_params(function, &sources, block, &keep);
     }
 }

@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::callees::{callees, with_handles};
 use crate::analysis::{Cfg, Dominators};
-use crate::entity::{Block, FuncId, Inst};
+use crate::entity::{Block, FuncId, Inst, SecondaryMap};
 use crate::function::{Function, payload_func, payload_sig};
 use crate::meaning::Desc;
 use crate::mods::{Mods, StateSpace};
@@ -25,38 +25,66 @@ use crate::types::OpType;
 pub fn run(function: &mut Function, module: &Module) {
     let cfg = Cfg::new(function);
     let dominators = Dominators::new(&cfg);
-    let mut headers: Vec<Loop> = Vec::new();
+    let mut latches: Latches = Latches::default();
     for (number, &block) in cfg.rpo().iter().enumerate() {
         for call in function.successors(block) {
-            let retreating = cfg
-                .number(call.block)
-                .is_some_and(|to| to as usize <= number);
-            if retreating {
-                let body = loop_body(&cfg, &dominators, call.block, block);
-                match headers.iter_mut().find(|one| one.header == call.block) {
-                    Some(one) => {
-                        one.body.extend(body);
-                        one.latches.push(block);
-                    }
-                    None => headers.push(Loop {
-                        header: call.block,
-                        body,
-                        latches: vec![block],
-                    }),
-                }
+            let to = cfg.number(call.block);
+            if to.is_some_and(|to| to as usize <= number) {
+                latches.add(call.block, block);
             }
+        }
+    }
+    if latches.order.is_empty() {
+        return;
+    }
+    let mut homes: SecondaryMap<Inst, Option<Block>> = SecondaryMap::default();
+    for &block in cfg.rpo() {
+        for &inst in function.insts(block) {
+            homes[inst] = Some(block);
         }
     }
     let mut called = Called {
         module,
         known: FxHashMap::default(),
     };
-    for one in headers {
-        if let Some(wait) = shared_state(function, &one.body, &mut called)
-            && !counted::is_counted(function, &cfg, &dominators, &one)
-        {
-            insert_yield(function, one.header, wait);
+    let mut looked_at = 0;
+    let mut yields: Vec<(Block, Wait)> = Vec::new();
+    for header in latches.order {
+        if looked_at > MOST_LOOKED_AT {
+            yields.push((header, Wait::Strong));
+            continue;
         }
+        let one = Loop::new(&cfg, &dominators, header, latches.of.remove(&header));
+        looked_at += one.body.len();
+        if let Some(wait) = shared_state(function, &one.body, &mut called)
+            && !counted::is_counted(function, &cfg, &dominators, &homes, &one)
+        {
+            yields.push((header, wait));
+        }
+    }
+    for (header, wait) in yields {
+        insert_yield(function, header, wait);
+    }
+}
+
+/// Blocks of all loops together that are looked at: a block counts for each loop around it. The loops behind that, deep
+/// inside thousands of others, are taken for waiting ones.
+const MOST_LOOKED_AT: usize = 20_000_000;
+
+/// The blocks from which loops begin again, by their headers.
+#[derive(Default)]
+struct Latches {
+    order: Vec<Block>,
+    of: FxHashMap<Block, Vec<Block>>,
+}
+
+impl Latches {
+    fn add(&mut self, header: Block, latch: Block) {
+        let latches = self.of.entry(header).or_default();
+        if latches.is_empty() {
+            self.order.push(header);
+        }
+        latches.push(latch);
     }
 }
 
@@ -69,19 +97,36 @@ struct Loop {
     latches: Vec<Block>,
 }
 
-/// Blocks from which `latch` is reached without passing the header. An irreducible loop yields all
-/// blocks that reach the latch.
-fn loop_body(cfg: &Cfg, dominators: &Dominators, header: Block, latch: Block) -> FxHashSet<Block> {
-    let mut body = FxHashSet::from_iter([header]);
-    let natural = dominators.dominates(cfg, header, latch);
-    let mut work = vec![latch];
-    while let Some(block) = work.pop() {
-        if body.insert(block) {
-            let preds = cfg.preds(block).iter().copied();
-            work.extend(preds.filter(|&pred| natural || cfg.number(pred) >= cfg.number(header)));
+impl Loop {
+    /// The loop of a header: blocks from which a latch is reached without passing it. An irreducible loop has all blocks
+    /// that reach a latch.
+    fn new(cfg: &Cfg, dominators: &Dominators, header: Block, latches: Option<Vec<Block>>) -> Loop {
+        let latches = latches.unwrap_or_default();
+        let natural = |latch: &&Block| dominators.dominates(cfg, header, **latch);
+        let mut body = FxHashSet::from_iter([header]);
+        let mut work: Vec<Block> = latches.iter().filter(natural).copied().collect();
+        while let Some(block) = work.pop() {
+            if body.insert(block) {
+                work.extend_from_slice(cfg.preds(block));
+            }
+        }
+        for latch in latches.iter().filter(|latch| !natural(latch)) {
+            let mut around = FxHashSet::from_iter([header]);
+            let mut work = vec![*latch];
+            while let Some(block) = work.pop() {
+                if around.insert(block) {
+                    let preds = cfg.preds(block).iter().copied();
+                    work.extend(preds.filter(|&pred| cfg.number(pred) >= cfg.number(header)));
+                }
+            }
+            body.extend(around);
+        }
+        Loop {
+            header,
+            body,
+            latches,
         }
     }
-    body
 }
 
 /// What a loop may wait with.

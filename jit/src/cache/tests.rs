@@ -76,7 +76,7 @@ block1:
 
 fn kernel(text: &str) -> CompiledKernel {
     let module = parse::module(text).expect("the IR of a kernel");
-    CompiledKernel::new(&module, FuncId::new(0))
+    CompiledKernel::new(&module, FuncId::new(0)).unwrap()
 }
 
 fn cache(folder: &Temporary) -> DiskCache {

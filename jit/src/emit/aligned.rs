@@ -153,7 +153,7 @@ impl Lane<'_, '_> {
 
     /// The block of an instruction.
     fn home(&self, inst: Inst) -> Option<Block> {
-        self.homes.get(&inst).copied()
+        self.homes[inst]
     }
 }
 

@@ -9,6 +9,7 @@ use margay_ir::exec::Stop;
 use margay_ir::function::{BlockCall, InstData, payload_func, payload_slot, split_symbol_payload};
 use margay_ir::ops::Opcode;
 use margay_ir::types::Kind;
+use smallvec::SmallVec;
 
 use super::lane::{Lane, Unsupported, fixed, host};
 use crate::abi::{NativeContext, TURNS, WAITING_TURN, status};
@@ -21,10 +22,10 @@ impl Lane<'_, '_> {
             Opcode::Jump => self.jump_to(&targets[0]),
             Opcode::Brif => {
                 let cond = self.arg(inst, 0);
-                let (then, other) = (self.edge(&targets[0]), self.edge(&targets[1]));
-                self.b.ins().brif(cond, then, &[], other, &[]);
-                self.fill_edge(then, &targets[0]);
-                self.fill_edge(other, &targets[1]);
+                let [then, other] = [0, 1].map(|which| self.block(targets[which].block));
+                let [for_then, for_other] = [0, 1].map(|which| self.passed(&targets[which]));
+                let brif = self.b.ins();
+                brif.brif(cond, then, &for_then, other, &for_other);
             }
             Opcode::BrTable => self.branch_table(inst, targets),
             Opcode::Exit => self.stop(Stop::EXIT),
@@ -53,13 +54,15 @@ impl Lane<'_, '_> {
     }
 
     fn jump_to(&mut self, call: &BlockCall) {
-        let values: Vec<ir::Value> = call.args.iter().map(|&arg| self.get(arg)).collect();
-        let params = &self.function.dfg.blocks[call.block].params;
-        for (&param, bits) in params.iter().zip(values) {
-            self.set(param, bits);
-        }
+        let args = self.passed(call);
         let target = self.block(call.block);
-        self.b.ins().jump(target, &[]);
+        self.b.ins().jump(target, &args);
+    }
+
+    /// The arguments of a branch.
+    fn passed(&mut self, call: &BlockCall) -> SmallVec<[BlockArg; 8]> {
+        let args = call.args.iter();
+        args.map(|&arg| BlockArg::Value(self.get(arg))).collect()
     }
 
     fn branch_table(&mut self, inst: Inst, targets: &[BlockCall]) {

@@ -1,6 +1,6 @@
 //! Translation of IR instructions for one lane.
 
-use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData};
+use cranelift_codegen::ir::{self, BlockArg, InstBuilder, MemFlagsData};
 use cranelift_frontend::{FunctionBuilder, Variable};
 use margay_ir::analysis::Regions;
 use margay_ir::entity::{Block, Inst, SecondaryMap, Slot, SymbolId, Value};
@@ -9,11 +9,12 @@ use margay_ir::function::{Function, InstData, SourceLoc};
 use margay_ir::meaning::Meaning;
 use margay_ir::mods::StateSpace;
 use margay_ir::ops::{Effects, Opcode};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::clif_type;
 use super::reach::Tested;
 use crate::addresses::DescTable;
+use crate::fallback::Fallbacks;
 use crate::fast;
 
 /// Something native code cannot do; the kernel then runs in the interpreter.
@@ -78,12 +79,23 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) trusted: bool,
     /// State space and size of the module's variables that the function names.
     pub(crate) symbols: &'a FxHashMap<SymbolId, (StateSpace, u64)>,
+    /// Why code is slower than it could be.
+    pub(crate) fallbacks: &'a Fallbacks,
     pub(crate) fixed: Fixed,
     pub(crate) here: Here,
     pub(crate) leave: Leave,
     /// Where lanes may stop in the code emitted so far, each once.
     pub(crate) stops: Vec<Stop>,
+    /// Variables of the values that are set in several places. The builder keeps a list of blocks for each variable, so
+    /// that the memory for many variables grows with the square of a function's size.
     pub(crate) vars: FxHashMap<Value, Variable>,
+    /// Variables of other code that are not needed any more.
+    pub(crate) spare: FxHashMap<ir::Type, Vec<Variable>>,
+    /// Bits of values that are set in one place of the code, which [`Lane::emit_from`] uses instead of variables.
+    known: FxHashMap<Value, ir::Value>,
+    /// Values for which that code has variables: those that it reads from the frame and computes, too. `None` in other
+    /// code, where all values have variables.
+    several: Option<FxHashSet<Value>>,
     blocks: FxHashMap<Block, ir::Block>,
     /// Values already computed again at the region's start.
     again: FxHashMap<Value, ()>,
@@ -104,7 +116,7 @@ pub(crate) struct Lane<'a, 'b> {
     /// one root touch, by root.
     pub(crate) hulls: (Option<Block>, FxHashMap<Value, (i128, i128)>),
     /// The block of every instruction.
-    pub(crate) homes: FxHashMap<Inst, Block>,
+    pub(crate) homes: &'a SecondaryMap<Inst, Option<Block>>,
     /// Stack slots that slow paths share for operands and results.
     pub(crate) areas: [Option<ir::StackSlot>; 2],
 }
@@ -116,10 +128,12 @@ pub(crate) struct LaneParts<'a, 'b> {
     pub(crate) regions: Option<&'a Regions>,
     pub(crate) descs: &'a mut DescTable,
     pub(crate) slots: &'a SecondaryMap<Slot, u32>,
+    pub(crate) homes: &'a SecondaryMap<Inst, Option<Block>>,
     pub(crate) has_fma: bool,
     pub(crate) isolated: bool,
     pub(crate) trusted: bool,
     pub(crate) symbols: &'a FxHashMap<SymbolId, (StateSpace, u64)>,
+    pub(crate) fallbacks: &'a Fallbacks,
 }
 
 impl<'b> LaneParts<'_, 'b> {
@@ -131,10 +145,12 @@ impl<'b> LaneParts<'_, 'b> {
             regions: self.regions,
             descs: &mut *self.descs,
             slots: self.slots,
+            homes: self.homes,
             has_fma: self.has_fma,
             isolated: self.isolated,
             trusted: self.trusted,
             symbols: self.symbols,
+            fallbacks: self.fallbacks,
         }
     }
 }
@@ -156,12 +172,8 @@ pub(crate) fn fixed() -> MemFlagsData {
 
 impl<'a, 'b> Lane<'a, 'b> {
     pub(crate) fn new(parts: LaneParts<'a, 'b>, fixed: Fixed, here: Here, leave: Leave) -> Self {
-        let function = parts.function;
-        let blocks = function.layout.order.iter();
-        let homes =
-            blocks.flat_map(|&block| function.insts(block).iter().map(move |&inst| (inst, block)));
         Lane {
-            homes: homes.collect(),
+            homes: parts.homes,
             b: parts.b,
             function: parts.function,
             regions: parts.regions,
@@ -171,11 +183,15 @@ impl<'a, 'b> Lane<'a, 'b> {
             isolated: parts.isolated,
             trusted: parts.trusted,
             symbols: parts.symbols,
+            fallbacks: parts.fallbacks,
             fixed,
             here,
             leave,
             stops: Vec::new(),
             vars: FxHashMap::default(),
+            spare: FxHashMap::default(),
+            known: FxHashMap::default(),
+            several: None,
             blocks: FxHashMap::default(),
             again: FxHashMap::default(),
             work: Vec::new(),
@@ -192,13 +208,17 @@ impl<'a, 'b> Lane<'a, 'b> {
 
     /// Emits everything a lane runs from `entry` to its next points, beginning in the current block.
     pub(crate) fn emit_from(&mut self, entry: Block, live_in: &[Value]) -> Result<(), Unsupported> {
+        self.several = Some(self.set_again(entry, live_in));
         self.load_live(entry, live_in);
         self.compute_again(entry)?;
+        let params = self.function.dfg.blocks[entry].params.iter();
+        let args: Vec<BlockArg> = params.map(|&v| BlockArg::Value(self.get(v))).collect();
         let start = self.block(entry);
-        self.b.ins().jump(start, &[]);
+        self.b.ins().jump(start, &args);
         while let Some(block) = self.work.pop() {
             let target = self.blocks[&block];
             self.b.switch_to_block(target);
+            self.set_params(block, target);
             for &inst in self.function.insts(block) {
                 self.at = self.function.dfg.locs[inst];
                 self.b.set_srcloc(ir::SourceLoc::new(inst.0));
@@ -208,6 +228,32 @@ impl<'a, 'b> Lane<'a, 'b> {
             }
         }
         Ok(())
+    }
+
+    /// Values that are in the frame where code begins at `entry` and that the code may set again.
+    fn set_again(&self, entry: Block, live_in: &[Value]) -> FxHashSet<Value> {
+        let Some(regions) = self.regions.filter(|_| !live_in.is_empty()) else {
+            return FxHashSet::default();
+        };
+        let live: FxHashSet<Value> = live_in.iter().copied().collect();
+        let mut again = FxHashSet::default();
+        for block in regions.blocks_of(self.function, entry) {
+            let insts = self.function.insts(block).iter();
+            let results = insts.flat_map(|&inst| self.function.dfg.results(inst));
+            let set = results.chain(&self.function.dfg.blocks[block].params);
+            again.extend(set.filter(|value| live.contains(value)));
+        }
+        again
+    }
+
+    /// Gives variables their values at the start of a block whose parameters they are.
+    fn set_params(&mut self, block: Block, target: ir::Block) {
+        for (i, &param) in self.function.dfg.blocks[block].params.iter().enumerate() {
+            if self.has_variable(param) {
+                let bits = self.b.block_params(target)[i];
+                self.set(param, bits);
+            }
+        }
     }
 
     /// Reads what a region needs from the frame. What only lives through it stays there.
@@ -360,6 +406,13 @@ impl<'a, 'b> Lane<'a, 'b> {
             return known;
         }
         let new = self.b.create_block();
+        for &param in &self.function.dfg.blocks[block].params {
+            let ty = clif_type(self.function.dfg.ty(param));
+            let bits = self.b.append_block_param(new, ty);
+            if !self.has_variable(param) {
+                self.known.insert(param, bits);
+            }
+        }
         self.blocks.insert(block, new);
         self.work.push(block);
         new
@@ -370,21 +423,36 @@ impl<'a, 'b> Lane<'a, 'b> {
         match self.vars.get(&value) {
             Some(&var) => var,
             None => {
-                let var = self.b.declare_var(ty);
+                let spare = self.spare.get_mut(&ty).and_then(Vec::pop);
+                let var = spare.unwrap_or_else(|| self.b.declare_var(ty));
                 self.vars.insert(value, var);
                 var
             }
         }
     }
 
+    /// Whether a variable holds a value, which may be set in several places.
+    fn has_variable(&self, value: Value) -> bool {
+        let several = self.several.as_ref();
+        several.is_none_or(|several| several.contains(&value))
+    }
+
     /// Current bits of a value.
     pub(crate) fn get(&mut self, value: Value) -> ir::Value {
+        if let Some(&bits) = self.known.get(&value) {
+            return bits;
+        }
         let var = self.var(value);
         self.b.use_var(var)
     }
 
     /// Defines a value.
     pub(crate) fn set(&mut self, value: Value, bits: ir::Value) {
+        if !self.has_variable(value) {
+            // What was computed at the start and again in its own block is the same; the start dominates all uses.
+            self.known.entry(value).or_insert(bits);
+            return;
+        }
         let var = self.var(value);
         self.b.def_var(var, bits);
     }
@@ -400,6 +468,15 @@ impl<'a, 'b> Lane<'a, 'b> {
         if let Some(&value) = self.function.dfg.results(inst).first() {
             self.set(value, bits);
         }
+    }
+
+    /// All variables, for code that begins anew.
+    pub(crate) fn take_variables(&mut self) -> FxHashMap<ir::Type, Vec<Variable>> {
+        for (value, var) in self.vars.drain() {
+            let ty = clif_type(self.function.dfg.ty(value));
+            self.spare.entry(ty).or_default().push(var);
+        }
+        std::mem::take(&mut self.spare)
     }
 
     /// A constant of an integer type.

@@ -19,7 +19,6 @@ use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Switch, Variable};
 use margay_ir::analysis::Regions;
 use margay_ir::analysis::regions::{Entry, FRAME_ALIVE};
-use margay_ir::entity::Value;
 use margay_ir::exec::Stop;
 use rustc_hash::FxHashMap;
 
@@ -62,6 +61,9 @@ struct Driver<'a> {
     parted: Variable,
     /// The code of each entry.
     entries: Vec<ir::Block>,
+    /// Goes on at the entry with the number that is the parameter, which is the only way to entries: what they look up
+    /// comes from one block, and the time that takes grows with their number alone.
+    enter: ir::Block,
     /// What follows when all lanes of a warp stand at a point, where that can happen.
     after: Vec<Option<ir::Block>>,
     warp_head: ir::Block,
@@ -78,8 +80,12 @@ struct Driver<'a> {
     general: ir::Block,
     /// Warps that have run in the phase that is left to it.
     moved: Variable,
-    /// Of the lanes' values, for all regions: variables cost the more the later the block they are set in.
-    vars: FxHashMap<Value, Variable>,
+    /// Lanes that are left, the one that runs, the stop of the first, and whether others stand elsewhere: in the code of
+    /// each region, where there are no slices.
+    of_region: [Variable; 4],
+    /// Variables that regions take for values of lanes, by type: the builder's memory grows with their number times that
+    /// of the blocks.
+    spare: FxHashMap<ir::Type, Vec<Variable>>,
     /// What slices leave behind, if there are slices.
     rest: Rest,
     /// The loop over all slices of a CTA, likewise.
@@ -178,6 +184,7 @@ impl<'a> Driver<'a> {
             agreed: rest.agreed,
             parted: word(b),
             entries: (0..points.len()).map(|_| b.create_block()).collect(),
+            enter: b.create_block(),
             after: vec![None; points.len()],
             warp_head: b.create_block(),
             warp_done: b.create_block(),
@@ -187,12 +194,14 @@ impl<'a> Driver<'a> {
             phase_done: b.create_block(),
             general: b.create_block(),
             moved: word(b),
-            vars: FxHashMap::default(),
+            of_region: std::array::from_fn(|_| word(b)),
+            spare: FxHashMap::default(),
             rest,
             sweep,
         };
         b.append_block_param(driver.warp_done, types::I32);
         b.append_block_param(driver.abort, types::I32);
+        b.append_block_param(driver.enter, types::I32);
         let cta_done = b.create_block();
         driver.cta_loop(parts, count, cta_done, hoisted)?;
         let b = &mut *parts.b;
@@ -201,6 +210,7 @@ impl<'a> Driver<'a> {
         driver.sort(b);
         driver.leave(b);
         driver.give_up(b);
+        driver.entering(b);
         Ok(driver)
     }
 
@@ -330,13 +340,7 @@ impl<'a> Driver<'a> {
         b.switch_to_block(run);
         let tidy = b.use_var(self.tidy);
         b.def_var(self.quick, tidy);
-        let mut cases = Switch::new();
-        for (index, &block) in self.entries.iter().enumerate().skip(1) {
-            if self.points.completion(index).is_barrier() {
-                cases.set_entry(index as u128, block);
-            }
-        }
-        cases.emit(b, phase, self.entries[0]);
+        b.ins().jump(self.enter, &[BlockArg::Value(phase)]);
 
         b.switch_to_block(self.warp_done);
         let stop = b.block_params(self.warp_done)[0];
@@ -510,13 +514,23 @@ impl<'a> Driver<'a> {
         let running = read(b, offset_of!(NativeContext, group));
         b.def_var(self.running, running);
         self.not_quick(b);
+        b.ins().jump(self.enter, &[BlockArg::Value(stop)]);
+    }
+
+    /// Where all ways to entries go.
+    fn entering(&self, b: &mut FunctionBuilder<'_>) {
+        b.switch_to_block(self.enter);
+        let to = b.block_params(self.enter)[0];
         let mut cases = Switch::new();
-        for (index, &block) in self.entries.iter().enumerate().skip(1) {
+        for (index, &block) in self.entries.iter().enumerate() {
             if self.is_entered(index) {
                 cases.set_entry(index as u128, block);
             }
         }
-        cases.emit(b, stop, self.leave_here);
+        cases.emit(b, to, self.leave_here);
+        for &block in &self.entries {
+            b.seal_block(block);
+        }
     }
 
     /// Whether lanes go on behind a point within phases: where only the scheduler lets them, it goes on from there.
@@ -544,7 +558,7 @@ impl<'a> Driver<'a> {
         let running = b.use_var(self.running);
         let warp = b.use_var(self.warp);
         let first_thread = b.ins().ishl_imm_u(warp, 5);
-        let [rest, lane_var, common, parted] = std::array::from_fn(|_| b.declare_var(types::I32));
+        let [rest, lane_var, common, parted] = self.of_region;
         let zero = b.ins().iconst(types::I32, 0);
         for var in [lane_var, common, parted] {
             b.def_var(var, zero);
@@ -581,10 +595,10 @@ impl<'a> Driver<'a> {
             abort: self.abort,
         };
         let mut emitter = Lane::new(parts, whole, here, leave);
-        emitter.vars = std::mem::take(&mut self.vars);
+        emitter.spare = std::mem::take(&mut self.spare);
         emitter.emit_from(entry.block, &entry.live_in)?;
         let stops = std::mem::take(&mut emitter.stops);
-        self.vars = std::mem::take(&mut emitter.vars);
+        self.spare = emitter.take_variables();
         let b = emitter.b;
 
         b.switch_to_block(next);
@@ -811,7 +825,8 @@ impl<'a> Driver<'a> {
             match self.points.completion(index) {
                 Completion::Nothing => {
                     self.not_quick(b);
-                    b.ins().jump(self.entries[index], &[]);
+                    let to = b.ins().iconst(types::I32, index as i64);
+                    b.ins().jump(self.enter, &[BlockArg::Value(to)]);
                 }
                 Completion::Collective => self.collective(b, index),
                 Completion::Barrier | Completion::Reduction => {
@@ -831,8 +846,9 @@ impl<'a> Driver<'a> {
         let helper = offset_of!(Helpers, collective);
         if let Some(waits) = self.host_completes(b, helper, index, frame, alive) {
             self.not_quick(b);
-            b.ins()
-                .brif(waits, self.leave_here, &[], self.entries[index], &[]);
+            let to = b.ins().iconst(types::I32, index as i64);
+            let to = [BlockArg::Value(to)];
+            b.ins().brif(waits, self.leave_here, &[], self.enter, &to);
         }
     }
 }

@@ -94,8 +94,8 @@ impl Lane<'_, '_> {
                     || self.home_of(space) == Area::Device
                         && param_root(self.function, &widest).is_some()
             };
-        let home = self.homes.get(&inst).copied();
-        let here = |def: Inst| self.homes.get(&def).copied() == home;
+        let home = self.homes[inst];
+        let here = |def: Inst| self.homes[def] == home;
         let own = Root {
             value: address,
             offset: Interval::ZERO,
@@ -111,7 +111,7 @@ impl Lane<'_, '_> {
     /// The offsets from a root of the first byte that accesses of the block around `inst` touch with it, and of the one
     /// behind the last. All of them run, so one test of the hull serves them.
     pub(crate) fn hull(&mut self, inst: Inst, root: &Root, bytes: u32) -> (i128, i128) {
-        let home = self.homes.get(&inst).copied();
+        let home = self.homes[inst];
         if self.hulls.0 != home {
             let insts = home.map_or(&[][..], |home| self.function.insts(home));
             let mut hulls: FxHashMap<Value, (i128, i128)> = FxHashMap::default();

@@ -14,6 +14,7 @@ use super::clif_type;
 use super::lane::{Lane, Unsupported, fixed, host};
 use crate::abi::{Helpers, NativeContext, status};
 use crate::addresses::Target;
+use crate::fallback::Fallback;
 
 /// Operands or results that the shared stack slots hold.
 const SHARED_CELLS: usize = 16;
@@ -114,6 +115,7 @@ impl Lane<'_, '_> {
 
     /// Computes a pure operation by its reference meaning.
     pub(crate) fn slow_pure(&mut self, inst: Inst, data: &InstData) {
+        self.fallbacks.note(Fallback::SlowOperation);
         let args: Vec<ir::Value> = self
             .function
             .dfg
@@ -207,6 +209,7 @@ impl Lane<'_, '_> {
     }
 
     pub(crate) fn call(&mut self, inst: Inst, callee: FuncId) -> Result<(), Unsupported> {
+        self.fallbacks.note(Fallback::DeviceCall);
         let table = self.field(types::I64, offset_of!(NativeContext, functions));
         let offset = i32::try_from(u64::from(callee.0) * 8)
             .map_err(|_| Unsupported("more functions than code can address".into()))?;
@@ -216,6 +219,7 @@ impl Lane<'_, '_> {
     }
 
     pub(crate) fn call_indirect(&mut self, inst: Inst) -> Result<(), Unsupported> {
+        self.fallbacks.note(Fallback::DeviceCall);
         let handle = self.arg(inst, 0);
         let handle = self.wide(handle);
         let base = self.field(types::I64, offset_of!(NativeContext, function_base));

@@ -84,6 +84,7 @@ impl Snapshot {
             let mut made = Module::clone(&self.module);
             for (id, function) in self.module.functions.iter() {
                 if function.has_body() {
+                    pass::merge::run(&mut made.functions[id]);
                     pass::waiting::run(&mut made.functions[id], &self.module);
                     pass::points::run(&mut made.functions[id], &self.module);
                 }

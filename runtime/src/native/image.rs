@@ -14,8 +14,9 @@ use margay_jit::{Compiler, DiskCache};
 
 use super::bodies::Bodies;
 use super::cache::ImageCache;
+use super::compile;
 use super::disk::Caching;
-use super::kernel::{NativeCode, PtxKernel};
+use super::kernel::{NativeCode, PtxKernel, Source};
 use super::link;
 use crate::engine::{
     BoundImage, Engine, EngineChoice, Image, KernelInfo, LoadOptions, LoadedImage, Loader,
@@ -79,16 +80,19 @@ impl Loader for PtxLoader {
         if let Some(known) = self.cache.find(key.0) {
             return Ok(known);
         }
-        // Constants are read and folded here.
-        let _mode = FloatMode::of_device();
-        let mut log = String::new();
-        let name = options.name.clone().unwrap_or_else(|| "image.ptx".into());
-        let loaded = match image {
-            Image::Ptx(text) => lazy(SourceFile::new(name, text), &mut log)?,
-            Image::Bytes(bytes) => loaded(&[bytes], options, &name, &mut log)?,
-            Image::Linked(images) => loaded(images, options, &name, &mut log)?,
+        let read = || {
+            // Constants are read and folded here.
+            let _mode = FloatMode::of_device();
+            let mut log = String::new();
+            let name = options.name.clone().unwrap_or_else(|| "image.ptx".into());
+            let loaded = match image {
+                Image::Ptx(text) => lazy(SourceFile::new(name, text), &mut log)?,
+                Image::Bytes(bytes) => loaded(&[bytes], options, &name, &mut log)?,
+                Image::Linked(images) => loaded(images, options, &name, &mut log)?,
+            };
+            Ok(PtxImage::new(loaded, self.choice, self.caching, log))
         };
-        let image = Arc::new(PtxImage::new(loaded, self.choice, self.caching, log));
+        let image = Arc::new(compile::run(read)?);
         self.cache.keep(key, &image);
         Ok(image)
     }
@@ -369,17 +373,15 @@ impl LoadedImage for PtxImage {
         let kernels = self.functions.iter().zip(&self.kernels);
         let kernels = kernels
             .map(|(&id, info)| {
-                let kernel = PtxKernel {
+                let source = Source {
                     bodies: Arc::clone(&self.bodies),
                     native: Arc::clone(&self.native),
                     choice: self.choice,
                     id,
                     info: info.clone(),
                     addresses: Arc::clone(&addresses),
-                    sizes: OnceLock::new(),
-                    ready: OnceLock::new(),
                 };
-                Arc::new(kernel) as Arc<dyn Engine>
+                Arc::new(PtxKernel::new(source)) as Arc<dyn Engine>
             })
             .collect();
         Ok(BoundImage { initial, kernels })

@@ -10,11 +10,17 @@ use margay_ir::mods::StateSpace;
 use margay_ir::module::Module;
 use margay_ir::ops::{Effects, Opcode};
 use margay_ir::pass;
-use margay_jit::{CompileError, CompiledFunction, CompiledKernel, Compiler, Version, Widths};
+use margay_ir::pass::inline::Inlining;
+use margay_jit::{
+    CompileError, CompiledFunction, CompiledKernel, Compiler, Fallback, Version, Widths,
+};
 use parking_lot::Mutex;
+use rustc_hash::FxHashSet;
 
 use super::bodies::Bodies;
+use super::compile::{self, Slot};
 use super::disk::Caching;
+use super::fallback;
 use super::helpers::TidTable;
 use super::image::compiler;
 use super::launch::PtxLaunch;
@@ -23,7 +29,7 @@ use super::shared::{self, SharedLayout};
 use crate::engine::{
     Engine, EngineChoice, KernelInfo, KernelSizes, LaunchShape, ParamInfo, PreparedLaunch,
 };
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, FaultKind, Result};
 use crate::fault::FloatMode;
 use crate::launch::Dim3;
 
@@ -76,6 +82,9 @@ unsafe impl Send for FunctionTable {}
 // SAFETY: as above.
 unsafe impl Sync for FunctionTable {}
 
+/// Most functions that a kernel calls, beside those that are inlined.
+const MAX_FUNCTIONS: usize = 2_000;
+
 /// Native code of a kernel.
 #[derive(Debug)]
 pub(super) struct NativeKernel {
@@ -108,7 +117,8 @@ impl NativeKernel {
     ) -> Result<NativeKernel, CompileError> {
         let compiler =
             compiler(caching).map_err(|error| CompileError::Machine(error.to_string()))?;
-        let compiled = CompiledKernel::new(module, id);
+        let inline = &Inlining::of(module, id);
+        let compiled = CompiledKernel::within(module, id, inline)?;
         let mut kernel = NativeKernel {
             verifiers: compiler.verifiers()?.map(Entry),
             functions: FunctionTable(vec![std::ptr::null(); module.functions.len()]),
@@ -127,22 +137,13 @@ impl NativeKernel {
             compiled,
             owner,
         };
-        let (direct, indirect) = kernel.compiled.calls();
-        if !direct.is_empty() || indirect {
-            for callee in shared::reachable(module, id)
-                .into_iter()
-                .filter(|&callee| callee != id)
-            {
-                if module.functions[callee].has_body() && module.functions[callee].kernel.is_none()
-                {
-                    let device = CompiledKernel::new(module, callee);
-                    let made = device
-                        .device(compiler)
-                        .map_err(|why| declined(module, id, why))?;
-                    kernel.functions.0[callee.index()] = register(made, owner).0;
-                    kernel.devices.push(device);
-                }
-            }
+        for callee in kernel.called(module, id, inline)? {
+            let made = callee
+                .1
+                .device(compiler)
+                .map_err(|why| declined(module, id, inline, why))?;
+            kernel.functions.0[callee.0.index()] = register(made, owner).0;
+            kernel.devices.push(callee.1);
         }
         // A kernel that native code refuses must be known before the first thread runs.
         // What most launches run: those that get pointers to other memory have code of their own.
@@ -154,11 +155,46 @@ impl NativeKernel {
         if kernel.compiled.is_pointless() {
             kernel.cta_entry(version)?;
         } else if kernel.phases_entry(version).is_err() {
+            kernel.compiled.check_regions()?;
             for index in 0..kernel.regions.len() {
                 kernel.region_entry(Stop(index as u32))?;
             }
         }
         Ok(kernel)
+    }
+
+    /// The functions that stay calls behind inlining: each is called from native code.
+    fn called(
+        &self,
+        module: &Module,
+        id: FuncId,
+        inline: &Inlining,
+    ) -> Result<Vec<(FuncId, CompiledKernel)>, CompileError> {
+        let mut seen = FxHashSet::from_iter([id]);
+        let mut found: Vec<(FuncId, CompiledKernel)> = Vec::new();
+        let mut work = Vec::new();
+        let mut add = |kernel: &CompiledKernel, work: &mut Vec<FuncId>| {
+            let (direct, indirect) = kernel.calls();
+            let all = indirect.then(|| shared::reachable(module, id));
+            let called = direct.into_iter().chain(all.into_iter().flatten());
+            work.extend(called.filter(|&callee| {
+                let function = &module.functions[callee];
+                function.has_body() && function.kernel.is_none() && seen.insert(callee)
+            }));
+        };
+        add(&self.compiled, &mut work);
+        while let Some(callee) = work.pop() {
+            if found.len() == MAX_FUNCTIONS {
+                return Err(CompileError::Budget(format!(
+                    "calls of more than {MAX_FUNCTIONS} functions"
+                )));
+            }
+            let made = CompiledKernel::within(module, callee, inline)?;
+            add(&made, &mut work);
+            found.push((callee, made));
+        }
+        found.sort_unstable_by_key(|&(callee, _)| callee);
+        Ok(found)
     }
 
     /// The version of the code for blocks of a shape.
@@ -173,6 +209,22 @@ impl NativeKernel {
         } else {
             self.phases_entry(version)
         };
+        fallback::tell_all(&self.compiled.function.name, self);
+    }
+
+    /// Why the code made so far is slower than it could be, by function.
+    pub(super) fn fallbacks(&self) -> Vec<(Fallback, u32)> {
+        let mut all: Vec<(Fallback, u32)> = Vec::new();
+        for kernel in self.devices.iter().chain([&self.compiled]) {
+            for (why, count) in kernel.fallbacks.all() {
+                match all.iter_mut().find(|(known, _)| *known == why) {
+                    Some((_, sum)) => *sum += count,
+                    None => all.push((why, count)),
+                }
+            }
+        }
+        all.sort_unstable_by_key(|&(why, _)| why.name());
+        all
     }
 
     /// The function that runs whole CTAs.
@@ -235,9 +287,9 @@ impl Drop for NativeKernel {
 }
 
 /// Why a kernel is not native that calls a function which is not.
-fn declined(module: &Module, id: FuncId, why: CompileError) -> CompileError {
-    let before = pass::prepare(module, id, Some("waiting"));
-    match pass::calls::declined(&before, module) {
+fn declined(module: &Module, id: FuncId, inline: &Inlining, why: CompileError) -> CompileError {
+    let before = pass::prepare_within(module, id, inline, Some("waiting"));
+    match pass::calls::declined(&before, module, inline) {
         Some(what) => CompileError::Unsupported(what),
         None => why,
     }
@@ -327,19 +379,34 @@ impl NativeCode {
 
 /// A kernel of a loaded image.
 pub(super) struct PtxKernel {
+    source: Arc<Source>,
+    /// Filled when somebody first asks.
+    sizes: OnceLock<Result<KernelSizes>>,
+    /// Filled by the first launch.
+    ready: Slot<Arc<KernelCode>>,
+}
+
+impl PtxKernel {
+    pub(super) fn new(source: Source) -> PtxKernel {
+        PtxKernel {
+            source: Arc::new(source),
+            sizes: OnceLock::new(),
+            ready: Slot::default(),
+        }
+    }
+}
+
+/// What a kernel's code is made from.
+pub(super) struct Source {
     pub(super) bodies: Arc<Bodies>,
     pub(super) native: Arc<NativeCode>,
     pub(super) choice: EngineChoice,
     pub(super) id: FuncId,
     pub(super) info: KernelInfo,
     pub(super) addresses: Arc<Vec<u64>>,
-    /// Filled when somebody first asks.
-    pub(super) sizes: OnceLock<Result<KernelSizes>>,
-    /// Filled by the first launch.
-    pub(super) ready: OnceLock<Result<Arc<KernelCode>, Error>>,
 }
 
-impl PtxKernel {
+impl Source {
     fn find_sizes(&self) -> Result<KernelSizes> {
         // Constants are read here.
         let _mode = FloatMode::of_device();
@@ -370,6 +437,12 @@ impl PtxKernel {
         let native = self.native(&snapshot.module, [block.x, block.y, block.z])?;
         if let Err(why) = &native {
             tracing::info!(kernel = %self.info.name, %why, "interpreted");
+            if self.choice == EngineChoice::Auto {
+                fallback::tell_interpreted(&self.info.name, why);
+            }
+        }
+        if let Ok(kernel) = &native {
+            fallback::tell_all(&self.info.name, kernel);
         }
         let (module, code) = match &native {
             Ok(_) => (Arc::clone(&snapshot.module), Arc::default()),
@@ -473,17 +546,24 @@ impl PtxKernel {
 
 impl Engine for PtxKernel {
     fn info(&self) -> &KernelInfo {
-        &self.info
+        &self.source.info
     }
 
     fn sizes(&self) -> Result<KernelSizes> {
-        let sizes = self.sizes.get_or_init(|| self.find_sizes());
+        let find = || compile::run(|| self.source.find_sizes());
+        let sizes = self.sizes.get_or_init(find);
         sizes.as_ref().copied().map_err(Clone::clone)
     }
 
     fn prepare(&self, shape: LaunchShape) -> Result<Arc<dyn PreparedLaunch>> {
-        let ready = self.ready.get_or_init(|| self.make_ready(shape.block));
-        let code = Arc::clone(ready.as_ref().map_err(Clone::clone)?);
-        Ok(PtxLaunch::new(code, shape)?)
+        let source = Arc::clone(&self.source);
+        let block = shape.block;
+        let make = move || source.make_ready(block);
+        let Some(ready) = self.ready.get(shape.deadline, make) else {
+            let late = Fault::new(FaultKind::Timeout, &self.source.info.name);
+            let late = late.with_detail("the kernel was being compiled");
+            return Err(Error::Fault(Arc::new(late)));
+        };
+        Ok(PtxLaunch::new(ready?, shape)?)
     }
 }

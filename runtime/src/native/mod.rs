@@ -12,7 +12,9 @@
 
 mod bodies;
 mod cache;
+mod compile;
 mod disk;
+mod fallback;
 mod faults;
 mod fetch;
 mod helpers;

@@ -104,6 +104,11 @@ impl Scheduler {
         self.shared.config.workers
     }
 
+    /// The time that a launch may take, where its context says nothing else.
+    pub(crate) fn time_limit(&self) -> Option<Duration> {
+        self.shared.config.time_limit
+    }
+
     /// Units that may be resident at once.
     pub(crate) fn resident(&self) -> u64 {
         self.shared.config.resident

@@ -8,14 +8,19 @@ use crate::entity::{FuncId, Value};
 use crate::function::Function;
 use crate::module::Module;
 use crate::ops::Opcode;
-use crate::pass::{points, prepare};
+use crate::pass::inline::Inlining;
+use crate::pass::{points, prepare_within};
 
 /// The functions that a kernel reaches, in order of their distance; `None` when none of them has points.
 ///
 /// # Errors
 ///
 /// Why their bodies cannot be brought into the kernel.
-pub(super) fn bodies(kernel: &Function, module: &Module) -> Result<Option<Vec<Body>>, String> {
+pub(super) fn bodies(
+    kernel: &Function,
+    module: &Module,
+    inline: &Inlining,
+) -> Result<Option<Vec<Body>>, String> {
     let mut work = callees(module, kernel);
     if kernel.kernel.is_none() || work.is_empty() {
         return Ok(None);
@@ -30,7 +35,7 @@ pub(super) fn bodies(kernel: &Function, module: &Module) -> Result<Option<Vec<Bo
         if !module.functions.get(id).is_some_and(Function::has_body) {
             return Err("a call of a function without a body".into());
         }
-        let function = prepare(module, id, Some("waiting"));
+        let function = prepare_within(module, id, inline, Some("waiting"));
         size += insts(&function);
         waits = waits || has_points(&function, module);
         if size > MAX_INSTS && waits {

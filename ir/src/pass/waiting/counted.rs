@@ -4,11 +4,13 @@
 //! with one that does not change. The test may stand anywhere on the way of all turns, and may be one of several exits;
 //! it may be one of the conditions that together keep the loop going.
 
+use std::cell::Cell;
+
 use rustc_hash::FxHashSet;
 
 use super::Loop;
 use crate::analysis::{Cfg, Dominators};
-use crate::entity::{Block, Inst, Value};
+use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::function::{Function, ValueDef};
 use crate::mods::BoolOp;
 use crate::ops::Opcode;
@@ -20,6 +22,7 @@ pub(super) fn is_counted(
     function: &Function,
     cfg: &Cfg,
     dominators: &Dominators,
+    homes: &SecondaryMap<Inst, Option<Block>>,
     one: &Loop,
 ) -> bool {
     let natural = |&latch: &Block| dominators.dominates(cfg, one.header, latch);
@@ -28,8 +31,11 @@ pub(super) fn is_counted(
     }
     let test = Test {
         function,
+        cfg,
+        homes,
         header: one.header,
         body: &one.body,
+        steps: Cell::new(MOST_STEPS),
     };
     one.body.iter().any(|&block| {
         let every_turn = |&latch: &Block| dominators.dominates(cfg, block, latch);
@@ -40,10 +46,17 @@ pub(super) fn is_counted(
 /// How deep conditions are looked into.
 const DEPTH: u32 = 4;
 
+/// Values that are looked at for a loop, at most: behind that it is not shown to be counted.
+const MOST_STEPS: u32 = 100_000;
+
 struct Test<'a> {
     function: &'a Function,
+    cfg: &'a Cfg,
+    homes: &'a SecondaryMap<Inst, Option<Block>>,
     header: Block,
     body: &'a FxHashSet<Block>,
+    /// Values that may still be looked at.
+    steps: Cell<u32>,
 }
 
 impl Test<'_> {
@@ -109,8 +122,9 @@ impl Test<'_> {
         match function.dfg.values[value].def {
             ValueDef::Param(block, _) => !self.body.contains(&block),
             ValueDef::Result(inst, _) => {
-                let holds = |&block: &Block| function.insts(block).contains(&inst);
-                function.dfg.insts[inst].opcode == Opcode::Const || !self.body.iter().any(holds)
+                let inside = |block: Block| self.body.contains(&block);
+                function.dfg.insts[inst].opcode == Opcode::Const
+                    || !self.homes[inst].is_some_and(inside)
             }
             _ => false,
         }
@@ -131,15 +145,26 @@ impl Test<'_> {
             return false;
         };
         let mut known = None;
-        let blocks = self.body.iter().copied();
-        blocks
-            .flat_map(|block| self.function.successors(block))
-            .filter(|call| call.block == self.header)
-            .all(|call| self.is_next(call.args[usize::from(index)], param, &mut known, DEPTH))
+        let next = |value: Value| self.is_next(value, param, &mut known, DEPTH);
+        self.passed(self.header, index).all(next)
+    }
+
+    /// What the blocks of the body pass to a parameter.
+    fn passed(&self, block: Block, index: u16) -> impl Iterator<Item = Value> {
+        let preds = self.cfg.preds(block).iter();
+        let inside = preds.filter(|pred| self.body.contains(pred));
+        inside
+            .flat_map(|&pred| self.function.successors(pred))
+            .filter(move |call| call.block == block)
+            .map(move |call| call.args[usize::from(index)])
     }
 
     /// Whether a value is `param` plus the step that is known, or becomes so: in all ways that lead to it.
     fn is_next(&self, value: Value, param: Value, known: &mut Option<Step>, depth: u32) -> bool {
+        let Some(left) = self.steps.get().checked_sub(1) else {
+            return false;
+        };
+        self.steps.set(left);
         match self.function.dfg.values[value].def {
             ValueDef::Result(inst, _) => match self.step_of(inst) {
                 Some((base, step)) if base == param => *known.get_or_insert(step) == step,
@@ -148,13 +173,8 @@ impl Test<'_> {
             ValueDef::Param(block, index)
                 if depth > 0 && block != self.header && self.body.contains(&block) =>
             {
-                let blocks = self.body.iter().copied();
-                blocks
-                    .flat_map(|from| self.function.successors(from))
-                    .filter(|call| call.block == block)
-                    .all(|call| {
-                        self.is_next(call.args[usize::from(index)], param, known, depth - 1)
-                    })
+                let mut passed = self.passed(block, index);
+                passed.all(|value| self.is_next(value, param, known, depth - 1))
             }
             _ => false,
         }

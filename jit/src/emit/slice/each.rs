@@ -11,6 +11,7 @@ use margay_ir::types::Kind;
 use super::{Lanes, Slice, vector_type};
 use crate::abi::NativeContext;
 use crate::emit::lane::{Unsupported, host};
+use crate::fallback::Fallback;
 
 /// An operand that differs from lane to lane.
 struct Operand {
@@ -131,6 +132,7 @@ impl Slice<'_, '_> {
 
     /// An operation for each lane, active or not: a pure one, or one of a slice all of whose lanes run.
     pub(super) fn unrolled(&mut self, inst: Inst) -> Result<(), Unsupported> {
+        self.lane.fallbacks.note(Fallback::UnrolledLanes);
         let operands = self.operands(inst, false)?;
         let results = self.varying_results(inst)?;
         let mut found: Vec<Vec<ir::Value>> = vec![Vec::new(); results.len()];
@@ -186,6 +188,7 @@ impl Slice<'_, '_> {
 
     /// Any operation, for each active lane in turn.
     pub(super) fn each_lane(&mut self, inst: Inst) -> Result<(), Unsupported> {
+        self.lane.fallbacks.note(Fallback::LoopedLanes);
         let operands = self.operands(inst, true)?;
         let results = self.varying_results(inst)?;
         let active = self.active_bits();

@@ -1,0 +1,267 @@
+//! What a function reaches by direct calls, and what becomes of each call.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::calls_in;
+use crate::analysis::Cfg;
+use crate::entity::{FuncId, Value};
+use crate::function::{Function, payload_func};
+use crate::module::Module;
+use crate::ops::{Effects, Opcode};
+
+/// What becomes of a call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fate {
+    /// It stays a call.
+    Stay,
+    /// The body takes its place.
+    Inline,
+    /// It is removed: it does nothing, and nobody uses its results.
+    Drop,
+}
+
+struct Call {
+    callee: FuncId,
+    /// Whether nobody uses its results.
+    unused: bool,
+}
+
+struct Node {
+    /// Instructions.
+    size: usize,
+    /// Direct calls, in order.
+    calls: Vec<Call>,
+    has_body: bool,
+    /// On a cycle of calls.
+    recursive: bool,
+    /// Comes to an end and does nothing but compute its results.
+    silent: bool,
+}
+
+/// The functions that a function reaches by direct calls.
+pub(super) struct Graph {
+    nodes: FxHashMap<FuncId, Node>,
+    /// Callees before callers, as far as there is no recursion.
+    order: Vec<FuncId>,
+    root: FuncId,
+}
+
+/// What becomes of all calls in the functions of a graph.
+#[derive(Debug)]
+pub(super) struct Plan {
+    fates: FxHashMap<FuncId, Vec<Fate>>,
+    /// Instructions of the root and of all functions that stay calls, each with what is inlined into it.
+    pub(super) total: usize,
+}
+
+impl Plan {
+    /// Whether a function belongs to the graph.
+    pub(super) fn knows(&self, id: FuncId) -> bool {
+        self.fates.contains_key(&id)
+    }
+
+    /// Of the calls of a function, in order.
+    pub(super) fn fates(&self, id: FuncId) -> impl Iterator<Item = Fate> {
+        self.fates.get(&id).into_iter().flatten().copied()
+    }
+}
+
+impl Graph {
+    /// The functions that `root` reaches: what else a module holds costs nothing.
+    pub(super) fn new(module: &Module, root: FuncId) -> Graph {
+        let mut graph = Graph {
+            nodes: FxHashMap::default(),
+            order: Vec::new(),
+            root,
+        };
+        for part in components(module, root, &mut graph.nodes) {
+            let calls_itself = |id: &FuncId| {
+                let mut calls = graph.nodes[id].calls.iter();
+                calls.any(|call| call.callee == *id)
+            };
+            let recursive = part.len() > 1 || part.iter().any(calls_itself);
+            for id in part {
+                let silent = !recursive && graph.is_silent(module, id);
+                if let Some(node) = graph.nodes.get_mut(&id) {
+                    node.recursive = recursive;
+                    node.silent = silent;
+                }
+                graph.order.push(id);
+            }
+        }
+        graph
+    }
+
+    /// Whether a function whose callees are known does nothing but compute its results.
+    fn is_silent(&self, module: &Module, id: FuncId) -> bool {
+        let Some(function) = module.functions.get(id).filter(|f| f.has_body()) else {
+            return false;
+        };
+        let does_nothing = |opcode: Opcode| match opcode {
+            Opcode::Call | Opcode::Ret | Opcode::Jump | Opcode::Brif => true,
+            opcode => opcode.effects().is_pure() && !opcode.effects().contains(Effects::TERMINATOR),
+        };
+        let mut insts = function.blocks().iter().flat_map(|&b| function.insts(b));
+        let called = |call: &Call| self.nodes.get(&call.callee).is_some_and(|node| node.silent);
+        function.unsupported.is_empty()
+            && self.nodes[&id].calls.iter().all(called)
+            && insts.all(|&inst| does_nothing(function.dfg.insts[inst].opcode))
+            && has_no_loop(function)
+    }
+
+    /// Whether threads wait for each other in a function other than the root, as the program has it.
+    pub(super) fn waits(&self, module: &Module) -> bool {
+        let others = self.order.iter().filter(|&&id| id != self.root);
+        let functions = others.filter_map(|&id| module.functions.get(id));
+        functions.filter(|f| f.has_body()).any(|function| {
+            let mut insts = function.blocks().iter().flat_map(|&b| function.insts(b));
+            insts.any(|&inst| function.effects(inst).is_point())
+        })
+    }
+
+    /// Decides about all calls: a function is inlined if it has at most `limit` instructions with what is inlined into
+    /// it, small ones first, as long as the caller has at most `most`.
+    pub(super) fn plan(&self, limit: usize, most: usize) -> Plan {
+        let mut grown: FxHashMap<FuncId, usize> = FxHashMap::default();
+        let mut fates: FxHashMap<FuncId, Vec<Fate>> = FxHashMap::default();
+        let mut stay: FxHashSet<FuncId> = FxHashSet::from_iter([self.root]);
+        for &id in &self.order {
+            let node = &self.nodes[&id];
+            let mut size = node.size;
+            let mut made = vec![Fate::Stay; node.calls.len()];
+            let mut small: Vec<(usize, usize)> = Vec::new();
+            for (index, call) in node.calls.iter().enumerate() {
+                let callee = &self.nodes[&call.callee];
+                if callee.silent && call.unused {
+                    made[index] = Fate::Drop;
+                } else if callee.has_body && !callee.recursive {
+                    small.push((grown[&call.callee], index));
+                }
+            }
+            small.sort_unstable();
+            for (of_callee, index) in small {
+                if of_callee > limit || size + of_callee > most {
+                    break;
+                }
+                size += of_callee;
+                made[index] = Fate::Inline;
+            }
+            let calls = node.calls.iter().zip(&made);
+            let staying = calls.filter(|&(_, &fate)| fate == Fate::Stay);
+            stay.extend(staying.map(|(call, _)| call.callee));
+            grown.insert(id, size);
+            fates.insert(id, made);
+        }
+        let sizes = stay.iter().map(|id| grown.get(id).copied().unwrap_or(0));
+        Plan {
+            total: sizes.sum(),
+            fates,
+        }
+    }
+}
+
+fn node(module: &Module, id: FuncId) -> Node {
+    let Some(function) = module.functions.get(id).filter(|f| f.has_body()) else {
+        return Node {
+            size: 0,
+            calls: Vec::new(),
+            has_body: false,
+            recursive: false,
+            silent: false,
+        };
+    };
+    let mut used: FxHashSet<Value> = FxHashSet::default();
+    let calls: Vec<_> = calls_in(function, function.blocks()).collect();
+    if !calls.is_empty() {
+        for &inst in function.blocks().iter().flat_map(|&b| function.insts(b)) {
+            let passed = function.dfg.targets(inst).iter().flat_map(|c| &c.args);
+            let args = function.dfg.args(inst).iter().chain(passed);
+            used.extend(args.map(|&value| function.dfg.resolve(value)));
+        }
+    }
+    let calls = calls.into_iter().map(|inst| Call {
+        callee: payload_func(function.dfg.insts[inst].payload()),
+        unused: !function.dfg.results(inst).iter().any(|v| used.contains(v)),
+    });
+    let blocks = function.blocks().iter();
+    Node {
+        size: blocks.map(|&block| function.insts(block).len()).sum(),
+        calls: calls.collect(),
+        has_body: true,
+        recursive: false,
+        silent: false,
+    }
+}
+
+fn has_no_loop(function: &Function) -> bool {
+    let cfg = Cfg::new(function);
+    cfg.rpo().iter().all(|&block| {
+        let mut next = function.successors(block).iter();
+        next.all(|call| cfg.number(call.block) > cfg.number(block))
+    })
+}
+
+/// The strongly connected components of what `root` calls, callees first (Tarjan's algorithm, with a stack of its own).
+fn components(
+    module: &Module,
+    root: FuncId,
+    nodes: &mut FxHashMap<FuncId, Node>,
+) -> Vec<Vec<FuncId>> {
+    #[derive(Clone, Copy)]
+    struct Seen {
+        number: usize,
+        lowest: usize,
+        open: bool,
+    }
+    let mut seen: FxHashMap<FuncId, Seen> = FxHashMap::default();
+    let mut open: Vec<FuncId> = Vec::new();
+    let mut found = Vec::new();
+    let mut work: Vec<(FuncId, usize)> = vec![(root, 0)];
+    while let Some((id, next)) = work.pop() {
+        if next == 0 {
+            let number = seen.len();
+            let fresh = Seen {
+                number,
+                lowest: number,
+                open: true,
+            };
+            seen.insert(id, fresh);
+            open.push(id);
+            nodes.insert(id, node(module, id));
+        }
+        if let Some(call) = nodes[&id].calls.get(next) {
+            let callee = call.callee;
+            work.push((id, next + 1));
+            match seen.get(&callee).copied() {
+                None => work.push((callee, 0)),
+                Some(other) if other.open => lower(&mut seen, id, other.number),
+                Some(_) => {}
+            }
+            continue;
+        }
+        let own = seen[&id];
+        if let Some(&(caller, _)) = work.last() {
+            lower(&mut seen, caller, own.lowest);
+        }
+        if own.lowest == own.number {
+            let mut part = Vec::new();
+            while let Some(member) = open.pop() {
+                if let Some(member) = seen.get_mut(&member) {
+                    member.open = false;
+                }
+                part.push(member);
+                if member == id {
+                    break;
+                }
+            }
+            found.push(part);
+        }
+    }
+    return found;
+
+    fn lower(seen: &mut FxHashMap<FuncId, Seen>, id: FuncId, to: usize) {
+        if let Some(seen) = seen.get_mut(&id) {
+            seen.lowest = seen.lowest.min(to);
+        }
+    }
+}

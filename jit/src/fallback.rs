@@ -1,0 +1,113 @@
+//! Why a kernel's code is slower than it could be: each place that gives way to slower code counts here.
+//!
+//! [`Fallback`] is the one list. `docs/fallbacks.md` shows it, and a test compares.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+macro_rules! fallbacks {
+    ($($variant:ident $name:literal $about:literal;)*) => {
+        /// A reason for slower code.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum Fallback {
+            $(#[doc = $about] $variant,)*
+        }
+
+        impl Fallback {
+            /// All reasons.
+            pub const ALL: &'static [Fallback] = &[$(Fallback::$variant,)*];
+
+            /// Its name in reports.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Fallback::$variant => $name,)*
+                }
+            }
+
+            /// What it means, in a sentence.
+            pub fn about(self) -> &'static str {
+                match self {
+                    $(Fallback::$variant => $about,)*
+                }
+            }
+        }
+    };
+}
+
+fallbacks! {
+    InterpreterBudget "interpreter-budget" "The interpreter runs the kernel: native code would take too long or too much memory to make.";
+    InterpreterUnsupported "interpreter-unsupported" "The interpreter runs the kernel: it uses something that native code cannot do.";
+    InterpreterBackend "interpreter-backend" "The interpreter runs the kernel: the code generator failed.";
+    InterpreterMachine "interpreter-machine" "The interpreter runs the kernel: there is no code generator or no memory for code on this machine.";
+    CallsKept "calls-kept" "Functions stay calls that are inlined in smaller kernels.";
+    DeviceCall "device-call" "A function is called for one thread at a time.";
+    NoPhases "no-phases" "Each region between synchronisation points is a native function of its own, because they are too large together.";
+    QuickRegisters "quick-registers" "The fast register allocator serves a large native function; its code spills more.";
+    SingleBlocks "single-blocks" "Lanes run one by one: the function has too many blocks.";
+    SingleWide "single-wide" "Lanes run one by one: the function holds 128-bit values.";
+    SingleCode "single-code" "Lanes run one by one: the code for several would be too large.";
+    NarrowCode "narrow-code" "Fewer lanes run side by side: the code for more would be too large.";
+    NarrowLive "narrow-live" "Fewer lanes run side by side: too many values live at once.";
+    NarrowSaved "narrow-saved" "Fewer lanes run side by side: too many values live across synchronisation points.";
+    SlicesBudget "slices-budget" "Lanes run one by one: the code for several turned out too large.";
+    SlicesUnsupported "slices-unsupported" "Lanes run one by one: the code for several cannot do something that the kernel uses.";
+    SlicesBackend "slices-backend" "Lanes run one by one: the code generator failed on the code for several.";
+    UnrolledLanes "unrolled-lanes" "An operation without a vector form runs lane by lane.";
+    LoopedLanes "looped-lanes" "An operation without a vector form runs in a loop over the lanes.";
+    SlowOperation "slow-operation" "An operation that the code generator has no instructions for is a call of its reference meaning.";
+}
+
+/// How often each reason occurred for a kernel, in the code made so far. Code that an earlier process left on disk counts
+/// nothing, as none is made.
+#[derive(Debug)]
+pub struct Fallbacks([AtomicU32; Fallback::ALL.len()]);
+
+impl Default for Fallbacks {
+    fn default() -> Fallbacks {
+        Fallbacks(std::array::from_fn(|_| AtomicU32::new(0)))
+    }
+}
+
+impl Fallbacks {
+    /// Notes that a reason occurred.
+    pub fn note(&self, why: Fallback) {
+        self.0[why as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The reasons that occurred, and how often.
+    pub fn all(&self) -> Vec<(Fallback, u32)> {
+        let counts = Fallback::ALL.iter().zip(&self.0);
+        let counts = counts.map(|(&why, count)| (why, count.load(Ordering::Relaxed)));
+        counts.filter(|&(_, count)| count > 0).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_counted_by_name() {
+        let fallbacks = Fallbacks::default();
+        fallbacks.note(Fallback::NoPhases);
+        fallbacks.note(Fallback::NoPhases);
+        fallbacks.note(Fallback::DeviceCall);
+        let all = [(Fallback::DeviceCall, 1), (Fallback::NoPhases, 2)];
+        assert_eq!(fallbacks.all(), all);
+    }
+
+    #[test]
+    fn the_documentation_has_every_reason() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/fallbacks.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        let rows: Vec<&str> = text
+            .lines()
+            .filter(|line| line.starts_with("| `"))
+            .collect();
+        let row = |why: &Fallback| format!("| `{}` | {} |", why.name(), why.about());
+        let expected: Vec<String> = Fallback::ALL.iter().map(row).collect();
+        assert_eq!(
+            rows, expected,
+            "docs/fallbacks.md lists the reasons in order"
+        );
+    }
+}

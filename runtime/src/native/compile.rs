@@ -1,0 +1,174 @@
+//! Threads that compile, each for one piece of work.
+//!
+//! Programs launch kernels from threads with stacks of a few pages; what reads and compiles needs more the deeper its input is
+//! nested. So it runs on a thread with [`STACK`] bytes of address space, of which no more is ever touched than is used. The
+//! thread that wants the result waits for it ([`run`]), at most until its time is up ([`Slot`]); then the work goes on, and
+//! its result is there for the next one who asks.
+//!
+//! Invariant: nobody waits for these threads when the process ends, and they hold no lock while they start.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::{Builder, scope};
+use std::time::Instant;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::error::{Error, Result};
+
+/// Bytes of the stack.
+const STACK: usize = 64 << 20;
+/// The same where so much is not to be had.
+const SMALL_STACK: usize = 8 << 20;
+
+fn builder(stack: usize) -> Builder {
+    Builder::new()
+        .name("margay-compile".into())
+        .stack_size(stack)
+}
+
+/// Runs `work` on a thread that compiles, and waits for it.
+pub(super) fn run<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    let work = Mutex::new(Some(work));
+    let body = || {
+        crate::fault::prepare_service_thread();
+        take_and_run(&work)
+    };
+    for stack in [STACK, SMALL_STACK] {
+        let done = scope(|scope| {
+            let thread = builder(stack).spawn_scoped(scope, body).ok()?;
+            Some(thread.join().unwrap_or_else(|_| Err(panicked())))
+        });
+        if let Some(done) = done {
+            return done;
+        }
+    }
+    // Without another thread, this one has to do.
+    take_and_run(&work)
+}
+
+fn take_and_run<T>(work: &Mutex<Option<impl FnOnce() -> Result<T>>>) -> Result<T> {
+    let Some(work) = work.lock().take() else {
+        return Err(Error::Internal("work that was done before".into()));
+    };
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| Err(panicked()))
+}
+
+fn panicked() -> Error {
+    Error::Internal("the compiler panicked".into())
+}
+
+/// A result that one thread makes and all others wait for.
+pub(super) struct Slot<T>(Arc<Shared<T>>);
+
+struct Shared<T> {
+    state: Mutex<State<T>>,
+    changed: Condvar,
+}
+
+enum State<T> {
+    Empty,
+    Making,
+    Made(Result<T>),
+}
+
+impl<T> Default for Slot<T> {
+    fn default() -> Slot<T> {
+        Slot(Arc::new(Shared {
+            state: Mutex::new(State::Empty),
+            changed: Condvar::new(),
+        }))
+    }
+}
+
+impl<T: Clone + Send + 'static> Slot<T> {
+    /// The result, which `make` makes if nobody has yet. `None` if it is not there at the deadline.
+    pub(super) fn get(
+        &self,
+        deadline: Option<Instant>,
+        make: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Option<Result<T>> {
+        let mut state = self.0.state.lock();
+        if let State::Empty = *state {
+            *state = State::Making;
+            drop(state);
+            self.start(make);
+            state = self.0.state.lock();
+        }
+        loop {
+            if let State::Made(result) = &*state {
+                return Some(result.clone());
+            }
+            match deadline {
+                Some(deadline) => {
+                    let late = self.0.changed.wait_until(&mut state, deadline).timed_out();
+                    if late && !matches!(*state, State::Made(_)) {
+                        return None;
+                    }
+                }
+                None => self.0.changed.wait(&mut state),
+            }
+        }
+    }
+
+    fn start(&self, make: impl FnOnce() -> Result<T> + Send + 'static) {
+        let work = Arc::new(Mutex::new(Some(make)));
+        for stack in [STACK, SMALL_STACK] {
+            let (shared, work) = (Arc::clone(&self.0), Arc::clone(&work));
+            let body = move || {
+                crate::fault::prepare_service_thread();
+                shared.set(take_and_run(&work));
+            };
+            if builder(stack).spawn(body).is_ok() {
+                return;
+            }
+        }
+        self.0.set(take_and_run(&work));
+    }
+}
+
+impl<T> Shared<T> {
+    fn set(&self, result: Result<T>) {
+        *self.state.lock() = State::Made(result);
+        self.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn work_may_recurse_deeply() {
+        fn depth(n: u64) -> u64 {
+            let frame = std::hint::black_box([n; 64]);
+            if n == 0 { 0 } else { 1 + depth(frame[17] - 1) }
+        }
+        let deep = std::thread::Builder::new().stack_size(64 << 10);
+        let thread = deep.spawn(|| run(|| Ok(depth(100_000))).unwrap());
+        assert_eq!(thread.unwrap().join().unwrap(), 100_000);
+    }
+
+    #[test]
+    fn a_panic_is_an_error() {
+        assert!(run::<()>(|| panic!("for the test")).is_err());
+        let slot: Slot<u32> = Slot::default();
+        assert!(slot.get(None, || panic!("for the test")).unwrap().is_err());
+        assert!(slot.get(None, || Ok(1)).unwrap().is_err(), "made once");
+    }
+
+    #[test]
+    fn who_is_late_gets_the_result_the_next_time() {
+        let slot: Slot<u32> = Slot::default();
+        let (send, wait) = std::sync::mpsc::channel();
+        let make = move || {
+            let _ = wait.recv();
+            Ok(7)
+        };
+        let soon = Instant::now() + Duration::from_millis(1);
+        assert!(slot.get(Some(soon), make).is_none());
+        send.send(()).unwrap();
+        assert_eq!(slot.get(None, || Ok(8)).unwrap().unwrap(), 7);
+    }
+}

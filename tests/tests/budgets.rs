@@ -1,0 +1,410 @@
+//! What kernels of growing size cost to load, to compile and to run: time and memory grow with the size and no faster,
+//! whatever the kernel is made of, and results stay right whether it has native code or not.
+//!
+//! Each kernel runs in a process of its own, with a size and with four times that. Compared are processor time and the largest
+//! resident memory, as growth and never as limits, so a busy machine changes nothing. Four times the size may take up to
+//! [`MOST`] times as much; what grows with the square takes 16 times as much.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the process that runs a kernel tells the one that compares"
+)]
+
+use std::fmt::Write;
+use std::process::{Command, ExitCode};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use margay::{DeviceBuffer, LaunchConfig, Runtime};
+
+/// Names the kernel and its size for the process that runs it.
+const CASE: &str = "MARGAY_TEST_BUDGET_CASE";
+/// How many times as much a kernel of four times the size may cost.
+const MOST: f64 = 9.0;
+/// Processor time in seconds and bytes of memory below which growth is not looked at.
+const LEAST: (f64, f64) = (1.5, 96e6);
+/// Threads of the one block that runs.
+const THREADS: u32 = 64;
+
+/// Kernels of one kind.
+struct Case {
+    name: &'static str,
+    size: usize,
+    text: fn(usize) -> String,
+    /// What thread `.1` leaves with size `.0`.
+    expected: fn(usize, u32) -> u32,
+}
+
+const CASES: &[Case] = &[
+    Case {
+        name: "barriers",
+        size: 2_000,
+        text: |n| repeated(n, |_| "add.u32 %r2, %r2, 1; bar.sync 0;".into()),
+        expected: |n, t| t + n as u32,
+    },
+    Case {
+        name: "very_many_barriers",
+        size: 20_000,
+        text: |n| repeated(n, |_| "add.u32 %r2, %r2, 1; bar.sync 0;".into()),
+        expected: |n, t| t + n as u32,
+    },
+    Case {
+        name: "shuffles",
+        size: 1_250,
+        text: |n| {
+            let code = "shfl.sync.bfly.b32 %r3, %r2, 1, 31, -1; add.u32 %r2, %r3, 1;";
+            repeated(n, |_| code.into())
+        },
+        expected: |n, t| (t ^ (n as u32 & 1)) + n as u32,
+    },
+    Case {
+        name: "branches",
+        size: 4_000,
+        text: |n| repeated(n, branch),
+        expected: |n, t| t + (0..n as u32).map(|i| added(i, t)).sum::<u32>(),
+    },
+    Case {
+        name: "very_many_branches",
+        size: 20_000,
+        text: |n| repeated(n, branch),
+        expected: |n, t| t + (0..n as u32).map(|i| added(i, t)).sum::<u32>(),
+    },
+    Case {
+        name: "labels",
+        size: 100_000,
+        text: |n| {
+            repeated(n, |i| match i % 10 {
+                0 => format!("L{i}: add.u32 %r2, %r2, 1;"),
+                _ => format!("L{i}:"),
+            })
+        },
+        expected: |n, t| t + n.div_ceil(10) as u32,
+    },
+    Case {
+        name: "straight",
+        size: 50_000,
+        text: |n| repeated(n, |_| "mad.lo.u32 %r2, %r2, 3, %r1;".into()),
+        expected: |n, t| (0..n).fold(t, |x, _| x.wrapping_mul(3).wrapping_add(t)),
+    },
+    Case {
+        name: "values_across_a_barrier",
+        size: 10_000,
+        text: |n| {
+            let values = (0..n).fold(String::new(), |mut text, i| {
+                let _ = writeln!(
+                    text,
+                    "ld.global.u32 %v{i}, [%rd1]; add.u32 %v{i}, %v{i}, {i};"
+                );
+                text
+            });
+            let uses = (0..n).fold(String::new(), |mut text, i| {
+                let _ = writeln!(text, "add.u32 %r2, %r2, %v{i};");
+                text
+            });
+            kernel(
+                "",
+                &format!(".reg .b32 %v<{n}>; {values} bar.sync 0; {uses}"),
+            )
+        },
+        expected: |n, t| t + (0..n as u32).fold(0, |sum: u32, i| sum.wrapping_add(i)),
+    },
+    Case {
+        name: "loops_in_loops",
+        size: 300,
+        text: |n| {
+            let mut text = format!(".reg .b32 %v<{n}>;\n");
+            for i in 0..n {
+                let _ = writeln!(text, "mov.u32 %v{i}, 0; A{i}:");
+            }
+            text.push_str("add.u32 %r2, %r2, 1;\n");
+            for i in (0..n).rev() {
+                let _ = writeln!(
+                    text,
+                    "add.u32 %v{i}, %v{i}, 1; setp.lt.u32 %p1, %v{i}, 1; @%p1 bra A{i};"
+                );
+            }
+            kernel("", &text)
+        },
+        expected: |_, t| t + 1,
+    },
+    Case {
+        name: "loops_that_wait",
+        size: 400,
+        text: |n| {
+            repeated(n, |i| {
+                format!(
+                    "mov.u32 %r3, 0; A{i}: bar.sync 0; add.u32 %r2, %r2, 1; add.u32 %r3, %r3, 1; setp.lt.u32 %p1, %r3, 2; @%p1 bra A{i};"
+                )
+            })
+        },
+        expected: |n, t| t + 2 * n as u32,
+    },
+    Case {
+        name: "targets_of_a_switch",
+        size: 5_000,
+        text: |n| {
+            let names: Vec<String> = (0..n).map(|i| format!("L{i}")).collect();
+            let mut text = format!(
+                "T: .branchtargets {};\nrem.u32 %r3, %r1, {n}; brx.idx %r3, T;\n",
+                names.join(", ")
+            );
+            for i in 0..n {
+                let _ = writeln!(text, "L{i}: add.u32 %r2, %r2, {i}; bra END;");
+            }
+            kernel("", &format!("{text}END:"))
+        },
+        expected: |n, t| t + t % n as u32,
+    },
+    Case {
+        name: "joins_of_many_values",
+        size: 500,
+        text: |n| {
+            let mut text = String::from(".reg .b32 %v<50>;\n");
+            for i in 0..50 {
+                let _ = writeln!(text, "mov.u32 %v{i}, 0;");
+            }
+            for i in 0..n {
+                let _ = writeln!(
+                    text,
+                    "setp.eq.u32 %p1, %r1, {i}; @%p1 bra END; add.u32 %v{}, %r2, {i};",
+                    i % 50
+                );
+            }
+            text.push_str("END:\n");
+            for i in 0..50 {
+                let _ = writeln!(text, "add.u32 %r2, %r2, %v{i};");
+            }
+            kernel("", &text)
+        },
+        expected: |n, t| {
+            let mut values = [0u32; 50];
+            for i in 0..n.min(t as usize) {
+                values[i % 50] = t + i as u32;
+            }
+            t + values.iter().sum::<u32>()
+        },
+    },
+    Case {
+        name: "calls_in_a_row",
+        size: 5_000,
+        text: |n| {
+            let call = "call (%r2), f0, (%r2);\n";
+            kernel(&function(0, ""), &call.repeat(n))
+        },
+        expected: |n, t| t + n as u32,
+    },
+    Case {
+        name: "calls_in_a_chain",
+        size: 2_500,
+        text: |n| {
+            let call = |i: usize| format!("call (o), f{}, (o);", i - 1);
+            kernel(
+                &functions(n, call),
+                &format!("call (%r2), f{}, (%r2);", n - 1),
+            )
+        },
+        expected: |n, t| t + n as u32,
+    },
+    Case {
+        name: "calls_of_each_twice",
+        size: 10,
+        text: |n| {
+            kernel(
+                &functions(n, twice),
+                &format!("call (%r2), f{}, (%r2);", n - 1),
+            )
+        },
+        expected: |n, t| t + n as u32,
+    },
+    Case {
+        name: "calls_of_each_twice_with_a_barrier",
+        size: 8,
+        text: |n| {
+            let all = functions(n, twice).replacen("add.u32", "bar.sync 0; add.u32", 1);
+            kernel(&all, &format!("call (%r2), f{}, (%r2);", n - 1))
+        },
+        expected: |n, t| t + n as u32,
+    },
+    Case {
+        name: "functions_that_call_each_other",
+        size: 150,
+        text: |n| {
+            let mut text = String::new();
+            for i in 0..n {
+                let _ = writeln!(text, ".func (.reg .b32 o) f{i} (.reg .b32 a);");
+            }
+            for i in 0..n {
+                let next = (i + 1) % n;
+                let _ = writeln!(
+                    text,
+                    ".func (.reg .b32 o) f{i} (.reg .b32 a) {{ .reg .pred q; mov.u32 o, a; setp.gt.u32 q, a, 40; @q ret; add.u32 o, a, 1; call (o), f{next}, (o); ret; }}"
+                );
+            }
+            kernel(&text, "call (%r2), f0, (%r2);")
+        },
+        expected: |_, t| t.max(41),
+    },
+];
+
+fn branch(i: usize) -> String {
+    let (bit, number) = (1 << (i % 5), i % 7 + 1);
+    format!(
+        "and.b32 %r3, %r1, {bit}; setp.eq.u32 %p1, %r3, 0; @%p1 bra L{i}; add.u32 %r2, %r2, {number}; L{i}:"
+    )
+}
+
+/// What branch `i` adds in a thread.
+fn added(i: u32, thread: u32) -> u32 {
+    let taken = thread & 1 << (i % 5) == 0;
+    if taken { 0 } else { i % 7 + 1 }
+}
+
+/// Two calls of the function before, of which one is made.
+fn twice(i: usize) -> String {
+    let before = i - 1;
+    format!(
+        "setp.gt.u32 q, a, 100000; @q bra X; call (o), f{before}, (o); ret; X: call (o), f{before}, (o);"
+    )
+}
+
+/// A function that adds one to its argument and goes on with `code`.
+fn function(number: usize, code: &str) -> String {
+    format!(
+        ".func (.reg .b32 o) f{number} (.reg .b32 a) {{ .reg .pred q; add.u32 o, a, 1; {code} ret; }}\n"
+    )
+}
+
+/// So many functions; the first goes on with nothing.
+fn functions(count: usize, code: impl Fn(usize) -> String) -> String {
+    let others = (1..count).map(|i| function(i, &code(i)));
+    std::iter::once(function(0, "")).chain(others).collect()
+}
+
+fn repeated(n: usize, part: impl Fn(usize) -> String) -> String {
+    let parts: Vec<String> = (0..n).map(part).collect();
+    kernel("", &parts.join("\n"))
+}
+
+/// A kernel whose threads have their number in `%r1` and `%r2`, write the latter, and read zero at `[%rd1]` before.
+fn kernel(functions: &str, code: &str) -> String {
+    format!(
+        ".version 8.0\n.target sm_80\n.address_size 64\n{functions}
+.visible .entry k(.param .u64 p) {{
+.reg .b64 %rd<4>; .reg .b32 %r<8>; .reg .pred %p<4>;
+ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd1, %rd1, %rd2; mov.u32 %r2, %r1;
+{code}
+st.global.u32 [%rd1], %r2; ret;
+}}\n"
+    )
+}
+
+/// Runs a case in this process and prints what it took.
+fn child(case: &Case, size: usize) -> Result<(), String> {
+    let fail = |error: margay::Error| error.to_string();
+    let runtime = Runtime::builder().workers(1).build().map_err(fail)?;
+    let module = runtime.load_ptx(&(case.text)(size)).map_err(fail)?;
+    let kernel = module.kernel("k").map_err(fail)?;
+    let data: DeviceBuffer<u32> = runtime.alloc(THREADS as usize).map_err(fail)?;
+    data.zero().map_err(fail)?;
+    runtime
+        .launch(&kernel, LaunchConfig::new(1, THREADS), (&data,))
+        .map_err(fail)?;
+    runtime.synchronize().map_err(fail)?;
+    let found = data.to_vec().map_err(fail)?;
+    let expected: Vec<u32> = (0..THREADS).map(|t| (case.expected)(size, t)).collect();
+    if found != expected {
+        return Err(format!("{found:?} instead of {expected:?}"));
+    }
+    Ok(())
+}
+
+/// Processor time of this process in seconds, and the most memory that it had, in bytes.
+fn usage() -> Result<(f64, f64), String> {
+    let read = |file: &str| std::fs::read_to_string(file).map_err(|error| error.to_string());
+    let stat = read("/proc/self/stat")?;
+    // Behind the program's name: the fields from the third on; the 14th and 15th count hundredths of a second.
+    let (_, fields) = stat.rsplit_once(')').ok_or("no fields")?;
+    let ticks: u64 = fields
+        .split_whitespace()
+        .skip(11)
+        .take(2)
+        .filter_map(|field| field.parse::<u64>().ok())
+        .sum();
+    let status = read("/proc/self/status")?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let peak = peak.and_then(|peak| peak.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    Ok((ticks as f64 / 100.0, peak.ok_or("no peak")? as f64 * 1024.0))
+}
+
+/// What a case of a size takes in a process of its own.
+fn measured(case: &Case, size: usize) -> Result<(f64, f64), Failed> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let output = Command::new(program)
+        .env(CASE, format!("{}:{size}", case.name))
+        .env("MARGAY_QUIET", "1")
+        .output()
+        .map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let numbers: Vec<f64> = text
+        .split_whitespace()
+        .filter_map(|n| n.parse().ok())
+        .collect();
+    match numbers[..] {
+        [time, memory] if output.status.success() => Ok((time, memory)),
+        _ => Err(format!(
+            "{} of size {size}: {} {text}{}",
+            case.name,
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        )
+        .into()),
+    }
+}
+
+fn grows_with_its_size(case: &Case) -> Result<(), Failed> {
+    let (time, memory) = measured(case, case.size)?;
+    let (more_time, more_memory) = measured(case, 4 * case.size)?;
+    let grown = |small: f64, large: f64, least: f64| large.max(least) / small.max(least);
+    let times = [
+        ("processor time", grown(time, more_time, LEAST.0)),
+        ("memory", grown(memory, more_memory, LEAST.1)),
+    ];
+    for (what, times) in times {
+        if times > MOST {
+            let (name, size) = (case.name, case.size);
+            return Err(format!(
+                "{name}: size {size} took {time:.2} s and {memory:.0} bytes, four times that {more_time:.2} s and {more_memory:.0}: {times:.1} times the {what}"
+            )
+            .into());
+        }
+    }
+    Ok(())
+}
+
+fn run_case(asked: &str) -> Result<(), String> {
+    let (name, size) = asked.split_once(':').ok_or("no size")?;
+    let case = CASES
+        .iter()
+        .find(|case| case.name == name)
+        .ok_or("no such case")?;
+    child(case, size.parse().map_err(|_| "no number")?)?;
+    let (time, memory) = usage()?;
+    println!("{time} {memory}");
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    if let Ok(asked) = std::env::var(CASE) {
+        return match run_case(&asked) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(why) => {
+                eprintln!("{why}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    let trials = CASES
+        .iter()
+        .map(|case| Trial::test(case.name, || grows_with_its_size(case)))
+        .collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
