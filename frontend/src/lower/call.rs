@@ -161,15 +161,34 @@ impl FunctionLowering<'_, '_> {
             }
         }
         for (operand, variable) in arguments.iter().zip(&callee.parameters) {
-            values.push(self.argument(operand, variable)?);
+            self.argument(operand, variable, &mut values)?;
         }
         Ok(values)
     }
 
-    fn argument(&mut self, operand: &Operand, variable: &Variable) -> Lowered<Value> {
+    /// Adds the values of an argument: one for each element of a vector register.
+    fn argument(
+        &mut self,
+        operand: &Operand,
+        variable: &Variable,
+        values: &mut Vec<Value>,
+    ) -> Lowered<()> {
         if is_array(variable) {
-            return self.array_address(operand);
+            values.push(self.array_address(operand)?);
+            return Ok(());
         }
+        let elements = self.parts(operand);
+        if elements.len() != variable.vector.count() as usize {
+            let message = "the argument has another number of elements than the parameter";
+            return Err(misfit(operand.span, message));
+        }
+        for element in &elements {
+            values.push(self.scalar_argument(element, variable)?);
+        }
+        Ok(())
+    }
+
+    fn scalar_argument(&mut self, operand: &Operand, variable: &Variable) -> Lowered<Value> {
         let ty = op_type(variable.scalar);
         if let OperandKind::Name(name) = operand.kind
             && let Some(Binding::Local(slot)) = self.find(name)
@@ -222,8 +241,18 @@ impl FunctionLowering<'_, '_> {
             .iter()
             .zip(&callee.returns)
             .filter(|(_, variable)| !is_array(variable));
-        for ((operand, variable), &value) in scalars.zip(results) {
+        let mut results = results.iter().copied();
+        for (operand, variable) in scalars {
             let ty = op_type(variable.scalar);
+            let count = variable.vector.count() as usize;
+            let values: Vec<Value> = results.by_ref().take(count).collect();
+            if count > 1 {
+                self.store_elements(operand, &values, ty)?;
+                continue;
+            }
+            let Some(&value) = values.first() else {
+                continue;
+            };
             match operand.kind {
                 OperandKind::Sink => {}
                 OperandKind::Name(name) => match self.find(name) {
@@ -240,6 +269,25 @@ impl FunctionLowering<'_, '_> {
                     self.write(Place::Sink, value, ty);
                 }
             }
+        }
+        Ok(())
+    }
+}
+
+impl FunctionLowering<'_, '_> {
+    /// Writes the elements of a returned vector register.
+    fn store_elements(&mut self, operand: &Operand, values: &[Value], ty: OpType) -> Lowered<()> {
+        if operand.kind == OperandKind::Sink {
+            return Ok(());
+        }
+        let elements = self.parts(operand);
+        if elements.len() != values.len() {
+            let message = "the result has another number of elements than what receives it";
+            return Err(misfit(operand.span, message));
+        }
+        for (element, &value) in elements.iter().zip(values) {
+            let place = self.place(element)?;
+            self.write(place, value, ty);
         }
         Ok(())
     }

@@ -348,15 +348,15 @@ impl<'p> ModuleLowering<'p> {
             if is_array(variable) {
                 signature.params.push(Type::B64);
             } else {
-                signature.returns.push(op_type(variable.scalar).held());
+                signature.returns.extend(registers(variable));
             }
         }
         for variable in parameters {
-            signature.params.push(if is_array(variable) {
-                Type::B64
+            if is_array(variable) {
+                signature.params.push(Type::B64);
             } else {
-                op_type(variable.scalar).held()
-            });
+                signature.params.extend(registers(variable));
+            }
         }
         signature
     }
@@ -479,6 +479,12 @@ pub(super) fn is_of_thread(space: StateSpace) -> bool {
 pub(super) fn is_array(variable: &Variable) -> bool {
     variable.space == StateSpace::Param
         && (!variable.dimensions.is_empty() || variable.vector.count() > 1)
+}
+
+/// The values that a parameter which is no array is passed in: one for each element of a vector register.
+pub(super) fn registers(variable: &Variable) -> impl Iterator<Item = Type> {
+    let ty = op_type(variable.scalar).held();
+    std::iter::repeat_n(ty, variable.vector.count() as usize)
 }
 
 fn linkage(linkage: ast::Linkage) -> Linkage {
