@@ -1,7 +1,7 @@
 //! Calls: direct, through a handle, and of system functions.
 
-use margay_ir::entity::Value;
-use margay_ir::function::Signature;
+use margay_ir::entity::{Slot, Value};
+use margay_ir::function::{Signature, SlotData};
 use margay_ir::meaning::Desc;
 use margay_ir::mods::{Mods, StateSpace};
 use margay_ir::ops::Opcode;
@@ -12,7 +12,7 @@ use super::env::Binding;
 use super::function::FunctionLowering;
 use super::module::is_array;
 use super::operand::Place;
-use super::{Lowered, op_type};
+use super::{Lowered, data, op_type};
 use crate::ast::{self, Call, Name, Operand, OperandKind, Variable};
 use crate::{Code, Diagnostic, Span};
 
@@ -157,7 +157,10 @@ impl FunctionLowering<'_, '_> {
         let mut values = Vec::new();
         for (operand, variable) in returns.iter().zip(&callee.returns) {
             if is_array(variable) {
-                values.push(self.array_address(operand)?);
+                values.push(match operand.kind {
+                    OperandKind::Sink => self.unused_array(variable)?,
+                    _ => self.array_address(operand)?,
+                });
             }
         }
         for (operand, variable) in arguments.iter().zip(&callee.parameters) {
@@ -208,23 +211,38 @@ impl FunctionLowering<'_, '_> {
         Ok(value)
     }
 
+    /// The generic address of an array for a result that nobody reads.
+    fn unused_array(&mut self, variable: &Variable) -> Lowered<Value> {
+        let size = data::size(self.ast, variable)?;
+        let size = u32::try_from(size)
+            .map_err(|_| misfit(variable.span, "the returned array is too large"))?;
+        let slot = self.b.slot(SlotData {
+            name: self.ast.text(variable.name.name).to_owned(),
+            size,
+            align: data::align(variable),
+        });
+        Ok(self.generic_address(slot))
+    }
+
+    fn generic_address(&mut self, slot: Slot) -> Value {
+        let address = self.slot_address(slot);
+        let mods = Mods::NONE.with_space(StateSpace::Local);
+        let desc = Desc {
+            opcode: Opcode::Cvta,
+            ty: OpType::U64,
+            src: OpType::None,
+            mods,
+        };
+        self.b.op(desc, &[address], Type::B64)
+    }
+
     /// The generic address of a `.param` array of this function.
     fn array_address(&mut self, operand: &Operand) -> Lowered<Value> {
         let OperandKind::Name(name) = operand.kind else {
             return Err(misfit(operand.span, "an array must be passed by its name"));
         };
         match self.find(name) {
-            Some(Binding::Local(slot)) => {
-                let address = self.slot_address(slot);
-                let mods = Mods::NONE.with_space(StateSpace::Local);
-                let desc = Desc {
-                    opcode: Opcode::Cvta,
-                    ty: OpType::U64,
-                    src: OpType::None,
-                    mods,
-                };
-                Ok(self.b.op(desc, &[address], Type::B64))
-            }
+            Some(Binding::Local(slot)) => Ok(self.generic_address(slot)),
             Some(Binding::Pointer(variable)) => Ok(self.b.read(variable)),
             Some(Binding::KernelParam(at)) => {
                 Ok(self

@@ -444,10 +444,26 @@ impl<'p> ModuleLowering<'p> {
         if let Some(&known) = self.locs.get(&id) {
             return known;
         }
-        let location = self.ast[id];
-        let inlined_at = location.inlined_at.map(|at| self.push_loc(at, None));
-        let number = self.push_loc(location.position, inlined_at) + 1;
-        self.locs.insert(id, number);
+        // From the innermost call to the outermost that is new; earlier ones have smaller ids, so this ends.
+        let mut chain = vec![id];
+        let mut number = 0;
+        while let Some(caller) = chain.last().and_then(|&id| self.ast[id].caller) {
+            if let Some(&known) = self.locs.get(&caller) {
+                number = known;
+                break;
+            }
+            chain.push(caller);
+        }
+        for id in chain.into_iter().rev() {
+            let location = self.ast[id];
+            let inlined_at = match location.inlined_at {
+                None => None,
+                Some(_) if location.caller.is_some() => Some(number - 1),
+                Some(at) => Some(self.push_loc(at, None)),
+            };
+            number = self.push_loc(location.position, inlined_at) + 1;
+            self.locs.insert(id, number);
+        }
         number
     }
 
