@@ -102,12 +102,12 @@ const NO_LIMIT: u64 = u64::MAX;
 const DEEPEST_SYNC: u64 = 24;
 
 /// Values of the limits, by number.
-struct Limits([AtomicU64; 7]);
+struct Limits([AtomicU64; 11]);
 
 impl Default for Limits {
     fn default() -> Limits {
         // What a device of capability 8.6 reports.
-        let defaults = [1024, 1 << 20, 8 << 20, 2, 2048, 64, 0];
+        let defaults = [1024, 1 << 20, 8 << 20, 2, 2048, 64, 0, 0, 0, 0, 0];
         Limits(defaults.map(AtomicU64::new))
     }
 }
@@ -130,6 +130,14 @@ pub enum Limit {
     MaxL2FetchGranularity = 5,
     /// Bytes of L2 set aside.
     PersistingL2CacheSize = 6,
+    /// Shared memory that a kernel of a context for graphics may have, in bytes; cannot be set.
+    SharedMemorySize = 7,
+    /// Whether the context shares the device with graphics, which none does; cannot be set.
+    CigEnabled = 8,
+    /// Whether kernels of such a context may take more shared memory than there is for them; only remembered.
+    CigSharedMemoryFallback = 9,
+    /// Bytes of memory of each block; only remembered.
+    PerBlockMemorySize = 10,
 }
 
 impl Limit {
@@ -146,6 +154,10 @@ impl Limit {
             4 => Limit::DevRuntimePendingLaunchCount,
             5 => Limit::MaxL2FetchGranularity,
             6 => Limit::PersistingL2CacheSize,
+            7 => Limit::SharedMemorySize,
+            8 => Limit::CigEnabled,
+            9 => Limit::CigSharedMemoryFallback,
+            10 => Limit::PerBlockMemorySize,
             _ => return Err(Error::UnsupportedLimit(number)),
         })
     }
@@ -498,13 +510,20 @@ impl Context {
     }
 
     pub(crate) fn limit_value(&self, limit: Limit) -> u64 {
-        self.inner.limits.0[limit as usize].load(Ordering::Relaxed)
+        match limit {
+            Limit::SharedMemorySize => {
+                let limits = self.device().config().capability.limits();
+                u64::from(limits.shared_optin)
+            }
+            _ => self.inner.limits.0[limit as usize].load(Ordering::Relaxed),
+        }
     }
 
     /// Changes a limit; values are rounded and clamped as the device allows.
     ///
     /// # Errors
-    /// [`Error::InvalidValue`] for a depth that no kernel may wait at.
+    /// [`Error::InvalidValue`] for a depth that no kernel may wait at, [`Error::UnsupportedLimit`] for a limit that
+    /// can only be asked for.
     pub fn set_limit(&self, limit: Limit, value: u64) -> Result<()> {
         self.status()?;
         let value = match limit {
@@ -521,6 +540,11 @@ impl Context {
             }
             Limit::DevRuntimeSyncDepth => value,
             Limit::DevRuntimePendingLaunchCount => value.clamp(1, 1 << 20),
+            Limit::SharedMemorySize | Limit::CigEnabled => {
+                return Err(Error::UnsupportedLimit(limit as i32));
+            }
+            Limit::CigSharedMemoryFallback => u64::from(value != 0),
+            Limit::PerBlockMemorySize => value,
         };
         self.inner.limits.0[limit as usize].store(value, Ordering::Relaxed);
         Ok(())
