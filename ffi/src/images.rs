@@ -3,8 +3,11 @@
 //! No length comes with an image: a wrapper points to containers, a container and an ELF file
 //! tell their length in their headers, text ends at its NUL. What the bytes mean is the
 //! business of `margay::container`; this module only reads as far as it is told.
+//!
+//! Invariant: what an image says of its length and addresses is checked against the memory that there is
+//! ([`readable`]) before anything is read, so a damaged image is refused and never a fault.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 
 use margay::Image;
 use margay::container::{
@@ -12,6 +15,7 @@ use margay::container::{
     container_len, detect, elf_len, elf_tables_len, wrapper,
 };
 
+use crate::readable;
 use crate::result::CuResult;
 
 /// More containers than any program has objects.
@@ -37,7 +41,7 @@ impl<'a> Images<'a> {
         }
         let start = start.cast::<u8>();
         // SAFETY: the caller vouches for an image, which has as many bytes as are looked at.
-        let prefix = unsafe { prefix(start) };
+        let prefix = unsafe { prefix(start) }?;
         let kind = detect(&prefix);
         // SAFETY: as above.
         let parts = unsafe {
@@ -86,17 +90,17 @@ impl<'a> Images<'a> {
 ///
 /// # Safety
 /// As [`Images::at`]; `start` is not null.
-unsafe fn prefix(start: *const u8) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(DETECT_LEN);
-    while bytes.len() < DETECT_LEN {
-        // SAFETY: no byte before this one was NUL, so an image of any kind goes on here.
-        let byte = unsafe { start.add(bytes.len()).read() };
-        bytes.push(byte);
-        if byte == 0 {
-            break;
-        }
+unsafe fn prefix(start: *const u8) -> Result<Vec<u8>, CuResult> {
+    let len = readable::readable(start as usize, DETECT_LEN);
+    if len == 0 {
+        return Err(CuResult::INVALID_IMAGE);
     }
-    bytes
+    // SAFETY: the caller vouches for what is there.
+    let mut bytes = unsafe { readable::bytes(start, len) }?.to_vec();
+    if let Some(end) = bytes.iter().position(|&byte| byte == 0) {
+        bytes.truncate(end + 1);
+    }
+    Ok(bytes)
 }
 
 /// The bytes of an image that holds no pointers.
@@ -108,15 +112,15 @@ unsafe fn plain<'a>(start: *const u8, kind: ImageKind) -> Result<&'a [u8], CuRes
     unsafe {
         match kind {
             ImageKind::Fatbin => {
-                let header = start.cast::<[u8; CONTAINER_HEADER_LEN]>().read_unaligned();
-                Ok(std::slice::from_raw_parts(start, container_len(&header)?))
+                let header = readable::array::<CONTAINER_HEADER_LEN>(start)?;
+                readable::bytes(start, container_len(&header)?)
             }
             ImageKind::Elf => {
-                let header = start.cast::<[u8; ELF_HEADER_LEN]>().read_unaligned();
-                let tables = std::slice::from_raw_parts(start, elf_tables_len(&header)?);
-                Ok(std::slice::from_raw_parts(start, elf_len(tables)?))
+                let header = readable::array::<ELF_HEADER_LEN>(start)?;
+                let tables = readable::bytes(start, elf_tables_len(&header)?)?;
+                readable::bytes(start, elf_len(tables)?)
             }
-            ImageKind::Text => Ok(CStr::from_ptr(start.cast()).to_bytes()),
+            ImageKind::Text => readable::until_zero(start),
             // An archive does not tell its length; nobody passes one without.
             ImageKind::Archive | ImageKind::Wrapper => Err(CuResult::INVALID_IMAGE),
         }
@@ -129,7 +133,7 @@ unsafe fn plain<'a>(start: *const u8, kind: ImageKind) -> Result<&'a [u8], CuRes
 /// As [`Images::at`]; a wrapper begins at `start`.
 unsafe fn wrapped<'a>(start: *const u8) -> Result<Vec<&'a [u8]>, CuResult> {
     // SAFETY: the caller vouches for a whole wrapper.
-    let bytes = unsafe { start.cast::<[u8; WRAPPER_LEN]>().read_unaligned() };
+    let bytes = unsafe { readable::array::<WRAPPER_LEN>(start) }?;
     let Wrapper {
         version,
         container,
@@ -143,7 +147,8 @@ unsafe fn wrapped<'a>(start: *const u8) -> Result<Vec<&'a [u8]>, CuResult> {
     let mut parts = Vec::new();
     while parts.len() < MAX_LINKED {
         // SAFETY: the list goes on up to its null entry, which was not met yet.
-        let address = unsafe { list.add(parts.len()).read_unaligned() };
+        let entry = unsafe { readable::array(list.wrapping_add(parts.len()).cast()) }?;
+        let address = u64::from_ne_bytes(entry);
         if address == 0 {
             break;
         }
@@ -229,6 +234,11 @@ mod tests {
         assert_eq!(parts([1u8; 64].as_ptr()), Err(CuResult::INVALID_IMAGE));
         let none = wrapper_bytes(1, std::ptr::null(), std::ptr::null());
         assert_eq!(parts(none.as_ptr()), Err(CuResult::INVALID_IMAGE));
+        let lost = wrapper_bytes(1, 64 as *const u8, std::ptr::null());
+        assert_eq!(parts(lost.as_ptr()), Err(CuResult::INVALID_IMAGE));
+        let lost = wrapper_bytes(2, std::ptr::null(), 64 as *const *const u8);
+        assert_eq!(parts(lost.as_ptr()), Err(CuResult::INVALID_IMAGE));
+        assert_eq!(parts(64 as *const u8), Err(CuResult::INVALID_IMAGE));
         let third = wrapper_bytes(3, std::ptr::null(), std::ptr::null());
         assert_eq!(parts(third.as_ptr()), Err(CuResult::INVALID_IMAGE));
     }

@@ -20,6 +20,7 @@ mod handles;
 mod images;
 mod jit_options;
 mod procaddress;
+mod readable;
 mod result;
 mod serve;
 pub mod types;

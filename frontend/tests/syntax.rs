@@ -451,7 +451,7 @@ fn locations_hold_until_the_next_one() {
 fn debugging_sections() {
     let parsed = items(
         ".file 1 \"a.cu\", 12, 34\n.section .debug_info\n{\n.b8 1,2,255\nL:\n\
-         .b32 .debug_abbrev+4\n.b64 L\n.b64 M-L\n.b64 -1\nM:\n}\n@@DWARF .byte 0x01, 0x02\n",
+         .b32 .debug_abbrev+4\n.b64 L\n.b64 M-L\n.b64 -1\nM:\n}\n",
     );
     let module = &parsed.module;
     let Item::File(file) = module.items[0] else {
@@ -474,7 +474,30 @@ fn debugging_sections() {
     assert!(matches!(values(&lines[2]).1[..], [Address(_, 4)]));
     assert!(matches!(values(&lines[4]).1[..], [Difference(_, _)]));
     assert_eq!(values(&lines[5]), (8, vec![Int(u64::MAX)]));
-    assert!(matches!(module.items[2], Item::Dwarf(_)));
+}
+
+/// As PTX had them before `.section`, until 1.5.
+#[test]
+fn old_debugging_sections() {
+    const LINES: &str = "@@DWARF .section .debug_info, \"\", @progbits\n@@DWARF .byte 0x01, 0x02\n\
+                         @@DWARF .4byte .debug_abbrev\n";
+    let read = |version: &str, lines: &str| {
+        let head = format!(".version {version}\n.target sm_13\n.entry k() {{ ret; }}\n");
+        parse(SourceFile::new("t", head + lines))
+    };
+    let parsed = read("1.5", LINES);
+    assert!(!parsed.has_errors(), "{:?}", parsed.diagnostics);
+    let module = &parsed.module;
+    let Item::Dwarf(data) = module.items[2] else {
+        panic!("data");
+    };
+    let DwarfLine::Data { bytes: 1, values } = module[data] else {
+        panic!("bytes");
+    };
+    assert_eq!(module[values], [DwarfValue::Int(1), DwarfValue::Int(2)]);
+    assert_eq!(module.items.len(), 4);
+    assert!(read("2.0", LINES).has_errors());
+    assert!(read("1.4", "@@DWARF .byte 1\n").has_errors(), "no section");
 }
 
 #[test]

@@ -239,7 +239,7 @@ fields! {
     bool_op, with_bool_op: BoolOp @ 17, 2;
     /// Half of a product.
     half, with_half: Half @ 19, 2;
-    /// `.cc`: the operation also yields the carry (or borrow).
+    /// `.cc`: the operation also yields the carry.
     carry_out, with_carry_out: bool @ 21, 1;
     /// State space.
     space, with_space: StateSpace @ 22, 4;

@@ -14,7 +14,7 @@
 //! |---|---|---|---|
 //! | `const` ... `sreg` | | one | payload: bits, slot, symbol and addend, offset in the parameter buffer, function, register |
 //! | `pack`, `unpack` | parts; whole | whole; parts | lowest bits first; `ty` result, `src` operand |
-//! | `add` ... with `.cc` | | `d`, then the carry as `pred` | borrow for `sub`; `addc`, `subc`, `madc` take the carry last |
+//! | `add` ... with `.cc` | | `d`, then the carry as `pred` | the carry of the adder, so 1 where `sub` borrows nothing; `addc`, `subc`, `madc` take the carry last |
 //! | `ld` | address | one a vector element | `ty` is the memory element; a wider integer result is extended by `ty`'s sign |
 //! | `st` | address, elements | | a wider integer operand is truncated |
 //! | `atom`, `red` | address, `b`, (`c`) | old content | `red` has no result |

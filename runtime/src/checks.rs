@@ -13,6 +13,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::error::SourceLine;
 use indexmap::IndexMap;
 pub use margay_ir::exec::Undefined;
 use margay_ir::exec::{CtaInfo, SyncFinding};
@@ -74,8 +75,8 @@ pub struct Finding {
     pub warp: (u32, u32),
     /// Line of the PTX text, from 1.
     pub ptx_line: Option<u32>,
-    /// Source file and line.
-    pub source: Option<(String, u32)>,
+    /// Source line.
+    pub source: Option<SourceLine>,
     /// Blocks that did it.
     pub count: u64,
 }
@@ -92,8 +93,8 @@ impl fmt::Display for Finding {
             "synccheck: {remark}{} in kernel {}, block ({x},{y},{z}), warp {warp}, lanes {lanes:#010x}",
             self.operation, self.kernel
         )?;
-        if let Some((file, line)) = &self.source {
-            write!(f, ", {file}:{line}")?;
+        if let Some(source) = &self.source {
+            write!(f, ", {source}")?;
         }
         if let Some(line) = self.ptx_line {
             write!(f, ", PTX line {line}")?;
@@ -131,7 +132,7 @@ impl Findings {
         kernel: &str,
         cta: &CtaInfo,
         finding: &SyncFinding,
-        source: Option<(String, u32)>,
+        source: Option<SourceLine>,
     ) {
         let line = finding.loc.ptx_line;
         let ptx_line = (line != 0).then_some(line);

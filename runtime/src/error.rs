@@ -284,6 +284,31 @@ impl FaultKind {
     }
 }
 
+/// A line of the source that PTX was compiled from. Shown as `kernel.cu:12 (inlined: helper.h:5, detail.h:9)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceLine {
+    /// The file.
+    pub file: String,
+    /// The line, from 1; of inlined code that of the outermost call.
+    pub line: u32,
+    /// Where in each function that was inlined there, from the outside in.
+    pub inlined: Vec<(String, u32)>,
+}
+
+impl fmt::Display for SourceLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)?;
+        for (index, (file, line)) in self.inlined.iter().enumerate() {
+            let start = if index == 0 { " (inlined: " } else { ", " };
+            write!(f, "{start}{file}:{line}")?;
+        }
+        match self.inlined.is_empty() {
+            true => Ok(()),
+            false => f.write_str(")"),
+        }
+    }
+}
+
 /// A failure of running device code, with all that is known of the place.
 ///
 /// ```
@@ -308,8 +333,8 @@ pub struct Fault {
     pub write: Option<bool>,
     /// Line in the PTX text.
     pub ptx_line: Option<u32>,
-    /// Source file and line from `.loc`.
-    pub source: Option<(String, u32)>,
+    /// Source line from `.loc`.
+    pub source: Option<SourceLine>,
     /// Anything more: the list of waiting threads, the assertion's text ...
     pub detail: String,
 }
@@ -365,8 +390,8 @@ impl fmt::Display for Fault {
             };
             write!(f, ", {what} {address:#x}")?;
         }
-        if let Some((file, line)) = &self.source {
-            write!(f, ", {file}:{line}")?;
+        if let Some(source) = &self.source {
+            write!(f, ", {source}")?;
         }
         if let Some(line) = self.ptx_line {
             write!(f, ", PTX line {line}")?;

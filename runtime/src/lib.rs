@@ -101,7 +101,7 @@ pub use context::{Context, HostFlags, Limit, PointerInfo, PointerKind};
 pub use copy::{Direction, Transfer};
 pub use device::Device;
 pub use engine::{EngineChoice, Image, KernelInfo, KernelSizes, LoadOptions, ParamInfo};
-pub use error::{CaptureError, Error, Fault, FaultKind, Result};
+pub use error::{CaptureError, Error, Fault, FaultKind, Result, SourceLine};
 pub use event::{Event, EventFlags};
 pub use kernel::{FunctionAttribute, Kernel};
 pub use launch::{Dim3, LaunchConfig};

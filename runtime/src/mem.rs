@@ -159,7 +159,7 @@ impl DeviceMemory {
     /// Zeroed memory.
     pub(crate) fn allocate_zeroed(&self, request: Request) -> Result<Allocation> {
         let allocation = self.allocate(request)?;
-        self.space.fill8(allocation.base, 0, allocation.size)?;
+        self.space.zero(allocation.base, allocation.size)?;
         Ok(allocation)
     }
 

@@ -229,7 +229,17 @@ fn limits_are_rounded_and_remembered() {
     let pending = context.limit(Limit::DevRuntimePendingLaunchCount);
     assert_eq!(pending.expect("known"), 16);
     assert!(context.set_limit(Limit::DevRuntimeSyncDepth, 25).is_err());
-    assert!(Limit::from_number(7).is_err());
+    // Limits of CUDA 12.5 and 13: those of contexts for graphics, and memory of blocks.
+    let of = |number| Limit::from_number(number).expect("a limit of cuda.h");
+    assert!(context.limit(of(7)).expect("known") >= 48 << 10);
+    assert_eq!(context.limit(of(8)).expect("known"), 0);
+    assert_eq!(context.limit(of(9)).expect("known"), 0);
+    assert_eq!(context.limit(of(10)).expect("known"), 0);
+    assert!(context.set_limit(of(7), 1).is_err());
+    assert!(context.set_limit(of(8), 1).is_err());
+    context.set_limit(of(9), 1).expect("settable");
+    assert_eq!(context.limit(of(9)).expect("known"), 1);
+    assert!(Limit::from_number(11).is_err());
     assert!(context.set_cache_config(4).is_err());
     context.set_cache_config(2).expect("known");
     assert_eq!(context.cache_config(), 2);

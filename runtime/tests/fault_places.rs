@@ -98,3 +98,52 @@ fn traps_in_functions() {
         assert_eq!(fault.thread, Some([33, 0, 0]), "{engine:?}: {fault}");
     }
 }
+
+/// Code that the compiler inlined twice over: the user's line first, then the way in.
+#[test]
+fn inlined_code_is_named_from_the_outside_in() {
+    let text = ".version 7.5
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 p)
+{
+    .reg .b64 %rd<4>; .reg .b32 %r<4>;
+    .loc 1 10 5
+    ld.param.u64 %rd1, [p];
+    .loc 1 12 9
+    .loc 2 5 7, function_name $L__outer, inlined_at 1 12 9
+    add.u64 %rd1, %rd1, 0;
+    .loc 3 1 1, function_name $L__inner, inlined_at 2 5 7
+    st.global.u32 [%rd1], 1;
+    .loc 1 14 1
+    ret;
+}
+.visible .entry other(.param .u64 p)
+{
+    .loc 3 1 1, function_name $L__inner, inlined_at 2 5 7
+    ret;
+}
+.file 1 \"/src/kernel.cu\"
+.file 2 \"/inc/group.h\"
+.file 3 \"/inc/detail.h\"
+.section .debug_str
+{
+$L__outer:
+.b8 111,0
+$L__inner:
+.b8 105,0
+}
+";
+    for engine in [EngineChoice::Auto, EngineChoice::Interpreter] {
+        let fault = fault(text, engine);
+        let source = fault.source.as_ref().expect("a line");
+        assert_eq!((source.file.as_str(), source.line), ("/src/kernel.cu", 12));
+        let inlined = [
+            ("/inc/group.h".to_owned(), 5),
+            ("/inc/detail.h".to_owned(), 1),
+        ];
+        assert_eq!(source.inlined, inlined);
+        let text = "/src/kernel.cu:12 (inlined: /inc/group.h:5, /inc/detail.h:1), PTX line 13";
+        assert!(fault.to_string().contains(text), "{engine:?}: {fault}");
+    }
+}

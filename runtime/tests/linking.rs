@@ -78,3 +78,20 @@ fn other_parameters_are_an_error_that_names_the_function() {
         assert!(said.contains("`sum`"), "{said}");
     }
 }
+
+#[test]
+fn linked_modules_share_the_64_kib_of_constant_memory() {
+    let load = |first: u32, second: u32| {
+        let texts = [("a", first), ("b", second)]
+            .map(|(name, bytes)| format!("{HEAD}.visible .const .align 1 .b8 {name}[{bytes}];\n"));
+        let rt = Runtime::new()?;
+        let parts: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
+        rt.load_image(Image::Linked(&parts), &LoadOptions::default())
+            .map(|_| ())
+    };
+    load(40_000, 25_536).expect("64 KiB in all");
+    let error = load(40_000, 25_537).expect_err("a byte more");
+    assert!(matches!(error, Error::InvalidPtx { .. }), "{error}");
+    let error = load(65_537, 1).expect_err("one is too large alone");
+    assert!(matches!(error, Error::InvalidPtx { .. }), "{error}");
+}

@@ -79,6 +79,28 @@ pub struct ModuleCase {
     pub text: String,
 }
 
+/// A small program about calls, declarations, headers, pragmas, parameters, directives or DWARF, judged by ptxas 13.5.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ModuleForm {
+    /// What it is about.
+    pub class: String,
+    /// Target that it was assembled for.
+    pub arch: String,
+    /// Whether ptxas accepts it.
+    pub accepted: bool,
+    /// The first line of ptxas' complaint.
+    pub message: String,
+    /// The program's text.
+    pub text: String,
+}
+
+/// All programs about calls, declarations and directives. Left out are those that ptxas rejects because nobody defines
+/// what they declare (that is found by linking), those that end ptxas by a signal, and 11 on which it does not follow its own manual
+/// (an unknown target `sm_90b`, numbers above 64 bits, a scalar for a vector).
+pub fn module_forms() -> Vec<ModuleForm> {
+    load("module-forms")
+}
+
 /// All instruction forms.
 pub fn forms() -> Vec<FormKernel> {
     load("forms")
@@ -152,6 +174,9 @@ mod tests {
                 case.line
             );
         }
+        let forms = module_forms();
+        assert_eq!(forms.len(), 1412);
+        assert_eq!(forms.iter().filter(|form| form.accepted).count(), 493);
         let modules = modules();
         assert_eq!(modules.len(), 154);
         assert_eq!(modules.iter().filter(|m| m.accepted).count(), 130);

@@ -4,6 +4,7 @@
 //! calls them with inputs that it finds, `tests/tests/fuzz_corpora.rs` with the checked-in ones.
 
 pub use crate::fuzz_driver::driver_calls;
+pub use crate::fuzz_images::image_sizes;
 use margay_frontend::container::{
     Image, container_len, elf_len, elf_tables_len, select_ptx, wrapper,
 };
@@ -37,6 +38,7 @@ pub const TARGETS: &[Target] = &[
     Target::new("container", container, 500),
     Target::new("ir_text", ir_text, 500),
     Target::new("driver_calls", driver_calls, 25),
+    Target::new("image_sizes", image_sizes, 60),
 ];
 
 /// Tokens lie in order, do not overlap, are not empty, and end.

@@ -364,7 +364,7 @@ fn enter(row: &ApiRow, a: [u64; MAX_ARGUMENTS]) -> CuResult {
 }
 
 /// Calls a named entry point with the given arguments; used to begin each input alike.
-fn call_named(name: &str, arguments: &[u64]) -> CuResult {
+pub(crate) fn call_named(name: &str, arguments: &[u64]) -> CuResult {
     let row = api_rows()
         .find(|row| row.export == name)
         .expect("an entry point of the table");

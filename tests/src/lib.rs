@@ -3,6 +3,7 @@
 pub mod conformance;
 pub mod fuzz;
 mod fuzz_driver;
+mod fuzz_images;
 pub mod ptx_files;
 pub mod random;
 pub mod sweep;

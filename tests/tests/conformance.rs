@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use margay_frontend::resolve::{check, resolve};
 use margay_frontend::{Diagnostic, Parsed, SourceFile, parse};
-use margay_tests::conformance::{forms, modules, rejected};
+use margay_tests::conformance::{forms, module_forms, modules, rejected};
 
 /// The recorded counts, by name.
 struct Records {
@@ -220,4 +220,35 @@ fn directive_programs_are_accepted_or_rejected() {
     }
     kinds.print();
     Records::read().check("directive programs judged rightly", right, total);
+}
+
+/// Every verdict as that of ptxas, in both directions; what is accepted also lowers.
+#[test]
+fn calls_declarations_and_directives_are_judged_as_by_ptxas() {
+    let mut wrong = Vec::new();
+    for form in module_forms() {
+        let parsed = parsed("form", &form.text);
+        let mut errors = errors(&parsed);
+        if errors.is_empty() {
+            let lowered = margay_frontend::lower(&parsed, &resolve(&parsed));
+            errors.extend(lowered.err().into_iter().flatten());
+        }
+        if errors.is_empty() != form.accepted {
+            let error = errors.first().map(|e| e.summary(&parsed.source));
+            wrong.push(format!(
+                "{} ({}): ours {:?}, ptxas {:?}\n{}",
+                form.class,
+                form.arch,
+                error.unwrap_or_default(),
+                form.message,
+                form.text
+            ));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{}\n{} differ",
+        wrong.join("\n"),
+        wrong.len()
+    );
 }

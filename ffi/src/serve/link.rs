@@ -13,6 +13,7 @@ use crate::convert::{OptOut, Out, Text};
 use crate::guard::Call;
 use crate::handles::{current, links};
 use crate::jit_options::JitOptions;
+use crate::readable;
 use crate::result::{CuResult, Served};
 use crate::types::{CUjit_option, CUlinkState};
 
@@ -72,8 +73,8 @@ pub(crate) fn link_add_data(
     if data.is_null() || size == 0 {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: the caller vouches for `size` bytes.
-    let bytes = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), size) };
+    // SAFETY: the caller vouches for `size` bytes, which are used during this call only.
+    let bytes = unsafe { readable::bytes(data.cast::<u8>(), size) }?;
     add(&link, kind, bytes)
 }
 

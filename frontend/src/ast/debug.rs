@@ -1,6 +1,6 @@
 //! Debugging information: source files, locations and DWARF sections.
 
-use super::{Ident, List, Name};
+use super::{Id, Ident, List, Name};
 use crate::source::Span;
 
 /// `.file index "name" , timestamp, size`
@@ -48,6 +48,8 @@ pub struct Location {
     /// `inlined_at file line column`: the place that it was inlined into, itself given by an earlier
     /// `.loc`.
     pub inlined_at: Option<SourcePosition>,
+    /// That earlier `.loc` of the same function, if there is one: it may be inlined itself.
+    pub caller: Option<Id<Location>>,
     /// The whole directive.
     pub span: Span,
 }

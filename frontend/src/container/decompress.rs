@@ -10,7 +10,7 @@ use std::io::Read;
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
 /// The largest accepted uncompressed entry. The largest real ones known are under 30 MB.
-pub const MAX_UNCOMPRESSED: u64 = 1 << 30;
+pub const MAX_UNCOMPRESSED: u64 = 256 << 20;
 
 /// A frame may ask for a window larger than its content; real ones ask for at most 8 MiB.
 const MAX_WINDOW: u64 = 32 << 20;

@@ -1,7 +1,7 @@
 //! Calls: direct, through a handle, and of system functions.
 
-use margay_ir::entity::Value;
-use margay_ir::function::Signature;
+use margay_ir::entity::{Slot, Value};
+use margay_ir::function::{Signature, SlotData};
 use margay_ir::meaning::Desc;
 use margay_ir::mods::{Mods, StateSpace};
 use margay_ir::ops::Opcode;
@@ -12,7 +12,7 @@ use super::env::Binding;
 use super::function::FunctionLowering;
 use super::module::is_array;
 use super::operand::Place;
-use super::{Lowered, op_type};
+use super::{Lowered, data, op_type};
 use crate::ast::{self, Call, Name, Operand, OperandKind, Variable};
 use crate::{Code, Diagnostic, Span};
 
@@ -157,19 +157,41 @@ impl FunctionLowering<'_, '_> {
         let mut values = Vec::new();
         for (operand, variable) in returns.iter().zip(&callee.returns) {
             if is_array(variable) {
-                values.push(self.array_address(operand)?);
+                values.push(match operand.kind {
+                    OperandKind::Sink => self.unused_array(variable)?,
+                    _ => self.array_address(operand)?,
+                });
             }
         }
         for (operand, variable) in arguments.iter().zip(&callee.parameters) {
-            values.push(self.argument(operand, variable)?);
+            self.argument(operand, variable, &mut values)?;
         }
         Ok(values)
     }
 
-    fn argument(&mut self, operand: &Operand, variable: &Variable) -> Lowered<Value> {
+    /// Adds the values of an argument: one for each element of a vector register.
+    fn argument(
+        &mut self,
+        operand: &Operand,
+        variable: &Variable,
+        values: &mut Vec<Value>,
+    ) -> Lowered<()> {
         if is_array(variable) {
-            return self.array_address(operand);
+            values.push(self.array_address(operand)?);
+            return Ok(());
         }
+        let elements = self.parts(operand);
+        if elements.len() != variable.vector.count() as usize {
+            let message = "the argument has another number of elements than the parameter";
+            return Err(misfit(operand.span, message));
+        }
+        for element in &elements {
+            values.push(self.scalar_argument(element, variable)?);
+        }
+        Ok(())
+    }
+
+    fn scalar_argument(&mut self, operand: &Operand, variable: &Variable) -> Lowered<Value> {
         let ty = op_type(variable.scalar);
         if let OperandKind::Name(name) = operand.kind
             && let Some(Binding::Local(slot)) = self.find(name)
@@ -189,23 +211,38 @@ impl FunctionLowering<'_, '_> {
         Ok(value)
     }
 
+    /// The generic address of an array for a result that nobody reads.
+    fn unused_array(&mut self, variable: &Variable) -> Lowered<Value> {
+        let size = data::size(self.ast, variable)?;
+        let size = u32::try_from(size)
+            .map_err(|_| misfit(variable.span, "the returned array is too large"))?;
+        let slot = self.b.slot(SlotData {
+            name: self.ast.text(variable.name.name).to_owned(),
+            size,
+            align: data::align(variable),
+        });
+        Ok(self.generic_address(slot))
+    }
+
+    fn generic_address(&mut self, slot: Slot) -> Value {
+        let address = self.slot_address(slot);
+        let mods = Mods::NONE.with_space(StateSpace::Local);
+        let desc = Desc {
+            opcode: Opcode::Cvta,
+            ty: OpType::U64,
+            src: OpType::None,
+            mods,
+        };
+        self.b.op(desc, &[address], Type::B64)
+    }
+
     /// The generic address of a `.param` array of this function.
     fn array_address(&mut self, operand: &Operand) -> Lowered<Value> {
         let OperandKind::Name(name) = operand.kind else {
             return Err(misfit(operand.span, "an array must be passed by its name"));
         };
         match self.find(name) {
-            Some(Binding::Local(slot)) => {
-                let address = self.slot_address(slot);
-                let mods = Mods::NONE.with_space(StateSpace::Local);
-                let desc = Desc {
-                    opcode: Opcode::Cvta,
-                    ty: OpType::U64,
-                    src: OpType::None,
-                    mods,
-                };
-                Ok(self.b.op(desc, &[address], Type::B64))
-            }
+            Some(Binding::Local(slot)) => Ok(self.generic_address(slot)),
             Some(Binding::Pointer(variable)) => Ok(self.b.read(variable)),
             Some(Binding::KernelParam(at)) => {
                 Ok(self
@@ -222,8 +259,18 @@ impl FunctionLowering<'_, '_> {
             .iter()
             .zip(&callee.returns)
             .filter(|(_, variable)| !is_array(variable));
-        for ((operand, variable), &value) in scalars.zip(results) {
+        let mut results = results.iter().copied();
+        for (operand, variable) in scalars {
             let ty = op_type(variable.scalar);
+            let count = variable.vector.count() as usize;
+            let values: Vec<Value> = results.by_ref().take(count).collect();
+            if count > 1 {
+                self.store_elements(operand, &values, ty)?;
+                continue;
+            }
+            let Some(&value) = values.first() else {
+                continue;
+            };
             match operand.kind {
                 OperandKind::Sink => {}
                 OperandKind::Name(name) => match self.find(name) {
@@ -240,6 +287,25 @@ impl FunctionLowering<'_, '_> {
                     self.write(Place::Sink, value, ty);
                 }
             }
+        }
+        Ok(())
+    }
+}
+
+impl FunctionLowering<'_, '_> {
+    /// Writes the elements of a returned vector register.
+    fn store_elements(&mut self, operand: &Operand, values: &[Value], ty: OpType) -> Lowered<()> {
+        if operand.kind == OperandKind::Sink {
+            return Ok(());
+        }
+        let elements = self.parts(operand);
+        if elements.len() != values.len() {
+            let message = "the result has another number of elements than what receives it";
+            return Err(misfit(operand.span, message));
+        }
+        for (element, &value) in elements.iter().zip(values) {
+            let place = self.place(element)?;
+            self.write(place, value, ty);
         }
         Ok(())
     }

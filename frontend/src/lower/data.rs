@@ -4,7 +4,7 @@ use margay_ir::module::{Reloc, RelocTarget};
 use margay_ir::types::OpType;
 
 use super::{Lowered, op_type};
-use crate::ast::{Constant, Initializer, InitializerKind, Module, Name, Variable};
+use crate::ast::{Constant, Initializer, InitializerKind, Module, Name, StateSpace, Variable};
 use crate::{Code, Diagnostic};
 
 /// Largest variable: what a 48-bit address space could hold.
@@ -17,7 +17,8 @@ pub(super) fn element_bytes(variable: &Variable) -> u64 {
     u64::from(op_type(variable.scalar).bits().div_ceil(8)) * u64::from(variable.vector.count())
 }
 
-/// Bytes of a variable. An unsized dimension takes its length from the initialiser, or is empty.
+/// Bytes of a variable. An unsized dimension takes its length from the initialiser, or is empty. A size of global memory
+/// that no number holds is the largest number: loading finds that there is not so much memory.
 pub(super) fn size(module: &Module, variable: &Variable) -> Lowered<u64> {
     let mut size = element_bytes(variable);
     for (i, dimension) in module[variable.dimensions].iter().enumerate() {
@@ -29,6 +30,10 @@ pub(super) fn size(module: &Module, variable: &Variable) -> Lowered<u64> {
             },
             _ => 0,
         };
+        if variable.space == StateSpace::Global {
+            size = size.saturating_mul(length);
+            continue;
+        }
         size = size
             .checked_mul(length)
             .filter(|&size| size <= MAX_BYTES)

@@ -30,13 +30,29 @@ pub(super) enum Binding {
     Targets(Id<Targets>),
 }
 
+impl Binding {
+    /// A new register: a vector if it has more than one element.
+    pub(super) fn register(
+        ty: OpType,
+        elements: u32,
+        mut declare: impl FnMut(OpType) -> Variable,
+    ) -> Binding {
+        match elements {
+            1 => Binding::Register(declare(ty)),
+            _ => Binding::Vector((0..elements).map(|_| declare(ty)).collect()),
+        }
+    }
+}
+
 /// Registers declared as a range: `%r<100>`.
 #[derive(Clone, Debug)]
 struct Range {
     base: Name,
     count: u64,
     ty: OpType,
-    made: FxHashMap<u64, Variable>,
+    /// Elements of each register: more than one for a range of vectors.
+    elements: u32,
+    made: FxHashMap<u64, Binding>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -101,11 +117,12 @@ impl Scopes {
         scope.elements.get(&name).copied()
     }
 
-    pub(super) fn bind_range(&mut self, base: Name, count: u64, ty: OpType) {
+    pub(super) fn bind_range(&mut self, base: Name, count: u64, ty: OpType, elements: u32) {
         let range = Range {
             base,
             count,
             ty,
+            elements,
             made: FxHashMap::default(),
         };
         self.scopes[self.current].ranges.push(range);
@@ -121,12 +138,12 @@ impl Scopes {
     }
 
     /// The binding of a name, innermost first. `split` gives a name's base and trailing number for
-    /// register ranges; `declare` makes a register's variable on first use.
+    /// register ranges; `declare` makes a register's variables on first use, one for each element.
     pub(super) fn find(
         &mut self,
         name: Name,
         split: impl Fn() -> Option<(Name, u64)>,
-        declare: impl FnOnce(OpType) -> Variable,
+        declare: impl FnMut(OpType) -> Variable,
     ) -> Option<Binding> {
         let mut at = Some(self.current);
         let mut parts = None;
@@ -142,9 +159,10 @@ impl Scopes {
                     .iter_mut()
                     .find(|r| r.base == base && number < r.count);
                 if let Some(range) = range {
-                    let ty = range.ty;
-                    let variable = *range.made.entry(number).or_insert_with(|| declare(ty));
-                    let binding = Binding::Register(variable);
+                    let (ty, elements) = (range.ty, range.elements);
+                    let made = range.made.entry(number);
+                    let binding = made.or_insert_with(|| Binding::register(ty, elements, declare));
+                    let binding = binding.clone();
                     self.scopes[index].names.insert(name, binding.clone());
                     return Some(binding);
                 }

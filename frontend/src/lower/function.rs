@@ -200,6 +200,10 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
                 }
                 self.scopes
                     .bind(variable.name.name, Binding::Pointer(pointer));
+            } else if variable.space == StateSpace::Reg {
+                for holder in self.bind_register(variable, ty) {
+                    self.returns.push((ReturnPlace::Value(holder), ty));
+                }
             } else {
                 let holder = self.b.declare(ty.held());
                 self.returns.push((ReturnPlace::Value(holder), ty));
@@ -207,8 +211,16 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
             }
         }
         for variable in &self.ast[self.head.parameters] {
-            let Some(value) = values.next() else { continue };
             let ty = op_type(variable.scalar);
+            if variable.space == StateSpace::Reg {
+                for holder in self.bind_register(variable, ty) {
+                    if let Some(value) = values.next() {
+                        self.b.write(holder, value);
+                    }
+                }
+                continue;
+            }
+            let Some(value) = values.next() else { continue };
             let holder = self.b.declare(if is_array(variable) {
                 Type::B64
             } else {
@@ -225,7 +237,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         Ok(())
     }
 
-    /// A scalar parameter or return variable: a register, a value, or memory.
+    /// A scalar `.param` variable of the head: a value, or memory.
     fn bind_scalar(
         &mut self,
         variable: &ast::Variable,
@@ -234,9 +246,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         initial: Option<Value>,
     ) {
         let name = variable.name.name;
-        let binding = if variable.space == StateSpace::Reg {
-            Binding::Register(holder)
-        } else if self.in_memory.contains(&name) {
+        let binding = if self.in_memory.contains(&name) {
             let slot = self.param_slot(variable);
             if let Some(value) = initial {
                 let address = self.slot_address(slot);
@@ -377,17 +387,25 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         let declared = u64::from(self.b.function.declared_registers).saturating_add(count);
         self.b.function.declared_registers = u32::try_from(declared).unwrap_or(u32::MAX);
         if let Some(count) = variable.range {
-            self.scopes.bind_range(name, count, ty);
-        } else if variable.vector.count() > 1 {
-            let parts = (0..variable.vector.count())
-                .map(|_| self.b.declare(ty.held()))
-                .collect();
-            self.scopes.bind(name, Binding::Vector(parts));
+            let elements = variable.vector.count();
+            self.scopes.bind_range(name, count, ty, elements);
         } else {
-            let register = self.b.declare(ty.held());
-            self.scopes.bind(name, Binding::Register(register));
+            self.bind_register(variable, ty);
         }
         Ok(())
+    }
+
+    /// Binds a register of one or several elements and returns the elements.
+    fn bind_register(&mut self, variable: &ast::Variable, ty: OpType) -> Vec<Variable> {
+        let elements = variable.vector.count();
+        let binding = Binding::register(ty, elements, |ty| self.b.declare(ty.held()));
+        let holders = match &binding {
+            Binding::Vector(parts) => parts.clone(),
+            Binding::Register(holder) => vec![*holder],
+            _ => Vec::new(),
+        };
+        self.scopes.bind(variable.name.name, binding);
+        holders
     }
 
     /// What a name stands for.

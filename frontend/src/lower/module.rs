@@ -348,15 +348,15 @@ impl<'p> ModuleLowering<'p> {
             if is_array(variable) {
                 signature.params.push(Type::B64);
             } else {
-                signature.returns.push(op_type(variable.scalar).held());
+                signature.returns.extend(registers(variable));
             }
         }
         for variable in parameters {
-            signature.params.push(if is_array(variable) {
-                Type::B64
+            if is_array(variable) {
+                signature.params.push(Type::B64);
             } else {
-                op_type(variable.scalar).held()
-            });
+                signature.params.extend(registers(variable));
+            }
         }
         signature
     }
@@ -444,10 +444,26 @@ impl<'p> ModuleLowering<'p> {
         if let Some(&known) = self.locs.get(&id) {
             return known;
         }
-        let location = self.ast[id];
-        let inlined_at = location.inlined_at.map(|at| self.push_loc(at, None));
-        let number = self.push_loc(location.position, inlined_at) + 1;
-        self.locs.insert(id, number);
+        // From the innermost call to the outermost that is new; earlier ones have smaller ids, so this ends.
+        let mut chain = vec![id];
+        let mut number = 0;
+        while let Some(caller) = chain.last().and_then(|&id| self.ast[id].caller) {
+            if let Some(&known) = self.locs.get(&caller) {
+                number = known;
+                break;
+            }
+            chain.push(caller);
+        }
+        for id in chain.into_iter().rev() {
+            let location = self.ast[id];
+            let inlined_at = match location.inlined_at {
+                None => None,
+                Some(_) if location.caller.is_some() => Some(number - 1),
+                Some(at) => Some(self.push_loc(at, None)),
+            };
+            number = self.push_loc(location.position, inlined_at) + 1;
+            self.locs.insert(id, number);
+        }
         number
     }
 
@@ -479,6 +495,12 @@ pub(super) fn is_of_thread(space: StateSpace) -> bool {
 pub(super) fn is_array(variable: &Variable) -> bool {
     variable.space == StateSpace::Param
         && (!variable.dimensions.is_empty() || variable.vector.count() > 1)
+}
+
+/// The values that a parameter which is no array is passed in: one for each element of a vector register.
+pub(super) fn registers(variable: &Variable) -> impl Iterator<Item = Type> {
+    let ty = op_type(variable.scalar).held();
+    std::iter::repeat_n(ty, variable.vector.count() as usize)
 }
 
 fn linkage(linkage: ast::Linkage) -> Linkage {

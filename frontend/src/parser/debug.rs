@@ -4,7 +4,7 @@ use super::keyword::Keyword;
 use super::{Parse, Parser};
 use crate::ast::{
     DwarfLine, DwarfValue, FileEntry, Ident, Item, List, Location, LocationFunction, Name, Section,
-    SourcePosition,
+    SourcePosition, Version,
 };
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
@@ -16,6 +16,11 @@ impl Parser<'_> {
         let start = self.span.start;
         self.bump();
         let index = self.plain_integer("the file's number")?;
+        if index > u64::from(u32::MAX) {
+            let message = "a file's number is below 2^32";
+            let span = self.since(start);
+            self.report(Diagnostic::error(Code::LITERAL_RANGE, span, message));
+        }
         let name = self.string("the file's name")?;
         let timestamp = self.opt_number_after_comma()?;
         let size = match timestamp {
@@ -63,9 +68,12 @@ impl Parser<'_> {
             position,
             function,
             inlined_at,
+            caller: inlined_at.and_then(|at| self.positions.get(&at).copied()),
             span: self.since(start),
         };
-        self.location = Some(self.module.arena.add(location));
+        let location = self.module.arena.add(location);
+        self.location = Some(location);
+        self.positions.insert(position, location);
         Ok(())
     }
 
@@ -123,22 +131,33 @@ impl Parser<'_> {
             self.expect(Token::Colon, "`:`")?;
             return Ok(DwarfLine::Label(label));
         }
-        let bytes = match self.keyword() {
-            Some(Keyword::B8) => 1,
-            Some(Keyword::B16) => 2,
-            Some(Keyword::B32) => 4,
-            Some(Keyword::B64) => 8,
-            _ => return self.unexpected("a label, `.b8`, `.b16`, `.b32`, `.b64` or `}`"),
+        let Some(bytes) = self.dwarf_size() else {
+            return self.unexpected("a label, `.b8`, `.b16`, `.b32`, `.b64` or `}`");
         };
         self.bump();
         let values = self.dwarf_values(bytes)?;
         Ok(DwarfLine::Data { bytes, values })
     }
 
+    /// Bytes of a value behind the current word.
+    fn dwarf_size(&self) -> Option<u8> {
+        if !self.at(Token::DotWord) {
+            return None;
+        }
+        match self.slice() {
+            ".b8" | ".byte" => Some(1),
+            ".b16" => Some(2),
+            ".b32" | ".4byte" => Some(4),
+            ".b64" | ".quad" => Some(8),
+            _ => None,
+        }
+    }
+
     /// One address, or integers separated by commas.
     fn dwarf_values(&mut self, bytes: u8) -> Parse<List<DwarfValue>> {
         let mark = self.module.arena.count::<DwarfValue>();
         if matches!(self.token, Token::Ident | Token::DotWord) {
+            self.check_address(bytes);
             let value = self.dwarf_address()?;
             self.module.arena.add(value);
             return Ok(self.module.arena.list_since(mark));
@@ -154,18 +173,30 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports a value that one or two bytes cannot hold, signed or unsigned; like ptxas, more bytes
-    /// hold what fits them.
+    /// Reports an address where one or two bytes are to hold it.
+    fn check_address(&mut self, bytes: u8) {
+        if bytes < 4 {
+            let message = format!("an address does not fit {} bits", u32::from(bytes) * 8);
+            self.report(Diagnostic::error(Code::LITERAL_RANGE, self.span, message));
+        }
+    }
+
+    /// Reports a value that does not fit: one or two bytes hold signed and unsigned ones; like ptxas, four bytes hold
+    /// the low bits of what is too large, but not of what is too small.
     fn check_width(&mut self, value: u64, bytes: u8, start: u32) {
         let bits = u32::from(bytes) * 8;
-        if bits <= 16 {
-            let value = value as i64;
-            let range = -(1_i64 << (bits - 1))..1_i64 << bits;
-            if !range.contains(&value) {
-                let span = self.since(start);
-                let message = format!("this value does not fit {bits} bits");
-                self.report(Diagnostic::error(Code::LITERAL_RANGE, span, message));
-            }
+        let negative = self.text.as_bytes().get(start as usize) == Some(&b'-');
+        let value = value as i64;
+        let fits = match (bits, negative) {
+            (64, true) => value < 0 && value != i64::MIN || value == 0,
+            (64, false) | (32, false) => true,
+            (_, true) => value >= -(1_i64 << (bits - 1)) && value <= 0,
+            (_, false) => (0..1_i64 << bits).contains(&value),
+        };
+        if !fits {
+            let span = self.since(start);
+            let message = format!("this value does not fit {bits} bits");
+            self.report(Diagnostic::error(Code::LITERAL_RANGE, span, message));
         }
     }
 
@@ -198,30 +229,75 @@ impl Parser<'_> {
         })
     }
 
-    /// `@@DWARF` and the rest of its line, as PTX had it before `.section`.
+    /// `@@DWARF`, as PTX had it before `.section`: `@@DWARF .section .name, "flags", @progbits`, then data of that
+    /// section, such as `@@DWARF .byte 1, 2`.
     pub(super) fn dwarf_line(&mut self) -> Parse<()> {
-        let line_end = self.line_end();
+        let start = self.span.start;
         self.bump();
-        let mut words: Vec<Ident> = Vec::new();
-        while self.span.start < line_end && !self.at(Token::End) {
-            if matches!(
-                self.token,
-                Token::Stray | Token::UnterminatedComment | Token::UnterminatedString
-            ) {
-                return self.unexpected("DWARF data");
-            }
-            words.push(self.take_name());
+        let line = match self.keyword() {
+            Some(Keyword::Section) => self.dwarf_section()?,
+            _ => self.dwarf_data(start)?,
+        };
+        let last = Version { major: 1, minor: 5 };
+        let version = self.module.version;
+        if let Some((version, _)) = version
+            && version > last
+        {
+            let message = "`@@DWARF` is gone since PTX 2.0; use `.section`";
+            let span = self.since(start);
+            self.report(Diagnostic::error(Code::REMOVED_FEATURE, span, message));
         }
-        let words = self.module.arena.add_list(words);
-        let line = self.module.arena.add(DwarfLine::Words(words));
+        let line = self.module.arena.add(line);
         self.module.items.push(Item::Dwarf(line));
         Ok(())
     }
 
-    /// Where the current token's line ends.
-    fn line_end(&self) -> u32 {
-        let rest = &self.text.as_bytes()[self.span.start as usize..];
-        let length = rest.iter().position(|&byte| byte == b'\n');
-        self.span.start + length.unwrap_or(rest.len()) as u32
+    fn dwarf_section(&mut self) -> Parse<DwarfLine> {
+        self.bump();
+        if !self.at(Token::DotWord) {
+            return self.unexpected("the section's name, such as `.debug_info`");
+        }
+        let mut words: Vec<Ident> = vec![self.take_name()];
+        self.expect(Token::Comma, "`,`")?;
+        words.push(self.string("the section's flags")?);
+        self.expect(Token::Comma, "`,`")?;
+        self.expect(Token::At, "`@progbits`")?;
+        if !self.at(Token::Ident) || self.slice() != "progbits" {
+            return self.unexpected("`progbits`");
+        }
+        words.push(self.take_name());
+        self.in_dwarf_section = true;
+        Ok(DwarfLine::Words(self.module.arena.add_list(words)))
+    }
+
+    /// Unsigned integers, or one label or section.
+    fn dwarf_data(&mut self, start: u32) -> Parse<DwarfLine> {
+        let Some(bytes) = self.dwarf_size() else {
+            return self.unexpected("`.section`, `.byte`, `.4byte` or `.quad`");
+        };
+        self.bump();
+        if !self.in_dwarf_section {
+            let message = "DWARF data before any `@@DWARF .section`";
+            let span = self.since(start);
+            self.report(Diagnostic::error(Code::DIRECTIVE_PLACE, span, message));
+        }
+        let mark = self.module.arena.count::<DwarfValue>();
+        if matches!(self.token, Token::Ident | Token::DotWord) {
+            self.check_address(bytes);
+            let name = self.take_name().name;
+            self.module.arena.add(DwarfValue::Address(name, 0));
+        } else {
+            loop {
+                let start = self.span.start;
+                let value = self.plain_integer("an integer or a label")?;
+                self.check_width(value, bytes, start);
+                self.module.arena.add(DwarfValue::Int(value));
+                if !self.eat(Token::Comma) {
+                    break;
+                }
+            }
+        }
+        let values = self.module.arena.list_since(mark);
+        Ok(DwarfLine::Data { bytes, values })
     }
 }

@@ -20,8 +20,10 @@ mod statement;
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use crate::Parsed;
-use crate::ast::{Arena, Id, Ident, List, Location, Module, Name, Operand};
+use crate::ast::{Arena, Id, Ident, List, Location, Module, Name, Operand, SourcePosition};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::lexer::{Lexer, Token};
@@ -88,8 +90,12 @@ struct Parser<'s> {
     depth: u32,
     /// The `.loc` in force.
     location: Option<Id<Location>>,
+    /// The last `.loc` of the function at each position.
+    positions: FxHashMap<SourcePosition, Id<Location>>,
     /// Operands whose list is not yet closed, innermost last.
     pending: Vec<Operand>,
+    /// Whether a `@@DWARF .section` came.
+    in_dwarf_section: bool,
 }
 
 impl<'s> Parser<'s> {
@@ -114,7 +120,9 @@ impl<'s> Parser<'s> {
             diagnostics: Vec::new(),
             depth: 0,
             location: None,
+            positions: FxHashMap::default(),
             pending: Vec::new(),
+            in_dwarf_section: false,
         };
         parser.bump();
         parser.previous_end = 0;

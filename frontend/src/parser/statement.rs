@@ -16,6 +16,7 @@ impl Parser<'_> {
     pub(super) fn body(&mut self) -> List<Statement> {
         let mark = self.module.arena.count::<Statement>();
         self.location = None;
+        self.positions.clear();
         let mut open = vec![self.span];
         self.bump();
         while let Some(&outer) = open.last() {

@@ -1,13 +1,16 @@
 //! Calls: whether the arguments fit the function or prototype called.
 
-use margay_ir::forms::register_fits;
-use margay_ir::types::OpType;
+use std::fmt;
 
+use margay_ir::forms::register_fits;
+use margay_ir::types::{Class, OpType};
+
+use super::declarations;
 use super::instruction::error;
 use super::symbol::{Lookup, Symbol, register_type};
 use crate::ast::{
-    Call, Constant, FunctionKind, Instruction, List, Module, Operand, OperandKind, StateSpace,
-    Variable, VectorSize,
+    Call, Constant, Function, FunctionKind, Id, Instruction, List, Module, Name, Operand,
+    OperandKind, ScalarType, StateSpace, Targets, Variable, VectorSize,
 };
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
@@ -17,13 +20,18 @@ type Checked = Result<(), Box<Diagnostic>>;
 /// Checks a call whose operands have the right forms.
 pub(super) fn check<L: Lookup + ?Sized>(
     module: &Module,
+    function: &Function,
     instruction: &Instruction,
     lookup: &L,
 ) -> Checked {
     let Some(call) = instruction.call(module) else {
         return Ok(());
     };
-    let checker = Checker { module, lookup };
+    let checker = Checker {
+        module,
+        function,
+        lookup,
+    };
     let target = call.target;
     let OperandKind::Name(name) = target.kind else {
         return Err(error(Code::CALL, target.span, "a function is expected"));
@@ -51,8 +59,26 @@ pub(super) fn check<L: Lookup + ?Sized>(
     }
 }
 
+/// The lists of a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    Argument,
+    Result,
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            What::Argument => "argument",
+            What::Result => "result",
+        })
+    }
+}
+
 struct Checker<'a, L: ?Sized> {
     module: &'a Module,
+    /// The function that the call stands in.
+    function: &'a Function,
     lookup: &'a L,
 }
 
@@ -71,7 +97,8 @@ impl<L: Lookup + ?Sized> Checker<'_, L> {
                 let prototype = &self.module[id];
                 self.parameters(call, instruction, prototype.returns, prototype.parameters)
             }
-            None | Some(Symbol::Targets(_) | Symbol::Variable(_)) => Ok(()),
+            Some(Symbol::Targets(id)) => self.targets(call, instruction, id),
+            None | Some(Symbol::Variable(_)) => Ok(()),
             Some(_) => {
                 let message = format!(
                     "`{}` is neither a prototype nor a list of targets",
@@ -82,6 +109,17 @@ impl<L: Lookup + ?Sized> Checker<'_, L> {
         }
     }
 
+    /// The call has to fit every function that it may go to.
+    fn targets(&self, call: &Call, instruction: &Instruction, id: Id<Targets>) -> Checked {
+        for target in &self.module[self.module[id].targets] {
+            if let Some(Symbol::Function(id)) = self.lookup.lookup(target.name.name) {
+                let function = &self.module[id];
+                self.parameters(call, instruction, function.returns, function.parameters)?;
+            }
+        }
+        Ok(())
+    }
+
     fn parameters(
         &self,
         call: &Call,
@@ -89,13 +127,13 @@ impl<L: Lookup + ?Sized> Checker<'_, L> {
         returns: List<Variable>,
         parameters: List<Variable>,
     ) -> Checked {
-        self.list("result", call.returns, returns, instruction)?;
-        self.list("argument", call.arguments, parameters, instruction)
+        self.list(What::Result, call.returns, returns, instruction)?;
+        self.list(What::Argument, call.arguments, parameters, instruction)
     }
 
     fn list(
         &self,
-        what: &str,
+        what: What,
         actual: List<Operand>,
         formal: List<Variable>,
         instruction: &Instruction,
@@ -110,11 +148,7 @@ impl<L: Lookup + ?Sized> Checker<'_, L> {
             return Err(error(Code::CALL, instruction.span, message));
         }
         for (operand, parameter) in module[actual].iter().zip(&module[formal]) {
-            if what == "argument" && operand.kind == OperandKind::Sink {
-                let message = "`_` cannot be passed";
-                return Err(error(Code::CALL, operand.span, message));
-            }
-            if let Err(reason) = self.fits(operand, parameter) {
+            if let Err(reason) = self.fits(what, operand, parameter) {
                 let message = format!("this {what} does not fit: {reason}");
                 return Err(error(Code::CALL, operand.span, message));
             }
@@ -122,58 +156,124 @@ impl<L: Lookup + ?Sized> Checker<'_, L> {
         Ok(())
     }
 
-    fn fits(&self, operand: &Operand, parameter: &Variable) -> Result<(), String> {
-        let wanted = register_type(parameter.scalar);
+    fn fits(&self, what: What, operand: &Operand, parameter: &Variable) -> Result<(), String> {
         match operand.kind {
-            OperandKind::Name(name) => match self.lookup.lookup(name) {
-                None => Ok(()),
-                Some(Symbol::Register { variable, .. }) => {
-                    self.register_fits(&self.module[variable], parameter, wanted)
-                }
-                Some(Symbol::Variable(variable)) => {
-                    let variable = &self.module[variable];
-                    if variable.space == StateSpace::Param || variable.scalar.is_opaque() {
-                        Ok(())
-                    } else {
-                        Err(format!(
-                            "a variable in `{}` cannot be passed",
-                            variable.space
-                        ))
-                    }
-                }
-                Some(_) => Ok(()),
-            },
-            OperandKind::Constant(constant) => constant_fits(constant, wanted),
+            OperandKind::Name(name) => self.name_fits(name, parameter),
+            OperandKind::Sink if what == What::Argument => Err("`_` cannot be passed".to_owned()),
+            OperandKind::Constant(_) if what == What::Result => {
+                Err("a constant receives nothing".to_owned())
+            }
+            OperandKind::Constant(constant) => constant_fits(constant, parameter),
             _ => Ok(()),
         }
     }
 
-    fn register_fits(
-        &self,
-        register: &Variable,
-        parameter: &Variable,
-        wanted: OpType,
-    ) -> Result<(), String> {
-        let aggregate = !parameter.dimensions.is_empty() || parameter.vector != VectorSize::Scalar;
-        let actual = register_type(register.scalar);
-        let fits = register_fits(actual, wanted, false)
-            || register_fits(wanted, actual, false)
-            || aggregate && register.vector != VectorSize::Scalar;
-        if fits && (!aggregate || register.vector == parameter.vector) {
-            Ok(())
-        } else {
-            Err(format!(
-                "a `{}` register is passed for a `{}` parameter",
-                register.scalar, parameter.scalar
-            ))
+    fn name_fits(&self, name: Name, parameter: &Variable) -> Result<(), String> {
+        let text = self.module.text(name);
+        match self.lookup.lookup(name) {
+            None => Ok(()),
+            Some(Symbol::Register { variable, .. }) => {
+                register_passes(&self.module[variable], parameter)
+            }
+            Some(Symbol::Variable(id)) => {
+                let variable = &self.module[id];
+                let lists = [self.function.parameters, self.function.returns];
+                if lists
+                    .iter()
+                    .any(|list| list.ids().any(|formal| formal == id))
+                {
+                    return Err(format!(
+                        "`{text}` is a parameter of this function; load it first"
+                    ));
+                }
+                match variable.space {
+                    _ if variable.scalar.is_opaque() => Ok(()),
+                    StateSpace::Param => self.variable_passes(variable, parameter),
+                    space => Err(format!("a variable in `{space}` cannot be passed")),
+                }
+            }
+            Some(Symbol::Special(_)) => Err(format!("`{text}` is a special register")),
+            Some(Symbol::Function(_)) => Err(format!("`{text}` is a function")),
+            Some(_) => Err(format!("`{text}` is no register and no `.param` variable")),
         }
+    }
+
+    /// Whether a `.param` variable has the parameter's type and alignment.
+    fn variable_passes(&self, variable: &Variable, parameter: &Variable) -> Result<(), String> {
+        let class = |variable: &Variable| class(register_type(variable.scalar));
+        let classes = (class(variable), class(parameter));
+        // Of a range each member counts alone.
+        let of_one = |variable: &Variable| {
+            let size = declarations::size(self.module, variable)?;
+            size.checked_div(variable.range.unwrap_or(1))
+        };
+        let (size, wanted) = (of_one(variable), of_one(parameter));
+        let open = self.module[parameter.dimensions]
+            .iter()
+            .any(|dimension| matches!(dimension.length, None | Some(0)));
+        let same_form = variable.dimensions.len() == parameter.dimensions.len();
+        if !same_form
+            || !open && size != wanted
+            || classes.0.zip(classes.1).is_some_and(|(a, b)| a != b)
+        {
+            return Err("the variable has another type than the parameter".to_owned());
+        }
+        let (align, wanted) = (
+            declarations::alignment_of(variable),
+            declarations::alignment_of(parameter),
+        );
+        if align != wanted {
+            return Err(format!(
+                "the variable is aligned to {align} bytes, the parameter to {wanted}"
+            ));
+        }
+        Ok(())
     }
 }
 
-fn constant_fits(constant: Constant, wanted: OpType) -> Result<(), String> {
-    if constant.is_float() && wanted.is_integer() && wanted.element_bits() < 32 {
+/// Whether a register may stand for a parameter.
+fn register_passes(register: &Variable, parameter: &Variable) -> Result<(), String> {
+    let (actual, wanted) = (
+        register_type(register.scalar),
+        register_type(parameter.scalar),
+    );
+    let fits = register_fits(actual, wanted, false) || register_fits(wanted, actual, false);
+    let same_size = register.scalar.bytes() == parameter.scalar.bytes();
+    let is_array = !parameter.dimensions.is_empty();
+    if fits && same_size && !is_array && register.vector == parameter.vector {
+        return Ok(());
+    }
+    let vector = |vector: VectorSize| match vector.count() {
+        1 => String::new(),
+        count => format!(".v{count} "),
+    };
+    let array = if is_array { " array" } else { "" };
+    Err(format!(
+        "a `{}{}` register is passed for a `{}{}`{array} parameter",
+        vector(register.vector),
+        register.scalar,
+        vector(parameter.vector),
+        parameter.scalar
+    ))
+}
+
+/// What ptxas tells apart: numbers with a point (true) and without; untyped bits are both.
+fn class(ty: OpType) -> Option<bool> {
+    match ty {
+        OpType::F32 | OpType::F64 => Some(true),
+        ty if ty.is_integer() && ty.class() != Class::Bits => Some(false),
+        _ => None,
+    }
+}
+
+fn constant_fits(constant: Constant, parameter: &Variable) -> Result<(), String> {
+    let is_array = !parameter.dimensions.is_empty();
+    let wrong_class =
+        class(register_type(parameter.scalar)).is_some_and(|c| c != constant.is_float());
+    if is_array || wrong_class || parameter.scalar == ScalarType::Pred {
         return Err(format!(
-            "a floating-point constant is passed for `.{wanted}`"
+            "this constant is passed for a `{}` parameter",
+            parameter.scalar
         ));
     }
     Ok(())

@@ -10,13 +10,14 @@ use super::header::{self, Header};
 use super::initializers;
 use super::instruction::{InstructionResolver, ResolvedInstruction};
 use super::names::Names;
+use super::pragma::{self, PragmaPlace};
 use super::scope::Scopes;
 use super::special;
 use super::symbol::Symbol;
 use crate::Parsed;
 use crate::ast::{
     Alias, DirectiveKind, DwarfLine, Function, FunctionKind, Id, Ident, Item, Linkage, List,
-    Module, Name, Section, Statement, Variable,
+    Module, Name, Prototype, Section, StateSpace, Statement, Variable,
 };
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
@@ -76,6 +77,9 @@ pub fn check(parsed: &Parsed) -> Vec<Diagnostic> {
     resolve(parsed).diagnostics
 }
 
+/// Bytes of constant memory that the variables of a module may fill.
+const MAX_CONSTANT_BYTES: u64 = 64 << 10;
+
 /// Collects problems, up to a limit.
 #[derive(Debug, Default)]
 pub(super) struct Sink {
@@ -93,13 +97,6 @@ impl Sink {
     fn is_full(&self) -> bool {
         self.diagnostics.len() >= Self::LIMIT
     }
-}
-
-/// Where a pragma stands.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum PragmaPlace {
-    Body,
-    Outside,
 }
 
 struct Checker<'m> {
@@ -128,13 +125,55 @@ impl Checker<'_> {
                 Item::Function(id) => self.function(id),
                 Item::Variable(id) => self.module_variable(id),
                 Item::Alias(id) => self.alias(&module[id]),
-                Item::Pragma(strings) => self.pragma(strings, PragmaPlace::Outside),
+                Item::Pragma(strings) => self.pragma(strings, PragmaPlace::Module),
                 Item::File(id) => self.file(module[id].index, module[id].span),
                 Item::Section(id) => self.section(&module[id]),
                 Item::Dwarf(_) => {}
             }
         }
         self.debug_information();
+        self.constant_memory();
+    }
+
+    /// A module's variables in `.const`, one behind the other, fill 64 KiB at most.
+    fn constant_memory(&mut self) {
+        let module = self.module;
+        let in_bodies = module.functions().flat_map(|(_, function)| {
+            let body = function.body.map_or(&[][..], |body| &module[body]);
+            body.iter().filter_map(|statement| match statement {
+                Statement::Variable(id) => Some(*id),
+                _ => None,
+            })
+        });
+        let at_module = module.items.iter().filter_map(|item| match item {
+            Item::Variable(id) => Some(*id),
+            _ => None,
+        });
+        let mut end = 0_u64;
+        for id in at_module.chain(in_bodies) {
+            let variable = &module[id];
+            let is_bank = variable.bank.is_some_and(|bank| bank > 0);
+            // A definition stands for the declarations before it.
+            let earlier = self.variables.get(&variable.name.name);
+            let is_repeated =
+                variable.linkage == Linkage::Extern && earlier.is_some_and(|&known| known != id);
+            if variable.space != StateSpace::Const || is_bank || is_repeated {
+                continue;
+            }
+            let align = declarations::alignment_of(variable).max(1);
+            let start = end.checked_next_multiple_of(align).unwrap_or(u64::MAX);
+            let size = declarations::initialised_size(module, variable).unwrap_or(u64::MAX);
+            end = start.saturating_add(size);
+            if end > MAX_CONSTANT_BYTES {
+                let message = format!(
+                    "{end} bytes of constant memory; a module has at most {MAX_CONSTANT_BYTES}"
+                );
+                let span = variable.name.span;
+                self.sink
+                    .report(Diagnostic::error(Code::OBJECT_SIZE, span, message));
+                return;
+            }
+        }
     }
 
     fn module_variable(&mut self, id: Id<Variable>) {
@@ -225,7 +264,7 @@ impl Checker<'_> {
         self.module_name(function.name);
         for directive in &module[function.directives] {
             if let DirectiveKind::Pragma(strings) = directive.kind {
-                self.pragma(strings, PragmaPlace::Outside);
+                self.pragma(strings, PragmaPlace::Head);
             }
         }
         let name = function.name.name;
@@ -321,11 +360,24 @@ impl Checker<'_> {
             }
             Statement::CallPrototype(id) => {
                 let prototype = &self.module[id];
+                self.prototype(prototype);
                 self.parameter_list(prototype.returns, Place::Prototype);
                 self.parameter_list(prototype.parameters, Place::Prototype);
             }
             Statement::Pragma(strings) => self.pragma(strings, PragmaPlace::Body),
             _ => {}
+        }
+    }
+
+    fn prototype(&mut self, prototype: &Prototype) {
+        let (module, span) = (self.module, prototype.label.span);
+        functions::returns(module, prototype.returns, span, &mut self.sink);
+        let mut directives = module[prototype.directives].iter();
+        let never_returns = directives.any(|d| d.kind == DirectiveKind::NoReturn);
+        if never_returns && !prototype.returns.is_empty() {
+            let message = "a function that never returns has no return parameters";
+            self.sink
+                .report(Diagnostic::error(Code::DIRECTIVE_PLACE, span, message));
         }
     }
 
@@ -348,31 +400,8 @@ impl Checker<'_> {
     fn pragma(&mut self, strings: List<Ident>, place: PragmaPlace) {
         for string in &self.module[strings] {
             let text = self.module.text(string.name);
-            let mut words = text.split_ascii_whitespace();
-            let word = words.next().unwrap_or("");
-            if word == "frequency" && words.next().is_none_or(|n| n.parse::<u64>().is_err()) {
-                let message = "the pragma `frequency` needs a number";
-                let diagnostic = Diagnostic::error(Code::DIRECTIVE_VALUE, string.span, message);
+            if let Some(diagnostic) = pragma::check(text, string.span, place) {
                 self.sink.report(diagnostic);
-            }
-            match word {
-                "nounroll" => {}
-                "used_bytes_mask" | "enable_smem_spilling" | "frequency" => {
-                    if place == PragmaPlace::Outside {
-                        let message = format!("the pragma `{word}` is allowed in a function only");
-                        let span = string.span;
-                        self.sink
-                            .report(Diagnostic::error(Code::DIRECTIVE_PLACE, span, message));
-                    }
-                }
-                _ => {
-                    let message = format!("the pragma `{text}` is not known");
-                    self.sink.report(Diagnostic::warning(
-                        Code::UNKNOWN_PRAGMA,
-                        string.span,
-                        message,
-                    ));
-                }
             }
         }
     }

@@ -1,9 +1,11 @@
 //! Variables and parameters: types, state spaces, sizes, linkage.
 
 use super::check::Sink;
+use super::functions;
 use super::header::Header;
 use crate::ast::{
-    Attribute, Linkage, Module, ScalarType, StateSpace, Variable, VectorSize, Version,
+    Attribute, InitializerKind, Linkage, Module, ScalarType, StateSpace, Variable, VectorSize,
+    Version,
 };
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
@@ -25,6 +27,9 @@ type Problem = (Code, String);
 /// Largest size of an object, in bytes: what an address can reach with room to spare.
 const MAX_OBJECT_SIZE: u64 = 1 << 47;
 
+/// Largest alignment of a device function's parameter, in bytes.
+const MAX_ALIGNMENT: u64 = 128;
+
 /// Checks one variable or parameter.
 pub(super) fn check(
     module: &Module,
@@ -34,7 +39,7 @@ pub(super) fn check(
     sink: &mut Sink,
 ) {
     let name = module.text(variable.name.name);
-    let problem = space_problem(variable, place, header)
+    let problem = space_problem(module, variable, place, header)
         .or_else(|| type_problem(variable, place, header))
         .or_else(|| shape_problem(module, variable, place))
         .or_else(|| attribute_problem(module, variable, place, header))
@@ -43,7 +48,8 @@ pub(super) fn check(
         let message = format!("`{name}`: {message}");
         sink.report(Diagnostic::error(code, variable.name.span, message));
     }
-    alignment(variable, sink);
+    alignment(variable, place, sink);
+    functions::attributes(&module[variable.attributes], variable.span, header, sink);
 }
 
 fn problem(code: Code, message: impl Into<String>) -> Option<Problem> {
@@ -54,14 +60,22 @@ fn before(header: &Header, major: u32, minor: u32) -> bool {
     header.version < (Version { major, minor })
 }
 
-fn space_problem(variable: &Variable, place: Place, header: &Header) -> Option<Problem> {
+fn space_problem(
+    module: &Module,
+    variable: &Variable,
+    place: Place,
+    header: &Header,
+) -> Option<Problem> {
     use StateSpace::*;
     let space = variable.space;
     if space == Tex {
         return texture_space_problem(place, header);
     }
     if let Some(bank) = variable.bank {
-        return bank_problem(bank, variable, header);
+        let incomplete = module[variable.dimensions]
+            .iter()
+            .any(|dimension| dimension.length.is_none());
+        return bank_problem(bank, variable, incomplete, header);
     }
     match place {
         Place::Module if space == Param => problem(
@@ -94,7 +108,12 @@ fn texture_space_problem(place: Place, header: &Header) -> Option<Problem> {
     }
 }
 
-fn bank_problem(bank: u64, variable: &Variable, header: &Header) -> Option<Problem> {
+fn bank_problem(
+    bank: u64,
+    variable: &Variable,
+    incomplete: bool,
+    header: &Header,
+) -> Option<Problem> {
     if !before(header, 2, 2) {
         let message = "constant banks are gone since PTX 2.2";
         return problem(Code::REMOVED_FEATURE, message);
@@ -102,8 +121,8 @@ fn bank_problem(bank: u64, variable: &Variable, header: &Header) -> Option<Probl
     if bank > 10 {
         return problem(Code::DIRECTIVE_VALUE, "constant banks go from 0 to 10");
     }
-    if bank > 0 && variable.linkage != Linkage::Extern {
-        let message = "constant banks other than 0 hold external arrays only";
+    if bank > 0 && (variable.linkage != Linkage::Extern || !incomplete) {
+        let message = "constant banks other than 0 hold external arrays without a size only";
         return problem(Code::STATE_SPACE, message);
     }
     None
@@ -111,6 +130,16 @@ fn bank_problem(bank: u64, variable: &Variable, header: &Header) -> Option<Probl
 
 fn type_problem(variable: &Variable, place: Place, header: &Header) -> Option<Problem> {
     let scalar = variable.scalar;
+    if place == Place::Prototype {
+        return None;
+    }
+    if variable.space == StateSpace::Param && scalar == ScalarType::F16x2 {
+        return problem(Code::PARAMETER, "there is no `.f16x2` in `.param`");
+    }
+    if scalar.is_opaque() && variable.vector != VectorSize::Scalar {
+        let message = format!("there are no vectors of `{scalar}`");
+        return problem(Code::STATE_SPACE, message);
+    }
     if scalar == ScalarType::Pred {
         if variable.space != StateSpace::Reg {
             return problem(Code::STATE_SPACE, "predicates live in `.reg` only");
@@ -179,6 +208,8 @@ fn shape_problem(module: &Module, variable: &Variable, place: Place) -> Option<P
     }
     match size(module, variable) {
         Some(_) => None,
+        // Loading it says that there is not so much memory.
+        None if place == Place::Module && variable.space == StateSpace::Global => None,
         None => problem(Code::OBJECT_SIZE, "the variable is too large"),
     }
 }
@@ -207,6 +238,25 @@ pub(super) fn size(module: &Module, variable: &Variable) -> Option<u64> {
     size.into_iter()
         .try_fold(u64::from(element), u64::checked_mul)
         .filter(|&size| size <= MAX_OBJECT_SIZE)
+}
+
+/// As [`size`]; an array without a length has that of its initialiser.
+pub(super) fn initialised_size(module: &Module, variable: &Variable) -> Option<u64> {
+    let open = module[variable.dimensions]
+        .first()
+        .is_some_and(|dimension| matches!(dimension.length, None | Some(0)));
+    let count = match variable.initializer.map(|id| module[id].kind) {
+        _ if !open => 1,
+        Some(InitializerKind::List(list)) => list.len() as u64,
+        Some(_) => 1,
+        None => 0,
+    };
+    let known = module[variable.dimensions].iter().skip(usize::from(open));
+    let element = u64::from(variable.scalar.bytes().unwrap_or(1) * variable.vector.count());
+    known
+        .filter_map(|dimension| dimension.length)
+        .chain(variable.range)
+        .try_fold(element.checked_mul(count)?, u64::checked_mul)
 }
 
 fn attribute_problem(
@@ -247,7 +297,18 @@ fn linkage_problem(variable: &Variable, header: &Header) -> Option<Problem> {
     }
 }
 
-fn alignment(variable: &Variable, sink: &mut Sink) {
+/// The alignment of a variable in bytes: as declared, or its element's size.
+pub(super) fn alignment_of(variable: &Variable) -> u64 {
+    let natural = variable.scalar.bytes().unwrap_or(1) * variable.vector.count();
+    variable.align.unwrap_or(u64::from(natural))
+}
+
+fn alignment(variable: &Variable, place: Place, sink: &mut Sink) {
+    if place == Place::FuncParameter && variable.align.is_some_and(|align| align > MAX_ALIGNMENT) {
+        let message = format!("a function's parameter is aligned to {MAX_ALIGNMENT} bytes at most");
+        let span = variable.name.span;
+        sink.report(Diagnostic::error(Code::DIRECTIVE_VALUE, span, message));
+    }
     let pointer = variable.pointer.and_then(|pointer| pointer.align);
     for align in [variable.align, pointer].into_iter().flatten() {
         if !align.is_power_of_two() || align > u64::from(u32::MAX) {

@@ -4,12 +4,16 @@ use super::check::Sink;
 use super::declarations;
 use super::header::Header;
 use crate::ast::{
-    Alias, Directive, DirectiveKind, Function, FunctionKind, Id, Linkage, List, Module, Variable,
-    Version,
+    Alias, Attribute, Directive, DirectiveKind, Function, FunctionKind, Id, Linkage, List, Module,
+    StateSpace, Variable, Version,
 };
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
+use crate::source::Span;
 
+/// Most registers and control registers that a function can preserve.
+const MAX_PRESERVED: u64 = 238;
+const MAX_PRESERVED_CONTROL: u64 = 15;
 /// Most bytes of parameters that a kernel can have.
 const MAX_PARAMETER_BYTES: u64 = 0x7ffc;
 
@@ -19,6 +23,8 @@ pub(super) fn check(module: &Module, function: &Function, header: &Header, sink:
     if function.kind == FunctionKind::Entry {
         parameter_space(module, function, sink);
     }
+    returns(module, function.returns, function.name.span, sink);
+    attributes(&module[function.attributes], function.span, header, sink);
     if function.linkage == Linkage::Extern && function.body.is_some() {
         let name = module.text(function.name.name);
         let message = format!("`{name}` is `.extern` and cannot have a body");
@@ -31,6 +37,34 @@ pub(super) fn check(module: &Module, function: &Function, header: &Header, sink:
             function.span,
             "`.weak` needs PTX 3.1 or later",
         ));
+    }
+}
+
+/// Checks the results of a function or prototype: several of them are registers, and each has a size.
+pub(super) fn returns(module: &Module, returns: List<Variable>, span: Span, sink: &mut Sink) {
+    let in_memory = |variable: &Variable| variable.space == StateSpace::Param;
+    if returns.len() > 1 && module[returns].iter().any(in_memory) {
+        let message = "several return parameters must be in `.reg`";
+        sink.report(Diagnostic::error(Code::PARAMETER, span, message));
+    }
+    for variable in &module[returns] {
+        let mut dimensions = module[variable.dimensions].iter();
+        if dimensions.any(|dimension| matches!(dimension.length, None | Some(0))) {
+            let message = "a return parameter needs a size";
+            let span = variable.name.span;
+            sink.report(Diagnostic::error(Code::INCOMPLETE_TYPE, span, message));
+        }
+    }
+}
+
+/// Checks what `.attribute(...)` needs.
+pub(super) fn attributes(attributes: &[Attribute], span: Span, header: &Header, sink: &mut Sink) {
+    let unified = attributes
+        .iter()
+        .any(|attribute| matches!(attribute, Attribute::Unified(..)));
+    if unified && header.architecture < 90 {
+        let message = "`.unified` needs `sm_90` or later";
+        sink.report(Diagnostic::error(Code::FEATURE_VERSION, span, message));
     }
 }
 
@@ -63,13 +97,23 @@ fn directives(module: &Module, function: &Function, header: &Header, sink: &mut 
             );
             sink.report(Diagnostic::error(Code::FEATURE_VERSION, span, message));
         }
-        if is_zero(kind) {
-            let message = "this directive needs a value above zero";
+        if is_out_of_range(kind) {
+            let message = "this directive needs a value above zero and below 2^32";
             sink.report(Diagnostic::error(Code::DIRECTIVE_VALUE, span, message));
         }
         if *kind == DirectiveKind::NoReturn && !function.returns.is_empty() {
             let message = "a function that never returns has no return parameters";
             sink.report(Diagnostic::error(Code::DIRECTIVE_PLACE, span, message));
+        }
+        if let DirectiveKind::AbiPreserve(n) | DirectiveKind::AbiPreserveControl(n) = *kind {
+            let limit = match kind {
+                DirectiveKind::AbiPreserve(_) => MAX_PRESERVED,
+                _ => MAX_PRESERVED_CONTROL,
+            };
+            if n > limit {
+                let message = format!("{n} is above the {limit} registers that there are");
+                sink.report(Diagnostic::error(Code::DIRECTIVE_VALUE, span, message));
+            }
         }
         if let DirectiveKind::MaxCtasPerSm(_) = kind {
             max_ctas_per_sm(directive, header, sink);
@@ -89,11 +133,12 @@ fn max_ctas_per_sm(directive: &Directive, header: &Header, sink: &mut Sink) {
     }
 }
 
-fn is_zero(kind: &DirectiveKind) -> bool {
+fn is_out_of_range(kind: &DirectiveKind) -> bool {
     use DirectiveKind::*;
+    let bad = |n: &u64| *n == 0 || *n > u64::from(u32::MAX);
     match kind {
-        MaxRegisters(n) | MinCtasPerSm(n) | MaxCtasPerSm(n) => *n == 0,
-        MaxThreads(extent) | RequiredThreads(extent) => extent.contains(&0),
+        MaxRegisters(n) | MinCtasPerSm(n) | MaxCtasPerSm(n) => bad(n),
+        MaxThreads(extent) | RequiredThreads(extent) => extent.iter().any(bad),
         _ => false,
     }
 }
@@ -232,18 +277,13 @@ fn list_difference(
             "state space"
         } else if a.scalar != b.scalar || a.vector != b.vector || lengths(a) != lengths(b) {
             "type"
-        } else if alignment(a) != alignment(b) {
+        } else if declarations::alignment_of(a) != declarations::alignment_of(b) {
             "alignment"
         } else {
             return None;
         };
         Some(format!("another {difference} of {what} {}", i + 1))
     })
-}
-
-fn alignment(variable: &Variable) -> u64 {
-    let natural = variable.scalar.bytes().unwrap_or(1) * variable.vector.count();
-    variable.align.unwrap_or(u64::from(natural))
 }
 
 /// What an alias's two names stand for; `None` where there is nothing of that name.
@@ -280,7 +320,9 @@ pub(super) fn alias(
         return;
     };
     let text = module.text(alias.name.name);
-    let message = if name == target {
+    let message = if module[target].linkage == Linkage::Weak {
+        "a `.weak` function cannot have an alias".to_owned()
+    } else if name == target {
         format!("`{text}` cannot be an alias of itself")
     } else if module[name].body.is_some() {
         format!("`{text}` has a body and cannot be an alias")

@@ -139,6 +139,12 @@ pub(super) fn check(parsed: &Parsed, sink: &mut Sink) -> Header {
             architecture(text, word, &mut header, sink);
         }
     }
+    let mut words = words.unwrap_or_default().iter();
+    let mapped = words.find(|word| module.text(word.name) == "map_f64_to_f32");
+    if let Some(word) = mapped.filter(|_| header.architecture >= 13) {
+        let message = "`map_f64_to_f32` is for targets below `sm_13`";
+        sink.report(Diagnostic::error(Code::DIRECTIVE_VALUE, word.span, message));
+    }
     header
 }
 

@@ -318,7 +318,7 @@ impl<'m> InstructionResolver<'m> {
         lookup: &L,
     ) -> Result<(), Box<Diagnostic>> {
         match uses {
-            Uses::Call => call::check(self.module, instruction, lookup),
+            Uses::Call => call::check(self.module, function, instruction, lookup),
             Uses::Store => self.check_store(function, instruction, lookup),
             Uses::Specials => self.check_specials(instruction, lookup),
             Uses::Selectors => {

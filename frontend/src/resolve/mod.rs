@@ -16,6 +16,7 @@ mod header;
 mod initializers;
 pub mod instruction;
 mod names;
+mod pragma;
 pub mod scope;
 pub(crate) mod shapes;
 pub mod special;

@@ -46,6 +46,14 @@ struct RangeBinding {
     span: Span,
 }
 
+/// A single name with a number at its end.
+#[derive(Clone, Copy, Debug)]
+struct Numbered {
+    number: u64,
+    depth: u32,
+    span: Span,
+}
+
 /// What a declaration hid, to be restored when its scope ends.
 #[derive(Debug)]
 enum Hidden {
@@ -70,6 +78,8 @@ pub struct Scopes<'m> {
     /// not those that only an outer one has.
     ranges: FxHashMap<Name, SmallVec<[RangeBinding; 1]>>,
     splits: Vec<Cell<Split>>,
+    /// For each base the single names of open scopes that are this base with a number, innermost last.
+    numbered: FxHashMap<Name, Vec<Numbered>>,
     hidden: Vec<Hidden>,
     /// For each open scope but the module's, how much was hidden before it and its labels.
     open: Vec<(usize, Vec<Name>)>,
@@ -92,6 +102,7 @@ impl<'m> Scopes<'m> {
             names: vec![None; module.names.len()],
             ranges: FxHashMap::default(),
             splits: vec![Cell::new(Split::Unknown); module.names.len()],
+            numbered: FxHashMap::default(),
             hidden: Vec::new(),
             open: Vec::new(),
             labels: FxHashMap::default(),
@@ -182,9 +193,16 @@ impl<'m> Scopes<'m> {
                 *count -= 1;
             }
         }
-        for hidden in self.hidden.drain(mark..).rev() {
+        while self.hidden.len() > mark
+            && let Some(hidden) = self.hidden.pop()
+        {
             match hidden {
-                Hidden::Name(name, binding) => self.names[name.index()] = binding,
+                Hidden::Name(name, binding) => {
+                    self.names[name.index()] = binding;
+                    if let Split::Number(base, _) = self.split(name) {
+                        self.numbered.get_mut(&base).map(Vec::pop);
+                    }
+                }
                 Hidden::Range(base) => {
                     self.ranges.get_mut(&base).map(SmallVec::pop);
                 }
@@ -234,8 +252,22 @@ impl<'m> Scopes<'m> {
                 name: base,
                 earlier: earlier.span,
             }),
-            _ => Ok(()),
+            _ => match self.member_of(base.name, range) {
+                Some(earlier) => Err(Duplicate {
+                    name: base,
+                    earlier,
+                }),
+                None => Ok(()),
+            },
         }
+    }
+
+    /// Where the scope of a range declares one of its members alone.
+    fn member_of(&self, base: Name, range: RangeBinding) -> Option<Span> {
+        let numbered = self.numbered.get(&base)?.iter().rev();
+        let mut same_scope = numbered.take_while(|numbered| numbered.depth == range.depth);
+        let member = same_scope.find(|numbered| numbered.number < range.count)?;
+        Some(member.span)
     }
 
     /// Declares a name.
@@ -251,6 +283,14 @@ impl<'m> Scopes<'m> {
             depth,
             span: name.span,
         };
+        if let Split::Number(base, number) = self.split(name.name) {
+            let numbered = Numbered {
+                number,
+                depth,
+                span: name.span,
+            };
+            self.numbered.entry(base).or_default().push(numbered);
+        }
         let earlier = self.names[name.name.index()].replace(binding);
         self.found[name.name.index()].set((0, Symbol::Label));
         self.hidden.push(Hidden::Name(name.name, earlier));

@@ -18,7 +18,7 @@
 //! with dots (`mul.half=lo|hi`) must come first and in that order. *Types* begin with a dot
 //! (`.u16|u32`, `.CLASS`) and keep their order; so do other modifiers
 //! so written, among themselves (a copy's spaces: `.space=shared .global`). Any choice may carry its own requirement
-//! `@target/version`, and `m<8..24/8>` counts (`m8 m16 m24`); a bare `@...` is the line's; `until@70/6.4` ends it;
+//! `@target/version` (`@89/8.1,90/7.8`: `sm_90` has had it since 7.8), and `m<8..24/8>` counts (`m8 m16 m24`); a bare `@...` is the line's; `until@70/6.4` ends it;
 //! `both=order,scope` says that one is not given without the other.
 //!
 //! *Operands* are separated by commas: flags, a core, `:type`, a condition.

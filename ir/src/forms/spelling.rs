@@ -131,7 +131,7 @@ fn lacks(
     if let Some(requirement) = all().find(|r| !r.allows(target)) {
         return Some(FormErrorKind::Target(requirement.targets.clone()));
     }
-    let needed = all().map(|r| r.version).max()?;
+    let needed = all().map(|r| r.version_for(target)).max()?;
     (needed > version).then_some(FormErrorKind::Version(needed))
 }
 

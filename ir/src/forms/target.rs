@@ -114,11 +114,26 @@ pub struct Requirement {
     pub version: Version,
     /// Alternatives; empty when every target will do.
     pub targets: SmallVec<[Target; 2]>,
+    /// Targets that had it earlier than the others, each with the lowest version there.
+    pub earlier: SmallVec<[(Target, Version); 1]>,
 }
 
 impl Requirement {
-    /// Parses `80/7.0`, `90a|100f/8.0`, `80` or `/7.0`.
+    /// Parses `80/7.0`, `90a|100f/8.0`, `80`, `/7.0` or, where later targets had it first, `89/8.1,90/7.8`.
     pub(super) fn parse(text: &str) -> Option<Requirement> {
+        let mut alternatives = text.split(',');
+        let mut requirement = Requirement::parse_one(alternatives.next()?)?;
+        for alternative in alternatives {
+            let earlier = Requirement::parse_one(alternative)?;
+            let targets = earlier.targets.iter();
+            requirement
+                .earlier
+                .extend(targets.map(|&target| (target, earlier.version)));
+        }
+        Some(requirement)
+    }
+
+    fn parse_one(text: &str) -> Option<Requirement> {
         let (targets, version) = text.split_once('/').unwrap_or((text, "0.0"));
         let version = Version::parse(version)?;
         let mut alternatives = SmallVec::new();
@@ -128,12 +143,23 @@ impl Requirement {
         Some(Requirement {
             version,
             targets: alternatives,
+            earlier: SmallVec::new(),
         })
     }
 
     /// Whether `target` is one of those asked for.
     pub fn allows(&self, target: Target) -> bool {
         self.targets.is_empty() || self.targets.iter().any(|&needed| target.has(needed))
+    }
+
+    /// Lowest PTX version for a target that is one of those asked for.
+    pub fn version_for(&self, target: Target) -> Version {
+        let earlier = self
+            .earlier
+            .iter()
+            .filter(|(needed, _)| target.has(*needed));
+        let versions = earlier.map(|&(_, version)| version);
+        versions.chain([self.version]).min().unwrap_or(self.version)
     }
 }
 
@@ -159,5 +185,15 @@ mod tests {
         assert_eq!(requirement.version, Version::new(8, 0));
         assert!(requirement.allows(Target::parse("sm_103f").unwrap()));
         assert!(!requirement.allows(Target::parse("sm_90").unwrap()));
+    }
+
+    #[test]
+    fn later_targets_may_have_it_in_earlier_versions() {
+        let requirement = Requirement::parse("89/8.1,90/7.8").unwrap();
+        let version = |target| requirement.version_for(Target::parse(target).unwrap());
+        assert!(!requirement.allows(Target::base(87)));
+        assert_eq!(version("sm_89"), Version::new(8, 1));
+        assert_eq!(version("sm_90"), Version::new(7, 8));
+        assert_eq!(version("sm_120a"), Version::new(7, 8));
     }
 }

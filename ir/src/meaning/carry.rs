@@ -1,8 +1,23 @@
 //! Extended-precision integer arithmetic: the carry is an operand and a result.
 //!
 //! PTX's condition code register is an ordinary value here: `addc subc madc` take the carry-in as
-//! their last operand, and with [`crate::mods::Mods::carry_out`] the last result is the carry-out
-//! (of subtractions: the borrow), 0 or 1.
+//! their last operand, and with [`crate::mods::Mods::carry_out`] the last result is the carry-out, 0 or 1.
+//!
+//! The carry is the adder's, for subtractions too: `a - b` is `a + !b + 1` and `subc` is `a + !b + carry`, so the carry
+//! is 1 when nothing was borrowed. The PTX ISA calls it a borrow and leaves mixed chains (`sub.cc` followed by `addc`)
+//! open; machine code does not. ptxas 13.5 for sm_75, sm_90 and sm_100 keeps the flag in one predicate for all
+//! instructions and never inverts it:
+//!
+//! ```text
+//! sub.cc.u32 x, a, b;    IADD3 x, P0, a, -b, RZ
+//! addc.u32   y, c, d;    IADD3.X y, c, d, RZ, P0, !PT
+//! subc.u32   y, c, d;    IADD3.X y, c, ~d, RZ, P0, !PT
+//! add.cc.u32 x, a, b;    IADD3 x, P0, a, b, RZ
+//! madc.lo.u32 y, c, d, a;  IMAD.X y, c, d, a, P0
+//! ```
+//!
+//! `IADD3.X` adds `P0` to `c + ~d`, so `P0` is 1 where `a - b` borrows nothing. Operations of 64 bits are two of these;
+//! the flag is that of the upper one.
 
 use super::int::product;
 use super::{Bits, Desc, arg, mask};
@@ -23,15 +38,6 @@ fn write_carry(desc: &Desc, out: &mut [Bits], carry: Bits) {
     }
 }
 
-fn finish_difference(desc: &Desc, out: &mut [Bits], a: Bits, b: Bits, borrow: Bits) {
-    let width = desc.ty.bits().min(64);
-    let difference = (a & mask(width))
-        .wrapping_sub(b & mask(width))
-        .wrapping_sub(borrow & 1);
-    out[0] = difference & mask(width);
-    write_carry(desc, out, difference >> width);
-}
-
 fn product_bits(desc: &Desc, args: &[Bits]) -> Bits {
     product(desc.ty, desc.mods.half(), arg(args, 0), arg(args, 1)) as Bits
 }
@@ -41,9 +47,9 @@ pub fn add(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     finish_sum(desc, out, &[arg(args, 0), arg(args, 1)]);
 }
 
-/// `a - b` with borrow-out.
+/// `a - b`, which is `a + !b + 1`, with carry-out.
 pub fn sub(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    finish_difference(desc, out, arg(args, 0), arg(args, 1), 0);
+    finish_sum(desc, out, &[arg(args, 0), !arg(args, 1), 1]);
 }
 
 /// `a * b + c` with carry-out of the addition.
@@ -56,9 +62,9 @@ pub fn addc(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     finish_sum(desc, out, &[arg(args, 0), arg(args, 1), arg(args, 2) & 1]);
 }
 
-/// `a - (b + borrow)`.
+/// `a + !b + carry`: `a - b`, less 1 where the carry says that something was borrowed.
 pub fn subc(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
-    finish_difference(desc, out, arg(args, 0), arg(args, 1), arg(args, 2));
+    finish_sum(desc, out, &[arg(args, 0), !arg(args, 1), arg(args, 2) & 1]);
 }
 
 /// `a * b + c + carry`.

@@ -191,24 +191,20 @@ fn add_all(lane: &mut Lane<'_, '_>, a: Value, b: Value, carry: Option<Value>) ->
     (whole, lane.b.ins().bor(over, again))
 }
 
-/// `a - b - borrow` with borrow-out.
+/// `a + !b + carry` with carry-out; a carry of 1 where there is none.
 fn subtract_all(
     lane: &mut Lane<'_, '_>,
     a: Value,
     b: Value,
-    borrow: Option<Value>,
+    carry: Option<Value>,
 ) -> (Value, Value) {
+    if carry.is_some() {
+        let inverse = lane.b.ins().bnot(b);
+        return add_all(lane, a, inverse, carry);
+    }
     let difference = lane.b.ins().isub(a, b);
-    let under = lane.b.ins().icmp(IntCC::UnsignedLessThan, a, b);
-    let Some(borrow) = borrow else {
-        return (difference, under);
-    };
-    let whole = lane.b.ins().isub(difference, borrow);
-    let again = lane
-        .b
-        .ins()
-        .icmp(IntCC::UnsignedLessThan, difference, borrow);
-    (whole, lane.b.ins().bor(under, again))
+    let over = lane.b.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, a, b);
+    (difference, over)
 }
 
 type Chained = fn(&mut Lane<'_, '_>, Value, Value, Option<Value>) -> (Value, Value);

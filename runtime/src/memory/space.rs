@@ -25,6 +25,8 @@ use crate::fault::{AccessFault, AccessKind, TrapKind, access};
 
 /// Pieces and slots that rest at most.
 const RESTING: usize = 256;
+/// From this size on fresh pages cost less than writing zeroes into old ones.
+const DISCARD_FROM: u64 = 256 << 10;
 /// Largest allocation that is served from a slab.
 pub const SMALL_LIMIT: u64 = 64 << 10;
 /// So many small allocations have pages of their own, which are closed after they are freed. Those beyond share slabs: opening a
@@ -565,6 +567,30 @@ impl AddressSpace {
         self.check(address, count)?;
         // SAFETY: as in `write`.
         Ok(unsafe { access::fill8(address, value, count as usize) }?)
+    }
+
+    /// Zeroes memory that has just been allocated. The pages of a large allocation are given back to the system, which
+    /// hands out zeroed ones when they are used, so an array that nobody touches costs nothing.
+    ///
+    /// # Errors
+    /// As for [`AddressSpace::fill8`].
+    pub(crate) fn zero(&self, address: u64, count: u64) -> Result<(), MemoryError> {
+        let page = limits::page_size();
+        let (start, end) = (
+            address.next_multiple_of(page),
+            (address + count) & !(page - 1),
+        );
+        if count < DISCARD_FROM || end <= start {
+            return self.fill8(address, 0, count);
+        }
+        self.check(address, count)?;
+        self.fill8(address, 0, start - address)?;
+        self.books
+            .lock()
+            .pages
+            .reservation()
+            .discard(start, end - start)?;
+        self.fill8(end, 0, address + count - end)
     }
 
     /// Sets 2-byte elements of our memory.

@@ -515,3 +515,29 @@ fn threads_allocate_and_free_together() {
     });
     assert_eq!(space.info().device, 0);
 }
+
+#[test]
+fn zeroed_memory_costs_no_pages() {
+    let space = small_space();
+    let pages = |a: u64, bytes: u64| {
+        let mut resident = vec![0_u8; (bytes / 4096) as usize];
+        // SAFETY: asks about memory of ours; writes into the vector alone.
+        let answer = unsafe { libc::mincore(a as *mut _, bytes as usize, resident.as_mut_ptr()) };
+        assert_eq!(answer, 0);
+        resident.iter().filter(|&&page| page & 1 == 1).count()
+    };
+    for size in [100_000, 1 << 20, 3_000_001, 20 << 20] {
+        let a = space.alloc(&device(size)).expect("room");
+        space.fill8(a.base, 0xaa, size).expect("open");
+        space.free(a.base, DEVICE).expect("live");
+        let a = space.alloc(&device(size)).expect("room");
+        space.zero(a.base, size).expect("open");
+        if size >= 1 << 20 {
+            assert!(pages(a.base, size & !4095) <= 1, "{size} bytes");
+        }
+        let mut found = vec![1_u8; size as usize];
+        access::read(&mut found, a.base).expect("open");
+        assert!(found.iter().all(|&byte| byte == 0), "{size} bytes");
+        space.free(a.base, DEVICE).expect("live");
+    }
+}

@@ -6,7 +6,7 @@ use margay_jit::abi::status;
 
 use super::kernel::KernelCode;
 use super::launch::PtxLaunch;
-use crate::error::{Fault, FaultKind};
+use crate::error::{Fault, FaultKind, SourceLine};
 use crate::fault::{AccessFault, AccessKind, Trap, TrapKind};
 
 /// Detail of the fault that stands for an obeyed stop.
@@ -76,11 +76,25 @@ pub(super) fn of_status(code: i32) -> IrKind {
     }
 }
 
-/// Source file and line of a position.
-pub(super) fn source_of(code: &KernelCode, loc: SourceLoc) -> Option<(String, u32)> {
-    let place = code.module.locs.get((loc.loc as usize).checked_sub(1)?)?;
-    let file = code.module.files.get(place.file as usize)?;
-    Some((file.clone(), place.line))
+/// Source file and line of a position. Of inlined code that of the outermost call, then the inlined functions from the
+/// outside in; what a user wrote is outside, headers of libraries are inside.
+pub(super) fn source_of(code: &KernelCode, loc: SourceLoc) -> Option<SourceLine> {
+    let (locs, files) = (&code.module.locs, &code.module.files);
+    let mut lines = Vec::new();
+    let mut next = (loc.loc as usize).checked_sub(1);
+    while let Some(place) = next.and_then(|index| locs.get(index)) {
+        if let Some(file) = files.get(place.file as usize) {
+            lines.push((file.clone(), place.line));
+        }
+        next = place.inlined_at.map(|at| at as usize);
+    }
+    let (file, line) = lines.pop()?;
+    lines.reverse();
+    Some(SourceLine {
+        file,
+        line,
+        inlined: lines,
+    })
 }
 
 /// The runtime's report of a fault in a CTA.

@@ -4,7 +4,7 @@ mod calls;
 
 use margay_ir::entity::{Entity, FuncId, PrimaryMap, SigId, SymbolId};
 use margay_ir::function::{Function, Linkage, split_symbol_payload, symbol_payload};
-use margay_ir::mods::Mods;
+use margay_ir::mods::{Mods, StateSpace};
 use margay_ir::module::{Module, RelocTarget, Symbol};
 use margay_ir::ops::Opcode;
 use margay_ir::syscall::Syscall;
@@ -21,7 +21,7 @@ pub(super) fn unresolved(module: &Module) -> Vec<String> {
     let variables = module
         .symbols
         .values()
-        .filter(|s| s.linkage == Linkage::Extern && s.space != margay_ir::mods::StateSpace::Shared)
+        .filter(|s| s.linkage == Linkage::Extern && s.space != StateSpace::Shared)
         .map(|s| s.name.clone());
     functions.chain(variables).collect()
 }
@@ -55,7 +55,31 @@ pub(super) fn link(mut modules: Vec<Module>) -> Result<Module> {
         fill(&mut whole, module, placed);
     }
     calls::adapt(&mut whole)?;
+    constant_memory(&whole)?;
     Ok(whole)
+}
+
+/// Bytes of constant memory that the variables of a module may fill.
+const MAX_CONSTANT_BYTES: u64 = 64 << 10;
+
+/// The constant memory of all modules together has the limit of one; each alone was checked when it was read.
+fn constant_memory(whole: &Module) -> Result<()> {
+    let mut end = 0_u64;
+    for symbol in whole.symbols.values() {
+        if symbol.space == StateSpace::Const && symbol.linkage != Linkage::Extern {
+            let align = u64::from(symbol.align.max(1));
+            let start = end.checked_next_multiple_of(align).unwrap_or(u64::MAX);
+            end = start.saturating_add(symbol.size);
+        }
+    }
+    match end <= MAX_CONSTANT_BYTES {
+        true => Ok(()),
+        false => Err(Error::InvalidPtx {
+            log: format!(
+                "{end} bytes of constant memory in the linked modules; there are {MAX_CONSTANT_BYTES}"
+            ),
+        }),
+    }
 }
 
 fn is_global(linkage: Linkage) -> bool {

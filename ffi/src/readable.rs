@@ -1,0 +1,329 @@
+//! How much of the process's memory is readable at an address.
+//!
+//! Images come as bare pointers, and their own headers say how long they are. A header that lies must not lead to
+//! unmapped memory, so every length is checked here before bytes are read.
+//!
+//! Small ranges are probed: the system copies one byte of each page (`process_vm_readv` of this process), which fails
+//! where there is no memory, also behind the end of a mapped file. Where the system call is forbidden, a pipe
+//! does the same. Large ranges are looked up in `/proc/self/maps`, because probing would read whole files from disk;
+//! then only the last page of each mapping is probed.
+//!
+//! Invariant: nothing here reads memory itself, so no address is wrong to ask about. What another thread unmaps
+//! afterwards is its own fault.
+
+use std::io::{BufRead, BufReader};
+
+use crate::result::CuResult;
+
+/// Pages of the probes: no system has smaller ones.
+const PAGE: usize = 4096;
+/// Pages that one system call probes.
+const BATCH: usize = 512;
+/// Larger ranges are looked up before they are probed.
+const PROBED: usize = BATCH * PAGE;
+
+/// The `len` bytes at `start`.
+///
+/// # Errors
+/// `INVALID_IMAGE` if they are not all readable.
+///
+/// # Safety
+/// What is readable stays so, and unchanged, for `'a`.
+pub(crate) unsafe fn bytes<'a>(start: *const u8, len: usize) -> Result<&'a [u8], CuResult> {
+    match len == readable(start as usize, len) {
+        // SAFETY: all bytes are readable, and the caller vouches for the rest.
+        true => Ok(unsafe { std::slice::from_raw_parts(start, len) }),
+        false => Err(CuResult::INVALID_IMAGE),
+    }
+}
+
+/// The first `N` bytes at `start`.
+///
+/// # Errors
+/// As for [`bytes`].
+///
+/// # Safety
+/// As for [`bytes`].
+pub(crate) unsafe fn array<const N: usize>(start: *const u8) -> Result<[u8; N], CuResult> {
+    // SAFETY: the caller vouches for it.
+    let bytes = unsafe { bytes(start, N) }?;
+    bytes.try_into().map_err(|_| CuResult::INVALID_IMAGE)
+}
+
+/// The bytes at `start` up to, without, the first zero.
+///
+/// # Errors
+/// `INVALID_IMAGE` if the memory ends before.
+///
+/// # Safety
+/// As for [`bytes`].
+pub(crate) unsafe fn until_zero<'a>(start: *const u8) -> Result<&'a [u8], CuResult> {
+    let mut known = 0;
+    let mut ask = PAGE;
+    loop {
+        let address = (start as usize).checked_add(known);
+        let found = address.map_or(0, |address| probed(address, ask));
+        // SAFETY: the pages up to `known` were readable before, those behind it are now.
+        let bytes = unsafe { std::slice::from_raw_parts(start, known + found) };
+        if let Some(end) = bytes[known..].iter().position(|&byte| byte == 0) {
+            return Ok(&bytes[..known + end]);
+        }
+        if found < ask {
+            return Err(CuResult::INVALID_IMAGE);
+        }
+        known += found;
+        ask = (ask * 2).min(PROBED);
+    }
+}
+
+/// How many of the `len` bytes at `address` are readable, from the first on.
+pub(crate) fn readable(address: usize, len: usize) -> usize {
+    if address.checked_add(len).is_none() {
+        return 0;
+    }
+    if len <= PROBED {
+        return probed(address, len);
+    }
+    match mapped(address, len) {
+        Some(len) => len,
+        None => in_batches(address, len),
+    }
+}
+
+fn in_batches(address: usize, len: usize) -> usize {
+    let mut known = 0;
+    while known < len {
+        let ask = (len - known).min(PROBED);
+        let found = probed(address + known, ask);
+        known += found;
+        if found < ask {
+            break;
+        }
+    }
+    known
+}
+
+/// As [`readable`], by the system's list of mappings; `None` if there is no list.
+fn mapped(address: usize, len: usize) -> Option<usize> {
+    let list = std::fs::File::open("/proc/self/maps").ok()?;
+    let end = address + len;
+    let mut known = address;
+    for line in BufReader::new(list).split(b'\n') {
+        let line = line.ok()?;
+        let Some((start, stop, is_readable)) = mapping(&line) else {
+            continue;
+        };
+        if stop <= known {
+            continue;
+        }
+        if start > known || !is_readable {
+            break;
+        }
+        let last = stop.min(end);
+        // A file may be shorter than its mapping.
+        if probed(last - 1, 1) == 0 {
+            known += in_batches(known, last - known);
+            break;
+        }
+        known = last;
+        if known == end {
+            break;
+        }
+    }
+    Some(known - address)
+}
+
+/// First address, end and readability of a line of `/proc/self/maps`.
+fn mapping(line: &[u8]) -> Option<(usize, usize, bool)> {
+    let text = std::str::from_utf8(line.get(..line.iter().position(|&b| b == b' ')? + 2)?).ok()?;
+    let (range, rights) = text.split_once(' ')?;
+    let (start, stop) = range.split_once('-')?;
+    let number = |digits| usize::from_str_radix(digits, 16).ok();
+    Some((number(start)?, number(stop)?, rights == "r"))
+}
+
+/// As [`readable`], for at most [`PROBED`] bytes, by one byte of each page.
+fn probed(address: usize, len: usize) -> usize {
+    if len == 0 || address.checked_add(len).is_none() {
+        return 0;
+    }
+    let first_page = address & !(PAGE - 1);
+    let pages = (address + len - first_page).div_ceil(PAGE);
+    let place = |page: usize| match page {
+        0 => address,
+        page => first_page + page * PAGE,
+    };
+    let places: Vec<usize> = (0..pages).map(place).collect();
+    let count = match copied(&places) {
+        Ok(count) => count,
+        Err(_) => places.iter().take_while(|&&place| piped(place)).count(),
+    };
+    match count < places.len() {
+        true => places[count] - address,
+        false => len,
+    }
+}
+
+/// How many of the bytes at these places the system can copy, from the first on.
+///
+/// # Errors
+/// The system call is forbidden.
+fn copied(places: &[usize]) -> Result<usize, std::io::Error> {
+    let mut bytes = vec![0_u8; places.len()];
+    let local = libc::iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: bytes.len(),
+    };
+    let remote: Vec<libc::iovec> = places
+        .iter()
+        .map(|&place| libc::iovec {
+            iov_base: place as *mut libc::c_void,
+            iov_len: 1,
+        })
+        .collect();
+    // SAFETY: writes into `bytes` alone; the system checks the other addresses.
+    let count = unsafe {
+        libc::process_vm_readv(
+            libc::getpid(),
+            &local,
+            1,
+            remote.as_ptr(),
+            remote.len() as libc::c_ulong,
+            0,
+        )
+    };
+    match usize::try_from(count) {
+        Ok(count) => Ok(count),
+        Err(_) => match std::io::Error::last_os_error() {
+            error if error.raw_os_error() == Some(libc::EFAULT) => Ok(0),
+            error => Err(error),
+        },
+    }
+}
+
+/// Whether the system can copy the byte at an address into a pipe. Where there is no pipe, nothing is known, and the
+/// caller of the driver is believed.
+fn piped(place: usize) -> bool {
+    let mut ends = [0; 2];
+    // SAFETY: writes two descriptors into `ends`.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return true;
+    }
+    // SAFETY: the system checks the address.
+    let written = unsafe { libc::write(ends[1], place as *const libc::c_void, 1) };
+    for end in ends {
+        // SAFETY: the descriptors are ours.
+        unsafe { libc::close(end) };
+    }
+    written == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pages of the process with a hole behind them.
+    struct Pages {
+        start: *mut u8,
+        len: usize,
+    }
+
+    impl Pages {
+        fn new(len: usize) -> Pages {
+            let (rights, flags) = (
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            );
+            // SAFETY: a new mapping.
+            let start =
+                unsafe { libc::mmap(std::ptr::null_mut(), len + PAGE, rights, flags, -1, 0) };
+            assert_ne!(start, libc::MAP_FAILED);
+            // SAFETY: the last page is ours and nobody uses it.
+            unsafe { libc::mprotect(start.add(len), PAGE, libc::PROT_NONE) };
+            Pages {
+                start: start.cast(),
+                len,
+            }
+        }
+    }
+
+    impl Drop for Pages {
+        fn drop(&mut self) {
+            // SAFETY: the mapping is ours.
+            unsafe { libc::munmap(self.start.cast(), self.len + PAGE) };
+        }
+    }
+
+    #[test]
+    fn memory_ends_where_its_pages_end() {
+        for len in [PAGE, 16 * PAGE, PROBED, PROBED + PAGE, 5 * PROBED] {
+            let pages = Pages::new(len);
+            let start = pages.start as usize;
+            assert_eq!(readable(start, len), len);
+            assert_eq!(readable(start + 1, len - 1), len - 1);
+            assert_eq!(readable(start, len + 1), len, "a byte more");
+            assert_eq!(readable(start + 7, 1 << 40), len - 7, "a size that lies");
+            assert_eq!(readable(start + len, 1), 0);
+            assert_eq!(readable(start, 0), 0);
+        }
+        assert_eq!(readable(8, 8), 0, "the first page");
+        assert_eq!(
+            readable(usize::MAX - 4, 8),
+            0,
+            "the end of the address space"
+        );
+        assert_eq!(readable(1 << 62, 1 << 30), 0, "no address");
+    }
+
+    #[test]
+    fn the_ways_of_asking_agree() {
+        let pages = Pages::new(64 * PAGE);
+        let start = pages.start as usize;
+        assert_eq!(mapped(start, 100 * PAGE), Some(64 * PAGE));
+        assert_eq!(in_batches(start, 100 * PAGE), 64 * PAGE);
+        assert!(piped(start) && piped(start + 64 * PAGE - 1));
+        assert!(!piped(start + 64 * PAGE) && !piped(16));
+    }
+
+    #[test]
+    fn a_mapping_behind_the_end_of_its_file_is_no_memory() {
+        // SAFETY: a new file without a name.
+        let file = unsafe { libc::memfd_create(c"short".as_ptr(), 0) };
+        // SAFETY: the file is ours; the mapping is longer than it.
+        let start = unsafe {
+            assert_eq!(libc::ftruncate(file, 3 * PAGE as libc::off_t), 0);
+            let len = 4 * PROBED;
+            libc::mmap(
+                std::ptr::null_mut(),
+                len,
+                libc::PROT_READ,
+                libc::MAP_SHARED,
+                file,
+                0,
+            )
+        };
+        assert_ne!(start, libc::MAP_FAILED);
+        assert_eq!(readable(start as usize, 4 * PROBED), 3 * PAGE);
+        assert_eq!(readable(start as usize, 8 * PAGE), 3 * PAGE);
+        // SAFETY: ours, and no longer used.
+        unsafe {
+            libc::munmap(start, 4 * PROBED);
+            libc::close(file);
+        }
+    }
+
+    #[test]
+    fn text_without_an_end_is_refused() {
+        for len in [PAGE, 3 * PAGE, PROBED + 3 * PAGE] {
+            let pages = Pages::new(len);
+            // SAFETY: the pages are ours.
+            unsafe {
+                std::ptr::write_bytes(pages.start, b' ', len);
+                assert_eq!(until_zero(pages.start), Err(CuResult::INVALID_IMAGE));
+                pages.start.add(len - 1).write(0);
+                assert_eq!(until_zero(pages.start).map(<[u8]>::len), Ok(len - 1));
+                assert_eq!(until_zero(pages.start.add(5)).map(<[u8]>::len), Ok(len - 6));
+            }
+        }
+    }
+}

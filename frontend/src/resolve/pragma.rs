@@ -1,0 +1,105 @@
+//! Pragmas: which ptxas knows, where, and with what behind them.
+
+use crate::code::Code;
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+
+/// Where a pragma stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum PragmaPlace {
+    /// At module scope.
+    Module,
+    /// Between a function's head and its body.
+    Head,
+    /// In a body.
+    Body,
+}
+
+/// Pragmas of bodies, and whether each takes a number; like ptxas, by the beginning of the text.
+const OF_BODIES: [(&str, Value); 3] = [
+    ("used_bytes_mask", Value::Any),
+    ("enable_smem_spilling", Value::Nothing),
+    ("frequency", Value::Positive),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Value {
+    Nothing,
+    Any,
+    Positive,
+}
+
+/// What is wrong with a pragma.
+pub(super) fn check(text: &str, span: Span, place: PragmaPlace) -> Option<Diagnostic> {
+    if text == "nounroll" {
+        return None;
+    }
+    let known = OF_BODIES.iter().find(|(name, _)| text.starts_with(name));
+    let Some(&(name, value)) = known else {
+        let message = format!("the pragma `{text}` is not known");
+        return Some(match place {
+            PragmaPlace::Module => Diagnostic::error(Code::DIRECTIVE_VALUE, span, message),
+            _ => Diagnostic::warning(Code::UNKNOWN_PRAGMA, span, message),
+        });
+    };
+    if place != PragmaPlace::Body {
+        let message = format!("the pragma `{name}` is allowed in a function only");
+        return Some(Diagnostic::error(Code::DIRECTIVE_PLACE, span, message));
+    }
+    // The character behind the name is not looked at.
+    let mut behind = text[name.len()..].chars();
+    behind.next();
+    let number = number(behind.as_str());
+    let fine = match value {
+        Value::Nothing => true,
+        Value::Any => number.is_some(),
+        Value::Positive => {
+            number.is_some_and(|number| number != 0) && !behind.as_str().contains('-')
+        }
+    };
+    let message = format!("the pragma `{name}` needs a number");
+    (!fine).then(|| Diagnostic::error(Code::DIRECTIVE_VALUE, span, message))
+}
+
+/// A number as `strtoul` reads it with base 0: white space and a sign in front, nothing behind it. One that is too
+/// large becomes the largest.
+fn number(text: &str) -> Option<u64> {
+    let text = text.trim_start();
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let lower = digits.to_ascii_lowercase();
+    let (digits, base) = match lower.strip_prefix("0x") {
+        Some(digits) => (digits, 16),
+        None if lower.starts_with('0') => (lower.as_str(), 8),
+        None => (lower.as_str(), 10),
+    };
+    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(base)) {
+        return None;
+    }
+    Some(u64::from_str_radix(digits, base).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_of_c() {
+        let cases = [
+            ("5", Some(5)),
+            (" 0x1F", Some(31)),
+            ("017", Some(15)),
+            ("0", Some(0)),
+            ("-1", Some(1)),
+            ("18446744073709551616", Some(u64::MAX)),
+            ("", None),
+            ("5 ", None),
+            ("5x", None),
+            ("= 5", None),
+            ("019", None),
+            ("0x", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(number(text), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The fuzz target for images whose sizes lie.
+//!
+//! The input is put at the end of a mapping with a closed page behind it, so that a driver that believes a size field
+//! faults. It is handed to every entry point that takes an image by a bare pointer, directly and behind a wrapper, and
+//! to the linker with its true size. Broken promises are a crash and `CUDA_ERROR_UNKNOWN`.
+
+use cuda::CuResult;
+
+use crate::fuzz_driver::call_named;
+
+const PAGE: usize = 4096;
+/// `CU_JIT_INPUT_*`.
+const LINK_INPUTS: std::ops::Range<u64> = 0..5;
+
+/// Bytes at the end of what can be read.
+struct AtTheEnd {
+    mapping: *mut libc::c_void,
+    len: usize,
+    start: *mut u8,
+}
+
+impl AtTheEnd {
+    fn new(bytes: &[u8]) -> Option<AtTheEnd> {
+        let room = bytes.len().next_multiple_of(PAGE);
+        let len = room + PAGE;
+        let rights = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new mapping.
+        let mapping = unsafe { libc::mmap(std::ptr::null_mut(), len, rights, flags, -1, 0) };
+        if mapping == libc::MAP_FAILED {
+            return None;
+        }
+        // SAFETY: the last page and the room before it are ours.
+        let start = unsafe {
+            libc::mprotect(mapping.add(room), PAGE, libc::PROT_NONE);
+            let start = mapping.cast::<u8>().add(room - bytes.len());
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len());
+            start
+        };
+        Some(AtTheEnd {
+            mapping,
+            len,
+            start,
+        })
+    }
+}
+
+impl Drop for AtTheEnd {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and no call keeps an image.
+        unsafe { libc::munmap(self.mapping, self.len) };
+    }
+}
+
+/// Loads the input in every way.
+pub fn image_sizes(bytes: &[u8]) {
+    let Some(image) = AtTheEnd::new(bytes) else {
+        return;
+    };
+    let mut slot = [0_u64; 4];
+    let out = slot.as_mut_ptr() as u64;
+    let _ = call_named("cuInit", &[0]);
+    if call_named("cuDevicePrimaryCtxRetain", &[out, 0]) != CuResult::SUCCESS {
+        return;
+    }
+    let _ = call_named("cuCtxSetCurrent", &[slot[0]]);
+    let address = image.start as u64;
+    let list = [address, address, 0];
+    let wrappers = [
+        [0x1_4662_43b1_u64, address, 0],
+        [0x2_4662_43b1, address, list.as_ptr() as u64],
+        // A list that does not end: it is the input itself.
+        [0x2_4662_43b1, address, address],
+    ];
+    let wrapped = wrappers.iter().map(|wrapper| wrapper.as_ptr() as u64);
+    for start in wrapped.chain([address]) {
+        let known = |result| assert_ne!(result, CuResult::UNKNOWN);
+        for load in ["cuModuleLoadData", "cuModuleLoadFatBinary"] {
+            let result = call_named(load, &[out, start]);
+            known(result);
+            if result == CuResult::SUCCESS {
+                known(call_named("cuModuleUnload", &[slot[0]]));
+            }
+        }
+        let result = call_named("cuModuleLoadDataEx", &[out, start, 0, 0, 0]);
+        known(result);
+        if result == CuResult::SUCCESS {
+            known(call_named("cuModuleUnload", &[slot[0]]));
+        }
+        let result = call_named("cuLibraryLoadData", &[out, start, 0, 0, 0, 0, 0, 0]);
+        known(result);
+        if result == CuResult::SUCCESS {
+            known(call_named("cuLibraryUnload", &[slot[0]]));
+        }
+    }
+    for kind in LINK_INPUTS {
+        if call_named("cuLinkCreate_v2", &[0, 0, 0, out]) != CuResult::SUCCESS {
+            break;
+        }
+        let link = slot[0];
+        // The true size, and more than there is.
+        for size in [bytes.len() as u64, bytes.len() as u64 + 1, 1 << 40] {
+            let arguments = [link, kind, address, size, 0, 0, 0, 0];
+            assert_ne!(
+                call_named("cuLinkAddData_v2", &arguments),
+                CuResult::UNKNOWN
+            );
+        }
+        let _ = call_named("cuLinkDestroy", &[link]);
+    }
+}
