@@ -90,7 +90,8 @@ fn variables(source: &str, page: &str) -> BTreeSet<String> {
         .split("\"MARGAY_")
         .skip(1)
         .filter_map(|rest| rest.split('"').next());
-    let is_name = |text: &&str| text.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
+    let is_letter = |b: u8| b.is_ascii_uppercase() || b == b'_';
+    let is_name = |text: &&str| !text.is_empty() && text.bytes().all(is_letter);
     let names = texts.filter(is_name).map(|text| format!("MARGAY_{text}"));
     let inner = |name: &String| INNER_VARIABLES.iter().any(|inner| name.starts_with(inner));
     names
