@@ -166,12 +166,12 @@ fn entry_points_that_refuse_fail_with_correct_arguments() {
         (
             "cuCoredumpRegisterStartCallback",
             NOT_PERMITTED,
-            vec![callback as usize, 0, out],
+            vec![callback as *const () as usize, 0, out],
         ),
         (
             "cuCoredumpRegisterCompleteCallback",
             NOT_PERMITTED,
-            vec![callback as usize, 0, out],
+            vec![callback as *const () as usize, 0, out],
         ),
     ]
     .into_iter()
