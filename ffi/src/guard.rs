@@ -410,9 +410,7 @@ pub(crate) fn warn(text: fmt::Arguments<'_>) {
 
 fn trace_wanted() -> bool {
     static WANTED: OnceLock<bool> = OnceLock::new();
-    *WANTED.get_or_init(|| {
-        std::env::var_os("MARGAY_TRACE_API").is_some_and(|value| value == "1")
-    })
+    *WANTED.get_or_init(|| std::env::var_os("MARGAY_TRACE_API").is_some_and(|value| value == "1"))
 }
 
 struct Shown<'a>(Arguments<'a>);

@@ -131,9 +131,11 @@ impl RuntimeBuilder {
         let deterministic = self.deterministic || is_set("MARGAY_DETERMINISTIC");
         let workers = self
             .workers
-            .or_else(|| number("MARGAY_WORKERS")
+            .or_else(|| {
+                number("MARGAY_WORKERS")
                     .filter(|&workers| workers > 0)
-                    .map(|n| usize::try_from(n).unwrap_or(usize::MAX)))
+                    .map(|n| usize::try_from(n).unwrap_or(usize::MAX))
+            })
             .unwrap_or_else(crate::device::cores)
             .clamp(1, MAX_WORKERS);
         let limits = config.capability.limits();

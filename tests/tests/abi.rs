@@ -220,7 +220,10 @@ fn slots() {
     ];
     for table in tables {
         for slot in [1, 3] {
-            says(&told, &[&format!("slot {slot} of the export table {table}")]);
+            says(
+                &told,
+                &[&format!("slot {slot} of the export table {table}")],
+            );
         }
     }
     assert_eq!(told.lines().count(), 4, "{told}");

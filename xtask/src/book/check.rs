@@ -51,7 +51,11 @@ pub(super) fn all(root: &Path, pages: &[PathBuf]) -> Result<Vec<String>, String>
     for folder in ["runtime/src", "ffi/src", "cli/src"] {
         for file in sources(&root.join(folder))? {
             let named = variables(&links::read(&file)?, &page);
-            problems.extend(named.iter().map(|name| format!("docs/environment.md: no {name}")));
+            problems.extend(
+                named
+                    .iter()
+                    .map(|name| format!("docs/environment.md: no {name}")),
+            );
         }
     }
     problems.dedup();
@@ -82,11 +86,16 @@ fn sources(folder: &Path) -> Result<Vec<PathBuf>, String> {
 
 /// Texts `"MARGAY_..."` of a source file that the page lacks.
 fn variables(source: &str, page: &str) -> BTreeSet<String> {
-    let texts = source.split("\"MARGAY_").skip(1).filter_map(|rest| rest.split('"').next());
+    let texts = source
+        .split("\"MARGAY_")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next());
     let is_name = |text: &&str| text.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
     let names = texts.filter(is_name).map(|text| format!("MARGAY_{text}"));
     let inner = |name: &String| INNER_VARIABLES.iter().any(|inner| name.starts_with(inner));
-    names.filter(|name| !inner(name) && !page.contains(&format!("`{name}`"))).collect()
+    names
+        .filter(|name| !inner(name) && !page.contains(&format!("`{name}`")))
+        .collect()
 }
 
 /// Results in brackets in the documentation of the runtime's errors (`[700 ILLEGAL_ADDRESS]`) that the page lacks.
