@@ -103,7 +103,9 @@ static VARIABLES: [Variable; 26] = [
     row("MARGAY_CHECK_LOG", "a file", anything),
     row("MARGAY_DUMP", "a folder", anything),
     row("MARGAY_TRACE_API", "0, 1", is_switch),
-    row("MARGAY_LOG", "off", |text| text == "off"),
+    row("MARGAY_LOG", "off or fallback", |text| {
+        matches!(text, "off" | "fallback")
+    }),
     row("MARGAY_QUIET", "anything", anything),
     row("MARGAY_LIBCUDA", "a file", anything),
     row("CUDA_DEVICE_ORDER", "FASTEST_FIRST, PCI_BUS_ID", |text| {
