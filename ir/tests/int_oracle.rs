@@ -188,10 +188,11 @@ fn carries_chain_to_twice_the_width() {
         let (high, carry) = op(Opcode::Addc, cc, &[ah, bh, carry]);
         let (sum, overflow) = a.overflowing_add(b);
         assert_eq!((high << 32 | low, carry), (sum, overflow.into()));
-        let (low, borrow) = op(Opcode::Sub, cc, &[al, bl]);
-        let (high, borrow) = op(Opcode::Subc, cc, &[ah, bh, borrow]);
-        let (difference, overflow) = a.overflowing_sub(b);
-        assert_eq!((high << 32 | low, borrow), (difference, overflow.into()));
+        // The flag is the adder's carry: a borrow clears it.
+        let (low, carry) = op(Opcode::Sub, cc, &[al, bl]);
+        let (high, carry) = op(Opcode::Subc, cc, &[ah, bh, carry]);
+        let (difference, borrow) = a.overflowing_sub(b);
+        assert_eq!((high << 32 | low, carry), (difference, (!borrow).into()));
         // 32 x 32 + 64 bits, as compilers write it.
         let (low, carry) = op(Opcode::Mad, cc.with_half(Half::Lo), &[al, bl, ah]);
         let (high, _) = op(Opcode::Madc, HI, &[al, bl, bh, carry]);

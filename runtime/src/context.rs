@@ -118,7 +118,7 @@ struct Limits([AtomicU64; 11]);
 impl Default for Limits {
     fn default() -> Limits {
         // What a device of capability 8.6 reports.
-        let defaults = [1024, 1 << 20, 8 << 20, 2, 2048, 64, 0, 0, 0, 1, 0];
+        let defaults = [1024, 1 << 20, 8 << 20, 2, 2048, 64, 0, 0, 0, 0, 0];
         Limits(defaults.map(AtomicU64::new))
     }
 }

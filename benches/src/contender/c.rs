@@ -70,7 +70,8 @@ impl Compiler {
             .args(if self.clang {
                 case.sources.c_options
             } else {
-                &[]
+                // gcc fuses products and sums whatever the source's pragma says.
+                &["-ffp-contract=off"]
             })
             .args(["-std=gnu11", "-shared", "-fPIC", "-x", "c", "-", "-o"])
             .arg(&path.0)

@@ -148,10 +148,8 @@ fn state_spaces_and_types() {
     assert_eq!(problems(".shared .b32 x[];"), ["E0205 4:14"]);
     assert_eq!(problems(".extern .shared .b32 x[];"), NONE);
     assert_eq!(problems(".global .b32 x[0];"), ["E0205 4:14"]);
-    assert_eq!(
-        problems(".global .b64 x[9223372036854775807][9];"),
-        ["E0212 4:14"]
-    );
+    // ptxas takes arrays of any size; loading one is an error.
+    assert_eq!(problems(".global .b64 x[9223372036854775807][9];"), NONE);
     assert_eq!(problems(".global .samplerref s;"), ["E0206 4:21"]);
     assert_eq!(problems(".global .align 3 .b32 x;"), ["E0208 4:1"]);
     assert_eq!(problems(".common .shared .b32 x;"), ["E0207 4:22"]);

@@ -283,7 +283,12 @@ impl<'m> Scopes<'m> {
             depth,
             span: name.span,
         };
-        if let Split::Number(base, number) = self.split(name.name) {
+        // `z02` is no member of a range that comes behind it, although one that comes before it has it.
+        let text = self.module.text(name.name);
+        let digits = text.len() - text.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        if let Split::Number(base, number) = self.split(name.name)
+            && number.to_string().len() == digits
+        {
             let numbered = Numbered {
                 number,
                 depth,

@@ -19,7 +19,7 @@ pub(super) fn page_size() -> u64 {
 }
 
 /// Bytes of address space still to be had under `ulimit -v`; `None` without that limit.
-pub(super) fn address_space_left() -> Option<u64> {
+pub(crate) fn address_space_left() -> Option<u64> {
     let limit = resource_limit(libc::RLIMIT_AS)?;
     let used = std::fs::read_to_string("/proc/self/statm")
         .ok()

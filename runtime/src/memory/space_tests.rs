@@ -265,7 +265,7 @@ fn addresses_of_retired_memory_rest() {
             space.free(base, DEVICE).expect("allocated");
         }
         // When enough others have been retired, the addresses come back.
-        let again = (0..2 * RESTING).any(|_| {
+        let again = (0..4 * RESTING).any(|_| {
             let base = space.alloc(&device(size)).expect("room").base;
             space.retire(base).expect("allocated");
             base == old

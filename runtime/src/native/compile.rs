@@ -15,11 +15,20 @@ use std::time::Instant;
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::{Error, Result};
+use crate::memory::address_space_left;
 
 /// Bytes of the stack.
 const STACK: usize = 64 << 20;
 /// The same where so much is not to be had.
 const SMALL_STACK: usize = 8 << 20;
+
+/// Stacks to try: of the addresses that a limit of the process leaves, at most an eighth.
+fn stacks() -> impl Iterator<Item = usize> {
+    let most = address_space_left().map_or(u64::MAX, |left| left / 8);
+    [STACK, SMALL_STACK, SMALL_STACK / 4]
+        .into_iter()
+        .filter(move |&stack| stack as u64 <= most)
+}
 
 fn builder(stack: usize) -> Builder {
     Builder::new()
@@ -34,7 +43,7 @@ pub(super) fn run<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T>
         crate::fault::prepare_service_thread();
         take_and_run(&work)
     };
-    for stack in [STACK, SMALL_STACK] {
+    for stack in stacks() {
         let done = scope(|scope| {
             let thread = builder(stack).spawn_scoped(scope, body).ok()?;
             Some(thread.join().unwrap_or_else(|_| Err(panicked())))
@@ -113,7 +122,7 @@ impl<T: Clone + Send + 'static> Slot<T> {
 
     fn start(&self, make: impl FnOnce() -> Result<T> + Send + 'static) {
         let work = Arc::new(Mutex::new(Some(make)));
-        for stack in [STACK, SMALL_STACK] {
+        for stack in stacks() {
             let (shared, work) = (Arc::clone(&self.0), Arc::clone(&work));
             let body = move || {
                 crate::fault::prepare_service_thread();
