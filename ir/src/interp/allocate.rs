@@ -147,13 +147,11 @@ fn last_positions(function: &Function, cfg: &Cfg, order: &Linear) -> SecondaryMa
             let last = branches.map(|b| starts[b as usize + 1]).max();
             ends[param] = last.unwrap_or(0).max(starts[number as usize]);
         }
-        let mut at = starts[number as usize];
-        for &inst in function.insts(block) {
+        for (at, &inst) in (starts[number as usize]..).zip(function.insts(block)) {
             for &result in function.dfg.results(inst) {
                 homes[result] = number;
                 ends[result] = ends[result].max(at);
             }
-            at += 1;
         }
     }
     let mut at = 0;
