@@ -38,9 +38,12 @@ impl Visible {
         ]
     }
 
-    /// Whether all bytes of an access lie in the range of device memory or in registered host memory.
+    /// Whether all bytes of an access lie in the range of device memory, in registered host memory, or in a text that the
+    /// device runtime hands out.
     pub fn device(&self, address: u64, bytes: u64) -> bool {
-        within(&self.space.range(), address, bytes) || self.space.is_registered(address, bytes)
+        within(&self.space.range(), address, bytes)
+            || self.space.is_registered(address, bytes)
+            || crate::syscalls::device_runtime::is_text(address, bytes)
     }
 
     /// The same for code of the host that acts for a thread whose CTA is not at hand: windows of other CTAs count,

@@ -15,7 +15,7 @@ macro_rules! errors {
             $(pub(crate) const $constant: CudaError = CudaError($number);)*
         }
 
-        const ALL: &[(u32, &CStr, &CStr)] = &[$(($number, $name, $text),)*];
+        static ALL: &[(u32, &CStr, &CStr)] = &[$(($number, $name, $text),)*];
     };
 }
 
@@ -55,12 +55,25 @@ fn row(number: u32) -> Option<&'static (u32, &'static CStr, &'static CStr)> {
     ALL.iter().find(|(known, ..)| *known == number)
 }
 
+/// Name and text of all other numbers.
+static UNRECOGNIZED: &CStr = c"unrecognized error code";
+
+/// Whether all bytes at an address are of a name or a text: device code gets their addresses, and may read them.
+pub(crate) fn holds(address: u64, bytes: u64) -> bool {
+    let texts = ALL.iter().flat_map(|&(_, name, text)| [name, text]);
+    texts.chain([UNRECOGNIZED]).any(|text| {
+        let offset = address.wrapping_sub(text.as_ptr() as u64);
+        let len = text.count_bytes() as u64 + 1;
+        offset < len && bytes <= len - offset
+    })
+}
+
 /// The name of an error, `cudaErrorUnknown`'s for others.
 pub(crate) fn name(number: u32) -> &'static CStr {
-    row(number).map_or(c"unrecognized error code", |(_, name, _)| name)
+    row(number).map_or(UNRECOGNIZED, |(_, name, _)| name)
 }
 
 /// The text of an error.
 pub(crate) fn text(number: u32) -> &'static CStr {
-    row(number).map_or(c"unrecognized error code", |(.., text)| text)
+    row(number).map_or(UNRECOGNIZED, |(.., text)| text)
 }

@@ -19,6 +19,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub(in crate::syscalls) use calls::Call;
 pub(crate) use copies::Job;
 use errors::CudaError;
+pub(crate) use errors::holds as is_text;
 
 use super::Coordinates;
 use crate::kernel::Kernel;
