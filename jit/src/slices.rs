@@ -163,13 +163,19 @@ fn live_words(function: &Function) -> (usize, usize) {
             here.extend(call.args.iter().chain(through));
         }
         here.retain(|&value| !scalar(value));
+        let mut sum: usize = here.iter().map(|&value| words(value)).sum();
         for &inst in function.insts(block).iter().rev() {
-            for result in function.dfg.results(inst) {
-                here.remove(result);
+            for &result in function.dfg.results(inst) {
+                if here.remove(&result) {
+                    sum -= words(result);
+                }
             }
-            let args = function.dfg.args(inst).iter();
-            here.extend(args.filter(|&&value| !scalar(value)));
-            anywhere = anywhere.max(here.iter().map(|&value| words(value)).sum());
+            for &arg in function.dfg.args(inst) {
+                if !scalar(arg) && here.insert(arg) {
+                    sum += words(arg);
+                }
+            }
+            anywhere = anywhere.max(sum);
         }
     }
     (starts, anywhere.max(starts))

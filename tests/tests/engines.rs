@@ -25,7 +25,7 @@ const BYTES: usize = (THREADS + 4) * STRIDE;
 fn left_out(form: &FormKernel) -> Option<&'static str> {
     const ADDRESS: &str = "shows where a variable or a window lies";
     /// Opcode (any when empty), part of the text, reason.
-    const REASONS: [(&str, &str, &str); 16] = [
+    const REASONS: [(&str, &str, &str); 17] = [
         ("", "%clock", "time"),
         ("", "%globaltimer", "time"),
         ("", "%gridid", "numbers launches"),
@@ -43,6 +43,12 @@ fn left_out(form: &FormKernel) -> Option<&'static str> {
         (
             "",
             ".shared .align 16 .b8 sb",
+            "threads race for a shared variable",
+        ),
+        // Each thread adds the same bytes of shared memory to themselves.
+        (
+            "cp.reduce.async.bulk",
+            "[%As], [%As]",
             "threads race for a shared variable",
         ),
         // With a stride from random bytes the rows of the tile overlap.

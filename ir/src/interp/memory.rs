@@ -147,8 +147,8 @@ impl<M: Machine> View<'_, M> {
         let whole = u64::from(bytes * data.mods.vec().max(1));
         let end = u64::from(self.cta.local_stride);
         let is_outside = |&lane: &u32| {
-            let offset = addresses[lane as usize] - self.local_base(lane);
-            space == StateSpace::Local && offset + whole > end
+            let offset = addresses[lane as usize].wrapping_sub(self.local_base(lane));
+            space == StateSpace::Local && offset.saturating_add(whole) > end
         };
         let outside = lanes(self.active.mask).filter(is_outside);
         let outside = outside.fold(0, |all, lane| all | 1 << lane);
