@@ -10,7 +10,7 @@ use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use margay_ir::analysis::uniformity::Assumptions;
-use margay_ir::analysis::{Cfg, Dominators, Guarded, Linear, Regions, Uniformity, slots};
+use margay_ir::analysis::{Cfg, Dominators, Guarded, Linear, Pointers, Regions, Uniformity, slots};
 use margay_ir::entity::{Block, FuncId, Inst, SecondaryMap, Slot, SymbolId};
 use margay_ir::exec::{Point, Stop};
 use margay_ir::function::{Function, SourceLoc, payload_func, split_symbol_payload};
@@ -26,7 +26,6 @@ use crate::budget::Shape;
 use crate::cache::{Digest, DiskCache, Form, digest_of};
 use crate::code_memory::CodeMemory;
 use crate::emit::lane::LaneParts;
-use crate::emit::reach;
 use crate::emit::slice::View;
 use crate::emit::{Unsupported, cta_form, device, phases, warp_form};
 use crate::fallback::{Fallback, Fallbacks};
@@ -187,6 +186,7 @@ pub struct CompiledKernel {
     slots: SecondaryMap<Slot, u32>,
     /// State space and size of the variables that the function names.
     symbols: FxHashMap<SymbolId, (StateSpace, u64)>,
+    pointers: Pointers,
     roots: Vec<u32>,
     /// Why its code is slower than it could be.
     pub fallbacks: Fallbacks,
@@ -272,6 +272,7 @@ impl CompiledKernel {
                 homes[inst] = Some(block);
             }
         }
+        let pointers = Pointers::new(&function);
         let fallbacks = Fallbacks::default();
         if inline.is_reduced() {
             fallbacks.note(Fallback::CallsKept);
@@ -282,7 +283,8 @@ impl CompiledKernel {
             homes,
             points: PointTable::new(&function, &regions),
             symbols: symbols_of(module, &function),
-            roots: reach::roots(&function),
+            roots: pointers.params(&function),
+            pointers,
             function,
             regions,
             local_bytes,
@@ -450,7 +452,8 @@ impl CompiledKernel {
     }
 
     /// Offsets of the parameters that addresses are computed from. Where each holds an address of device memory, with margins
-    /// of [`crate::MARGIN`] bytes around the range, code of [`Version::trusted`] may run.
+    /// of [`crate::MARGIN`] bytes around the range, and the grid has at most [`crate::MAX_BLOCKS`] blocks in each dimension, code
+    /// of [`Version::trusted`] may run.
     pub fn roots(&self) -> &[u32] {
         &self.roots
     }
@@ -574,6 +577,7 @@ impl CompiledKernel {
             has_fma: compiler.has_fma,
             isolated: compiler.isolated,
             trusted: false,
+            pointers: &self.pointers,
             symbols: &self.symbols,
             fallbacks: &self.fallbacks,
         }

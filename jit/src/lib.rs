@@ -25,6 +25,6 @@ mod verifiers;
 pub use addresses::DescTable;
 pub use cache::DiskCache;
 pub use compiler::{CompileError, CompiledFunction, CompiledKernel, Compiler, Version};
-pub use emit::reach::MARGIN;
+pub use emit::reach::{MARGIN, MAX_BLOCKS};
 pub use fallback::{Fallback, Fallbacks};
 pub use slices::Widths;

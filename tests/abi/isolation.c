@@ -10,6 +10,22 @@ CUresult cuMemHostRegister_v2(void *p, size_t bytes, unsigned flags);
 CUresult cuMemHostUnregister(void *p);
 CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device);
 
+// Moves a pointer (%rd1), or a counter (%rd6) that is added to one, towards %rd2 in steps of `step` times four bytes, as long as it
+// stays on this side; in every turn runs `access`. A counter counts 1 << shift bytes.
+#define MOVE(label, moved, at, shift, steps, access) \
+    "  mul.wide.s32 %rd3, %r" steps ", 4; mul.lo.s64 %rd5, %rd3, %rd9; shl.b64 %rd5, %rd5, " shift ";\n" \
+    "again" label ": " at " sub.s64 %rd4, %rd2, %rd10; mul.lo.s64 %rd4, %rd4, %rd9;\n" \
+    "  setp.lt.s64 %q, %rd4, %rd5; @%q bra over" label ";\n" \
+    "  " access " add.s64 " moved ", " moved ", %rd3; bra again" label ";\nover" label ":\n"
+#define WALK(name, moved, at, shift, access) \
+    ".visible .entry " name "(.param .u64 p, .param .u64 target, .param .s32 far, .param .s32 middle, .param .s32 near) {\n" \
+    "  .reg .b64 %rd<12>; .reg .b32 %r<6>; .reg .pred %q;\n" \
+    "  ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [target]; mov.u64 %rd6, 0;\n" \
+    "  ld.param.s32 %r1, [far]; ld.param.s32 %r2, [middle]; ld.param.s32 %r3, [near];\n" \
+    "  setp.lt.s32 %q, %r1, 0; selp.s64 %rd9, -1, 1, %q;\n" \
+    MOVE("1", moved, at, shift, "1", access) MOVE("2", moved, at, shift, "2", access) MOVE("3", moved, at, shift, "3", access) \
+    "  " at " mov.u64 %rd7, 42; st.global.u64 [%rd10], %rd7; ret; }\n"
+
 static const char PTX[] =
     ".version 8.0\n.target sm_80\n.address_size 64\n"
     ".global .align 4 .b8 format[4] = {37, 115, 10, 0};\n"
@@ -72,7 +88,12 @@ static const char PTX[] =
     "  st.local.u8 [%r2], %r1; ret; }\n"
     ".visible .entry param(.param .u64 o, .param .s32 at, .param .align 4 .b8 last[20]) {\n"
     "  .reg .b64 %rd<6>; .reg .b32 %r<3>; ld.param.u64 %rd1, [o]; ld.param.s32 %r1, [at]; cvt.s64.s32 %rd2, %r1;\n"
-    "  mov.b64 %rd3, last; add.s64 %rd3, %rd3, %rd2; ld.param.u8 %r2, [%rd3]; st.global.u32 [%rd1], %r2; ret; }\n";
+    "  mov.b64 %rd3, last; add.s64 %rd3, %rd3, %rd2; ld.param.u8 %r2, [%rd3]; st.global.u32 [%rd1], %r2; ret; }\n"
+    WALK("walk_pointer", "%rd1", "mov.u64 %rd10, %rd1;", "0", "ld.global.u8 %r4, [%rd10];")
+    WALK("leap_pointer", "%rd1", "mov.u64 %rd10, %rd1;", "0", "")
+    WALK("walk_counter", "%rd6", "add.s64 %rd10, %rd1, %rd6;", "0", "ld.global.u8 %r4, [%rd10];")
+    WALK("leap_counter", "%rd6", "add.s64 %rd10, %rd1, %rd6;", "0", "")
+    WALK("walk_index", "%rd6", "shl.b64 %rd8, %rd6, 3; add.s64 %rd10, %rd1, %rd8;", "3", "ld.global.u8 %r4, [%rd10];");
 
 static CUmodule module;
 static CUdeviceptr out;
@@ -145,6 +166,37 @@ static void registered(unsigned elements) {
     munmap(memory, bytes + page);
 }
 
+// Kernels that move step by step from device memory to a target, with an access at every step, or none but the last.
+static CUresult walk(const char *name, uint64_t from, uint64_t target) {
+    int sign = target < from ? -1 : 1;
+    int far = sign * (1 << 30), middle = sign * (1 << 18), near = sign * 2;
+    void *params[] = {&from, &target, &far, &middle, &near};
+    return launch_with(name, 1, threads, 0, params);
+}
+
+static void walks(const void *host) {
+    const char *names[] = {"walk_pointer", "leap_pointer", "walk_counter", "leap_counter", "walk_index"};
+    uint64_t before = *(const volatile uint64_t *)host;
+    for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+        EXPECT(walk(names[i], out + 64, (uint64_t)(uintptr_t)host), ILLEGAL_ADDRESS);
+        CHECK(*(const volatile uint64_t *)host == before);
+        CUdeviceptr large;
+        const size_t bytes = 8 << 20;
+        REQUIRE(cuMemAlloc_v2(&large, bytes));
+        const uint64_t ends[][2] = {{16, bytes - 8}, {bytes - 16, 24}};
+        for (size_t way = 0; way < 2; ++way) {
+            uint64_t value = 0;
+            // An index counts in steps of eight bytes times eight.
+            uint64_t from = large + ends[way][0], to = large + ends[way][1];
+            EXPECT(walk(names[i], from, to), SUCCESS);
+            if (strcmp(names[i], "walk_index") == 0) to = from + (int64_t)(to - from) / 64 * 64;
+            EXPECT(cuMemcpyDtoH_v2(&value, to, 8), SUCCESS);
+            CHECK(value == 42);
+        }
+        REQUIRE(cuMemFree_v2(large));
+    }
+}
+
 // `bytes` of shared memory hold offsets 0 to bytes - 1.
 static void shared_memory(unsigned bytes, unsigned block) {
     const char *names[] = {"shared", "shared_generic"};
@@ -181,6 +233,8 @@ int main(int argc, char **argv) {
     refused(data + ((uintptr_t)data % 16 != 0));
     refused(heap);
     refused(mapped);
+    walks(stack);
+    walks(mapped);
     registered(8);
     registered(1000);
     registered(70000);

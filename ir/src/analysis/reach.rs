@@ -37,7 +37,7 @@ impl Interval {
         Interval { low, high }
     }
 
-    fn point(at: i128) -> Interval {
+    pub(super) fn point(at: i128) -> Interval {
         Interval::new(at, at)
     }
 
@@ -49,17 +49,17 @@ impl Interval {
         }
     }
 
-    fn lies_in(self, other: Interval) -> bool {
+    pub(super) fn lies_in(self, other: Interval) -> bool {
         other.low <= self.low && self.high <= other.high
     }
 
     /// Bounds that no product of two can overflow.
-    fn checked(self) -> Option<Interval> {
+    pub(super) fn checked(self) -> Option<Interval> {
         const LIMIT: i128 = 1 << 62;
         self.lies_in(Interval::new(-LIMIT, LIMIT)).then_some(self)
     }
 
-    fn plus(self, other: Interval) -> Interval {
+    pub(super) fn plus(self, other: Interval) -> Interval {
         Interval::new(self.low + other.low, self.high + other.high)
     }
 
@@ -67,7 +67,7 @@ impl Interval {
         Interval::new(self.low - other.high, self.high - other.low)
     }
 
-    fn times(self, other: Interval) -> Interval {
+    pub(super) fn times(self, other: Interval) -> Interval {
         let products = [
             self.low * other.low,
             self.low * other.high,
@@ -98,6 +98,8 @@ pub struct Reach<'a> {
     function: &'a Function,
     /// Threads of a block, at most.
     threads: i128,
+    /// Blocks of a grid in each dimension, at most, where that is known.
+    blocks: Option<i128>,
 }
 
 /// Threads of a block on every device (CUDA C++ programming guide, compute capabilities).
@@ -112,6 +114,15 @@ impl<'a> Reach<'a> {
         Reach {
             function,
             threads: threads.unwrap_or(MAX_THREADS).min(MAX_THREADS),
+            blocks: None,
+        }
+    }
+
+    /// For addresses of a function in launches of at most so many blocks in each dimension.
+    pub fn in_grids(function: &'a Function, blocks: u32) -> Reach<'a> {
+        Reach {
+            blocks: Some(blocks.into()),
+            ..Reach::new(function)
         }
     }
 
@@ -236,6 +247,10 @@ impl<'a> Reach<'a> {
     }
 
     /// Bounds of a value, modulo its width.
+    pub(super) fn bounds(&self, value: Value) -> Option<Interval> {
+        self.interval(value, DEPTH)
+    }
+
     fn interval(&self, value: Value, depth: u32) -> Option<Interval> {
         let dfg = &self.function.dfg;
         let bits = dfg.ty(value).lane_bits();
@@ -355,6 +370,8 @@ impl<'a> Reach<'a> {
             R::Laneid => 31,
             R::Warpid => (self.threads - 1) / 32,
             R::Nwarpid => (self.threads + 31) / 32,
+            R::CtaidX | R::CtaidY | R::CtaidZ => self.blocks? - 1,
+            R::NctaidX | R::NctaidY | R::NctaidZ => self.blocks?,
             _ => return None,
         };
         Some(Interval::new(0, most))
@@ -362,12 +379,12 @@ impl<'a> Reach<'a> {
 }
 
 /// Whether addresses of a space are offsets in the window of a CTA.
-fn is_window(space: StateSpace) -> bool {
+pub(super) fn is_window(space: StateSpace) -> bool {
     matches!(space, StateSpace::Shared | StateSpace::SharedCluster)
 }
 
 /// Whether a space holds no symbols of the module.
-fn is_private(space: StateSpace) -> bool {
+pub(super) fn is_private(space: StateSpace) -> bool {
     matches!(
         space,
         StateSpace::Local | StateSpace::Param | StateSpace::ParamFunc

@@ -2,7 +2,7 @@
 
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder, MemFlagsData};
 use cranelift_frontend::{FunctionBuilder, Variable};
-use margay_ir::analysis::Regions;
+use margay_ir::analysis::{Pointers, Regions};
 use margay_ir::entity::{Block, Inst, SecondaryMap, Slot, SymbolId, Value};
 use margay_ir::exec::Stop;
 use margay_ir::function::{Function, InstData, SourceLoc};
@@ -77,6 +77,8 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) isolated: bool,
     /// Whether the pointers among the parameters are known to name device memory, and shared memory to end with its pages.
     pub(crate) trusted: bool,
+    /// The pointers that addresses of device memory are computed from.
+    pub(crate) pointers: &'a Pointers,
     /// State space and size of the module's variables that the function names.
     pub(crate) symbols: &'a FxHashMap<SymbolId, (StateSpace, u64)>,
     /// Why code is slower than it could be.
@@ -132,6 +134,7 @@ pub(crate) struct LaneParts<'a, 'b> {
     pub(crate) has_fma: bool,
     pub(crate) isolated: bool,
     pub(crate) trusted: bool,
+    pub(crate) pointers: &'a Pointers,
     pub(crate) symbols: &'a FxHashMap<SymbolId, (StateSpace, u64)>,
     pub(crate) fallbacks: &'a Fallbacks,
 }
@@ -149,6 +152,7 @@ impl<'b> LaneParts<'_, 'b> {
             has_fma: self.has_fma,
             isolated: self.isolated,
             trusted: self.trusted,
+            pointers: self.pointers,
             symbols: self.symbols,
             fallbacks: self.fallbacks,
         }
@@ -182,6 +186,7 @@ impl<'a, 'b> Lane<'a, 'b> {
             has_fma: parts.has_fma,
             isolated: parts.isolated,
             trusted: parts.trusted,
+            pointers: parts.pointers,
             symbols: parts.symbols,
             fallbacks: parts.fallbacks,
             fixed,

@@ -20,14 +20,14 @@ use cranelift_codegen::isa::CallConv;
 use margay_ir::analysis::Reach;
 use margay_ir::analysis::reach::{Interval, Root};
 use margay_ir::entity::{Inst, Value};
-use margay_ir::function::{Function, InstData};
+use margay_ir::function::InstData;
 use margay_ir::mods::StateSpace;
 use margay_ir::ops::Opcode;
 
 use rustc_hash::FxHashMap;
 
 use super::lane::{Lane, fixed, host};
-use super::memory::{element_type, is_private};
+use super::memory::element_type;
 use crate::abi::{NativeContext, Verify};
 
 /// How a trap is marked that stands for an access that the host refused.
@@ -36,7 +36,7 @@ pub(crate) const OUTSIDE: TrapCode = TrapCode::unwrap_user(2);
 /// Offsets from a root up to which the closed pages at the ends of the range take up.
 pub(crate) const NEAR: i128 = 60 << 10;
 /// The same of its margins, where it has them.
-pub const MARGIN: u64 = 1 << 38;
+pub use margay_ir::analysis::pointers::{MARGIN, MAX_BLOCKS};
 
 /// Bytes of a hull, at most: shared memory of a block is not larger on any device.
 const LARGEST_HULL: i128 = 256 << 10;
@@ -92,7 +92,7 @@ impl Lane<'_, '_> {
                 let shared = matches!(space, StateSpace::Shared | StateSpace::SharedCluster);
                 shared
                     || self.home_of(space) == Area::Device
-                        && param_root(self.function, &widest).is_some()
+                        && self.pointers.hold(self.function, address, bytes)
             };
         let home = self.homes[inst];
         let here = |def: Inst| self.homes[def] == home;
@@ -312,62 +312,6 @@ impl Lane<'_, '_> {
             .ins()
             .load(types::I32, host(), self.fixed.ctx, answer)
     }
-}
-
-/// The offset of the parameter that a root is loaded from, if addresses with such an offset from it lie in the margins
-/// of device memory where they do not lie in it.
-fn param_root(function: &Function, root: &Root) -> Option<u32> {
-    const MOST: i128 = MARGIN as i128 - 4096;
-    if root.offset.low < -MOST || root.offset.high > MOST {
-        return None;
-    }
-    let load = function.dfg.def_inst(root.value)?;
-    let data = &function.dfg.insts[load];
-    let whole = data.opcode == Opcode::Ld
-        && data.mods.space() == StateSpace::Param
-        && data.mods.vec() <= 1
-        && data.ty.bits() == 64
-        && function.dfg.ty(root.value).lane_bits() == 64;
-    if !whole {
-        return None;
-    }
-    let address = function.dfg.args(load)[0];
-    let at = Reach::new(function).by_constants(address, &|_| true);
-    let def = function.dfg.def_inst(at.value)?;
-    let data = &function.dfg.insts[def];
-    if data.opcode != Opcode::ParamAddr {
-        return None;
-    }
-    let kernel = function.kernel.as_ref()?;
-    let offset = i128::from(data.payload()) + at.offset.low;
-    let fits = offset >= 0 && offset + 8 <= i128::from(kernel.param_bytes);
-    fits.then(|| u32::try_from(offset).ok()).flatten()
-}
-
-/// Offsets of the parameters that addresses in device memory are computed from, each once.
-pub(crate) fn roots(function: &Function) -> Vec<u32> {
-    let reach = Reach::new(function);
-    let insts = function
-        .blocks()
-        .iter()
-        .flat_map(|&block| function.insts(block));
-    let mut found: Vec<u32> = insts
-        .filter(|&&inst| {
-            let data = &function.dfg.insts[inst];
-            let accesses = matches!(
-                data.opcode,
-                Opcode::Ld | Opcode::St | Opcode::Atom | Opcode::Red
-            );
-            accesses && !is_private(data.mods.space())
-        })
-        .filter_map(|&inst| {
-            let root = reach.of(function.dfg.args(inst)[0], &|_| true);
-            param_root(function, &root)
-        })
-        .collect();
-    found.sort_unstable();
-    found.dedup();
-    found
 }
 
 /// Field of the context with the size of the range, for addresses that lie `low..=high` from a root in it; none if

@@ -221,7 +221,12 @@ impl PtxLaunch {
                 .and_then(|rest| rest.first_chunk());
             pointer.is_some_and(|&pointer| u64::from_le_bytes(pointer).wrapping_sub(base) < bytes)
         };
-        self.ends_exactly() && bytes != 0 && kernel.compiled.roots().iter().all(in_range)
+        let small = self
+            .info
+            .grid
+            .iter()
+            .all(|&blocks| blocks <= margay_jit::MAX_BLOCKS);
+        small && self.ends_exactly() && bytes != 0 && kernel.compiled.roots().iter().all(in_range)
     }
 
     /// What the threads of a CTA may access; `None` if they are trusted.

@@ -10,7 +10,7 @@
 //! stops watching and then sees more wakes another worker ([`Sleep::wake_if_resting`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -18,18 +18,67 @@ use crate::spin;
 
 /// How long a worker watches.
 const WATCH: Duration = Duration::from_micros(100);
+/// How long it takes to wake a worker, before it was measured, and the longest time that counts as measured: beyond it,
+/// the system had other things to do.
+const WAKING: u64 = 10_000;
+const LONGEST_WAKING: u64 = 1_000_000;
 
-#[derive(Default)]
 pub(super) struct Sleep {
+    /// The clock's zero.
+    start: Instant,
     epoch: AtomicU64,
     sleepers: AtomicUsize,
+    /// When a sleeper was notified that has not yet woken, on the clock in nanoseconds; 0 if none was.
+    notified: AtomicU64,
+    /// How long waking takes, in nanoseconds: a moving average.
+    waking: AtomicU64,
     /// Whether a worker watches the epoch.
     watched: AtomicBool,
     lock: Mutex<()>,
     condition: Condvar,
 }
 
+impl Default for Sleep {
+    fn default() -> Sleep {
+        Sleep {
+            start: Instant::now(),
+            epoch: AtomicU64::new(0),
+            sleepers: AtomicUsize::new(0),
+            notified: AtomicU64::new(0),
+            waking: AtomicU64::new(WAKING),
+            watched: AtomicBool::new(false),
+            lock: Mutex::new(()),
+            condition: Condvar::new(),
+        }
+    }
+}
+
 impl Sleep {
+    /// How long it takes until a worker that sleeps has woken, in nanoseconds, as measured of late. 0 while one watches.
+    pub(super) fn waking(&self) -> u64 {
+        if self.watched.load(Ordering::Relaxed) {
+            return 0;
+        }
+        self.waking.load(Ordering::Relaxed)
+    }
+
+    /// Nanoseconds on this object's clock, never 0.
+    fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_nanos()).map_or(u64::MAX, |nanos| nanos.max(1))
+    }
+
+    /// Notes how long a sleeper took that has just woken.
+    fn note_waking(&self) {
+        let notified = self.notified.swap(0, Ordering::Relaxed);
+        if notified == 0 {
+            return;
+        }
+        let took = self.now().saturating_sub(notified).min(LONGEST_WAKING);
+        let average = self.waking.load(Ordering::Relaxed);
+        self.waking
+            .store((3 * average + took) / 4, Ordering::Relaxed);
+    }
+
     /// To be read before looking for work.
     pub(super) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::SeqCst)
@@ -63,6 +112,8 @@ impl Sleep {
             }
         }
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        drop(guard);
+        self.note_waking();
     }
 
     /// The same as [`Sleep::wake_one`] for work that others would find anyway, later.
@@ -80,6 +131,7 @@ impl Sleep {
             return;
         }
         if self.sleepers.load(Ordering::SeqCst) > 0 {
+            self.notified.store(self.now(), Ordering::Relaxed);
             let _guard = self.lock.lock();
             self.condition.notify_one();
         }
@@ -90,5 +142,35 @@ impl Sleep {
         self.epoch.fetch_add(1, Ordering::SeqCst);
         let _guard = self.lock.lock();
         self.condition.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waking_is_measured() {
+        let sleep = Sleep::default();
+        assert_eq!(sleep.waking(), WAKING);
+        // Nobody was notified.
+        sleep.note_waking();
+        assert_eq!(sleep.waking(), WAKING);
+        sleep.notified.store(1, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(2));
+        sleep.note_waking();
+        // A quarter of the longest time that counts.
+        assert_eq!(sleep.waking(), (3 * WAKING + LONGEST_WAKING) / 4);
+        sleep.note_waking();
+        assert_eq!(sleep.waking(), (3 * WAKING + LONGEST_WAKING) / 4);
+    }
+
+    #[test]
+    fn a_watcher_need_not_wake() {
+        let sleep = Sleep::default();
+        assert!(sleep.begin_watch());
+        assert_eq!(sleep.waking(), 0);
+        sleep.end_watch();
+        assert_eq!(sleep.waking(), WAKING);
     }
 }

@@ -106,8 +106,10 @@ impl WorkerState {
 const LONGEST_NAP: Duration = Duration::from_micros(100);
 /// A run's turn when other runs are active.
 const SLICE: Duration = Duration::from_millis(1);
-/// What is left of a run takes less time than another worker's waking costs.
+/// Another worker is woken for what is left of a run if this takes one worker longer than these nanoseconds, and longer than
+/// this many times what waking takes (where a processor must leave a deep sleep for it, 50 microseconds and more).
 const WORTH_WAKING: u64 = 20_000;
+const WAKINGS: u64 = 3;
 
 /// How often the last thread is asked for, a millisecond apart.
 const PATIENCE: u32 = 100;
@@ -257,7 +259,8 @@ impl Turn {
     fn take_pieces(&mut self, shared: &Arc<Shared>, state: &mut WorkerState, run: &Arc<Run>) {
         let begin = self.now;
         while let Some(piece) = shared.take(run) {
-            if shared.has_work(run) && run.time_left() > WORTH_WAKING {
+            let worth_waking = WORTH_WAKING.max(WAKINGS * shared.sleep.waking());
+            if shared.has_work(run) && run.time_left() > worth_waking {
                 shared.sleep.wake_if_resting();
             }
             if self
