@@ -14,7 +14,6 @@ mod convert;
 mod dump;
 mod errors;
 mod export_tables;
-pub mod graph_types;
 mod guard;
 mod handles;
 mod images;

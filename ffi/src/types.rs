@@ -13,7 +13,9 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-pub use crate::graph_types::*;
+pub mod graph;
+
+pub use graph::*;
 
 mod textures;
 

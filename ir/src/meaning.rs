@@ -27,6 +27,7 @@ pub mod matrix;
 pub mod mbarrier;
 pub mod minmax;
 pub mod soft;
+mod table;
 pub mod video;
 pub mod warp;
 

@@ -44,8 +44,6 @@
 
 mod shapes;
 
-use crate::meaning::{self, Meaning};
-
 pub use shapes::{Pattern, Shape, Targets};
 
 bitflags::bitflags! {
@@ -254,30 +252,6 @@ macro_rules! effects {
     ($($flag:ident)|+) => { Effects::empty()$(.union(Effects::$flag))+ };
 }
 
-macro_rules! meaning {
-    (none) => {
-        Meaning::None
-    };
-    (pure $path:path) => {
-        Meaning::Pure({
-            use meaning::*;
-            $path
-        })
-    };
-    (rmw $path:path) => {
-        Meaning::Rmw({
-            use meaning::*;
-            $path
-        })
-    };
-    (warp $path:path) => {
-        Meaning::Warp({
-            use meaning::*;
-            $path
-        })
-    };
-}
-
 macro_rules! define_ops {
     ($($name:ident $text:literal ($($effects:tt)*) ($($meaning:tt)*);)*) => {
         /// An operation: a row of the op table.
@@ -295,12 +269,11 @@ macro_rules! define_ops {
             opcode: Opcode::$name,
             name: $text,
             effects: effects!($($effects)*),
-            meaning: meaning!($($meaning)*),
         },)*];
     };
 }
 
-/// One row of the op table.
+/// One row of the op table, without the meaning: see [`crate::meaning`].
 #[derive(Debug)]
 pub struct OpRow {
     /// The opcode.
@@ -309,8 +282,6 @@ pub struct OpRow {
     pub name: &'static str,
     /// Effects.
     pub effects: Effects,
-    /// Reference meaning.
-    pub meaning: Meaning,
 }
 
 for_each_op!(define_ops);
@@ -329,11 +300,6 @@ impl Opcode {
     /// Effects.
     pub fn effects(self) -> Effects {
         self.row().effects
-    }
-
-    /// Reference meaning.
-    pub fn meaning(self) -> Meaning {
-        self.row().meaning
     }
 
     /// The opcode that the IR's text form calls `name`.

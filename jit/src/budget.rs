@@ -8,7 +8,7 @@ use margay_ir::analysis::{Cfg, liveness};
 use margay_ir::entity::Block;
 use margay_ir::function::Function;
 
-use crate::compiler::CompileError;
+use crate::error::CompileError;
 
 /// Most instructions of a function with all that is inlined into it.
 const MAX_INSTS: usize = 200_000;

@@ -20,11 +20,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use cranelift_codegen::isa::TargetIsa;
+use margay_ir::function::Function;
 
-use self::digest::Digester;
-pub(crate) use self::digest::{Digest, of as digest_of};
+pub(crate) use self::digest::{Digest, Digester, of as digest_of};
 use self::folder::Folder;
-use crate::compiler::{CompileError, CompiledFunction, CompiledKernel, Compiler, Version};
+use crate::function::CompiledFunction;
+use crate::points::PointTable;
 
 /// What this build of the code generator was made from: a digest of its sources, their toolchain and options.
 const BUILD: &str = env!("MARGAY_BUILD");
@@ -32,20 +33,14 @@ const BUILD: &str = env!("MARGAY_BUILD");
 /// What compiles in less time is not kept: so long takes writing an entry, about.
 const WORTH: Duration = Duration::from_micros(300);
 
-/// Which code of a function. Whatever else the code of one function depends on must be named here.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Form {
-    /// The warp form of a region.
-    Region(u32),
-    /// The CTA form of a version, with slices of so many lanes.
-    Cta(Version, u32),
-    /// The same of a kernel with points.
-    Phases(Version, u32),
-    /// A device function.
-    Device,
+/// What the code in an entry was made from.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) function: &'a Function,
+    pub(crate) points: &'a PointTable,
 }
 
-/// A folder of native code, for one [`Compiler`].
+/// A folder of native code, for one compiler.
 #[derive(Debug)]
 pub struct DiskCache {
     folder: Folder,
@@ -95,26 +90,52 @@ impl DiskCache {
         (read(&self.found), read(&self.kept))
     }
 
-    fn key(&self, compiler: &Compiler, kernel: &CompiledKernel, form: Form) -> Digest {
+    /// What code is found by: what all keys of one compiler share, which `machine` adds to the digest once; the function's
+    /// content; and its form.
+    pub(crate) fn key(
+        &self,
+        machine: impl FnOnce(&mut Digester),
+        content: &Digest,
+        form: &impl Hash,
+    ) -> Digest {
         let common = || {
             let mut common = Digester::default();
             (entry::FORMAT, &self.build, cranelift_codegen::VERSION).hash(&mut common);
-            for isa in compiler.machines() {
-                hash_machine(isa, &mut common);
-            }
-            (compiler.asked_width(), compiler.isolates()).hash(&mut common);
+            machine(&mut common);
             common
         };
-        let content = kernel.content.get_or_init(|| kernel.digest());
         let mut key = self.common.get_or_init(common).clone();
         key.write(content);
         form.hash(&mut key);
         key.digest()
     }
 
-    fn find(&self, key: &Digest, kernel: &CompiledKernel) -> Option<CompiledFunction> {
+    /// Whether there seems to be code of a key.
+    pub(crate) fn has(&self, key: &Digest) -> bool {
+        self.folder.has(key)
+    }
+
+    /// The code of a key; else what `make` makes, which is kept if that took long.
+    pub(crate) fn found_or<E>(
+        &self,
+        key: &Digest,
+        source: Source<'_>,
+        make: impl FnOnce() -> Result<CompiledFunction, E>,
+    ) -> Result<CompiledFunction, E> {
+        if let Some(found) = self.find(key, source) {
+            return Ok(found);
+        }
+        let start = Instant::now();
+        let made = make()?;
+        if start.elapsed() >= self.worth {
+            self.keep(key, &made, source);
+        }
+        Ok(made)
+    }
+
+    fn find(&self, key: &Digest, source: Source<'_>) -> Option<CompiledFunction> {
         let bytes = self.folder.read(key)?;
-        let found = entry::read(&bytes, key, kernel);
+        let found = entry::read(&bytes, key, source);
         let count = match found {
             Some(_) => &self.found,
             None => {
@@ -126,8 +147,8 @@ impl DiskCache {
         found
     }
 
-    fn keep(&self, key: &Digest, made: &CompiledFunction, kernel: &CompiledKernel) {
-        if let Some(bytes) = entry::write(key, made, kernel)
+    fn keep(&self, key: &Digest, made: &CompiledFunction, source: Source<'_>) {
+        if let Some(bytes) = entry::write(key, made, source.function)
             && self.folder.write(key, &bytes)
         {
             self.kept.fetch_add(1, Ordering::Relaxed);
@@ -136,51 +157,10 @@ impl DiskCache {
 }
 
 /// Everything that is known of the machine and of how code is made for it.
-fn hash_machine(isa: &dyn TargetIsa, to: &mut Digester) {
+pub(crate) fn hash_machine(isa: &dyn TargetIsa, to: &mut Digester) {
     (isa.name(), isa.triple().to_string()).hash(to);
     isa.flags().to_string().hash(to);
     for flag in isa.isa_flags() {
         (flag.name, flag.value_string()).hash(to);
-    }
-}
-
-impl Compiler {
-    /// The same with a cache of what it makes.
-    pub fn with_cache(mut self, cache: Option<DiskCache>) -> Compiler {
-        self.cache = cache;
-        self
-    }
-
-    /// The cache, if there is one.
-    pub fn cache(&self) -> Option<&DiskCache> {
-        self.cache.as_ref()
-    }
-
-    /// The cached code of a form; else what `make` makes, which is kept if that took long.
-    pub(crate) fn cached(
-        &self,
-        kernel: &CompiledKernel,
-        form: Form,
-        make: impl FnOnce() -> Result<CompiledFunction, CompileError>,
-    ) -> Result<CompiledFunction, CompileError> {
-        let Some(cache) = &self.cache else {
-            return make();
-        };
-        let key = cache.key(self, kernel, form);
-        if let Some(found) = cache.find(&key, kernel) {
-            return Ok(found);
-        }
-        let start = Instant::now();
-        let made = make()?;
-        if start.elapsed() >= cache.worth {
-            cache.keep(&key, &made, kernel);
-        }
-        Ok(made)
-    }
-
-    /// Whether there seems to be cached code of a form.
-    pub(crate) fn keeps(&self, kernel: &CompiledKernel, form: Form) -> bool {
-        let cache = self.cache.as_ref();
-        cache.is_some_and(|cache| cache.folder.has(&cache.key(self, kernel, form)))
     }
 }

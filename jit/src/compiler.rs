@@ -1,5 +1,6 @@
 //! The compiler: IR functions in, native functions out.
 
+use std::hash::Hash;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -9,7 +10,6 @@ use cranelift_codegen::ir::{self, UserFuncName};
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use margay_ir::analysis::uniformity::Assumptions;
 use margay_ir::analysis::{Cfg, Dominators, Guarded, Linear, Pointers, Regions, Uniformity, slots};
 use margay_ir::entity::{Block, FuncId, Inst, SecondaryMap, Slot, SymbolId};
 use margay_ir::exec::{Point, Stop};
@@ -23,155 +23,30 @@ use rustc_hash::FxHashMap;
 
 use crate::addresses::{self, DescTable, Site};
 use crate::budget::Shape;
-use crate::cache::{Digest, DiskCache, Form, digest_of};
+use crate::cache::{Digest, Digester, DiskCache, Source, digest_of, hash_machine};
 use crate::code_memory::CodeMemory;
 use crate::emit::lane::LaneParts;
 use crate::emit::slice::View;
 use crate::emit::{Unsupported, cta_form, device, phases, warp_form};
+use crate::error::CompileError;
 use crate::fallback::{Fallback, Fallbacks};
+use crate::function::{CompiledFunction, PLACE_INST, PLACE_LANE};
 use crate::points::{Completion, PointTable};
 use crate::slices::{self, Widths};
 use crate::verifiers::Verifiers;
+use crate::version::Version;
 
-/// Why there is no native code for a function.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum CompileError {
-    /// The code uses something native code cannot do; the interpreter can.
-    #[error("no native code for {0}")]
-    Unsupported(String),
-    /// Native code would take too long to make, or too much memory.
-    #[error("{0}: too large for native code")]
-    Budget(String),
-    /// The machine is not one that code can be made for.
-    #[error("no code generator for this machine: {0}")]
-    Machine(String),
-    /// The code generator failed.
-    #[error("code generation failed: {0}")]
-    Backend(String),
-    /// No memory for code.
-    #[error("no memory for code: {0}")]
-    Memory(String),
-}
-
-/// Bits of a place that are the instruction's number; above them is the lane's.
-const PLACE_LANE: u32 = 26;
-const PLACE_INST: u32 = (1 << PLACE_LANE) - 1;
-
-/// What code generation remembers of an instruction's code for one lane of a slice.
-pub(crate) fn place_word(inst: Inst, lane: u32) -> u32 {
-    inst.0 & PLACE_INST | lane << PLACE_LANE
-}
-
-/// What is known of the blocks of a launch; code is made for each case.
+/// Which code of a function. Whatever else the code of one function depends on must be named here.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Version(u8);
-
-impl Version {
-    /// Number of versions.
-    pub const COUNT: usize = 18;
-
-    /// Lanes one by one, for blocks of any shape: compiled in a tenth of the time.
-    pub const SINGLE: Version = Version(8);
-
-    /// Slices lie in rows.
-    const ROWS: u8 = 1;
-    /// The rows are a multiple of the slices.
-    const ALIGNED: u8 = 2;
-    /// Slices are as wide as the kernel's get.
-    const WIDE: u8 = 4;
-    /// The pointers among the parameters name device memory ([`CompiledKernel::roots`]), and shared memory ends where
-    /// its open pages end.
-    const TRUSTED: u8 = 16;
-
-    /// The version for blocks of a shape: wide slices where they lie in rows, else narrow ones.
-    pub fn of([x, y, z]: [u32; 3], widths: Widths) -> Version {
-        let row = y == 1 && z == 1;
-        let aligned = |width: u32| x > 0 && x % width == 0;
-        let (width, wide) = if row || aligned(widths.wide) {
-            (widths.wide, Version::WIDE)
-        } else {
-            (widths.narrow, 0)
-        };
-        let rows = if row || aligned(width) {
-            Version::ROWS
-        } else {
-            0
-        };
-        let aligned = if aligned(width) { Version::ALIGNED } else { 0 };
-        Version(rows | aligned | wide)
-    }
-
-    /// Its number.
-    pub fn index(self) -> usize {
-        let own = usize::from(self.0 & !Version::TRUSTED);
-        own + if self.is_trusted() {
-            Version::COUNT / 2
-        } else {
-            0
-        }
-    }
-
-    /// The same for launches whose pointers are known to name device memory, and whose shared memory ends where its open
-    /// pages end.
-    pub fn trusted(self, trusted: bool) -> Version {
-        let without = self.0 & !Version::TRUSTED;
-        Version(without | if trusted { Version::TRUSTED } else { 0 })
-    }
-
-    /// Whether it is for such launches alone.
-    pub fn is_trusted(self) -> bool {
-        self.has(Version::TRUSTED)
-    }
-
-    /// Whether lanes run one by one.
-    pub fn is_single(self) -> bool {
-        self.trusted(false) == Version::SINGLE
-    }
-
-    fn has(self, what: u8) -> bool {
-        self.0 & what != 0
-    }
-
-    fn assumptions(self, width: u32) -> Assumptions {
-        Assumptions {
-            width,
-            whole_rows: self.has(Version::ROWS),
-            ntid_x_zeros: if self.has(Version::ALIGNED) {
-                width.trailing_zeros()
-            } else {
-                0
-            },
-        }
-    }
-}
-
-/// One native function.
-#[derive(Debug)]
-pub struct CompiledFunction {
-    /// The code.
-    pub code: CodeMemory,
-    /// Source position of the code from each offset on, ascending; and for which lane of a slice it is.
-    pub locs: Vec<(u32, SourceLoc, u32)>,
-    /// Operations that the code computes by their meanings; it holds their addresses.
-    pub descs: DescTable,
-    /// Where it holds addresses.
-    pub(crate) sites: Vec<Site>,
-}
-
-impl CompiledFunction {
-    /// Source position of the instruction at an address, if it lies in this function, and the number of
-    /// the lane behind the context's thread that it is for.
-    pub fn loc_at(&self, pc: u64) -> Option<(SourceLoc, u32)> {
-        let offset = pc.checked_sub(self.code.start() as u64)?;
-        if offset >= self.code.bytes().len() as u64 {
-            return None;
-        }
-        let index = self
-            .locs
-            .partition_point(|&(start, ..)| u64::from(start) <= offset);
-        let &(_, loc, lane) = self.locs.get(index.checked_sub(1)?)?;
-        Some((loc, lane))
-    }
+pub(crate) enum Form {
+    /// The warp form of a region.
+    Region(u32),
+    /// The CTA form of a version, with slices of so many lanes.
+    Cta(Version, u32),
+    /// The same of a kernel with points.
+    Phases(Version, u32),
+    /// A device function.
+    Device,
 }
 
 /// A kernel ready to compile: regions known, forms compiled when first asked for.
@@ -295,6 +170,14 @@ impl CompiledKernel {
             phases: Default::default(),
             cta: Default::default(),
         })
+    }
+
+    /// What cached code is read and written with.
+    pub(crate) fn source(&self) -> Source<'_> {
+        Source {
+            function: &self.function,
+            points: &self.points,
+        }
     }
 
     /// A digest of all that the kernel's code depends on.
@@ -676,15 +559,47 @@ fn machine(opt_level: &str, allocator: &str) -> Result<OwnedTargetIsa, CompileEr
         .map_err(|error| CompileError::Machine(error.to_string()))
 }
 
-impl CompileError {
-    /// The reason that is counted when a kernel has no native code.
-    pub fn fallback(&self) -> Fallback {
-        match self {
-            CompileError::Unsupported(_) => Fallback::InterpreterUnsupported,
-            CompileError::Budget(_) => Fallback::InterpreterBudget,
-            CompileError::Machine(_) | CompileError::Memory(_) => Fallback::InterpreterMachine,
-            CompileError::Backend(_) => Fallback::InterpreterBackend,
-        }
+impl Compiler {
+    /// The same with a cache of what it makes.
+    pub fn with_cache(mut self, cache: Option<DiskCache>) -> Compiler {
+        self.cache = cache;
+        self
+    }
+
+    /// The cache, if there is one.
+    pub fn cache(&self) -> Option<&DiskCache> {
+        self.cache.as_ref()
+    }
+
+    /// What the code of a form is found by in a cache.
+    pub(crate) fn key(&self, cache: &DiskCache, kernel: &CompiledKernel, form: Form) -> Digest {
+        let machine = |to: &mut Digester| {
+            for isa in self.machines() {
+                hash_machine(isa, to);
+            }
+            (self.asked_width(), self.isolates()).hash(to);
+        };
+        let content = kernel.content.get_or_init(|| kernel.digest());
+        cache.key(machine, content, &form)
+    }
+
+    /// The cached code of a form; else what `make` makes.
+    fn cached(
+        &self,
+        kernel: &CompiledKernel,
+        form: Form,
+        make: impl FnOnce() -> Result<CompiledFunction, CompileError>,
+    ) -> Result<CompiledFunction, CompileError> {
+        let Some(cache) = &self.cache else {
+            return make();
+        };
+        cache.found_or(&self.key(cache, kernel, form), kernel.source(), make)
+    }
+
+    /// Whether there seems to be cached code of a form.
+    fn keeps(&self, kernel: &CompiledKernel, form: Form) -> bool {
+        let cache = self.cache.as_ref();
+        cache.is_some_and(|cache| cache.has(&self.key(cache, kernel, form)))
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod atomic;
 pub(crate) mod control;
 pub(crate) mod cta_form;
 pub(crate) mod device;
+pub(crate) mod fast;
 pub(crate) mod lane;
 pub(crate) mod memory;
 pub(crate) mod phases;

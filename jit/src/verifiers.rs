@@ -12,8 +12,8 @@ use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 
 use crate::abi::{Helpers, NativeContext};
 use crate::code_memory::CodeMemory;
-use crate::compiler::CompileError;
 use crate::emit::lane::{fixed, host};
+use crate::error::CompileError;
 
 /// The functions of one compiler.
 #[derive(Debug)]

@@ -62,6 +62,7 @@ const STEPS: &[Step] = &[
             "-D warnings -A rustdoc::private_intra_doc_links",
         )),
     },
+    Step::new("imports", &["xtask", "imports"]),
     Step::new("support tables", &["xtask", "support", "--check"]),
     Step::new("book", &["xtask", "book"]),
     // Other ones with each commit: the seed is its hash.

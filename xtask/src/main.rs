@@ -18,6 +18,7 @@ mod exec;
 mod fuzz_seeds;
 mod generate;
 mod guards;
+mod imports;
 mod mutants;
 mod public;
 mod soak;
@@ -74,6 +75,11 @@ const COMMANDS: &[Command] = &[
         "support",
         "write docs/support-*.md; --check fails when they are stale",
         support::run,
+    ),
+    (
+        "imports",
+        "see that the modules of every crate import in one direction",
+        imports::run,
     ),
     (
         "mutants",

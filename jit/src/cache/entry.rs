@@ -15,14 +15,15 @@
 //! | | descriptions: an instruction of the function that has it |
 
 use margay_ir::entity::Inst;
-use margay_ir::function::SourceLoc;
+use margay_ir::function::{Function, SourceLoc};
 use margay_ir::meaning::Desc;
 use rustc_hash::FxHashMap;
 
+use super::Source;
 use super::digest::{self, Digest, Digester};
 use crate::addresses::{self, DescTable, Site, Target};
 use crate::code_memory::CodeMemory;
-use crate::compiler::{CompiledFunction, CompiledKernel};
+use crate::function::CompiledFunction;
 
 /// Number of this format.
 pub(super) const FORMAT: u32 = 1;
@@ -38,14 +39,10 @@ const SITE: usize = 12;
 const DESC: usize = 4;
 
 /// The bytes of a function; `None` if it holds something that no other process could find again.
-pub(super) fn write(
-    key: &Digest,
-    made: &CompiledFunction,
-    kernel: &CompiledKernel,
-) -> Option<Vec<u8>> {
+pub(super) fn write(key: &Digest, made: &CompiledFunction, function: &Function) -> Option<Vec<u8>> {
     let mut code = made.code.bytes().to_vec();
     addresses::clear(&mut code, &made.sites)?;
-    let descs = insts_with(&made.descs, kernel)?;
+    let descs = insts_with(&made.descs, function)?;
     let counts = [code.len(), made.locs.len(), made.sites.len(), descs.len()];
     let mut bytes = Vec::with_capacity(BODY + code.len() + LOC * made.locs.len());
     bytes.extend(MAGIC);
@@ -71,10 +68,10 @@ pub(super) fn write(
 }
 
 /// For each description an instruction that has it.
-fn insts_with(descs: &DescTable, kernel: &CompiledKernel) -> Option<Vec<u32>> {
+fn insts_with(descs: &DescTable, function: &Function) -> Option<Vec<u32>> {
     let known: FxHashMap<Desc, Inst> = match descs.iter().next() {
         Some(_) => {
-            let insts = kernel.function.dfg.insts.iter();
+            let insts = function.dfg.insts.iter();
             insts.map(|(inst, data)| (data.desc(), inst)).collect()
         }
         None => FxHashMap::default(),
@@ -83,11 +80,7 @@ fn insts_with(descs: &DescTable, kernel: &CompiledKernel) -> Option<Vec<u32>> {
 }
 
 /// The function of these bytes; `None` if they are damaged, or of something else than the key says.
-pub(super) fn read(
-    bytes: &[u8],
-    key: &Digest,
-    kernel: &CompiledKernel,
-) -> Option<CompiledFunction> {
+pub(super) fn read(bytes: &[u8], key: &Digest, source: Source<'_>) -> Option<CompiledFunction> {
     let (head, body) = bytes.split_at_checked(BODY)?;
     let word = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?));
     if !head.starts_with(MAGIC) || word(8)? != FORMAT || head[KEY..CHECKSUM] != *key {
@@ -105,7 +98,7 @@ pub(super) fn read(
     if !body.is_empty() || head[CHECKSUM..] != checksum(bytes) {
         return None;
     }
-    let insts = &kernel.function.dfg.insts;
+    let insts = &source.function.dfg.insts;
     let desc_of = |[inst]: [u32; 1]| insts.get(Inst(inst)).map(|data| data.desc());
     let descs: DescTable = words(descs).map(desc_of).collect::<Option<_>>()?;
     let site_of = |[offset, kind, index]: [u32; 3]| {
@@ -114,7 +107,7 @@ pub(super) fn read(
     };
     let sites: Vec<Site> = words(sites).map(site_of).collect::<Option<_>>()?;
     let mut code = code.to_vec();
-    addresses::fill(&mut code, &sites, &descs, &kernel.points)?;
+    addresses::fill(&mut code, &sites, &descs, source.points)?;
     Some(CompiledFunction {
         code: CodeMemory::new(&code).ok()?,
         locs: words(locs)

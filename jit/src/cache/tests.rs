@@ -11,7 +11,9 @@ use margay_ir::parse;
 
 use super::folder::{Folder, PARTS};
 use super::*;
+use crate::compiler::{CompiledKernel, Compiler, Form};
 use crate::slices::Widths;
+use crate::version::Version;
 
 /// A folder that lives as long as its test.
 struct Temporary(PathBuf);
@@ -114,8 +116,8 @@ const FORM: Form = Form::Phases(Version::SINGLE, 32);
 fn entry_of(kernel: &CompiledKernel, compiler: &Compiler) -> (Digest, Vec<u8>) {
     let made = kernel.phases(compiler, Version::SINGLE).expect("compiles");
     let cache = compiler.cache().expect("a cache");
-    let key = cache.key(compiler, kernel, FORM);
-    let bytes = entry::write(&key, made, kernel).expect("an entry");
+    let key = compiler.key(cache, kernel, FORM);
+    let bytes = entry::write(&key, made, &kernel.function).expect("an entry");
     (key, bytes)
 }
 
@@ -191,24 +193,24 @@ fn a_damaged_entry_is_refused_whatever_byte_it_is() {
     let compiler = compiler(cache(&folder));
     let kernel = kernel(KERNEL);
     let (key, bytes) = entry_of(&kernel, &compiler);
-    assert!(entry::read(&bytes, &key, &kernel).is_some());
+    assert!(entry::read(&bytes, &key, kernel.source()).is_some());
     for at in 0..bytes.len() {
         let mut damaged = bytes.clone();
         damaged[at] ^= 1 << (at % 8);
         assert!(
-            entry::read(&damaged, &key, &kernel).is_none(),
+            entry::read(&damaged, &key, kernel.source()).is_none(),
             "byte {at} of {}",
             bytes.len()
         );
     }
     for len in 0..bytes.len() {
         assert!(
-            entry::read(&bytes[..len], &key, &kernel).is_none(),
+            entry::read(&bytes[..len], &key, kernel.source()).is_none(),
             "{len} bytes"
         );
     }
     let longer = [&bytes[..], &[0]].concat();
-    assert!(entry::read(&longer, &key, &kernel).is_none());
+    assert!(entry::read(&longer, &key, kernel.source()).is_none());
 }
 
 #[test]
@@ -217,9 +219,9 @@ fn a_whole_entry_of_another_key_is_refused() {
     let compiler = compiler(cache(&folder));
     let kernel = kernel(KERNEL);
     let (mut key, bytes) = entry_of(&kernel, &compiler);
-    assert!(entry::read(&bytes, &key, &kernel).is_some());
+    assert!(entry::read(&bytes, &key, kernel.source()).is_some());
     key[31] ^= 1;
-    assert!(entry::read(&bytes, &key, &kernel).is_none());
+    assert!(entry::read(&bytes, &key, kernel.source()).is_none());
 }
 
 #[test]
@@ -244,7 +246,10 @@ fn an_entry_with_a_right_checksum_still_cannot_point_outside() {
             digester.digest()
         };
         forged[60..92].copy_from_slice(&sum);
-        assert!(entry::read(&forged, &key, &kernel).is_none(), "at {at}");
+        assert!(
+            entry::read(&forged, &key, kernel.source()).is_none(),
+            "at {at}"
+        );
     }
 }
 
@@ -274,8 +279,8 @@ fn what_cannot_be_used_is_removed_and_made_again() {
         let asking = compiler(cache(&folder));
         let wanted = kernel(KERNEL);
         let asked = asking.cache().expect("a cache");
-        let key = asked.key(&asking, &wanted, Form::Phases(Version::SINGLE, 1));
-        assert!(asked.folder.has(&key) && asked.find(&key, &wanted).is_none());
+        let key = asking.key(&asked, &wanted, Form::Phases(Version::SINGLE, 1));
+        assert!(asked.folder.has(&key) && asked.find(&key, wanted.source()).is_none());
         assert!(!file.exists());
         fs::write(file, &bytes).unwrap();
         let again = compiler(cache(&folder));
@@ -294,7 +299,7 @@ fn code_is_found_by_all_that_it_was_made_from() {
     let base = || cache(&folder);
     let key = |compiler: &Compiler, text: &str, form| {
         let cache = compiler.cache().expect("a cache");
-        cache.key(compiler, &kernel(text), form)
+        compiler.key(&cache, &kernel(text), form)
     };
     let first = compiler(base());
     let mut keys = vec![key(&first, KERNEL, FORM)];

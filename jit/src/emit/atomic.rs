@@ -19,7 +19,7 @@ use super::clif_type;
 use super::lane::{Lane, Unsupported, device};
 use super::memory::{element_type, host_cast, is_private};
 use crate::abi::Helpers;
-use crate::fast::flush;
+use crate::emit::fast::flush;
 
 /// Whether an update is a read, a short calculation and a write.
 pub(crate) fn is_plain_update(data: &InstData) -> bool {

@@ -14,8 +14,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::clif_type;
 use super::reach::Tested;
 use crate::addresses::DescTable;
+use crate::emit::fast;
 use crate::fallback::Fallbacks;
-use crate::fast;
 
 /// Something native code cannot do; the kernel then runs in the interpreter.
 #[derive(Clone, PartialEq, Eq, Debug)]

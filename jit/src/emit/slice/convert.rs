@@ -1,6 +1,6 @@
 //! Conversions between integers and floats on whole vectors.
 //!
-//! Each follows the scalar lowering of the same name in [`crate::fast`], which documents the corner cases.
+//! Each follows the scalar lowering of the same name in [`crate::emit::fast`], which documents the corner cases.
 
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use margay_ir::entity::Inst;

@@ -14,7 +14,7 @@ use margay_ir::types::{Kind, OpType};
 use rustc_hash::FxHashMap;
 
 use super::Slice;
-use crate::fast::integer_condition;
+use crate::emit::fast::integer_condition;
 
 /// What the ends of a slice tell of a condition. Neither may be known.
 #[derive(Clone, Copy)]

@@ -1,6 +1,6 @@
 //! Floating point on whole vectors: arithmetic, signs, extremes, PTX's approximate functions.
 //!
-//! Each follows the scalar lowering of the same name in [`crate::fast`], which documents the corner cases.
+//! Each follows the scalar lowering of the same name in [`crate::emit::fast`], which documents the corner cases.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{self, InstBuilder, types};

@@ -1,7 +1,7 @@
 //! `f16` and `bf16` on whole vectors: conversions to and from f32, sums, products and fused products, scalar and
 //! packed; halves of a 32-bit word taken apart and put together.
 //!
-//! As in [`crate::fast`]'s lowering of the same operations, operands widen exactly and results are rounded
+//! As in [`crate::emit::fast`]'s lowering of the same operations, operands widen exactly and results are rounded
 //! once. Lanes of 16 bits are held in 32.
 
 use cranelift_codegen::ir::{self, InstBuilder, types};
@@ -15,7 +15,7 @@ use margay_ir::types::{Kind, OpType};
 use super::float::Vector;
 use super::ops::{Tried, bail};
 use super::{Lanes, Slice};
-use crate::fast::halves::{Format, is_plain};
+use crate::emit::fast::halves::{Format, is_plain};
 
 /// Whether an operation works on 16-bit floats in a way that this module knows.
 pub(super) fn is_known(data: &InstData) -> bool {

@@ -63,7 +63,7 @@ impl Hoisted {
         let free = match data.opcode {
             Opcode::Const | Opcode::SymbolAddr | Opcode::ParamAddr | Opcode::SReg => true,
             Opcode::Ld => is_param_load(function, inst),
-            opcode => opcode.effects().is_pure() && crate::fast::lowering(opcode).is_some(),
+            opcode => opcode.effects().is_pure() && crate::emit::fast::lowering(opcode).is_some(),
         };
         let args = function.dfg.args(inst);
         let known = args.iter().all(|arg| self.values.contains(arg));

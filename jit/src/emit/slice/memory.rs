@@ -196,7 +196,7 @@ impl Slice<'_, '_> {
     pub(super) fn mark(&mut self, inst: Inst, lane: u32) {
         self.lane
             .b
-            .set_srcloc(ir::SourceLoc::new(crate::compiler::place_word(inst, lane)));
+            .set_srcloc(ir::SourceLoc::new(crate::function::place_word(inst, lane)));
     }
 
     pub(super) fn load(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {

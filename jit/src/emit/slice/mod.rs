@@ -362,7 +362,7 @@ impl<'a, 'b> Slice<'a, 'b> {
     /// Whether running the operation for one lane takes a few instructions.
     fn has_fast_form(&self, data: &InstData) -> bool {
         matches!(data.opcode, Opcode::SReg | Opcode::LocalAddr | Opcode::Cvta)
-            || crate::fast::lowering(data.opcode).is_some()
+            || crate::emit::fast::lowering(data.opcode).is_some()
     }
 
     /// What [`Lane`] is told when it runs the slice's lane number `lane`.

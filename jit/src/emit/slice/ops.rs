@@ -1,6 +1,6 @@
 //! Operations on whole vectors. What is not here runs lane by lane.
 //!
-//! Each follows the scalar lowering of the same name in [`crate::fast`], which documents the corner cases.
+//! Each follows the scalar lowering of the same name in [`crate::emit::fast`], which documents the corner cases.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{self, InstBuilder, types};
@@ -12,8 +12,8 @@ use margay_ir::types::{Class, Kind, OpType};
 use smallvec::smallvec;
 
 use super::{Lanes, Slice, halves, vector_type};
+use crate::emit::fast::{doubled, float_condition, integer_condition};
 use crate::emit::lane::Unsupported;
-use crate::fast::{doubled, float_condition, integer_condition};
 
 /// The outcome of trying a vector form: `None` when there is none.
 pub(super) type Tried = Result<Option<()>, Unsupported>;

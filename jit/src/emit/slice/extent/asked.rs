@@ -11,7 +11,7 @@ use rustc_hash::FxHashSet;
 use smallvec::{SmallVec, smallvec};
 
 use super::sum::{Sum, Term};
-use crate::fast::integer_condition;
+use crate::emit::fast::integer_condition;
 
 /// Operations that lead to a value, at most.
 pub(super) const MAX_DEPTH: u32 = 12;

@@ -1,0 +1,148 @@
+//! `cargo xtask imports`: sees that the modules of every crate import in one direction.
+//!
+//! `imports/layers.txt` lists the top-level modules of each crate, from bottom to top: a module may import those above
+//! it in the list and nothing below. Modules that still import each other stand in one group and are shown at
+//! every run. Tests (files and modules under `cfg(test)`) may import anything.
+//!
+//! Imports are the paths that begin with `crate::` in code: in `use` items, with nested braces, and in
+//! expressions. A name that the crate's root re-exports counts as its module.
+
+mod layers;
+mod paths;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use self::layers::Crate;
+use crate::{Outcome, exec};
+
+const LAYERS: &str = include_str!("imports/layers.txt");
+
+/// An import: the module that has it, the module that it names, file and line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Import {
+    from: String,
+    to: String,
+    file: PathBuf,
+    line: usize,
+}
+
+pub(crate) fn run(args: &[String]) -> Outcome {
+    if !args.is_empty() {
+        return Err("there are no options".to_owned());
+    }
+    let crates = layers::parse(LAYERS)?;
+    let mut wrong = missing_crates(&crates)?;
+    for layers in &crates {
+        let sources = exec::root().join(&layers.name).join("src");
+        let imports = imports_of(&sources)?;
+        wrong.extend(layers.faults(&modules_of(&sources)?, &imports));
+        for group in layers.groups() {
+            println!("{}: not in layers yet: {}", layers.name, group.join(" "));
+        }
+    }
+    if wrong.is_empty() {
+        println!("{} crates: all imports lead down", crates.len());
+        return Ok(());
+    }
+    Err(format!(
+        "imports against the order of xtask/src/imports/layers.txt:\n{}",
+        wrong.join("\n")
+    ))
+}
+
+/// Crates of the workspace with several modules that the list does not name.
+fn missing_crates(crates: &[Crate]) -> Result<Vec<String>, String> {
+    let manifest = exec::root().join("Cargo.toml");
+    let text = fs::read_to_string(&manifest).map_err(|e| format!("Cargo.toml: {e}"))?;
+    let members = text
+        .split_once("members = [")
+        .and_then(|(_, rest)| rest.split_once(']'))
+        .ok_or("Cargo.toml has no members")?
+        .0;
+    let names = members.split(',').map(|name| name.trim().trim_matches('"'));
+    Ok(names
+        .filter(|name| !name.is_empty() && !crates.iter().any(|known| known.name == *name))
+        .map(|name| format!("{name}: not in the list"))
+        .collect())
+}
+
+/// Top-level modules: files and folders beside the crate's root.
+fn modules_of(sources: &Path) -> Result<Vec<String>, String> {
+    let mut names: Vec<String> = entries(sources)?
+        .iter()
+        .filter_map(|path| module_name(path))
+        .filter(|name| !is_root(name) && !is_test(name) && name != "bin")
+        .collect();
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
+fn module_name(path: &Path) -> Option<String> {
+    let is_module = path.is_dir() || path.extension().is_some_and(|ext| ext == "rs");
+    let name = path.file_stem()?.to_str()?;
+    is_module.then(|| name.to_owned())
+}
+
+fn is_root(name: &str) -> bool {
+    matches!(name, "lib" | "main")
+}
+
+fn is_test(name: &str) -> bool {
+    name == "tests" || name.ends_with("_tests")
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let read = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let mut all: Vec<PathBuf> = read.filter_map(|e| Some(e.ok()?.path())).collect();
+    all.sort();
+    Ok(all)
+}
+
+/// What the modules of a crate import from each other.
+fn imports_of(sources: &Path) -> Result<Vec<Import>, String> {
+    let modules = modules_of(sources)?;
+    let mut exports = BTreeMap::new();
+    for root in ["lib.rs", "main.rs"] {
+        if let Ok(text) = fs::read_to_string(sources.join(root)) {
+            exports.extend(paths::exports(&text));
+        }
+    }
+    let mut found = Vec::new();
+    for path in entries(sources)? {
+        let Some(from) = module_name(&path).filter(|name| modules.contains(name)) else {
+            continue;
+        };
+        for file in files(&path)? {
+            let text = fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+            for (line, name) in paths::of_crate(&text) {
+                let to = exports.get(&name).unwrap_or(&name);
+                if modules.contains(to) && *to != from {
+                    found.push(Import {
+                        from: from.clone(),
+                        to: to.clone(),
+                        file: file.clone(),
+                        line,
+                    });
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The source files at a path, tests left out.
+fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut all = Vec::new();
+    for entry in entries(path)? {
+        if module_name(&entry).is_some_and(|name| !is_test(&name)) {
+            all.extend(files(&entry)?);
+        }
+    }
+    Ok(all)
+}
