@@ -350,9 +350,3 @@ impl EngineChoice {
         }
     }
 }
-
-/// The loader of a runtime that is given none. Runtimes that are given one loader share the code of the images
-/// that it has loaded.
-pub fn built_in_loader(choice: EngineChoice) -> Arc<dyn Loader> {
-    Arc::new(crate::native::PtxLoader::new(choice))
-}

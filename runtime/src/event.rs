@@ -14,8 +14,8 @@ use parking_lot::Mutex;
 use crate::capture::{self, Recorded};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::machine::next_id;
 use crate::memory::{SharedKind, SharedMemory};
+use crate::process::next_id;
 use crate::stream::Stream;
 use crate::task::{Task, Work};
 
@@ -305,7 +305,7 @@ impl Event {
     /// # Errors
     /// [`Error::InvalidHandle`] when it is destroyed already.
     pub fn destroy(&self) -> Result<()> {
-        crate::machine::check_fork()?;
+        crate::process::check_fork()?;
         if self.inner.destroyed.swap(true, Ordering::AcqRel) {
             return Err(Error::InvalidHandle("the event is destroyed".into()));
         }

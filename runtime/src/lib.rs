@@ -53,6 +53,7 @@
 //! ```
 
 mod environment;
+mod error_texts;
 mod machine;
 mod mem;
 #[cfg(test)]
@@ -60,11 +61,14 @@ mod object_tests;
 mod occupancy;
 #[cfg(test)]
 mod ordering_tests;
+mod process;
 mod service;
+mod settings;
 mod spin;
 mod task;
 #[cfg(test)]
 mod testing;
+mod visible_devices;
 mod wait;
 
 pub mod args;
@@ -82,6 +86,7 @@ pub mod graph;
 pub mod inspect;
 pub mod kernel;
 pub mod launch;
+pub mod library;
 pub mod memop;
 pub mod memory;
 pub mod module;
@@ -105,7 +110,8 @@ pub use error::{CaptureError, Error, Fault, FaultKind, Result, SourceLine};
 pub use event::{Event, EventFlags};
 pub use kernel::{FunctionAttribute, Kernel};
 pub use launch::{Dim3, LaunchConfig};
-pub use module::{Library, Module, Symbol};
+pub use library::Library;
+pub use module::{Module, Symbol};
 pub use params::Params;
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use service::in_host_function;

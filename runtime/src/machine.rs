@@ -2,8 +2,7 @@
 //!
 //! Invariant: a machine lives as long as any context, buffer or unfinished task of it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Once, OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 
@@ -11,7 +10,8 @@ use crate::checks::Findings;
 use crate::context::{Context, Inner as ContextInner};
 use crate::device::DeviceConfig;
 use crate::engine::Loader;
-use crate::error::{Error, Result};
+use crate::environment::isolated;
+use crate::error::Result;
 use crate::mem::{Allocation, DeviceMemory};
 use crate::memory::Visible;
 use crate::scheduler::{Scheduler, SchedulerConfig};
@@ -59,12 +59,6 @@ impl DeviceState {
     }
 }
 
-/// Whether kernels are confined to the memory that CUDA gives them: unless `MARGAY_ISOLATE=0`.
-pub(crate) fn isolated() -> bool {
-    static ISOLATED: OnceLock<bool> = OnceLock::new();
-    *ISOLATED.get_or_init(|| crate::environment::env("MARGAY_ISOLATE").as_deref() != Some("0"))
-}
-
 impl Machine {
     pub(crate) fn new(
         config: DeviceConfig,
@@ -72,7 +66,7 @@ impl Machine {
         loader: Arc<dyn Loader>,
         findings: Option<Arc<Findings>>,
     ) -> Result<Arc<Machine>> {
-        watch_forks();
+        crate::process::watch_forks();
         if let Err(error) = crate::fault::install() {
             tracing::error!(%error, "faults cannot be survived");
         }
@@ -185,34 +179,4 @@ impl Machine {
         let mut living = contexts.iter().filter_map(Weak::upgrade);
         living.find(|known| known.id() == id).map(Context::from)
     }
-}
-
-/// A number that no object of this process has had yet; never 0.
-pub(crate) fn next_id() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed)
-}
-
-static FORKED: AtomicBool = AtomicBool::new(false);
-
-/// After a fork the child has one thread and locks in any state: everything answers an error
-/// there and touches nothing.
-pub(crate) fn check_fork() -> Result<()> {
-    if FORKED.load(Ordering::Relaxed) {
-        return Err(Error::NotInitialized);
-    }
-    Ok(())
-}
-
-fn watch_forks() {
-    static ONCE: Once = Once::new();
-    extern "C" fn in_child() {
-        FORKED.store(true, Ordering::Relaxed);
-    }
-    ONCE.call_once(|| {
-        // SAFETY: the handler only stores to an atomic.
-        unsafe {
-            libc::pthread_atfork(None, None, Some(in_child));
-        }
-    });
 }

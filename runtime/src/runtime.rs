@@ -16,10 +16,11 @@ use crate::environment::{MAX_WORKERS, env, number};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::launch::LaunchConfig;
-use crate::machine::{Machine, check_fork};
+use crate::machine::Machine;
 use crate::memory::{AddressSpace, affordable_slots};
 use crate::module::Module;
 use crate::native::{Caching, PtxLoader};
+use crate::process::check_fork;
 use crate::scheduler::SchedulerConfig;
 
 /// A machine with one device or several. Clones are the same machine.
@@ -126,7 +127,7 @@ impl RuntimeBuilder {
     /// [`Error::NotInitialized`] in the child of a fork.
     pub fn build(self) -> Result<Runtime> {
         check_fork()?;
-        crate::environment::review();
+        crate::settings::review();
         let config = self.config.unwrap_or_else(DeviceConfig::from_env);
         let deterministic = self.deterministic || is_set("MARGAY_DETERMINISTIC");
         let workers = self
@@ -351,4 +352,10 @@ impl Runtime {
             scheduler.stop(&run, Some(crate::Fault::stopped(run.kernel())));
         }
     }
+}
+
+/// The loader of a runtime that is given none. Runtimes that are given one loader share the code of the images
+/// that it has loaded.
+pub fn built_in_loader(choice: EngineChoice) -> Arc<dyn Loader> {
+    Arc::new(PtxLoader::new(choice))
 }

@@ -27,8 +27,8 @@ use crate::event::{Event, Record, SharedEvent};
 use crate::graph::{HostFunction, Origin, free_from_outside};
 use crate::kernel::Kernel;
 use crate::launch::LaunchConfig;
-use crate::machine::next_id;
 use crate::params::Params;
+use crate::process::next_id;
 use crate::task::{HostWork, Task, Work};
 
 /// What kind of stream.
@@ -659,7 +659,7 @@ impl Stream {
     /// # Errors
     /// [`Error::InvalidHandle`] for default streams and when it is destroyed already.
     pub fn destroy(&self) -> Result<()> {
-        crate::machine::check_fork()?;
+        crate::process::check_fork()?;
         if matches!(self.kind(), StreamKind::Legacy | StreamKind::PerThread) {
             return Err(Error::InvalidHandle("a default stream".into()));
         }

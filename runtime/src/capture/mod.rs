@@ -21,7 +21,7 @@ use crate::context::Context;
 use crate::error::{CaptureError, Error, Result};
 use crate::event::Event;
 use crate::graph::{EdgeData, Graph, Node, NodeOp};
-use crate::machine::next_id;
+use crate::process::next_id;
 use crate::stream::{Stream, StreamKind};
 
 pub(crate) use ops::*;

@@ -6,9 +6,10 @@ use super::{Context, HostFlags, PointerInfo, PointerKind};
 use crate::buffer::DevicePtr;
 use crate::error::{Error, Result};
 use crate::graph::free_from_outside;
-use crate::machine::{Machine, check_fork};
+use crate::machine::Machine;
 use crate::mem::{Allocation, Request};
 use crate::memory::{self, Arena, MemoryKind, SharedMemory};
+use crate::process::check_fork;
 
 /// Rows of pitched memory start at multiples of this.
 const PITCH: u64 = 512;

@@ -7,35 +7,26 @@
 pub mod attributes;
 pub mod capability;
 mod host;
-pub(crate) mod visible;
 
 use std::fmt;
 use std::sync::Arc;
 
+pub use crate::visible_devices::{MAX_DEVICES, VISIBLE_DEVICES, uuid_of, uuid_text};
 pub use capability::Capability;
-pub use visible::{VISIBLE_DEVICES, uuid_text};
 
 pub(crate) use host::cores;
 
 use crate::context::{Context, check_flags};
 use crate::environment::{MAX_SMS, env, number};
 use crate::error::{Error, Result};
-use crate::machine::{DeviceState, Machine, check_fork};
+use crate::machine::{DeviceState, Machine};
 use crate::memory::{affordable_slots, default_device_memory};
+use crate::process::check_fork;
+use crate::visible_devices;
 
 /// Default number of SMs: the number of cores, within these bounds. The upper one keeps the
 /// windows of all resident CTAs under 8 TiB.
 const DEFAULT_SMS: (u32, u32) = (28, 48);
-
-/// Most devices: each has a PCI bus of its own.
-pub const MAX_DEVICES: u32 = 64;
-
-/// The UUID of the device with a number, the same in every process and on every machine.
-pub fn uuid_of(number: i32) -> [u8; 16] {
-    let mut bytes = *b"Margay-CPU-dev-0";
-    bytes[15] += number as u8;
-    bytes
-}
 
 /// What the device is made of.
 ///
@@ -80,13 +71,8 @@ impl DeviceConfig {
                 .and_then(|n| u32::try_from(n).ok())
                 .filter(|&sms| (1..=MAX_SMS).contains(&sms))
                 .unwrap_or_else(|| default_sms(capability)),
-            devices: number("MARGAY_DEVICES")
-                .and_then(|n| u32::try_from(n).ok())
-                .filter(|devices| (1..=MAX_DEVICES).contains(devices))
-                .unwrap_or(1),
-            // Bytes that are no text name no device either.
-            visible: std::env::var_os(VISIBLE_DEVICES)
-                .map(|list| list.to_string_lossy().into_owned()),
+            devices: visible_devices::count(),
+            visible: visible_devices::list(),
             memory: number("MARGAY_MEMORY").filter(|&bytes| bytes > 0),
             name: env("MARGAY_DEVICE_NAME")
                 .unwrap_or_else(|| format!("Margay on {}", host::cpu_name())),
@@ -109,10 +95,7 @@ impl DeviceConfig {
 
     /// The numbers of the devices that programs see, by their ordinals.
     pub fn visible_devices(&self) -> Vec<u32> {
-        match &self.visible {
-            Some(list) => visible::listed(list, self.devices),
-            None => (0..self.devices).collect(),
-        }
+        visible_devices::numbers(self.visible.as_deref(), self.devices)
     }
 }
 

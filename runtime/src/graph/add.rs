@@ -16,8 +16,8 @@ use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::kernel::Kernel;
 use crate::launch::LaunchConfig;
-use crate::machine::next_id;
 use crate::memop::MemOp;
+use crate::process::next_id;
 
 impl State {
     fn push(&mut self, id: u64, op: NodeOp) {

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use super::{Graph, registry};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::machine::next_id;
+use crate::process::next_id;
 
 /// The number that decides.
 ///

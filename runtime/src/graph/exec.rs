@@ -8,7 +8,7 @@ use super::plan::{Plan, StepOp};
 use super::user_object::References;
 use super::{Graph, GraphAllocation, Node, NodeOp};
 use crate::error::{Error, Result};
-use crate::machine::next_id;
+use crate::process::next_id;
 use crate::task::Task;
 
 /// How a graph is made executable (`CUgraphInstantiate_flags`).

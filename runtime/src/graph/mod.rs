@@ -30,7 +30,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use crate::error::{Error, Result};
-use crate::machine::next_id;
+use crate::process::next_id;
 
 pub use conditional::{ConditionalHandle, ConditionalKind, ConditionalNode, set_conditional};
 pub use dot::DotOptions;

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
-use crate::machine::next_id;
+use crate::process::next_id;
 use crate::service::ServiceThread;
 
 /// An object of the program with counted references. Clones are the same object and no reference.

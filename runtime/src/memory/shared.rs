@@ -12,7 +12,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::atomic::AtomicU64;
 
 use super::MemoryError;
-use crate::device::visible::{to_number, to_ordinal};
+use crate::visible_devices::{to_number, to_ordinal};
 
 /// What a memory file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

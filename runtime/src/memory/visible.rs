@@ -43,7 +43,7 @@ impl Visible {
     pub fn device(&self, address: u64, bytes: u64) -> bool {
         within(&self.space.range(), address, bytes)
             || self.space.is_registered(address, bytes)
-            || crate::syscalls::device_runtime::is_text(address, bytes)
+            || crate::error_texts::holds(address, bytes)
     }
 
     /// The same for code of the host that acts for a thread whose CTA is not at hand: windows of other CTAs count,

@@ -63,7 +63,7 @@ pub(crate) fn compiler(caching: Caching) -> Result<&'static Compiler> {
         let lanes = crate::environment::env("MARGAY_LANES");
         let lanes = lanes.and_then(|text| text.parse().ok());
         let compiler = Compiler::new().map_err(|error| error.to_string())?;
-        let compiler = compiler.with_isolation(crate::machine::isolated());
+        let compiler = compiler.with_isolation(crate::environment::isolated());
         Ok(compiler.with_width(lanes).with_cache(cache))
     };
     let made = match caching {

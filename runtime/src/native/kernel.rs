@@ -370,7 +370,7 @@ impl NativeCode {
         block: [u32; 3],
     ) -> Result<Arc<NativeKernel>, CompileError> {
         let make = || {
-            let owner = crate::machine::next_id();
+            let owner = crate::process::next_id();
             NativeKernel::new(module, id, owner, block, self.caching).map(Arc::new)
         };
         self.kernels[id.index()].get_or_init(make).clone()

@@ -11,7 +11,7 @@ use crate::buffer::DevicePtr;
 use crate::context::{Context, Inner, PointerKind};
 use crate::copy::Transfer;
 use crate::error::{Error, Result};
-use crate::machine::next_id;
+use crate::process::next_id;
 
 /// `CUDA_ARRAY3D_*`.
 pub mod array_flags {

@@ -6,7 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use margay::engine::{Loader, built_in_loader};
+use margay::engine::Loader;
+use margay::runtime::built_in_loader;
 use margay::{DeviceBuffer, EngineChoice, Error, LaunchConfig, Module, Runtime};
 
 use super::layout::{Layout, inputs};

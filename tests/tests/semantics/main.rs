@@ -12,7 +12,7 @@ mod table;
 
 use std::time::Duration;
 
-use margay::engine::built_in_loader;
+use margay::runtime::built_in_loader;
 use margay::{EngineChoice, Runtime};
 
 /// A machine, and words that tell it from others.

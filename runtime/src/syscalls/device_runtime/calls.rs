@@ -5,10 +5,10 @@
 use margay_ir::syscall::Syscall;
 
 use super::copies::{Job, Place, Source};
-use super::errors::{Answer, CudaError};
-use super::{Child, Configured, DEEPEST, DeviceRuntime, Line, Wish, errors};
+use super::{Child, Configured, DEEPEST, DeviceRuntime, Line, Wish};
 use crate::context::{Context, Limit};
 use crate::error::Fault;
+use crate::error_texts::{self, Answer, CudaError};
 use crate::fault::{AccessKind, access};
 use crate::kernel::{FunctionAttribute, Kernel};
 use crate::launch::{Dim3, LaunchConfig};
@@ -85,8 +85,12 @@ impl Call<'_> {
             // These answer with something else than an error.
             Syscall::DevGetLastError => return Some(Ok(self.last_error(true))),
             Syscall::DevPeekAtLastError => return Some(Ok(self.last_error(false))),
-            Syscall::DevGetErrorString => return Some(Ok(errors::text(small(0)).as_ptr() as u64)),
-            Syscall::DevGetErrorName => return Some(Ok(errors::name(small(0)).as_ptr() as u64)),
+            Syscall::DevGetErrorString => {
+                return Some(Ok(error_texts::text(small(0)).as_ptr() as u64));
+            }
+            Syscall::DevGetErrorName => {
+                return Some(Ok(error_texts::name(small(0)).as_ptr() as u64));
+            }
             Syscall::DevGetParameterBuffer => {
                 return Some(self.buffer_or_null(self.plain_buffer(arg(1))));
             }

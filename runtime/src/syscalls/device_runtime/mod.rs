@@ -9,17 +9,15 @@
 
 mod calls;
 mod copies;
-mod errors;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::error_texts::CudaError;
 pub(in crate::syscalls) use calls::Call;
 pub(crate) use copies::Job;
-use errors::CudaError;
-pub(crate) use errors::holds as is_text;
 
 use super::Coordinates;
 use crate::kernel::Kernel;

@@ -9,7 +9,17 @@
 
 use std::sync::OnceLock;
 
-use super::{DeviceConfig, uuid_of};
+use crate::environment::number;
+
+/// Most devices: each has a PCI bus of its own.
+pub const MAX_DEVICES: u32 = 64;
+
+/// The UUID of the device with a number, the same in every process and on every machine.
+pub fn uuid_of(number: i32) -> [u8; 16] {
+    let mut bytes = *b"Margay-CPU-dev-0";
+    bytes[15] += number as u8;
+    bytes
+}
 
 /// The variable.
 pub const VISIBLE_DEVICES: &str = "CUDA_VISIBLE_DEVICES";
@@ -33,8 +43,30 @@ pub fn uuid_text(number: u32) -> String {
     format!("{UUID_PREFIX}{}", parts.join("-"))
 }
 
+/// How many devices the machine has: `MARGAY_DEVICES`, or one.
+pub(crate) fn count() -> u32 {
+    number("MARGAY_DEVICES")
+        .and_then(|n| u32::try_from(n).ok())
+        .filter(|devices| (1..=MAX_DEVICES).contains(devices))
+        .unwrap_or(1)
+}
+
+/// The list, if there is one. Bytes that are no text name no device either.
+pub(crate) fn list() -> Option<String> {
+    let list = std::env::var_os(VISIBLE_DEVICES)?;
+    Some(list.to_string_lossy().into_owned())
+}
+
+/// The numbers of the devices that programs see, by their ordinals; of `devices` there are.
+pub(crate) fn numbers(list: Option<&str>, devices: u32) -> Vec<u32> {
+    match list {
+        Some(list) => listed(list, devices),
+        None => (0..devices).collect(),
+    }
+}
+
 /// The numbers of the devices that a list names, in its order; of `devices` there are.
-pub(super) fn listed(list: &str, devices: u32) -> Vec<u32> {
+fn listed(list: &str, devices: u32) -> Vec<u32> {
     let by_uuid = list.trim_start().starts_with(UUID_PREFIX);
     let mut numbers = Vec::new();
     for entry in list.split(',') {
@@ -79,7 +111,7 @@ fn leading_number(entry: &str) -> Option<u32> {
 /// The numbers of the devices that this process sees, as they were at the first call.
 fn of_process() -> &'static [u32] {
     static NUMBERS: OnceLock<Vec<u32>> = OnceLock::new();
-    NUMBERS.get_or_init(|| DeviceConfig::from_env().visible_devices())
+    NUMBERS.get_or_init(|| numbers(list().as_deref(), count()))
 }
 
 /// The number by which other processes know the device with an ordinal; what is no device stays as it is.

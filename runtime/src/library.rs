@@ -1,0 +1,200 @@
+//! Libraries: images that belong to no context.
+//!
+//! Each context that uses a [`Library`] gets a [`Module`] of its own, made on first use.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::buffer::DevicePtr;
+use crate::context::Context;
+use crate::engine::{Image, KernelInfo, LoadOptions, LoadedImage, VariableInfo};
+use crate::error::{Error, Result};
+use crate::module::{Module, Symbol};
+use crate::runtime::Runtime;
+
+/// An image that belongs to no context (`CUlibrary`). Clones are the same library.
+///
+/// ```
+/// use margay::{Image, Library, LoadOptions};
+///
+/// let rt = margay::Runtime::new()?;
+/// let ptx = ".version 7.0 .target sm_80 .address_size 64 .visible .entry nothing() { ret; }";
+/// let library = Library::load(&rt, Image::Ptx(ptx), &LoadOptions::default())?;
+/// let module = library.module(&rt.context()?)?;
+/// assert!(module.kernel("nothing").is_ok());
+/// # Ok::<(), margay::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Library {
+    inner: Arc<LibraryInner>,
+}
+
+struct LibraryInner {
+    runtime: Runtime,
+    loaded: Arc<dyn LoadedImage>,
+    /// Managed variables are the same for all contexts: index and address.
+    managed: Vec<(usize, u64)>,
+    modules: Mutex<Vec<Module>>,
+    unloaded: AtomicBool,
+}
+
+impl fmt::Debug for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Library({:p})", Arc::as_ptr(&self.inner))
+    }
+}
+
+impl Drop for LibraryInner {
+    fn drop(&mut self) {
+        self.free_managed();
+    }
+}
+
+impl LibraryInner {
+    fn free_managed(&self) {
+        let memory = &self.runtime.machine().memory;
+        for (_, address) in &self.managed {
+            // Nobody else frees it.
+            let _ = memory.release(*address, true);
+        }
+    }
+}
+
+impl Library {
+    /// Reads an image.
+    pub fn load(runtime: &Runtime, image: Image<'_>, options: &LoadOptions) -> Result<Library> {
+        crate::process::check_fork()?;
+        let machine = runtime.machine();
+        let mut options = options.clone();
+        if options.capability == 0 {
+            options.capability = machine.config.capability.number();
+        }
+        let loaded = machine.loader.load(image, &options)?;
+        let mut inner = LibraryInner {
+            runtime: runtime.clone(),
+            managed: Vec::new(),
+            loaded,
+            modules: Mutex::new(Vec::new()),
+            unloaded: AtomicBool::new(false),
+        };
+        inner.place_managed()?;
+        Ok(Library {
+            inner: Arc::new(inner),
+        })
+    }
+
+    fn check(&self) -> Result<()> {
+        crate::process::check_fork()?;
+        if self.inner.unloaded.load(Ordering::Acquire) {
+            return Err(Error::InvalidHandle("the library is unloaded".into()));
+        }
+        Ok(())
+    }
+
+    /// The runtime it belongs to.
+    pub fn runtime(&self) -> &Runtime {
+        &self.inner.runtime
+    }
+
+    /// Its kernels.
+    pub fn kernels(&self) -> &[KernelInfo] {
+        self.inner.loaded.kernels()
+    }
+
+    /// Its variables.
+    pub fn variables(&self) -> &[VariableInfo] {
+        self.inner.loaded.variables()
+    }
+
+    /// Warnings and notes of the compilation.
+    pub fn log(&self) -> &str {
+        self.inner.loaded.log()
+    }
+
+    /// Its module in a context, made on first use.
+    pub fn module(&self, context: &Context) -> Result<Module> {
+        self.check()?;
+        context.status()?;
+        let mut modules = self.inner.modules.lock();
+        modules.retain(|module| module.is_of_current_life());
+        if let Some(module) = modules.iter().find(|module| module.context() == context) {
+            return Ok(module.clone());
+        }
+        let loaded = Arc::clone(&self.inner.loaded);
+        let module = Module::bind(context, loaded, &self.inner.managed)?;
+        modules.push(module.clone());
+        Ok(module)
+    }
+
+    /// A managed variable; needs no context (`cuLibraryGetManaged`).
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn managed(&self, name: &str) -> Result<Symbol> {
+        self.check()?;
+        let variables = self.variables();
+        let mut managed = self.inner.managed.iter();
+        managed
+            .find(|(index, _)| variables[*index].name == name)
+            .map(|&(index, address)| Symbol {
+                ptr: DevicePtr::new(address),
+                size: variables[index].size,
+                constant: false,
+                managed: true,
+            })
+            .ok_or_else(|| Error::NotFound(format!("managed variable {name}")))
+    }
+
+    /// Unloads its modules.
+    ///
+    /// # Errors
+    /// [`Error::InvalidHandle`] when it is unloaded already.
+    pub fn unload(&self) -> Result<()> {
+        self.check()?;
+        self.inner.unloaded.store(true, Ordering::Release);
+        for module in self.inner.modules.lock().drain(..) {
+            // One of a context that has failed or ended is gone already.
+            let _ = module.unload();
+        }
+        Ok(())
+    }
+}
+
+impl LibraryInner {
+    /// Allocates and initialises the managed variables, which belong to no context.
+    fn place_managed(&mut self) -> Result<()> {
+        let memory = &self.runtime.machine().memory;
+        let variables = self.loaded.variables();
+        let managed = variables.iter().enumerate().filter(|(_, v)| v.managed);
+        for (index, variable) in managed {
+            let allocation = memory.allocate_zeroed(crate::mem::Request {
+                size: variable.size.max(1),
+                kind: crate::context::PointerKind::Managed,
+                context: 0,
+                device: 0,
+                flags: Default::default(),
+                pooled: false,
+                internal: true,
+            })?;
+            self.managed.push((index, allocation.base));
+        }
+        if self.managed.is_empty() {
+            return Ok(());
+        }
+        // Initial bytes that hold addresses of variables of a context cannot be known here: they
+        // are resolved against null, as no context exists.
+        let mut addresses = vec![0; variables.len()];
+        for &(index, address) in &self.managed {
+            addresses[index] = address;
+        }
+        let bound = self.loaded.bind(&addresses)?;
+        for &(index, address) in &self.managed {
+            let bytes = bound.initial.get(index).map_or(&[][..], Vec::as_slice);
+            memory.write(address, bytes)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,255 @@
+//! The environment variables of the library: what each accepts, and a warning for every value that is not accepted.
+//!
+//! Invariant: [`VARIABLES`] and the table of `docs/environment.md` name the same variables (tested). A value that is not
+//! accepted has no effect, but for a number of workers above [`MAX_WORKERS`], which is that number.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::sync::Once;
+use std::time::Duration;
+
+use crate::checks::Check;
+use crate::device::{Capability, MAX_DEVICES};
+use crate::environment::{MAX_SMS, MAX_WORKERS, parse};
+
+/// A variable.
+struct Variable {
+    name: &'static str,
+    /// What it accepts, in words.
+    accepted: &'static str,
+    accepts: fn(&str) -> bool,
+}
+
+/// A row of the table.
+const fn row(name: &'static str, accepted: &'static str, accepts: fn(&str) -> bool) -> Variable {
+    Variable {
+        name,
+        accepted,
+        accepts,
+    }
+}
+
+fn anything(_: &str) -> bool {
+    true
+}
+
+fn is_switch(text: &str) -> bool {
+    matches!(text, "0" | "1")
+}
+
+fn within(text: &str, least: u64, most: u64) -> bool {
+    parse(text).is_some_and(|number| (least..=most).contains(&number))
+}
+
+static VARIABLES: [Variable; 26] = [
+    row("MARGAY_WORKERS", "a number from 1 to 256", |text| {
+        within(text, 1, MAX_WORKERS as u64)
+    }),
+    row("MARGAY_ENGINE", "native, interpreter", |text| {
+        matches!(text, "native" | "interpreter")
+    }),
+    row("MARGAY_ISOLATE", "0, 1", is_switch),
+    row("MARGAY_NVCC", "a file", anything),
+    row("CUDA_MODULE_LOADING", "EAGER, LAZY", |text| {
+        matches!(text, "EAGER" | "LAZY")
+    }),
+    row("MARGAY_LANES", "1, 4, 8, 16, 32", |text| {
+        matches!(text, "1" | "4" | "8" | "16" | "32")
+    }),
+    row("MARGAY_DETERMINISTIC", "0, 1", is_switch),
+    row("MARGAY_ORDER", "reverse", |text| text == "reverse"),
+    row(
+        "MARGAY_TIME_LIMIT",
+        "seconds, more than 0; 0 for none",
+        |text| {
+            let seconds = text.parse().ok();
+            seconds.is_some_and(|seconds| Duration::try_from_secs_f64(seconds).is_ok())
+        },
+    ),
+    row(
+        "MARGAY_COMPUTE_CAPABILITY",
+        "a capability, as 8.6, 86 or sm_86",
+        |text| Capability::parse(text).is_some(),
+    ),
+    row(
+        "MARGAY_DRIVER_VERSION",
+        "a number, as 13050 for 13.5",
+        |text| within(text, 1, i32::MAX as u64),
+    ),
+    row("MARGAY_SMS", "a number from 1 to 65536", |text| {
+        within(text, 1, u64::from(MAX_SMS))
+    }),
+    row("MARGAY_DEVICES", "a number from 1 to 64", |text| {
+        within(text, 1, u64::from(MAX_DEVICES))
+    }),
+    row("MARGAY_MEMORY", "bytes, more than 0, as 2G", |text| {
+        within(text, 1, u64::MAX)
+    }),
+    row("MARGAY_DEVICE_NAME", "a name", anything),
+    row("MARGAY_CACHE", "0, 1, all", |text| {
+        matches!(text, "0" | "1" | "all")
+    }),
+    row("MARGAY_CACHE_DIR", "a folder", anything),
+    row("MARGAY_CACHE_BYTES", "bytes, as 256M", |text| {
+        parse(text).is_some()
+    }),
+    row("MARGAY_CHECK", "sync; 0 for none", |text| {
+        text == "0" || Check::named(text).is_some()
+    }),
+    row("MARGAY_CHECK_LOG", "a file", anything),
+    row("MARGAY_DUMP", "a folder", anything),
+    row("MARGAY_TRACE_API", "0, 1", is_switch),
+    row("MARGAY_LOG", "off or fallback", |text| {
+        matches!(text, "off" | "fallback")
+    }),
+    row("MARGAY_QUIET", "anything", anything),
+    row("MARGAY_LIBCUDA", "a file", anything),
+    row("CUDA_DEVICE_ORDER", "FASTEST_FIRST, PCI_BUS_ID", |text| {
+        matches!(text, "FASTEST_FIRST" | "PCI_BUS_ID")
+    }),
+];
+
+/// Variables whose values are files and folders, whose names need not be text.
+fn is_path(variable: &Variable) -> bool {
+    variable.accepted.starts_with("a fo") || variable.accepted == "a file"
+}
+
+/// Warns once in a process of each value that is not accepted, on standard error (`MARGAY_LOG=off`: not).
+pub(crate) fn review() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        if std::env::var_os("MARGAY_LOG").is_some_and(|value| value == "off") {
+            return;
+        }
+        for variable in &VARIABLES {
+            let value = std::env::var_os(variable.name);
+            if let Some(warning) = value.and_then(|value| refusal(variable, &value)) {
+                // Nobody is left to tell when standard error is gone.
+                let _ = writeln!(std::io::stderr(), "margay: {warning}");
+            }
+        }
+    });
+}
+
+/// What is wrong with a value; an empty one is as good as none.
+fn refusal(variable: &Variable, value: &OsStr) -> Option<String> {
+    const LONGEST: usize = 40;
+    let text = value.to_str().map(str::trim);
+    let is_fine = match text {
+        Some(text) => text.is_empty() || (variable.accepts)(text),
+        None => is_path(variable) || variable.name == "MARGAY_QUIET",
+    };
+    if is_fine {
+        return None;
+    }
+    let mut shown: String = value.to_string_lossy().chars().take(LONGEST).collect();
+    if value.len() > shown.len() {
+        shown += "...";
+    }
+    let effect = match (variable.name, text.and_then(parse)) {
+        ("MARGAY_WORKERS", Some(number)) if number > MAX_WORKERS as u64 => {
+            format!("is too much, and {MAX_WORKERS} are used")
+        }
+        _ => "is ignored".to_owned(),
+    };
+    Some(format!(
+        "{}={shown} {effect}; accepted: {}",
+        variable.name, variable.accepted
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn said(name: &str, value: &str) -> Option<String> {
+        let variable = VARIABLES.iter().find(|variable| variable.name == name);
+        refusal(variable.expect("a variable"), OsStr::new(value))
+    }
+
+    #[test]
+    fn the_page_names_the_same_variables() {
+        let page = include_str!("../../docs/environment.md");
+        let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
+        let documented: BTreeSet<&str> = rows
+            .filter_map(|row| row.split('`').next())
+            // Every text is a list of devices ("Visible devices").
+            .filter(|&name| name != "CUDA_VISIBLE_DEVICES")
+            .collect();
+        let known: BTreeSet<&str> = VARIABLES.iter().map(|variable| variable.name).collect();
+        assert_eq!(documented, known);
+    }
+
+    #[test]
+    fn what_is_not_accepted_is_told_with_what_is() {
+        assert_eq!(
+            said("MARGAY_ENGINE", "x").as_deref(),
+            Some("MARGAY_ENGINE=x is ignored; accepted: native, interpreter")
+        );
+        assert_eq!(
+            said("MARGAY_WORKERS", "10000").as_deref(),
+            Some(
+                "MARGAY_WORKERS=10000 is too much, and 256 are used; accepted: a number from 1 to 256"
+            )
+        );
+        let refused = [
+            ("MARGAY_TIME_LIMIT", "-1"),
+            ("MARGAY_TIME_LIMIT", "inf"),
+            ("MARGAY_TIME_LIMIT", "NaN"),
+            ("MARGAY_TIME_LIMIT", "1e300"),
+            ("MARGAY_WORKERS", "0"),
+            ("MARGAY_WORKERS", "-3"),
+            ("MARGAY_WORKERS", "99999999999999999999"),
+            ("MARGAY_LANES", "2"),
+            ("MARGAY_DETERMINISTIC", "yes"),
+            ("MARGAY_ORDER", "forward"),
+            ("MARGAY_COMPUTE_CAPABILITY", "fast"),
+            ("MARGAY_DRIVER_VERSION", "13.5"),
+            ("MARGAY_SMS", "0"),
+            ("MARGAY_DEVICES", "65"),
+            ("MARGAY_MEMORY", "lots"),
+            ("MARGAY_MEMORY", "99999999999G"),
+            ("MARGAY_CACHE", "no"),
+            ("MARGAY_CACHE_BYTES", "1.5G"),
+            ("MARGAY_CHECK", "race"),
+            ("MARGAY_TRACE_API", "2"),
+            ("MARGAY_LOG", "on"),
+            ("CUDA_DEVICE_ORDER", "SLOWEST_FIRST"),
+        ];
+        for (name, value) in refused {
+            let text = said(name, value).unwrap_or_else(|| panic!("{name}={value}"));
+            assert!(text.contains(name) && text.contains("accepted: "), "{text}");
+        }
+        let fine = [
+            ("MARGAY_ENGINE", "native"),
+            ("MARGAY_ENGINE", ""),
+            ("MARGAY_ENGINE", "  "),
+            ("MARGAY_TIME_LIMIT", "0.5"),
+            ("MARGAY_TIME_LIMIT", " 10 "),
+            ("MARGAY_WORKERS", "256"),
+            ("MARGAY_COMPUTE_CAPABILITY", "sm_90"),
+            ("MARGAY_MEMORY", "3G"),
+            ("MARGAY_QUIET", "whatever"),
+            ("MARGAY_CHECK", "sync"),
+        ];
+        for (name, value) in fine {
+            assert_eq!(said(name, value), None);
+        }
+        let huge = "9".repeat(1 << 20);
+        assert!(said("MARGAY_SMS", &huge).expect("refused").len() < 200);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn bytes_that_are_no_text_are_file_names_at_most() {
+        use std::os::unix::ffi::OsStrExt;
+        let bytes = OsStr::from_bytes(b"/tmp/\xff\xfe");
+        for variable in &VARIABLES {
+            let is_fine = refusal(variable, bytes).is_none();
+            let may_be = is_path(variable) || variable.name == "MARGAY_QUIET";
+            assert_eq!(is_fine, may_be, "{}", variable.name);
+        }
+    }
+}
