@@ -19,11 +19,11 @@ use crate::device::Device;
 use crate::engine::{Image, LoadOptions};
 use crate::error::{Error, Fault, FaultKind, Result};
 use crate::event::{Event, EventFlags};
+use crate::launched::Launched;
 use crate::machine::Machine;
 use crate::memory::host_memory;
 use crate::module::Module;
 use crate::process::{check_fork, next_id};
-use crate::scheduler::Run;
 use crate::service::in_host_function;
 use crate::stream::{Stream, StreamKind, Streams};
 use crate::syscalls::{DeviceHeap, Output};
@@ -480,7 +480,7 @@ impl Context {
     pub fn stop_launches(&self) {
         let scheduler = self.inner.machine.scheduler();
         for run in scheduler.active_runs() {
-            if run.task().and_then(|task| task.context()).as_ref() == Some(self) {
+            if run.is_of(self.id()) {
                 scheduler.stop(&run, None);
             }
         }
@@ -518,8 +518,8 @@ impl Context {
     }
 
     /// A launch has ended, with a fault if it failed.
-    pub(crate) fn launch_finished(&self, run: &Run, fault: Option<Fault>) {
-        self.inner.output.append(run.services());
+    pub(crate) fn launch_finished(&self, launched: &Launched, fault: Option<Fault>) {
+        self.inner.output.append(launched.services());
         if let Some(fault) = fault {
             self.fail(fault);
         }

@@ -18,13 +18,13 @@
 //!   back off. A wait that only threads of the unit could end, with nobody left to end it, is a
 //!   [`FaultKind::Deadlock`](crate::FaultKind) fault with the list of who waits where.
 //! - **Windows.** The engine takes a window for a unit that needs shared or local memory
-//!   ([`WorkerState::take_window`]) and gives it back when the unit completes
-//!   ([`WorkerState::return_window`]), or keeps it from unit to unit of one call. When the unit
+//!   ([`Worker::take_window`]) and gives it back when the unit completes
+//!   ([`Worker::return_window`]), or keeps it from unit to unit of one call. When the unit
 //!   parks, the window goes with it in [`ParkedUnit::window`]. One is there for every unit that
 //!   may be resident; a window that is dropped is free again.
 //! - **Faults** in device code are caught by the engine (through `fault::enter`) and returned
 //!   as values. After a fault in one unit the other units of the launch are stopped.
-//! - **Stops.** When [`WorkerState::stop_requested`] turns true the engine returns
+//! - **Stops.** When [`Worker::stop_requested`] turns true the engine returns
 //!   [`RunOutcome::Stopped`] as soon as it can; device code in a loop is unwound by the stop
 //!   signal (`fault`), which makes `fault::enter` return.
 //! - **Panics.** A panic in an engine is caught by the worker and fails the launch.
@@ -38,9 +38,8 @@ use crate::error::{Fault, Result};
 use crate::launch::Dim3;
 use crate::memory::{CtaWindow, Visible, WindowGeometry};
 use crate::params::Params;
-use crate::scheduler::WorkerState;
-use crate::syscalls::Services;
-use crate::texture::TextureTable;
+use crate::texture_table::TextureTable;
+use margay_ir::syscall::Syscall;
 use margay_ir::texture::Reference;
 
 /// Where a kernel parameter lies in the parameter space.
@@ -257,7 +256,7 @@ pub struct LaunchShape {
     /// What the kernel may access; `None`: whatever the process may.
     pub visible: Option<Arc<Visible>>,
     /// printf, malloc and the like for this launch.
-    pub services: Services,
+    pub services: Arc<dyn Services>,
     /// What handles of textures and surfaces name.
     pub textures: Arc<TextureTable>,
     /// In a checking run: where what is found goes.
@@ -271,10 +270,78 @@ impl LaunchShape {
     }
 }
 
+/// What a worker lends to an engine while it runs units.
+pub trait Worker {
+    /// The worker's number, from 0.
+    fn index(&self) -> usize;
+    /// Whether the launch that is running is to end now.
+    fn stop_requested(&self) -> bool;
+    /// A window for the unit that is about to run, open for these sizes (bytes of the whole cluster's shared memory, and
+    /// of its local memory).
+    ///
+    /// # Errors
+    /// [`crate::Error::LaunchOutOfResources`] when a window cannot be so large, or the system gives no more memory.
+    fn take_window(&mut self, shared: u64, local: u64) -> Result<CtaWindow>;
+    /// Gives the window of a completed unit back. (A window that is dropped is free as well.)
+    fn return_window(&mut self, window: CtaWindow);
+}
+
+/// The thread that calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Coordinates {
+    /// `%ctaid`.
+    pub cta: [u32; 3],
+    /// The CTA's number in the grid.
+    pub cta_number: u64,
+    /// `%tid`.
+    pub thread: [u32; 3],
+}
+
+/// What device code may call: printf, malloc and the like. Addresses are those that the device code passed.
+pub trait Services: Send + Sync {
+    /// `int vprintf(const char *format, void *arguments)`: the number of arguments, or -1 for a null format.
+    ///
+    /// # Errors
+    /// The fault of reading the format, the arguments or a string.
+    fn vprintf(&self, at: &Coordinates, format: u64, arguments: u64) -> Result<i32, Fault>;
+    /// `void *malloc(size_t)`: 0 when the heap is full.
+    fn malloc(&self, bytes: u64) -> u64;
+    /// `void free(void *)`; null is accepted.
+    ///
+    /// # Errors
+    /// A fault when `address` is not allocated.
+    fn free(&self, at: &Coordinates, address: u64) -> Result<(), Fault>;
+    /// `void cudaGraphSetConditional(handle, unsigned)`: what a conditional node of a graph decides by.
+    ///
+    /// # Errors
+    /// A fault when there is no such handle.
+    fn set_conditional(&self, at: &Coordinates, handle: u64, value: u32) -> Result<(), Fault>;
+    /// `void __assertfail(message, file, line, function, size of a character)`: the fault that ends the launch.
+    fn assert_fail(
+        &self,
+        at: &Coordinates,
+        message: u64,
+        file: u64,
+        line: u32,
+        function: u64,
+        char_size: u64,
+    ) -> Fault;
+    /// A function of CUDA's device runtime, whose arguments are zero-extended; `name_of` tells the name of the function
+    /// with a handle. `None` when `which` is none of them.
+    ///
+    /// # Errors
+    /// The fault of an address that cannot be used.
+    fn device_runtime_call(
+        &self,
+        at: &Coordinates,
+        which: Syscall,
+        args: &[u64],
+        name_of: &dyn Fn(u64) -> Option<String>,
+    ) -> Option<Result<u64, Fault>>;
+}
+
 /// One launch, run by many workers at once.
 pub trait PreparedLaunch: Send + Sync {
-    /// What the launch was prepared with ([`LaunchShape::services`]).
-    fn services(&self) -> &Services;
     /// Whether a unit can ever park. When not, residency is not limited and chunks are larger.
     fn may_park(&self) -> bool {
         true
@@ -284,9 +351,9 @@ pub trait PreparedLaunch: Send + Sync {
         false
     }
     /// Runs units `[first, first + count)` in order; stops early when one must wait.
-    fn run(&self, worker: &mut WorkerState, first: u64, count: u64) -> RunOutcome;
+    fn run(&self, worker: &mut dyn Worker, first: u64, count: u64) -> RunOutcome;
     /// Goes on with a parked unit.
-    fn resume(&self, worker: &mut WorkerState, unit: ParkedUnit) -> RunOutcome;
+    fn resume(&self, worker: &mut dyn Worker, unit: ParkedUnit) -> RunOutcome;
     /// Who waits where in a parked unit, for the report of a time limit.
     fn describe(&self, unit: &ParkedUnit) -> String {
         format!("unit {} waits", unit.unit)

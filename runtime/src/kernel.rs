@@ -11,12 +11,13 @@ use crate::device::DeviceConfig;
 use crate::engine::{Engine, KernelInfo, LaunchShape, ParamInfo};
 use crate::error::{Error, Result};
 use crate::launch::{Dim3, LaunchConfig};
+use crate::launched::{Launch, Launched};
 use crate::module::Module;
 use crate::occupancy::{self, Footprint};
 use crate::params::Params;
 use crate::process::next_id;
 use crate::scheduler::{Crowd, Run, RunSpec};
-use crate::syscalls::Services;
+use crate::syscalls::LaunchServices;
 use crate::syscalls::device_runtime::DeviceRuntime;
 
 /// `CUfunction_attribute`, same numbers.
@@ -491,7 +492,7 @@ impl Kernel {
     }
 
     /// Checks a launch and makes it ready to run.
-    pub(crate) fn start(&self, config: LaunchConfig, params: Params) -> Result<Arc<Run>> {
+    pub(crate) fn start(&self, config: LaunchConfig, params: Params) -> Result<Launch> {
         self.start_nested(config, params, 0)
     }
 
@@ -510,18 +511,18 @@ impl Kernel {
         config: LaunchConfig,
         params: Params,
         depth: u32,
-    ) -> Result<Arc<Run>> {
+    ) -> Result<Launch> {
         let (cluster, resident) = self.check_launch(&config, &params)?;
         let context = self.module.context();
         let machine = context.machine();
         let visible = machine.visible()?;
-        let services = Services::new(
+        let services = Arc::new(LaunchServices::new(
             &self.entry.name,
             visible.clone(),
             context.limit_value(Limit::PrintfFifoSize),
             (context.heap(), context.limit_value(Limit::MallocHeapSize)),
             DeviceRuntime::new(Some(self.module.clone()), depth),
-        );
+        ));
         // A launch that no worker would ever take is none.
         machine.scheduler().start()?;
         let limit = context.time_limit();
@@ -541,23 +542,25 @@ impl Kernel {
             reverse: machine.reverse,
             windows: machine.scheduler().window_geometry()?,
             visible,
-            services,
+            services: Arc::clone(&services) as _,
             textures: machine.textures.now(),
             findings: machine.findings.clone(),
         };
         let (id, units) = (shape.grid_id, shape.units());
         let (least, greatest) = context.stream_priority_range();
         let prepared = self.entry.engine.prepare(shape)?;
-        Ok(Run::new(RunSpec {
-            kernel: self.clone(),
+        let priority = config.priority.map(|asked| asked.clamp(greatest, least));
+        let launched = Launched::new(self.clone(), services, priority);
+        let run = Run::new(RunSpec {
+            launcher: Arc::clone(&launched) as _,
             id,
             prepared,
             units,
             resident,
             gang: config.cooperative,
             time_limit: limit.map(|limit| limit.saturating_sub(began.elapsed())),
-            priority: config.priority.map(|asked| asked.clamp(greatest, least)),
-        }))
+        });
+        Ok(Launch { run, launched })
     }
 
     fn check_shape(&self, config: &LaunchConfig) -> Result<()> {

@@ -86,6 +86,7 @@ pub mod graph;
 pub mod inspect;
 pub mod kernel;
 pub mod launch;
+mod launched;
 pub mod library;
 pub mod memop;
 pub mod memory;
@@ -97,6 +98,7 @@ pub mod scheduler;
 pub mod stream;
 pub mod syscalls;
 pub mod texture;
+mod texture_table;
 
 pub use margay_frontend::container;
 

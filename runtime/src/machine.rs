@@ -16,7 +16,7 @@ use crate::mem::{Allocation, DeviceMemory};
 use crate::memory::Visible;
 use crate::scheduler::{Scheduler, SchedulerConfig};
 use crate::service::ServiceThread;
-use crate::texture::Registry;
+use crate::texture_table::Registry;
 use crate::wait::Waits;
 
 pub(crate) struct Machine {

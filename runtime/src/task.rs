@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::scheduler::Run;
+use crate::launched::Launch;
 use crate::spin;
 
 /// What a task does once it may start.
@@ -25,7 +25,7 @@ pub(crate) enum Work {
     /// Nothing: a point in a stream.
     Marker,
     /// Runs on the scheduler's workers.
-    Launch(Arc<Run>),
+    Launch(Launch),
     /// Runs on the copy thread, or when it is `short` and ready on the submitting thread.
     Device {
         /// What to do.
@@ -252,10 +252,11 @@ impl Task {
             }
             Work::Launch(_) | Work::Device { .. } | Work::Wait(_) if cancelled => return true,
             Work::Host(host) if cancelled && !host.always => return true,
-            Work::Launch(run) => {
+            Work::Launch(Launch { run, launched }) => {
                 let machine = context.machine();
                 machine.memory.space().close_freed();
-                machine.scheduler().submit(run, self);
+                launched.begin(Arc::clone(self));
+                machine.scheduler().submit(run);
             }
             Work::Device { job, short: true } if submitting => {
                 run_device(&context, job);

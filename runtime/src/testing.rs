@@ -7,11 +7,9 @@ use std::sync::Arc;
 
 use crate::engine::{
     BoundImage, Engine, Image, KernelInfo, KernelSizes, LaunchShape, LoadOptions, LoadedImage,
-    Loader, ParamInfo, ParkedUnit, PreparedLaunch, RunOutcome, VariableInfo,
+    Loader, ParamInfo, ParkedUnit, PreparedLaunch, RunOutcome, VariableInfo, Worker,
 };
 use crate::error::{Fault, FaultKind, Result};
-use crate::scheduler::WorkerState;
-use crate::syscalls::Services;
 use crate::{Context, Kernel, Runtime, RuntimeBuilder};
 
 /// What a unit did.
@@ -28,7 +26,7 @@ pub(crate) struct Call<'a> {
     pub(crate) unit: u64,
     /// The unit's own number, 0 at first.
     pub(crate) memory: &'a mut u64,
-    pub(crate) worker: &'a WorkerState,
+    pub(crate) worker: &'a dyn Worker,
 }
 
 impl Call<'_> {
@@ -139,7 +137,7 @@ struct TestLaunch {
 }
 
 impl TestLaunch {
-    fn step(&self, worker: &WorkerState, unit: u64, mut memory: u64) -> Option<RunOutcome> {
+    fn step(&self, worker: &dyn Worker, unit: u64, mut memory: u64) -> Option<RunOutcome> {
         if worker.stop_requested() {
             return Some(RunOutcome::Stopped {
                 place: String::new(),
@@ -169,18 +167,15 @@ impl TestLaunch {
 }
 
 impl PreparedLaunch for TestLaunch {
-    fn services(&self) -> &Services {
-        &self.shape.services
-    }
     fn may_park(&self) -> bool {
         self.spec.may_park
     }
-    fn run(&self, worker: &mut WorkerState, first: u64, count: u64) -> RunOutcome {
+    fn run(&self, worker: &mut dyn Worker, first: u64, count: u64) -> RunOutcome {
         (first..first + count)
             .find_map(|unit| self.step(worker, unit, 0))
             .unwrap_or(RunOutcome::Done)
     }
-    fn resume(&self, worker: &mut WorkerState, unit: ParkedUnit) -> RunOutcome {
+    fn resume(&self, worker: &mut dyn Worker, unit: ParkedUnit) -> RunOutcome {
         let memory = *unit.state.downcast::<u64>().expect("its own state");
         self.step(worker, unit.unit, memory)
             .unwrap_or(RunOutcome::Done)

@@ -12,15 +12,15 @@ use super::plan::{Plan, Step, StepOp};
 use super::{ConditionalKind, ConditionalNode, GraphAllocation, GraphExec, NodeOp};
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::launched::Launch;
 use crate::memop;
-use crate::scheduler::Run;
 use crate::stream::Stream;
 use crate::task::{HostWork, Task, Work};
 
 /// Tasks that others wait for.
 type Ends = SmallVec<[Arc<Task>; 2]>;
 /// The runs of kernels in the order in which the tasks are made.
-type Runs = std::collections::VecDeque<Arc<Run>>;
+type Runs = std::collections::VecDeque<Launch>;
 
 impl GraphExec {
     /// Launches the graph into a stream; returns before it runs.

@@ -9,7 +9,7 @@ use margay_ir::types::Type;
 use smallvec::SmallVec;
 
 use super::textures::{self, DeviceBytes};
-use crate::texture::{Bound, TextureTable};
+use crate::texture_table::{Bound, TextureTable};
 
 /// Lanes that a plan serves at once.
 const LANES: usize = 8;

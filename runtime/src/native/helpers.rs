@@ -21,10 +21,10 @@ use smallvec::SmallVec;
 use super::image::FUNCTION_BASE;
 use super::reach::Reach;
 use super::{faults, fetch, points, textures};
+use crate::engine::{Coordinates, Services};
 use crate::fault::{AccessFault, AccessKind, access};
 use crate::memory::outside;
-use crate::syscalls::{Coordinates, Services};
-use crate::texture::TextureTable;
+use crate::texture_table::TextureTable;
 
 /// Coordinates of every thread of a CTA.
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ impl TidTable {
 pub(super) struct HostData<'a> {
     info: &'a LaunchInfo,
     cta: CtaInfo,
-    services: &'a Services,
+    services: &'a dyn Services,
     module: &'a Module,
     textures: &'a TextureTable,
     reach: Option<Reach<'a>>,
@@ -71,7 +71,7 @@ impl<'a> HostData<'a> {
     pub(super) fn new(
         info: &'a LaunchInfo,
         cta: CtaInfo,
-        services: &'a Services,
+        services: &'a dyn Services,
         module: &'a Module,
         textures: &'a TextureTable,
         reach: Option<Reach<'a>>,
@@ -136,7 +136,7 @@ fn name_of(module: &Module, handle: u64) -> Option<String> {
 }
 
 fn run_syscall(
-    services: &Services,
+    services: &dyn Services,
     (info, module): (&LaunchInfo, &Module),
     cta: &CtaInfo,
     thread: u32,
@@ -536,7 +536,7 @@ pub(super) fn erase(host: &mut HostData<'_>) -> *mut c_void {
 /// The interpreter's view of the host.
 pub(super) struct HostMachine<'a> {
     pub(super) info: &'a LaunchInfo,
-    pub(super) services: &'a Services,
+    pub(super) services: &'a dyn Services,
     pub(super) module: &'a Module,
     pub(super) textures: &'a TextureTable,
     pub(super) reach: Option<Reach<'a>>,

@@ -38,7 +38,7 @@ impl InterpretedCta {
     pub(super) fn run(&mut self, launch: &PtxLaunch) -> Result<Turn, Fault> {
         let mut machine = HostMachine {
             info: launch.info_for(&self.info),
-            services: &launch.shape.services,
+            services: &*launch.shape.services,
             module: &launch.code.module,
             textures: &launch.shape.textures,
             reach: launch.reach(&self.info),
@@ -68,7 +68,7 @@ impl InterpretedCta {
     pub(super) fn describe(&self, launch: &PtxLaunch) -> Vec<String> {
         let mut machine = HostMachine {
             info: launch.info_for(&self.info),
-            services: &launch.shape.services,
+            services: &*launch.shape.services,
             module: &launch.code.module,
             textures: &launch.shape.textures,
             reach: launch.reach(&self.info),

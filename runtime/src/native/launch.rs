@@ -14,11 +14,10 @@ use super::native_cta::{self, NativeCta};
 use super::pace::Pace;
 use super::reach::{self, Reach};
 use super::unit::{CtaKind, Resident};
+use crate::engine::Worker;
 use crate::engine::{LaunchShape, ParkedUnit, PreparedLaunch, RunOutcome};
 use crate::error::{Error, Fault, Result};
 use crate::memory::CtaWindow;
-use crate::scheduler::WorkerState;
-use crate::syscalls::Services;
 
 /// Largest local memory of a CTA: its window.
 const LOCAL_WINDOW: u64 = 1 << 32;
@@ -147,7 +146,7 @@ impl PtxLaunch {
     }
 
     /// A window, opened as far as this launch needs.
-    fn window(&self, worker: &mut WorkerState) -> Result<CtaWindow, Fault> {
+    fn window(&self, worker: &mut dyn Worker) -> Result<CtaWindow, Fault> {
         let ranks = u64::from(self.ranks());
         let shared = match ranks {
             1 => u64::from(self.info.static_shared) + u64::from(self.info.dynamic_shared),
@@ -269,7 +268,7 @@ impl PtxLaunch {
         }
     }
 
-    pub(super) fn fail(&self, worker: &WorkerState, fault: Fault) -> RunOutcome {
+    pub(super) fn fail(&self, worker: &dyn Worker, fault: Fault) -> RunOutcome {
         if faults::is_stop(&fault) || worker.stop_requested() {
             RunOutcome::Stopped {
                 place: faults::place(&fault),
@@ -318,10 +317,6 @@ impl Turn {
 }
 
 impl PreparedLaunch for PtxLaunch {
-    fn services(&self) -> &Services {
-        &self.shape.services
-    }
-
     fn may_park(&self) -> bool {
         self.code.may_park
     }
@@ -330,7 +325,7 @@ impl PreparedLaunch for PtxLaunch {
         self.code.contends
     }
 
-    fn run(&self, worker: &mut WorkerState, first: u64, count: u64) -> RunOutcome {
+    fn run(&self, worker: &mut dyn Worker, first: u64, count: u64) -> RunOutcome {
         let mut window = match self.window(worker) {
             Ok(window) => window,
             Err(fault) => return RunOutcome::Fault(fault),
@@ -405,7 +400,7 @@ impl PreparedLaunch for PtxLaunch {
         RunOutcome::Done
     }
 
-    fn resume(&self, worker: &mut WorkerState, unit: ParkedUnit) -> RunOutcome {
+    fn resume(&self, worker: &mut dyn Worker, unit: ParkedUnit) -> RunOutcome {
         match unit.state.downcast::<Resident>() {
             Ok(resident) => self.drive(worker, *resident),
             Err(_) => RunOutcome::Fault(self.internal("a parked unit of another engine")),
@@ -431,7 +426,7 @@ pub(super) fn host_data<'a>(launch: &'a PtxLaunch, cta: CtaInfo) -> HostData<'a>
     HostData::new(
         launch.info_for(&cta),
         cta,
-        &launch.shape.services,
+        &*launch.shape.services,
         &launch.code.module,
         &launch.shape.textures,
         launch.reach(&cta),

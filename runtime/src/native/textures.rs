@@ -12,7 +12,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::{faults, helpers};
 use crate::fault::access;
-use crate::texture::{Bound, Texels, TextureTable};
+use crate::texture_table::{Bound, Texels, TextureTable};
 
 /// Device memory, where what is gone is a fault.
 pub(super) struct DeviceBytes;

@@ -6,10 +6,10 @@ use super::faults;
 use super::interpreted::InterpretedCta;
 use super::launch::{PtxLaunch, Turn};
 use super::native_cta::NativeCta;
+use crate::engine::Worker;
 use crate::engine::{ParkedUnit, RunOutcome};
 use crate::error::Fault;
 use crate::memory::CtaWindow;
-use crate::scheduler::WorkerState;
 
 /// Turns that the CTAs of a cluster take before a unit with lanes that gave way gives its worker away.
 const ROUNDS: u32 = 64;
@@ -67,7 +67,7 @@ struct Round {
 
 impl PtxLaunch {
     /// Runs the CTAs of a unit in turn until all are done or wait for memory to change.
-    pub(super) fn drive(&self, worker: &mut WorkerState, mut resident: Resident) -> RunOutcome {
+    pub(super) fn drive(&self, worker: &mut dyn Worker, mut resident: Resident) -> RunOutcome {
         let mut progressed = false;
         let mut rounds = 0;
         loop {

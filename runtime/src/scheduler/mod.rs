@@ -12,7 +12,6 @@
 //! - A unit is run by one worker at a time; it is handed over under a lock.
 //! - No worker ever waits for another one, for a host function or for a copy.
 
-mod children;
 mod claim;
 mod crowd;
 mod keeper;
@@ -31,13 +30,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 pub(crate) use crowd::Crowd;
-pub(crate) use run::{Run, RunSpec};
-pub use worker::WorkerState;
+pub(crate) use run::{Launcher, Run, RunSpec};
 
 use crate::error::Result;
 use crate::fault::StopHandle;
 use crate::memory::{WindowGeometry, Windows};
-use crate::task::Task;
 use keeper::Keeper;
 use sleep::Sleep;
 
@@ -132,9 +129,8 @@ impl Scheduler {
         self.shared.windows.get()?.describe(address)
     }
 
-    /// Starts a launch whose predecessors are complete; `task` completes with it. The workers run ([`Scheduler::start`]).
-    pub(crate) fn submit(&self, run: Arc<Run>, task: &Arc<Task>) {
-        run.begin(Arc::clone(task));
+    /// Starts a launch whose predecessors are complete, once. The workers run ([`Scheduler::start`]).
+    pub(crate) fn submit(&self, run: Arc<Run>) {
         let limit = run.time_limit().or(self.shared.config.time_limit);
         if let Some(limit) = limit {
             self.shared.keeper.watch(&self.shared, &run, limit);

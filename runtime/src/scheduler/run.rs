@@ -5,27 +5,41 @@
 //! worker has left it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::Shared;
-use super::children::Children;
+use super::{Crowd, Shared};
 use crate::engine::{ParkedUnit, PreparedLaunch};
 use crate::error::{Fault, FaultKind};
-use crate::kernel::Kernel;
-use crate::syscalls::Services;
-use crate::task::Task;
 
 /// Units that a timeout describes, at most.
 const SHOWN: usize = 16;
 
+/// Whom a run belongs to: asked about the kernel, told what the run does.
+pub(crate) trait Launcher: Send + Sync {
+    /// The kernel's name.
+    fn kernel(&self) -> &str;
+    /// Nanoseconds that a unit of the kernel took lately.
+    fn pace(&self) -> &AtomicU64;
+    /// How many workers the kernel is given.
+    fn crowd(&self) -> &Crowd;
+    /// 0, or less for launches whose new units go first.
+    fn priority(&self) -> i32;
+    /// Whether it belongs to the context with a number.
+    fn is_of(&self, context: u64) -> bool;
+    /// Units have run: what they asked for can be submitted.
+    fn progressed(&self);
+    /// The run is over; called once.
+    fn finished(&self, fault: Option<Fault>);
+}
+
 /// What to run.
 pub(crate) struct RunSpec {
-    /// The kernel; it keeps code and variables while it runs.
-    pub(crate) kernel: Kernel,
+    /// Whom it belongs to.
+    pub(crate) launcher: Arc<dyn Launcher>,
     /// Unique in the process, never 0.
     pub(crate) id: u64,
     /// The launch, ready to run.
@@ -38,8 +52,6 @@ pub(crate) struct RunSpec {
     pub(crate) gang: bool,
     /// Limit of its running time, if not the scheduler's.
     pub(crate) time_limit: Option<Duration>,
-    /// Its priority, if not its task's.
-    pub(crate) priority: Option<i32>,
 }
 
 /// A launch that runs or waits to.
@@ -47,7 +59,6 @@ pub(crate) struct Run {
     pub(super) spec: RunSpec,
     pub(super) may_park: bool,
     contends: bool,
-    task: OnceLock<Arc<Task>>,
     /// First unit that nobody has claimed.
     pub(super) next: AtomicU64,
     completed: AtomicU64,
@@ -66,7 +77,6 @@ pub(crate) struct Run {
     pub(super) stopping: AtomicBool,
     finished: AtomicBool,
     outcome: Mutex<Option<Fault>>,
-    pub(super) children: Children,
     /// Who was where when the run was stopped.
     places: Mutex<Vec<String>>,
     /// Running mean of a unit's time, for the size of chunks.
@@ -79,7 +89,6 @@ impl Run {
             may_park: spec.gang || spec.prepared.may_park(),
             contends: spec.prepared.contends(),
             spec,
-            task: OnceLock::new(),
             next: AtomicU64::new(0),
             completed: AtomicU64::new(0),
             reserved: AtomicU64::new(0),
@@ -93,7 +102,6 @@ impl Run {
             stopping: AtomicBool::new(false),
             finished: AtomicBool::new(false),
             outcome: Mutex::new(None),
-            children: Children::default(),
             places: Mutex::new(Vec::new()),
             unit_nanos: AtomicU64::new(0),
         })
@@ -104,22 +112,22 @@ impl Run {
     }
 
     pub(crate) fn kernel(&self) -> &str {
-        self.spec.kernel.name()
+        self.spec.launcher.kernel()
     }
 
-    pub(crate) fn services(&self) -> &Services {
-        self.spec.prepared.services()
-    }
-
-    /// The task that completes with this run.
-    pub(crate) fn task(&self) -> Option<&Arc<Task>> {
-        self.task.get()
+    /// Whether it belongs to the context with a number.
+    pub(crate) fn is_of(&self, context: u64) -> bool {
+        self.spec.launcher.is_of(context)
     }
 
     /// 0, or less for launches whose new units go first.
     pub(super) fn priority(&self) -> i32 {
-        let task = || self.task().map(|task| task.priority());
-        self.spec.priority.or_else(task).unwrap_or_default()
+        self.spec.launcher.priority()
+    }
+
+    /// Units have run.
+    pub(super) fn progressed(&self) {
+        self.spec.launcher.progressed();
     }
 
     /// Notes that `units` units took `time`.
@@ -136,7 +144,7 @@ impl Run {
         };
         self.unit_nanos.store(mean.max(1), Ordering::Relaxed);
         // A kernel that was slow lately counts as slow: one worker too few costs more than one too many.
-        let pace = self.spec.kernel.pace();
+        let pace = self.spec.launcher.pace();
         let old = pace.load(Ordering::Relaxed);
         pace.store(nanos.max(old - old / 8), Ordering::Relaxed);
     }
@@ -144,7 +152,7 @@ impl Run {
     /// Notes the same for the choice of the number of workers; `users` were inside when it began.
     pub(super) fn note_crowd(&self, time: Duration, units: u64, users: usize, workers: usize) {
         if self.contends && workers > 1 && units > 0 && users == self.users() {
-            self.spec.kernel.crowd().note(time, units, users, workers);
+            self.spec.launcher.crowd().note(time, units, users, workers);
         }
     }
 
@@ -156,7 +164,7 @@ impl Run {
     /// How many of the workers may be inside.
     pub(super) fn allowed(&self, workers: usize) -> usize {
         match self.contends {
-            true => self.spec.kernel.crowd().allowed(workers),
+            true => self.spec.launcher.crowd().allowed(workers),
             false => workers,
         }
     }
@@ -165,7 +173,7 @@ impl Run {
     /// and, before its first unit is complete, earlier launches of the kernel took.
     pub(super) fn time_left(&self) -> u64 {
         let pace = match self.unit_nanos.load(Ordering::Relaxed) {
-            0 => self.spec.kernel.pace().load(Ordering::Relaxed),
+            0 => self.spec.launcher.pace().load(Ordering::Relaxed),
             nanos => nanos,
         };
         if pace == 0 {
@@ -199,11 +207,6 @@ impl Run {
 
     pub(super) fn time_limit(&self) -> Option<Duration> {
         self.spec.time_limit
-    }
-
-    pub(super) fn begin(&self, task: Arc<Task>) {
-        // A run is submitted once; a second task would never complete.
-        assert!(self.task.set(task).is_ok(), "a run starts once");
     }
 
     pub(super) fn is_finished(&self) -> bool {
@@ -266,13 +269,7 @@ impl Run {
                 .map(|fault| self.with_places(fault))
         };
         self.abandon_parked(shared);
-        let Some(task) = self.task.get() else {
-            return;
-        };
-        if let Some(context) = task.context() {
-            context.launch_finished(self, fault);
-        }
-        self.complete_behind_children(task);
+        self.spec.launcher.finished(fault);
     }
 
     /// Notes where a unit was when the run was stopped.

@@ -3,7 +3,6 @@
 //! Invariant: between two pieces a worker holds no lock and its stop token is that of the run it
 //! is in, so a stop can never reach another run.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use super::claim::Piece;
 use super::{Run, Shared};
-use crate::engine::RunOutcome;
+use crate::engine::{RunOutcome, Worker};
 use crate::error::{Error, Fault, FaultKind, Result};
 use crate::fault::{self, FloatMode, WorkerGuard, WorkerOptions};
-use crate::memory::{CtaWindow, WindowGeometry};
+use crate::memory::CtaWindow;
 
 /// What a worker lends to the engine while it runs units.
-pub struct WorkerState {
+pub(super) struct WorkerState {
     index: usize,
     run: Option<Arc<Run>>,
     shared: Arc<Shared>,
@@ -25,8 +24,6 @@ pub struct WorkerState {
     window: Option<CtaWindow>,
     /// Whether this is the watcher (see [`super::sleep`]).
     watches: bool,
-    /// Anything that an engine wants to keep per worker.
-    pub scratch: Option<Box<dyn Any + Send>>,
 }
 
 impl WorkerState {
@@ -37,7 +34,6 @@ impl WorkerState {
             run: None,
             window: None,
             watches: false,
-            scratch: None,
         }
     }
 
@@ -61,26 +57,20 @@ impl WorkerState {
         self.end_watch();
         self.shared.sleep.sleep(epoch, None);
     }
+}
 
-    /// The worker's number, from 0.
-    pub fn index(&self) -> usize {
+impl Worker for WorkerState {
+    fn index(&self) -> usize {
         self.index
     }
 
-    /// Whether the launch that is running is to end now.
-    pub fn stop_requested(&self) -> bool {
+    fn stop_requested(&self) -> bool {
         self.run
             .as_ref()
             .is_some_and(|run| run.stopping.load(Ordering::Relaxed))
     }
 
-    /// A window for the unit that is about to run, open for these sizes (bytes of the whole
-    /// cluster's shared memory, and of its local memory).
-    ///
-    /// # Errors
-    /// [`crate::Error::LaunchOutOfResources`] when a window cannot be so large, or the system
-    /// gives no more memory.
-    pub fn take_window(&mut self, shared: u64, local: u64) -> Result<CtaWindow> {
+    fn take_window(&mut self, shared: u64, local: u64) -> Result<CtaWindow> {
         if let Some(window) = self.window.take() {
             window.open(shared, local)?;
             return Ok(window);
@@ -88,17 +78,8 @@ impl WorkerState {
         Ok(self.shared.windows()?.claim(shared, local)?)
     }
 
-    /// Gives the window of a completed unit back. (A window that is dropped is free as well.)
-    pub fn return_window(&mut self, window: CtaWindow) {
+    fn return_window(&mut self, window: CtaWindow) {
         self.window = Some(window);
-    }
-
-    /// The windows' widths, which code that masks offsets is compiled for.
-    ///
-    /// # Errors
-    /// [`crate::Error::OperatingSystem`] when there is no room for windows.
-    pub fn window_geometry(&self) -> Result<WindowGeometry> {
-        Ok(self.shared.windows()?.geometry())
     }
 }
 
@@ -351,7 +332,7 @@ impl Turn {
         end: u64,
     ) {
         let done = units_done(&outcome, first, end);
-        run.submit_wishes();
+        run.progressed();
         match outcome {
             RunOutcome::Done => {
                 self.moved();

@@ -20,23 +20,13 @@ use parking_lot::Mutex;
 use device_runtime::DeviceRuntime;
 pub use heap::DeviceHeap;
 
+pub use crate::engine::{Coordinates, Services};
 use crate::error::{Fault, FaultKind};
 use crate::fault::{AccessFault, AccessKind, access};
 use crate::memory::Visible;
 
-/// The thread that calls.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Coordinates {
-    /// `%ctaid`.
-    pub cta: [u32; 3],
-    /// The CTA's number in the grid.
-    pub cta_number: u64,
-    /// `%tid`.
-    pub thread: [u32; 3],
-}
-
 /// The system calls' state for one launch.
-pub struct Services {
+pub struct LaunchServices {
     kernel: Arc<str>,
     visible: Option<Arc<Visible>>,
     printed: Mutex<Printed>,
@@ -58,7 +48,7 @@ struct Printed {
 /// Characters of a string that are read from device memory, at most.
 const LONGEST_STRING: usize = 1 << 20;
 
-impl Services {
+impl LaunchServices {
     /// For a launch of `kernel` in a context with these limits.
     pub(crate) fn new(
         kernel: &Arc<str>,
@@ -66,8 +56,8 @@ impl Services {
         fifo: u64,
         (heap, heap_limit): (Arc<DeviceHeap>, u64),
         device_runtime: DeviceRuntime,
-    ) -> Services {
-        Services {
+    ) -> LaunchServices {
+        LaunchServices {
             kernel: Arc::clone(kernel),
             visible,
             printed: Mutex::default(),
@@ -100,113 +90,6 @@ impl Services {
         fault
     }
 
-    /// `int vprintf(const char *format, void *arguments)`: the number of arguments, or -1 for a
-    /// null format. The text is kept until the next synchronising call; when more is printed
-    /// than the buffer (`CU_LIMIT_PRINTF_FIFO_SIZE`) holds, the oldest is lost.
-    ///
-    /// # Errors
-    /// The fault of reading the format, the arguments or a string.
-    pub fn vprintf(&self, at: &Coordinates, format: u64, arguments: u64) -> Result<i32, Fault> {
-        if format == 0 {
-            return Ok(-1);
-        }
-        let format = self
-            .string(format, 1)
-            .map_err(|fault| self.bad_address(at, fault))?;
-        let formatted = printf::format(self, &format, arguments);
-        let (text, count) = formatted.map_err(|fault| self.bad_address(at, fault))?;
-        let mut printed = self.printed.lock();
-        printed.bytes += text.len() as u64;
-        printed.records.push_back((at.cta_number, text));
-        self.has_printed.store(true, Ordering::Release);
-        while printed.bytes > self.fifo && printed.records.len() > 1 {
-            if let Some((_, oldest)) = printed.records.pop_front() {
-                printed.bytes -= oldest.len() as u64;
-            }
-        }
-        Ok(count)
-    }
-
-    /// `void *malloc(size_t)`: 0 when the heap (`CU_LIMIT_MALLOC_HEAP_SIZE`) is full.
-    pub fn malloc(&self, bytes: u64) -> u64 {
-        self.heap.allocate(bytes, self.heap_limit)
-    }
-
-    /// `void free(void *)`; null is accepted.
-    ///
-    /// # Errors
-    /// A fault when `address` is not allocated.
-    pub fn free(&self, at: &Coordinates, address: u64) -> Result<(), Fault> {
-        if address == 0 || self.heap.free(address) {
-            return Ok(());
-        }
-        let fault = self.fault(at, FaultKind::LaunchFailed);
-        Err(fault.with_detail(format!(
-            "free({address:#x}), which malloc did not return or which is free already"
-        )))
-    }
-
-    /// `void cudaGraphSetConditional(handle, unsigned)`: what a conditional node of a graph decides
-    /// by.
-    ///
-    /// # Errors
-    /// A fault when there is no such handle.
-    pub fn set_conditional(&self, at: &Coordinates, handle: u64, value: u32) -> Result<(), Fault> {
-        if crate::graph::set_conditional(handle, value) {
-            return Ok(());
-        }
-        let fault = self.fault(at, FaultKind::LaunchFailed);
-        Err(fault.with_detail(format!("{handle:#x} is no conditional handle of a graph")))
-    }
-
-    /// `void __assertfail(message, file, line, function, size of a character)`: writes the
-    /// assertion to the standard error output; the fault that ends the launch.
-    pub fn assert_fail(
-        &self,
-        at: &Coordinates,
-        message: u64,
-        file: u64,
-        line: u32,
-        function: u64,
-        char_size: u64,
-    ) -> Fault {
-        let text = |address: u64| match self.string(address, char_size) {
-            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            Err(_) => "?".to_owned(),
-        };
-        let ([bx, by, bz], [tx, ty, tz]) = (at.cta, at.thread);
-        let report = format!(
-            "{}:{line}: {}: block: [{bx},{by},{bz}], thread: [{tx},{ty},{tz}] Assertion `{}` failed.",
-            text(file),
-            text(function),
-            text(message)
-        );
-        // What the program printed before comes first, as far as it is flushed at all.
-        let _ = writeln!(std::io::stderr(), "{report}");
-        self.fault(at, FaultKind::Assert).with_detail(report)
-    }
-
-    /// A function of CUDA's device runtime, whose arguments are zero-extended; `name_of` tells the name of the
-    /// function with a handle. `None` when `which` is none of them.
-    ///
-    /// # Errors
-    /// The fault of an address that cannot be used.
-    pub fn device_runtime_call(
-        &self,
-        at: &Coordinates,
-        which: Syscall,
-        args: &[u64],
-        name_of: &dyn Fn(u64) -> Option<String>,
-    ) -> Option<Result<u64, Fault>> {
-        let services = self;
-        device_runtime::Call {
-            services,
-            at,
-            name_of,
-        }
-        .answer(which, args)
-    }
-
     /// A NUL-terminated string of device memory, without the NUL. Characters of more than one byte
     /// are cut to their lowest one.
     fn string(&self, address: u64, char_size: u64) -> Result<Vec<u8>, AccessFault> {
@@ -237,6 +120,95 @@ impl Services {
     }
 }
 
+impl Services for LaunchServices {
+    // The text is kept until the next synchronising call; when more is printed than the buffer
+    // (`CU_LIMIT_PRINTF_FIFO_SIZE`) holds, the oldest is lost.
+    fn vprintf(&self, at: &Coordinates, format: u64, arguments: u64) -> Result<i32, Fault> {
+        if format == 0 {
+            return Ok(-1);
+        }
+        let format = self
+            .string(format, 1)
+            .map_err(|fault| self.bad_address(at, fault))?;
+        let formatted = printf::format(self, &format, arguments);
+        let (text, count) = formatted.map_err(|fault| self.bad_address(at, fault))?;
+        let mut printed = self.printed.lock();
+        printed.bytes += text.len() as u64;
+        printed.records.push_back((at.cta_number, text));
+        self.has_printed.store(true, Ordering::Release);
+        while printed.bytes > self.fifo && printed.records.len() > 1 {
+            if let Some((_, oldest)) = printed.records.pop_front() {
+                printed.bytes -= oldest.len() as u64;
+            }
+        }
+        Ok(count)
+    }
+
+    fn malloc(&self, bytes: u64) -> u64 {
+        self.heap.allocate(bytes, self.heap_limit)
+    }
+
+    fn free(&self, at: &Coordinates, address: u64) -> Result<(), Fault> {
+        if address == 0 || self.heap.free(address) {
+            return Ok(());
+        }
+        let fault = self.fault(at, FaultKind::LaunchFailed);
+        Err(fault.with_detail(format!(
+            "free({address:#x}), which malloc did not return or which is free already"
+        )))
+    }
+
+    fn set_conditional(&self, at: &Coordinates, handle: u64, value: u32) -> Result<(), Fault> {
+        if crate::graph::set_conditional(handle, value) {
+            return Ok(());
+        }
+        let fault = self.fault(at, FaultKind::LaunchFailed);
+        Err(fault.with_detail(format!("{handle:#x} is no conditional handle of a graph")))
+    }
+
+    // The assertion goes to the standard error output.
+    fn assert_fail(
+        &self,
+        at: &Coordinates,
+        message: u64,
+        file: u64,
+        line: u32,
+        function: u64,
+        char_size: u64,
+    ) -> Fault {
+        let text = |address: u64| match self.string(address, char_size) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(_) => "?".to_owned(),
+        };
+        let ([bx, by, bz], [tx, ty, tz]) = (at.cta, at.thread);
+        let report = format!(
+            "{}:{line}: {}: block: [{bx},{by},{bz}], thread: [{tx},{ty},{tz}] Assertion `{}` failed.",
+            text(file),
+            text(function),
+            text(message)
+        );
+        // What the program printed before comes first, as far as it is flushed at all.
+        let _ = writeln!(std::io::stderr(), "{report}");
+        self.fault(at, FaultKind::Assert).with_detail(report)
+    }
+
+    fn device_runtime_call(
+        &self,
+        at: &Coordinates,
+        which: Syscall,
+        args: &[u64],
+        name_of: &dyn Fn(u64) -> Option<String>,
+    ) -> Option<Result<u64, Fault>> {
+        let services = self;
+        device_runtime::Call {
+            services,
+            at,
+            name_of,
+        }
+        .answer(which, args)
+    }
+}
+
 /// What the launches of a context have printed and nobody has seen yet.
 #[derive(Default)]
 pub(crate) struct Output {
@@ -247,7 +219,7 @@ pub(crate) struct Output {
 
 impl Output {
     /// Takes over what a launch has printed.
-    pub(crate) fn append(&self, services: &Services) {
+    pub(crate) fn append(&self, services: &LaunchServices) {
         let records = services.take_printed();
         if records.is_empty() {
             return;
@@ -277,8 +249,8 @@ impl Output {
 pub(super) mod tests {
     use super::*;
 
-    pub(super) fn services(fifo: u64) -> Services {
-        Services::new(
+    pub(super) fn services(fifo: u64) -> LaunchServices {
+        LaunchServices::new(
             &"k".into(),
             None,
             fifo,

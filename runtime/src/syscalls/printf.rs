@@ -5,7 +5,7 @@
 //! Arguments lie packed in memory: each at the next multiple of its size, `char` and `short`
 //! promoted to `int`, `float` to `double`.
 
-use super::Services;
+use super::LaunchServices;
 use super::cformat::{self, Value};
 use crate::fault::{AccessFault, AccessKind, access};
 
@@ -47,7 +47,7 @@ impl Conversion {
 
 /// The packed arguments.
 struct Arguments<'a> {
-    services: &'a Services,
+    services: &'a LaunchServices,
     address: u64,
     count: i32,
 }
@@ -74,7 +74,7 @@ impl Arguments<'_> {
 
 /// Formats; the text and the number of arguments, or -2 for a text of too many arguments.
 pub(super) fn format(
-    services: &Services,
+    services: &LaunchServices,
     format: &[u8],
     arguments: u64,
 ) -> Result<(Vec<u8>, i32), AccessFault> {

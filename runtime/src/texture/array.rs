@@ -6,12 +6,12 @@ use margay_ir::texture::{Format, Image, Layout, Level};
 
 use super::format::format_of;
 use super::limits::{self, Shape, Use};
-use super::table::Texels;
 use crate::buffer::DevicePtr;
 use crate::context::{Context, Inner, PointerKind};
 use crate::copy::Transfer;
 use crate::error::{Error, Result};
 use crate::process::next_id;
+use crate::texture_table::Texels;
 
 /// `CUDA_ARRAY3D_*`.
 pub mod array_flags {

@@ -14,14 +14,12 @@ mod format;
 mod limits;
 mod object;
 mod reference;
-mod table;
 
+pub use crate::texture_table::TextureTable;
 pub use array::{Array, ArrayDescriptor, MipmappedArray, array_flags};
 pub use format::{format_of, view_format_of};
 pub use margay_ir::texture::{AddressMode, Filter, Format, ReadMode, ReferenceKind, Sampler};
 pub use object::{Resource, SurfaceObject, TextureObject, View};
 pub use reference::{SurfaceReference, TextureReference};
-pub use table::TextureTable;
 
 pub(crate) use reference::OpaqueVariable;
-pub(crate) use table::{Bound, Registry, Texels};

@@ -6,9 +6,9 @@ use margay_ir::texture::{Filter, Format, Image, Layout, Level, Sampler};
 
 use super::array::{Array, MipmappedArray, array_flags};
 use super::format::{format_of, view_format_of};
-use super::table::{Bound, Texels};
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::texture_table::{Bound, Texels};
 
 /// `CU_DEVICE_ATTRIBUTE_*` of textures in buffers.
 const TEXTURE_ALIGNMENT: i32 = 14;

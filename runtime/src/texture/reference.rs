@@ -7,9 +7,9 @@ use parking_lot::Mutex;
 
 use super::array::Array;
 use super::object::{Resource, sampler_for, surface_texels};
-use super::table::{Bound, Texels};
 use crate::context::Context;
 use crate::error::Result;
+use crate::texture_table::{Bound, Texels};
 
 /// A texture reference. Clones are the same.
 ///

@@ -7,12 +7,13 @@ use margay_ir::syscall::Syscall;
 use super::copies::{Job, Place, Source};
 use super::{Child, Configured, DEEPEST, DeviceRuntime, Line, Wish};
 use crate::context::{Context, Limit};
+use crate::engine::{Coordinates, Services};
 use crate::error::Fault;
 use crate::error_texts::{self, Answer, CudaError};
 use crate::fault::{AccessKind, access};
 use crate::kernel::{FunctionAttribute, Kernel};
 use crate::launch::{Dim3, LaunchConfig};
-use crate::syscalls::{Coordinates, Services};
+use crate::syscalls::LaunchServices;
 
 /// `cudaStreamTailLaunch` and `cudaStreamFireAndForget`.
 const TAIL_LAUNCH: u64 = 3;
@@ -32,7 +33,7 @@ const EXTENT: usize = 24;
 
 /// A call by one thread.
 pub(in crate::syscalls) struct Call<'a> {
-    pub(in crate::syscalls) services: &'a Services,
+    pub(in crate::syscalls) services: &'a LaunchServices,
     pub(in crate::syscalls) at: &'a Coordinates,
     /// The name of the function with a handle.
     pub(in crate::syscalls) name_of: &'a dyn Fn(u64) -> Option<String>,

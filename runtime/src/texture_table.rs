@@ -1,19 +1,24 @@
 //! What handles name: the table that kernels look in.
 
+use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 
 use margay_ir::texture::{Image, Plan, ReferenceKind, Sampler};
 use parking_lot::Mutex;
 
-use super::array::Storage;
-
 /// Texels, and the memory that they are in.
-#[derive(Debug)]
 pub(crate) struct Texels {
     /// Where and what.
     pub(crate) image: Image,
     /// The array's memory; buffers of the program stay its own business.
-    pub(super) _storage: Option<Arc<Storage>>,
+    pub(crate) _storage: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl fmt::Debug for Texels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Texels({:?})", self.image)
+    }
 }
 
 /// A texture and how its commonest fetches go.
@@ -40,7 +45,7 @@ pub(crate) enum Bound {
 
 impl Bound {
     /// A texture of texels, if any are bound to it, and a sampler.
-    pub(super) fn texture(texels: Option<Arc<Texels>>, sampler: Sampler) -> Bound {
+    pub(crate) fn texture(texels: Option<Arc<Texels>>, sampler: Sampler) -> Bound {
         let plan = texels
             .as_ref()
             .and_then(|texels| Plan::of(&texels.image, &sampler));

@@ -1,23 +1,41 @@
-//! What the kernels of a launch have launched and ordered themselves.
+//! A launch as its context knows it: the kernel, what device code may call, and what the kernel's threads have launched
+//! and ordered themselves.
 //!
 //! Invariant: the launch's task is complete when all of this is; launches into the tail stream follow one after
 //! the other behind everything else.
 
-use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use super::run::Run;
 use crate::context::Context;
 use crate::error::{Fault, FaultKind};
+use crate::kernel::Kernel;
+use crate::scheduler::{Crowd, Launcher, Run};
+use crate::syscalls::LaunchServices;
 use crate::syscalls::device_runtime::{Child, Line, Wish};
 use crate::task::{Task, Work};
 
-/// The children of a launch.
-#[derive(Default)]
-pub(super) struct Children {
-    state: Mutex<State>,
+/// A launch that waits for its turn or runs.
+pub(crate) struct Launch {
+    /// For the scheduler.
+    pub(crate) run: Arc<Run>,
+    /// What the run belongs to.
+    pub(crate) launched: Arc<Launched>,
+}
+
+/// What a run belongs to.
+pub(crate) struct Launched {
+    /// It keeps code and variables while it runs.
+    kernel: Kernel,
+    services: Arc<LaunchServices>,
+    /// Its priority, if not its task's.
+    priority: Option<i32>,
+    /// The task that completes with the run.
+    task: OnceLock<Arc<Task>>,
+    children: Mutex<State>,
 }
 
 #[derive(Default)]
@@ -35,13 +53,13 @@ impl State {
     fn submit(
         &mut self,
         context: &Context,
-        run: &Run,
+        launched: &Launched,
         line: Line,
         wish: Wish,
     ) -> Option<Arc<Task>> {
         let before = self.tails.get(&line).cloned();
         // Device code knows no priorities: what a launch asks for has its own.
-        let priority = run.priority();
+        let priority = launched.priority();
         let work = match wish {
             Wish::Launch(child) if line == Line::Tail => {
                 self.last.push(*child);
@@ -49,7 +67,7 @@ impl State {
             }
             Wish::Launch(child) => launch(context, *child)?,
             Wish::Memory(job) => {
-                let kernel = run.spec.kernel.clone();
+                let kernel = launched.kernel.clone();
                 let visible = context.machine().visible().ok().flatten();
                 Work::Device {
                     job: Box::new(move || job.run(kernel.name(), visible.as_deref())),
@@ -100,33 +118,41 @@ fn launch(context: &Context, child: Child) -> Option<Work> {
     }
 }
 
-impl Run {
-    /// Submits what units have asked for so far.
-    pub(super) fn submit_wishes(&self) {
-        let wishes = &self.services().device_runtime;
-        if !wishes.has_wishes() {
-            return;
-        }
-        let Some(context) = self.task().and_then(|task| task.context()) else {
-            return;
-        };
-        let mut tasks = Vec::new();
-        {
-            let mut state = self.children.state.lock();
-            for (line, wish) in wishes.take() {
-                tasks.extend(state.submit(&context, self, line, wish));
-            }
-        }
-        for task in tasks {
-            task.release();
-        }
+impl Launched {
+    /// For a launch of a kernel, whose priority is its task's if none is given.
+    pub(crate) fn new(
+        kernel: Kernel,
+        services: Arc<LaunchServices>,
+        priority: Option<i32>,
+    ) -> Arc<Launched> {
+        Arc::new(Launched {
+            kernel,
+            services,
+            priority,
+            task: OnceLock::new(),
+            children: Mutex::default(),
+        })
+    }
+
+    /// The task that completes with it.
+    pub(crate) fn begin(&self, task: Arc<Task>) {
+        // A run is submitted once; a second task would never complete.
+        assert!(self.task.set(task).is_ok(), "a run starts once");
+    }
+
+    pub(crate) fn services(&self) -> &LaunchServices {
+        &self.services
+    }
+
+    fn context(&self) -> Option<Context> {
+        self.task.get()?.context()
     }
 
     /// Completes the launch's task, at once or behind the children.
-    pub(super) fn complete_behind_children(&self, task: &Arc<Task>) {
+    fn complete_behind_children(&self, task: &Arc<Task>) {
         let State {
             tails, loose, last, ..
-        } = std::mem::take(&mut *self.children.state.lock());
+        } = std::mem::take(&mut *self.children.lock());
         let mut before: Vec<Arc<Task>> = tails.into_values().chain(loose).collect();
         before.retain(|task| !task.is_done());
         let context = task.context();
@@ -148,5 +174,58 @@ impl Run {
         for task in tasks {
             task.release();
         }
+    }
+}
+
+impl Launcher for Launched {
+    fn kernel(&self) -> &str {
+        self.kernel.name()
+    }
+
+    fn pace(&self) -> &AtomicU64 {
+        self.kernel.pace()
+    }
+
+    fn crowd(&self) -> &Crowd {
+        self.kernel.crowd()
+    }
+
+    fn priority(&self) -> i32 {
+        let task = || self.task.get().map(|task| task.priority());
+        self.priority.or_else(task).unwrap_or_default()
+    }
+
+    fn is_of(&self, context: u64) -> bool {
+        self.context().is_some_and(|own| own.id() == context)
+    }
+
+    fn progressed(&self) {
+        let wishes = &self.services.device_runtime;
+        if !wishes.has_wishes() {
+            return;
+        }
+        let Some(context) = self.context() else {
+            return;
+        };
+        let mut tasks = Vec::new();
+        {
+            let mut state = self.children.lock();
+            for (line, wish) in wishes.take() {
+                tasks.extend(state.submit(&context, self, line, wish));
+            }
+        }
+        for task in tasks {
+            task.release();
+        }
+    }
+
+    fn finished(&self, fault: Option<Fault>) {
+        let Some(task) = self.task.get() else {
+            return;
+        };
+        if let Some(context) = task.context() {
+            context.launch_finished(self, fault);
+        }
+        self.complete_behind_children(task);
     }
 }
