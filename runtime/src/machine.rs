@@ -100,7 +100,7 @@ impl Machine {
     /// What kernels may access; `None` where they are trusted.
     ///
     /// # Errors
-    /// [`Error::OperatingSystem`] when there is no room for windows.
+    /// [`crate::Error::OperatingSystem`] when there is no room for windows.
     pub(crate) fn visible(&self) -> Result<Option<Arc<Visible>>> {
         if !isolated() {
             return Ok(None);

@@ -81,6 +81,8 @@ const STEPS: &[Step] = &[
     ),
     Step::new("CUDA programs", CUDA_PROGRAMS),
     Step::new("clients", &["xtask", "clients", "--quick"]),
+    // With assertions, overflow checks and both verifiers.
+    Step::new("tests, checked", CHECKED),
 ];
 
 /// A step that runs kernels in slices of so many lanes.
@@ -134,6 +136,24 @@ const TESTS_WITHOUT_NEXTEST: &[&str] = &[
     "--no-fail-fast",
 ];
 
+/// The same tests in the profile `checked`.
+const CHECKED: &[&str] = &[
+    "nextest",
+    "run",
+    "--cargo-profile",
+    "checked",
+    "--workspace",
+    "--no-fail-fast",
+];
+const CHECKED_WITHOUT_NEXTEST: &[&str] = &[
+    "test",
+    "--profile",
+    "checked",
+    "--workspace",
+    "--all-targets",
+    "--no-fail-fast",
+];
+
 pub(crate) fn run(args: &[String]) -> Outcome {
     let full = match args {
         [] => false,
@@ -146,10 +166,10 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     for step in STEPS {
         println!("\n==== {}", step.name);
         let started = Instant::now();
-        let arguments = if step.cargo == TESTS && !nextest {
-            TESTS_WITHOUT_NEXTEST
-        } else {
-            step.cargo
+        let arguments = match step.cargo {
+            TESTS if !nextest => TESTS_WITHOUT_NEXTEST,
+            CHECKED if !nextest => CHECKED_WITHOUT_NEXTEST,
+            others => others,
         };
         let mut command = exec::cargo();
         command

@@ -279,7 +279,7 @@ fn what_cannot_be_used_is_removed_and_made_again() {
         let asking = compiler(cache(&folder));
         let wanted = kernel(KERNEL);
         let asked = asking.cache().expect("a cache");
-        let key = asking.key(&asked, &wanted, Form::Phases(Version::SINGLE, 1));
+        let key = asking.key(asked, &wanted, Form::Phases(Version::SINGLE, 1));
         assert!(asked.folder.has(&key) && asked.find(&key, wanted.source()).is_none());
         assert!(!file.exists());
         fs::write(file, &bytes).unwrap();
@@ -299,7 +299,7 @@ fn code_is_found_by_all_that_it_was_made_from() {
     let base = || cache(&folder);
     let key = |compiler: &Compiler, text: &str, form| {
         let cache = compiler.cache().expect("a cache");
-        compiler.key(&cache, &kernel(text), form)
+        compiler.key(cache, &kernel(text), form)
     };
     let first = compiler(base());
     let mut keys = vec![key(&first, KERNEL, FORM)];
