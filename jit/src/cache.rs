@@ -2,7 +2,7 @@
 //!
 //! An entry is found by a digest of all that its code was made from: the sources and the toolchain of this build,
 //! the machine's features, the prepared function down to its numbers and source positions, and which form of it was
-//! compiled ([`Form`]). What compiles faster than an entry is written is not kept. Nothing here ever fails a
+//! compiled. What compiles faster than an entry is written is not kept. Nothing here ever fails a
 //! compilation: what cannot be read, written or trusted is compiled.
 //!
 //! Invariant: code comes from a file only after its owner, its key and its checksum were found right.

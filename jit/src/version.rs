@@ -21,7 +21,7 @@ impl Version {
     const ALIGNED: u8 = 2;
     /// Slices are as wide as the kernel's get.
     pub(crate) const WIDE: u8 = 4;
-    /// The pointers among the parameters name device memory ([`CompiledKernel::roots`]), and shared memory ends where
+    /// The pointers among the parameters name device memory ([`crate::CompiledKernel::roots`]), and shared memory ends where
     /// its open pages end.
     const TRUSTED: u8 = 16;
 
