@@ -63,6 +63,7 @@ const STEPS: &[Step] = &[
         )),
     },
     Step::new("imports", &["xtask", "imports"]),
+    Step::new("dependencies", &["xtask", "dependencies"]),
     Step::new("support tables", &["xtask", "support", "--check"]),
     Step::new("book", &["xtask", "book"]),
     // Other ones with each commit: the seed is its hash.

@@ -13,6 +13,7 @@ mod ci;
 mod clients;
 mod conformance;
 mod demo;
+mod dependencies;
 mod e2e;
 mod exec;
 mod fuzz_seeds;
@@ -75,6 +76,11 @@ const COMMANDS: &[Command] = &[
         "support",
         "write docs/support-*.md; --check fails when they are stale",
         support::run,
+    ),
+    (
+        "dependencies",
+        "see that each declared dependency is used",
+        dependencies::run,
     ),
     (
         "imports",

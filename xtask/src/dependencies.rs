@@ -1,0 +1,124 @@
+//! `cargo xtask dependencies`: sees that each declared dependency is used.
+//!
+//! A dependency counts as used if its name is a word in the crate's sources. The table of the workspace's dependencies
+//! may name only what some crate depends on. [`BUILT`] lists those whose libraries are built, not called.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use toml::{Table, Value};
+
+use crate::{Outcome, exec};
+
+/// Crate, dependency: cargo has to build the dependency's library, which the crate loads or embeds.
+const BUILT: &[(&str, &str)] = &[
+    ("cli", "margay-audit"),
+    ("cli", "margay-ffi"),
+    ("cli", "margay-nvml"),
+    ("cli", "margay-ocelot"),
+    ("tests", "margay-ffi"),
+];
+
+const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
+
+pub(crate) fn run(args: &[String]) -> Outcome {
+    if !args.is_empty() {
+        return Err("there are no options".to_owned());
+    }
+    let root = exec::root();
+    let workspace = table(&root.join("Cargo.toml"))?;
+    let workspace = workspace["workspace"].as_table().ok_or("no workspace")?;
+    let members = workspace["members"].as_array().ok_or("no members")?;
+    let (mut used, mut wrong) = (BTreeSet::new(), Vec::new());
+    for member in members.iter().filter_map(Value::as_str) {
+        let declared = declared(&table(&root.join(member).join("Cargo.toml"))?);
+        let mut words = BTreeSet::new();
+        add_words(&root.join(member), &mut words)?;
+        wrong.extend(unused(member, &declared, &words));
+        used.extend(declared);
+    }
+    let known = workspace["dependencies"]
+        .as_table()
+        .ok_or("no dependencies")?;
+    // The workspace's own crates need not depend on each other.
+    let others = known.keys().filter(|name| !name.starts_with("margay"));
+    let idle = others.filter(|name| !used.contains(*name));
+    wrong.extend(idle.map(|name| format!("Cargo.toml: no crate depends on {name}")));
+    if wrong.is_empty() {
+        println!("{} dependencies: all are used", used.len());
+        return Ok(());
+    }
+    Err(format!("declared and not used:\n{}", wrong.join("\n")))
+}
+
+fn table(path: &Path) -> Result<Table, String> {
+    let text = fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    text.parse().map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// Names of all dependencies in a crate's manifest, those of some targets too.
+fn declared(manifest: &Table) -> BTreeSet<String> {
+    let targets = manifest.get("target").and_then(Value::as_table);
+    let targets = targets.into_iter().flat_map(Table::values);
+    let tables = targets.filter_map(Value::as_table).chain([manifest]);
+    let of_table = |table: &Table| -> Vec<String> {
+        let named = TABLES
+            .iter()
+            .filter_map(|name| table.get(*name)?.as_table());
+        named.flat_map(|named| named.keys().cloned()).collect()
+    };
+    tables.flat_map(of_table).collect()
+}
+
+fn unused(member: &str, declared: &BTreeSet<String>, words: &BTreeSet<String>) -> Vec<String> {
+    let idle = |name: &&String| {
+        !words.contains(&name.replace('-', "_")) && !BUILT.contains(&(member, name.as_str()))
+    };
+    let idle = declared.iter().filter(idle);
+    idle.map(|name| format!("{member}: {name}")).collect()
+}
+
+/// The words of all sources below a folder.
+fn add_words(folder: &Path, words: &mut BTreeSet<String>) -> Outcome {
+    let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        if path.is_dir() {
+            // Crates of their own have words of their own.
+            if !path.join("Cargo.toml").exists() && !path.ends_with("target") {
+                add_words(&path, words)?;
+            }
+        } else if path.extension().is_some_and(|ext| ext == "rs") {
+            let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+            let all = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+            words.extend(all.map(str::to_owned));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_tables_of_a_manifest_count() {
+        let manifest: Table =
+            "[dependencies]\na-b = \"1\"\n[dev-dependencies]\nc.workspace = true\n\
+            [target.'cfg(unix)'.dependencies]\nd = { version = \"1\" }\n[features]\ne = []"
+                .parse()
+                .unwrap();
+        let declared = declared(&manifest);
+        assert_eq!(Vec::from_iter(&declared), ["a-b", "c", "d"]);
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect();
+        assert_eq!(unused("x", &declared, &words("a_b c d")), [""; 0]);
+        assert_eq!(unused("x", &declared, &words("a c")), ["x: a-b", "x: d"]);
+    }
+
+    #[test]
+    fn libraries_that_are_built_need_no_mention() {
+        let declared = BTreeSet::from(["margay-ffi".to_owned()]);
+        assert!(unused("tests", &declared, &BTreeSet::new()).is_empty());
+        assert_eq!(unused("runtime", &declared, &BTreeSet::new()).len(), 1);
+    }
+}
