@@ -154,6 +154,23 @@ const CASES: &[Case] = &[
         },
         expected: |n, t| t + t % n as u32,
     },
+    // Each target follows the one before, too, so every block has two ways in, one of them from the table.
+    Case {
+        name: "targets_that_follow_each_other",
+        size: 12_000,
+        text: |n| {
+            let names: Vec<String> = (0..n).map(|i| format!("L{i}")).collect();
+            let mut text = format!(
+                "T: .branchtargets {};\nrem.u32 %r3, %r1, {n}; brx.idx %r3, T;\n",
+                names.join(", ")
+            );
+            for i in 0..n {
+                let _ = writeln!(text, "L{i}: add.u32 %r2, %r2, {i};");
+            }
+            kernel("", &text)
+        },
+        expected: |n, t| (t % n as u32..n as u32).fold(t, |sum, i| sum.wrapping_add(i)),
+    },
     Case {
         name: "joins_of_many_values",
         size: 500,

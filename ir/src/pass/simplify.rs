@@ -107,24 +107,29 @@ fn become_constant(function: &mut Function, inst: Inst, kind: Kind, bits: u64) {
     };
 }
 
-/// Removes block parameters that always get the same value.
-fn drop_params(function: &mut Function) -> bool {
-    let mut incoming: SecondaryMap<Block, Vec<Inst>> = SecondaryMap::default();
+/// The edges that lead to each block: a branch, and which of its targets. A table of branches may have as many targets as
+/// there are blocks, so nobody looks through them for a block.
+fn incoming_edges(function: &Function) -> SecondaryMap<Block, Vec<(Inst, u32)>> {
+    let mut incoming: SecondaryMap<Block, Vec<(Inst, u32)>> = SecondaryMap::default();
     for &block in function.blocks() {
         if let Some(inst) = function.layout.terminator(block) {
-            for call in function.dfg.targets(inst) {
-                if incoming[call.block].last() != Some(&inst) {
-                    incoming[call.block].push(inst);
-                }
+            for (call, number) in function.dfg.targets(inst).iter().zip(0..) {
+                incoming[call.block].push((inst, number));
             }
         }
     }
+    incoming
+}
+
+/// Removes block parameters that always get the same value.
+fn drop_params(function: &mut Function) -> bool {
+    let incoming = incoming_edges(function);
     let mut changed = false;
     for block in function.blocks().to_vec() {
         let mut keep = vec![true; function.dfg.blocks[block].params.len()];
         for index in (0..keep.len()).rev() {
             let param = function.dfg.blocks[block].params[index];
-            if let Some(value) = only_value(function, &incoming[block], block, index, param) {
+            if let Some(value) = only_value(function, &incoming[block], index, param) {
                 function.dfg.values[param].def = ValueDef::Alias(value);
                 keep[index] = false;
                 changed = true;
@@ -135,32 +140,20 @@ fn drop_params(function: &mut Function) -> bool {
     changed
 }
 
-fn only_value(
-    f: &Function,
-    incoming: &[Inst],
-    block: Block,
-    index: usize,
-    param: Value,
-) -> Option<Value> {
+fn only_value(f: &Function, incoming: &[(Inst, u32)], index: usize, param: Value) -> Option<Value> {
     let mut only = None;
-    for &inst in incoming {
-        for call in f
-            .dfg
-            .targets(inst)
-            .iter()
-            .filter(|call| call.block == block)
-        {
-            let value = f.dfg.resolve(call.args[index]);
-            if value != param && *only.get_or_insert(value) != value {
-                return None;
-            }
+    for &(inst, number) in incoming {
+        let call = &f.dfg.targets(inst)[number as usize];
+        let value = f.dfg.resolve(call.args[index]);
+        if value != param && *only.get_or_insert(value) != value {
+            return None;
         }
     }
     only
 }
 
 /// Removes the parameters of a block that are not to be kept, and what is passed to them.
-fn keep_params(function: &mut Function, incoming: &[Inst], block: Block, keep: &[bool]) {
+fn keep_params(function: &mut Function, incoming: &[(Inst, u32)], block: Block, keep: &[bool]) {
     if keep.iter().all(|&keep| keep) {
         return;
     }
@@ -170,12 +163,11 @@ fn keep_params(function: &mut Function, incoming: &[Inst], block: Block, keep: &
     for (number, &param) in params.iter().enumerate() {
         function.dfg.values[param].def = ValueDef::Param(block, number as u16);
     }
-    for inst in incoming {
-        if let Some(calls) = function.dfg.targets.get_mut(inst) {
-            for call in calls.iter_mut().filter(|call| call.block == block) {
-                let mut kept = keep.iter();
-                call.args.retain(|_| *kept.next().unwrap_or(&true));
-            }
+    for (inst, number) in incoming {
+        let calls = function.dfg.targets.get_mut(inst);
+        if let Some(call) = calls.and_then(|calls| calls.get_mut(*number as usize)) {
+            let mut kept = keep.iter();
+            call.args.retain(|_| *kept.next().unwrap_or(&true));
         }
     }
 }
@@ -204,14 +196,7 @@ fn drop_dead(function: &mut Function) {
             }
         }
     }
-    let mut incoming: SecondaryMap<Block, Vec<Inst>> = SecondaryMap::default();
-    for &block in function.blocks() {
-        if let Some(inst) = function.layout.terminator(block) {
-            for call in function.dfg.targets(inst) {
-                incoming[call.block].push(inst);
-            }
-        }
-    }
+    let incoming = incoming_edges(function);
     while let Some(value) = work.pop() {
         match function.dfg.values[value].def {
             ValueDef::Result(inst, _) if !live[inst] => {
@@ -220,14 +205,10 @@ fn drop_dead(function: &mut Function) {
             }
             ValueDef::Param(block, index) if !live_params[value] => {
                 live_params[value] = true;
-                for &inst in &incoming[block] {
-                    let calls = function
-                        .dfg
-                        .targets(inst)
-                        .iter()
-                        .filter(|call| call.block == block);
-                    work.extend(calls.map(|call| call.args[index as usize]));
-                }
+                let calls = incoming[block].iter();
+                let calls =
+                    calls.map(|&(inst, number)| &function.dfg.targets(inst)[number as usize]);
+                work.extend(calls.map(|call| call.args[index as usize]));
             }
             _ => {}
         }
@@ -239,8 +220,6 @@ fn drop_dead(function: &mut Function) {
         }
         let params = function.dfg.blocks[block].params.iter();
         let keep: Vec<bool> = params.map(|&param| live_params[param]).collect();
-        let mut sources = std::mem::take(&mut incoming[block]);
-        sources.dedup();
-        keep_params(function, &sources, block, &keep);
+        keep_params(function, &incoming[block], block, &keep);
     }
 }
