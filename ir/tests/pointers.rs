@@ -37,15 +37,15 @@ fn known(body: &str) -> (Vec<bool>, Vec<u32>) {
         let global = data.mods.space() == margay_ir::mods::StateSpace::Global;
         matches!(data.opcode, Opcode::Ld | Opcode::St) && global
     });
-    let held = accesses.map(|&inst| pointers.hold(&function, function.dfg.args(inst)[0], 4));
-    (held.collect(), pointers.params(&function))
+    let held = accesses.map(|&inst| pointers.holds(inst));
+    (held.collect(), pointers.params().to_vec())
 }
 
-/// A loop over a pointer: `access` in its body, and what is added to the pointer.
-fn pointer_loop(setup: &str, access: &str, step: &str) -> (Vec<bool>, Vec<u32>) {
+/// A loop whose block parameter `v10` begins with `first` and is moved by `step` behind the `access` in its body.
+fn moving_loop(setup: &str, first: &str, access: &str, step: &str) -> (Vec<bool>, Vec<u32>) {
     known(&format!(
         "{setup}
-  jump block1(v0, v3)
+  jump block1({first}, v3)
 block1(v10: b64, v11: b32):
 {access}
   jump block2
@@ -58,6 +58,11 @@ block2:
 block3:
   ret"
     ))
+}
+
+/// A loop over a pointer.
+fn pointer_loop(setup: &str, access: &str, step: &str) -> (Vec<bool>, Vec<u32>) {
+    moving_loop(setup, "v0", access, step)
 }
 
 const STEP: &str = "  v5: b64 = const.b64 0x400";
@@ -178,22 +183,10 @@ block2:
     assert_eq!(known(&body("v15")).0, [false, true]);
 }
 
-/// A loop over a counter that begins with `start`, with an access at `address` (`v30`) and the counter's step.
+/// A loop over a counter that begins with `v4` of `start`, with an access at `v30` of `address`.
 fn counter_loop(start: &str, address: &str, step: &str) -> (Vec<bool>, Vec<u32>) {
-    known(&format!(
-        "{start}
-  jump block1(v4, v3)
-block1(v10: b64, v11: b32):
-{address}
-  v12: b32 = ld.b32{{space:global}} v30
-  v13: b64 = add.s64 v10, {step}
-  v14: b32 = const.b32 0x1
-  v15: b32 = sub.u32 v11, v14
-  v16: pred = setp.s32{{cmp:ne}} v15, v14
-  brif v16, block1(v13, v15), block3
-block3:
-  ret"
-    ))
+    let access = format!("{address}\n  v12: b32 = ld.b32{{space:global}} v30");
+    moving_loop(start, "v4", &access, step)
 }
 
 const START: &str = "  v4: b64 = const.b64 0x0\n  v5: b64 = const.b64 0x400";

@@ -62,7 +62,6 @@ pub struct CompiledKernel {
     /// State space and size of the variables that the function names.
     symbols: FxHashMap<SymbolId, (StateSpace, u64)>,
     pointers: Pointers,
-    roots: Vec<u32>,
     /// Why its code is slower than it could be.
     pub fallbacks: Fallbacks,
     /// How large the function is.
@@ -147,7 +146,6 @@ impl CompiledKernel {
                 homes[inst] = Some(block);
             }
         }
-        let pointers = Pointers::new(&function);
         let fallbacks = Fallbacks::default();
         if inline.is_reduced() {
             fallbacks.note(Fallback::CallsKept);
@@ -158,8 +156,7 @@ impl CompiledKernel {
             homes,
             points: PointTable::new(&function, &regions),
             symbols: symbols_of(module, &function),
-            roots: pointers.params(&function),
-            pointers,
+            pointers: Pointers::new(&function),
             function,
             regions,
             local_bytes,
@@ -338,7 +335,7 @@ impl CompiledKernel {
     /// of [`crate::MARGIN`] bytes around the range, and the grid has at most [`crate::MAX_BLOCKS`] blocks in each dimension, code
     /// of [`Version::trusted`] may run.
     pub fn roots(&self) -> &[u32] {
-        &self.roots
+        self.pointers.params()
     }
 
     /// The version that people are shown: that of the shape that the kernel asks for, or of single rows.

@@ -44,15 +44,11 @@ const _: () = assert!(2 * STEP + COUNTED + FAR <= FAR_FROM_PARAM);
 /// Values that branches pass to blocks, at most; functions with more have no pointers but parameters.
 const MAX_PASSED: usize = 100_000;
 
-/// The pointers of one function.
+/// What is known of the accesses of one function.
 #[derive(Clone, Debug, Default)]
 pub struct Pointers {
-    /// The block parameters that are pointers, and the roots of what is passed to them.
-    moved: FxHashMap<Value, SmallVec<[Value; 2]>>,
-    /// Counters, their factors, and the pointers that they may be added to.
-    counted: FxHashSet<Counted>,
-    /// Offsets of the parameters that values are loaded from.
-    params: FxHashMap<Value, u32>,
+    known: FxHashSet<Inst>,
+    params: Vec<u32>,
 }
 
 /// A base, and a counter times a factor.
@@ -70,6 +66,14 @@ enum Place {
     Counted(Counted, Interval),
 }
 
+/// An access of memory outside of the thread's own windows.
+struct Access {
+    block: Block,
+    inst: Inst,
+    place: Place,
+    bytes: u32,
+}
+
 /// A value that a branch passes to a block parameter.
 struct Passed {
     from: Block,
@@ -79,27 +83,68 @@ struct Passed {
 }
 
 impl Pointers {
-    /// The pointers of a function.
+    /// Looks at all accesses of a function.
     pub fn new(function: &Function) -> Pointers {
-        let mut pointers = Pointers {
-            params: loaded_params(function),
-            ..Pointers::default()
+        let found = Found::new(function);
+        if found.params.is_empty() {
+            return Pointers::default();
+        }
+        let known = found.accesses.iter().filter(|access| found.holds(access));
+        Pointers {
+            known: known.map(|access| access.inst).collect(),
+            params: found.used_params(),
+        }
+    }
+
+    /// Whether an access lies in the range of device memory or in its margins.
+    pub fn holds(&self, access: Inst) -> bool {
+        self.known.contains(&access)
+    }
+
+    /// Offsets of the parameters that the addresses of the accesses are computed from, ascending, each once.
+    pub fn params(&self) -> &[u32] {
+        &self.params
+    }
+}
+
+/// The pointers of one function.
+struct Found {
+    accesses: Vec<Access>,
+    /// The block parameters that are pointers, and the roots of what is passed to them.
+    moved: FxHashMap<Value, SmallVec<[Value; 2]>>,
+    /// Counters, their factors, and the pointers that they may be added to.
+    counted: FxHashSet<Counted>,
+    /// Values that are loaded from parameters: the parameter's offset, and the block of the load.
+    params: FxHashMap<Value, (u32, Block)>,
+}
+
+impl Found {
+    fn new(function: &Function) -> Found {
+        let params = loaded_params(function);
+        let mut found = Found {
+            accesses: match params.is_empty() {
+                true => Vec::new(),
+                false => accesses(function),
+            },
+            moved: FxHashMap::default(),
+            counted: FxHashSet::default(),
+            params,
         };
-        if pointers.params.is_empty() {
-            return pointers;
+        if found.accesses.is_empty() {
+            return found;
         }
         let cfg = Cfg::new(function);
         if let Some(passed) = all_passed(function, &cfg) {
-            let stops = Stops::new(function, cfg);
-            pointers.find_moved(&passed, &stops);
-            pointers.find_counted(function, &passed, &stops);
+            let stops = Stops::new(&found.accesses, cfg);
+            found.find_moved(&passed, &stops);
+            found.find_counted(function, &passed, &stops);
         }
-        pointers
+        found
     }
 
-    /// Whether an access of `bytes` bytes lies in the range of device memory or in its margins.
-    pub fn hold(&self, function: &Function, address: Value, bytes: u32) -> bool {
-        let (offset, far) = match place(function, address) {
+    /// Whether an access lies in the range of device memory or in its margins.
+    fn holds(&self, access: &Access) -> bool {
+        let (offset, far) = match access.place {
             Place::Root(root) if self.params.contains_key(&root.value) => {
                 (root.offset, FAR_FROM_PARAM)
             }
@@ -107,30 +152,34 @@ impl Pointers {
             Place::Counted(counted, offset) if self.counted.contains(&counted) => (offset, FAR),
             _ => return false,
         };
-        -far <= offset.low && offset.high + i128::from(bytes) <= far
+        -far <= offset.low && offset.high + i128::from(access.bytes) <= far
     }
 
-    /// Offsets of the parameters that the addresses of a function's accesses are computed from, ascending, each once.
-    pub fn params(&self, function: &Function) -> Vec<u32> {
-        let bases =
-            accesses(function).map(
-                |(_, inst)| match place(function, function.dfg.args(inst)[0]) {
-                    Place::Root(root) => root.value,
-                    Place::Counted(counted, _) => counted.base,
-                },
-            );
+    fn used_params(&self) -> Vec<u32> {
+        let bases = self.accesses.iter().map(|access| match access.place {
+            Place::Root(root) => root.value,
+            Place::Counted(counted, _) => counted.base,
+        });
         let mut work: Vec<Value> = bases.collect();
         let mut seen: FxHashSet<Value> = FxHashSet::default();
         let mut found = Vec::new();
         while let Some(value) = work.pop() {
             if seen.insert(value) {
-                found.extend(self.params.get(&value));
+                found.extend(self.params.get(&value).map(|&(offset, _)| offset));
                 work.extend(self.moved.get(&value).into_iter().flatten());
             }
         }
         found.sort_unstable();
         found.dedup();
         found
+    }
+
+    /// The block that defines a pointer.
+    fn home(&self, function: &Function, pointer: Value) -> Option<Block> {
+        match function.dfg.values[pointer].def {
+            ValueDef::Param(block, _) if self.moved.contains_key(&pointer) => Some(block),
+            _ => self.params.get(&pointer).map(|&(_, block)| block),
+        }
     }
 
     fn find_moved(&mut self, passed: &[Passed], stops: &Stops) {
@@ -170,10 +219,9 @@ impl Pointers {
         }
         let reach = Reach::in_grids(function, MAX_BLOCKS);
         for counted in stops.near_counted.keys() {
-            let is_pointer =
-                self.params.contains_key(&counted.base) || self.moved.contains_key(&counted.base);
-            let [base, counter] = [counted.base, counted.counter].map(|v| stops.home(function, v));
-            let (Some(base), Some(counter), true) = (base, counter, is_pointer) else {
+            let base = self.home(function, counted.base);
+            let counter = function.dfg.values[counted.counter].def;
+            let (Some(base), ValueDef::Param(counter, _)) = (base, counter) else {
                 continue;
             };
             let outside = base != counter && stops.dominators.dominates(&stops.cfg, base, counter);
@@ -183,7 +231,7 @@ impl Pointers {
                     within(passed.root.offset.times(factor), COUNTED)
                         && stops.before(&stops.near_counted, counted, passed.from)
                 } else {
-                    let start = reach.bounds(passed.arg).and_then(Interval::checked);
+                    let start = reach.bounds(passed.arg);
                     start.is_some_and(|start| within(start.times(factor), COUNTED))
                 }
             };
@@ -199,26 +247,20 @@ impl Pointers {
 struct Stops {
     cfg: Cfg,
     dominators: Dominators,
-    homes: FxHashMap<Inst, Block>,
     near_root: FxHashMap<Value, SmallVec<[Block; 4]>>,
     near_counted: FxHashMap<Counted, SmallVec<[Block; 4]>>,
 }
 
 impl Stops {
-    fn new(function: &Function, cfg: Cfg) -> Stops {
+    fn new(accesses: &[Access], cfg: Cfg) -> Stops {
         let mut stops = Stops {
             dominators: Dominators::new(&cfg),
             cfg,
-            homes: FxHashMap::default(),
             near_root: FxHashMap::default(),
             near_counted: FxHashMap::default(),
         };
-        for &block in function.blocks() {
-            let insts = function.insts(block).iter();
-            stops.homes.extend(insts.map(|&inst| (inst, block)));
-        }
-        for (block, inst) in accesses(function) {
-            let blocks = match place(function, function.dfg.args(inst)[0]) {
+        for access in accesses {
+            let blocks = match access.place {
                 Place::Root(root) if within(root.offset, STEP) => {
                     stops.near_root.entry(root.value).or_default()
                 }
@@ -227,20 +269,11 @@ impl Stops {
                 }
                 _ => continue,
             };
-            if blocks.last() != Some(&block) {
-                blocks.push(block);
+            if blocks.last() != Some(&access.block) {
+                blocks.push(access.block);
             }
         }
         stops
-    }
-
-    /// The block that defines a value.
-    fn home(&self, function: &Function, value: Value) -> Option<Block> {
-        match function.dfg.values[value].def {
-            ValueDef::Result(inst, _) => self.homes.get(&inst).copied(),
-            ValueDef::Param(block, _) => Some(block),
-            _ => None,
-        }
     }
 
     /// Whether an access near a root runs before the end of a block.
@@ -354,13 +387,16 @@ fn all_passed(function: &Function, cfg: &Cfg) -> Option<Vec<Passed>> {
     Some(all)
 }
 
-/// The accesses of memory outside of the thread's own windows.
-fn accesses(function: &Function) -> impl Iterator<Item = (Block, Inst)> {
-    let all = function.blocks().iter().flat_map(|&block| {
+/// All instructions with their blocks.
+fn insts(function: &Function) -> impl Iterator<Item = (Block, Inst)> {
+    function.blocks().iter().flat_map(|&block| {
         let insts = function.insts(block).iter();
         insts.map(move |&inst| (block, inst))
-    });
-    all.filter(|&(_, inst)| {
+    })
+}
+
+fn accesses(function: &Function) -> Vec<Access> {
+    let outside = insts(function).filter(|&(_, inst)| {
         let data = &function.dfg.insts[inst];
         let accesses = matches!(
             data.opcode,
@@ -368,21 +404,28 @@ fn accesses(function: &Function) -> impl Iterator<Item = (Block, Inst)> {
         );
         let space = data.mods.space();
         accesses && !is_private(space) && !is_window(space)
-    })
+    });
+    let access = outside.map(|(block, inst)| {
+        let data = &function.dfg.insts[inst];
+        let element = data.ty.bits().div_ceil(8).next_power_of_two();
+        Access {
+            block,
+            inst,
+            place: place(function, function.dfg.args(inst)[0]),
+            bytes: element * data.mods.vec().max(1),
+        }
+    });
+    access.collect()
 }
 
-/// The values of 64 bits that a kernel loads from its parameters, and the offsets of these.
-fn loaded_params(function: &Function) -> FxHashMap<Value, u32> {
+/// The values of 64 bits that a kernel loads from its parameters, the offsets of these, and the blocks of the loads.
+fn loaded_params(function: &Function) -> FxHashMap<Value, (u32, Block)> {
     let Some(kernel) = &function.kernel else {
         return FxHashMap::default();
     };
     let reach = Reach::new(function);
     let dfg = &function.dfg;
-    let insts = function
-        .blocks()
-        .iter()
-        .flat_map(|&block| function.insts(block));
-    let offset_of = |&inst: &Inst| {
+    let offset_of = |(block, inst): (Block, Inst)| {
         let data = &dfg.insts[inst];
         let &[value] = dfg.results(inst) else {
             return None;
@@ -403,7 +446,7 @@ fn loaded_params(function: &Function) -> FxHashMap<Value, u32> {
         let offset = i128::from(data.payload()) + at.offset.low;
         let fits = offset >= 0 && offset + 8 <= i128::from(kernel.param_bytes);
         let offset = fits.then(|| u32::try_from(offset).ok()).flatten()?;
-        Some((value, offset))
+        Some((value, (offset, block)))
     };
-    insts.filter_map(offset_of).collect()
+    insts(function).filter_map(offset_of).collect()
 }

@@ -251,6 +251,7 @@ impl<'a> Reach<'a> {
         self.interval(value, DEPTH)
     }
 
+    /// The same, looking so many operations back.
     fn interval(&self, value: Value, depth: u32) -> Option<Interval> {
         let dfg = &self.function.dfg;
         let bits = dfg.ty(value).lane_bits();

@@ -90,9 +90,7 @@ impl Lane<'_, '_> {
         let inside = reach.is_inside(&widest, bytes, space, &symbol)
             || self.trusted && {
                 let shared = matches!(space, StateSpace::Shared | StateSpace::SharedCluster);
-                shared
-                    || self.home_of(space) == Area::Device
-                        && self.pointers.hold(self.function, address, bytes)
+                shared || self.home_of(space) == Area::Device && self.pointers.holds(inst)
             };
         let home = self.homes[inst];
         let here = |def: Inst| self.homes[def] == home;
