@@ -200,6 +200,12 @@ fn a_pointer_and_a_counter() {
     let scaled =
         "  v29: b32 = const.b32 0x3\n  v31: b64 = shl.b64 v10, v29\n  v30: b64 = add.s64 v1, v31";
     assert_eq!(counter_loop(START, scaled, "v5"), (vec![true], vec![8]));
+    // The high half of a product is no multiple of the counter.
+    let product = |half: &str| {
+        format!("  v31: b64 = mul.s64{{half:{half}}} v10, v5\n  v30: b64 = add.s64 v1, v31")
+    };
+    assert_eq!(counter_loop(START, &product("lo"), "v5").0, [true]);
+    assert_eq!(counter_loop(START, &product("hi"), "v5").0, [false]);
     // The counter times 2^20, which starts from up to 2^32.
     let start = "  v4: b64 = cvt.u64.u32 v3\n  v5: b64 = const.b64 0x400";
     assert_eq!(counter_loop(start, scaled, "v5").0, [true]);

@@ -24,7 +24,7 @@ use super::reach::{Interval, Reach, Root, is_private, is_window};
 use super::{Cfg, Dominators};
 use crate::entity::{Block, Inst, Value};
 use crate::function::{Function, ValueDef};
-use crate::mods::StateSpace;
+use crate::mods::{Half, StateSpace};
 use crate::ops::Opcode;
 
 /// Bytes of each margin, at least.
@@ -352,7 +352,7 @@ fn scaled(function: &Function, reach: &Reach<'_>, value: Value) -> Option<(Value
     let by = dfg.constant(by).filter(|_| plain)?;
     let factor = match data.opcode {
         Opcode::Shl if by < 32 => 1 << by,
-        Opcode::Mul if by < 1 << 32 => by as i64,
+        Opcode::Mul if by < 1 << 32 && data.mods.half() != Half::Hi => by as i64,
         _ => return None,
     };
     let inner = reach.of(index, &|_| true);
