@@ -27,20 +27,17 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         return Err("there are no options".to_owned());
     }
     let root = exec::root();
-    let workspace = table(&root.join("Cargo.toml"))?;
-    let workspace = workspace["workspace"].as_table().ok_or("no workspace")?;
-    let members = workspace["members"].as_array().ok_or("no members")?;
     let (mut used, mut wrong) = (BTreeSet::new(), Vec::new());
-    for member in members.iter().filter_map(Value::as_str) {
-        let declared = declared(&table(&root.join(member).join("Cargo.toml"))?);
+    for member in exec::members()? {
+        let declared = declared(&exec::toml(&root.join(&member).join("Cargo.toml"))?);
         let mut words = BTreeSet::new();
-        add_words(&root.join(member), &mut words)?;
-        wrong.extend(unused(member, &declared, &words));
+        add_words(&root.join(&member), &mut words)?;
+        wrong.extend(unused(&member, &declared, &words));
         used.extend(declared);
     }
-    let known = workspace["dependencies"]
-        .as_table()
-        .ok_or("no dependencies")?;
+    let manifest = exec::toml(&root.join("Cargo.toml"))?;
+    let known = manifest["workspace"]["dependencies"].as_table();
+    let known = known.ok_or("Cargo.toml has no dependencies")?;
     // The workspace's own crates need not depend on each other.
     let others = known.keys().filter(|name| !name.starts_with("margay"));
     let idle = others.filter(|name| !used.contains(*name));
@@ -50,11 +47,6 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         return Ok(());
     }
     Err(format!("declared and not used:\n{}", wrong.join("\n")))
-}
-
-fn table(path: &Path) -> Result<Table, String> {
-    let text = fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
-    text.parse().map_err(|e| format!("{}: {e}", path.display()))
 }
 
 /// Names of all dependencies in a crate's manifest, those of some targets too.
@@ -81,8 +73,7 @@ fn unused(member: &str, declared: &BTreeSet<String>, words: &BTreeSet<String>) -
 
 /// The words of all sources below a folder.
 fn add_words(folder: &Path, words: &mut BTreeSet<String>) -> Outcome {
-    let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+    for path in exec::entries(folder)? {
         if path.is_dir() {
             // Crates of their own have words of their own.
             if !path.join("Cargo.toml").exists() && !path.ends_with("target") {

@@ -13,6 +13,33 @@ pub(crate) fn root() -> PathBuf {
         .to_owned()
 }
 
+/// What is in a folder, in the order of the names.
+pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let error = |e: std::io::Error| format!("{}: {e}", folder.display());
+    let read = std::fs::read_dir(folder).map_err(error)?;
+    let mut all = read
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(error)?;
+    all.sort();
+    Ok(all)
+}
+
+/// A file of TOML.
+pub(crate) fn toml(path: &Path) -> Result<toml::Table, String> {
+    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    text.parse().map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// The folders of the workspace's crates, below the root.
+pub(crate) fn members() -> Result<Vec<String>, String> {
+    let manifest = toml(&root().join("Cargo.toml"))?;
+    let members = manifest["workspace"]["members"].as_array();
+    let members = members.ok_or("Cargo.toml has no members")?;
+    let names = members.iter().filter_map(toml::Value::as_str);
+    Ok(names.map(str::to_owned).collect())
+}
+
 /// Where release builds land, honouring `CARGO_TARGET_DIR`.
 pub(crate) fn release_dir() -> PathBuf {
     let target =

@@ -61,8 +61,7 @@ pub(crate) fn run(_: &[String]) -> Outcome {
 }
 
 fn files(folder: &Path, extension: &str) -> Result<Vec<Seed>, String> {
-    let listing = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let paths = listing.flatten().map(|entry| entry.path());
+    let paths = exec::entries(folder)?.into_iter();
     let chosen = paths.filter(|path| path.extension().is_some_and(|e| e == extension));
     let read = |path: std::path::PathBuf| {
         let name = path

@@ -52,25 +52,20 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     ))
 }
 
-/// Crates of the workspace with several modules that the list does not name.
+/// Crates of the workspace that the list does not name.
 fn missing_crates(crates: &[Crate]) -> Result<Vec<String>, String> {
-    let manifest = exec::root().join("Cargo.toml");
-    let text = fs::read_to_string(&manifest).map_err(|e| format!("Cargo.toml: {e}"))?;
-    let members = text
-        .split_once("members = [")
-        .and_then(|(_, rest)| rest.split_once(']'))
-        .ok_or("Cargo.toml has no members")?
-        .0;
-    let names = members.split(',').map(|name| name.trim().trim_matches('"'));
-    Ok(names
-        .filter(|name| !name.is_empty() && !crates.iter().any(|known| known.name == *name))
+    let members = exec::members()?;
+    let unknown = members
+        .iter()
+        .filter(|name| !crates.iter().any(|known| known.name == **name));
+    Ok(unknown
         .map(|name| format!("{name}: not in the list"))
         .collect())
 }
 
 /// Top-level modules: files and folders beside the crate's root.
 fn modules_of(sources: &Path) -> Result<Vec<String>, String> {
-    let mut names: Vec<String> = entries(sources)?
+    let mut names: Vec<String> = exec::entries(sources)?
         .iter()
         .filter_map(|path| module_name(path))
         .filter(|name| !is_root(name) && !is_test(name) && name != "bin")
@@ -94,13 +89,6 @@ fn is_test(name: &str) -> bool {
     name == "tests" || name.ends_with("_tests")
 }
 
-fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let read = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let mut all: Vec<PathBuf> = read.filter_map(|e| Some(e.ok()?.path())).collect();
-    all.sort();
-    Ok(all)
-}
-
 /// What the modules of a crate import from each other.
 fn imports_of(sources: &Path) -> Result<Vec<Import>, String> {
     let modules = modules_of(sources)?;
@@ -111,7 +99,7 @@ fn imports_of(sources: &Path) -> Result<Vec<Import>, String> {
         }
     }
     let mut found = Vec::new();
-    for path in entries(sources)? {
+    for path in exec::entries(sources)? {
         let Some(from) = module_name(&path).filter(|name| modules.contains(name)) else {
             continue;
         };
@@ -139,7 +127,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
         return Ok(vec![path.to_owned()]);
     }
     let mut all = Vec::new();
-    for entry in entries(path)? {
+    for entry in exec::entries(path)? {
         if module_name(&entry).is_some_and(|name| !is_test(&name)) {
             all.extend(files(&entry)?);
         }

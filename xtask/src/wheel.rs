@@ -63,10 +63,8 @@ fn build() -> Result<PathBuf, String> {
             .current_dir(exec::root()),
     )?;
     drop(data);
-    let found = std::fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let wheel = found
-        .flatten()
-        .map(|entry| entry.path())
+    let wheel = exec::entries(&folder)?
+        .into_iter()
         .find(|path| path.extension().is_some_and(|end| end == "whl"));
     let wheel = wheel.ok_or("maturin wrote no wheel")?;
     std::fs::canonicalize(&wheel).map_err(|e| format!("{}: {e}", wheel.display()))

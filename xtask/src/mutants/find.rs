@@ -8,6 +8,8 @@ use std::path::Path;
 
 use regex_lite::Regex;
 
+use crate::exec;
+
 /// One change.
 #[derive(Clone, Debug)]
 pub(super) struct Mutation {
@@ -90,14 +92,7 @@ const SWAPS: &[(&str, &[&str])] = &[
 /// All mutations of the files in a folder, in the order of their names.
 pub(super) fn all(folder: &Path, shown: &Path) -> Result<Vec<Mutation>, String> {
     let mut found = Vec::new();
-    let error = |e: std::io::Error| format!("{}: {e}", folder.display());
-    let mut entries = std::fs::read_dir(folder)
-        .map_err(error)?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(error)?;
-    entries.sort();
-    for path in entries {
+    for path in exec::entries(folder)? {
         let shown = shown.join(path.file_name().unwrap_or_default());
         if path.is_dir() {
             found.extend(all(&path, &shown)?);
