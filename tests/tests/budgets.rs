@@ -141,34 +141,14 @@ const CASES: &[Case] = &[
     Case {
         name: "targets_of_a_switch",
         size: 5_000,
-        text: |n| {
-            let names: Vec<String> = (0..n).map(|i| format!("L{i}")).collect();
-            let mut text = format!(
-                "T: .branchtargets {};\nrem.u32 %r3, %r1, {n}; brx.idx %r3, T;\n",
-                names.join(", ")
-            );
-            for i in 0..n {
-                let _ = writeln!(text, "L{i}: add.u32 %r2, %r2, {i}; bra END;");
-            }
-            kernel("", &format!("{text}END:"))
-        },
+        text: |n| switch(n, " bra END;"),
         expected: |n, t| t + t % n as u32,
     },
     // Each target follows the one before, too, so every block has two ways in, one of them from the table.
     Case {
         name: "targets_that_follow_each_other",
         size: 12_000,
-        text: |n| {
-            let names: Vec<String> = (0..n).map(|i| format!("L{i}")).collect();
-            let mut text = format!(
-                "T: .branchtargets {};\nrem.u32 %r3, %r1, {n}; brx.idx %r3, T;\n",
-                names.join(", ")
-            );
-            for i in 0..n {
-                let _ = writeln!(text, "L{i}: add.u32 %r2, %r2, {i};");
-            }
-            kernel("", &text)
-        },
+        text: |n| switch(n, ""),
         expected: |n, t| (t % n as u32..n as u32).fold(t, |sum, i| sum.wrapping_add(i)),
     },
     Case {
@@ -299,6 +279,19 @@ fn functions(count: usize, code: impl Fn(usize) -> String) -> String {
 fn repeated(n: usize, part: impl Fn(usize) -> String) -> String {
     let parts: Vec<String> = (0..n).map(part).collect();
     kernel("", &parts.join("\n"))
+}
+
+/// A branch through a table of `n` targets; `then` stands behind the code of each.
+fn switch(n: usize, then: &str) -> String {
+    let names: Vec<String> = (0..n).map(|i| format!("L{i}")).collect();
+    let mut text = format!(
+        "T: .branchtargets {};\nrem.u32 %r3, %r1, {n}; brx.idx %r3, T;\n",
+        names.join(", ")
+    );
+    for i in 0..n {
+        let _ = writeln!(text, "L{i}: add.u32 %r2, %r2, {i};{then}");
+    }
+    kernel("", &format!("{text}END:"))
 }
 
 /// A kernel whose threads have their number in `%r1` and `%r2`, write the latter, and read zero at `[%rd1]` before.
