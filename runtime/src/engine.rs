@@ -272,8 +272,6 @@ impl LaunchShape {
 
 /// What a worker lends to an engine while it runs units.
 pub trait Worker {
-    /// The worker's number, from 0.
-    fn index(&self) -> usize;
     /// Whether the launch that is running is to end now.
     fn stop_requested(&self) -> bool;
     /// A window for the unit that is about to run, open for these sizes (bytes of the whole cluster's shared memory, and

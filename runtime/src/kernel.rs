@@ -16,7 +16,7 @@ use crate::module::Module;
 use crate::occupancy::{self, Footprint};
 use crate::params::Params;
 use crate::process::next_id;
-use crate::scheduler::{Crowd, Run, RunSpec};
+use crate::scheduler::{Run, RunSpec, Throttle};
 use crate::syscalls::LaunchServices;
 use crate::syscalls::device_runtime::DeviceRuntime;
 
@@ -136,7 +136,7 @@ pub(crate) struct Entry {
     name: Arc<str>,
     /// Nanoseconds that a unit took lately, at most; 0: none has run.
     pace: AtomicU64,
-    crowd: Crowd,
+    throttle: Throttle,
     /// The last answer to how many blocks are resident: see [`Residency`].
     residency: AtomicU64,
     engine: Arc<dyn Engine>,
@@ -157,7 +157,7 @@ impl Entry {
             id: next_id(),
             name: engine.info().name.as_str().into(),
             pace: AtomicU64::new(0),
-            crowd: Crowd::default(),
+            throttle: Throttle::default(),
             residency: AtomicU64::new(0),
             engine,
             max_dynamic_shared: AtomicI32::new(UNSET),
@@ -249,8 +249,8 @@ impl Kernel {
     }
 
     /// How many workers it is given.
-    pub(crate) fn crowd(&self) -> &Crowd {
-        &self.entry.crowd
+    pub(crate) fn throttle(&self) -> &Throttle {
+        &self.entry.throttle
     }
 
     fn config(&self) -> &DeviceConfig {

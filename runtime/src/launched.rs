@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use crate::context::Context;
 use crate::error::{Fault, FaultKind};
 use crate::kernel::Kernel;
-use crate::scheduler::{Crowd, Launcher, Run};
+use crate::scheduler::{Launcher, Run, Throttle};
 use crate::syscalls::LaunchServices;
 use crate::syscalls::device_runtime::{Child, Line, Wish};
 use crate::task::{Task, Work};
@@ -186,8 +186,8 @@ impl Launcher for Launched {
         self.kernel.pace()
     }
 
-    fn crowd(&self) -> &Crowd {
-        self.kernel.crowd()
+    fn throttle(&self) -> &Throttle {
+        self.kernel.throttle()
     }
 
     fn priority(&self) -> i32 {

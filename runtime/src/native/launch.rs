@@ -14,8 +14,7 @@ use super::native_cta::{self, NativeCta};
 use super::pace::Pace;
 use super::reach::{self, Reach};
 use super::unit::{CtaKind, Resident};
-use crate::engine::Worker;
-use crate::engine::{LaunchShape, ParkedUnit, PreparedLaunch, RunOutcome};
+use crate::engine::{LaunchShape, ParkedUnit, PreparedLaunch, RunOutcome, Worker};
 use crate::error::{Error, Fault, Result};
 use crate::memory::CtaWindow;
 

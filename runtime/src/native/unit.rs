@@ -6,8 +6,7 @@ use super::faults;
 use super::interpreted::InterpretedCta;
 use super::launch::{PtxLaunch, Turn};
 use super::native_cta::NativeCta;
-use crate::engine::Worker;
-use crate::engine::{ParkedUnit, RunOutcome};
+use crate::engine::{ParkedUnit, RunOutcome, Worker};
 use crate::error::Fault;
 use crate::memory::CtaWindow;
 

@@ -13,7 +13,6 @@
 //! - No worker ever waits for another one, for a host function or for a copy.
 
 mod claim;
-mod crowd;
 mod keeper;
 #[cfg(test)]
 mod priority_tests;
@@ -21,6 +20,7 @@ mod run;
 mod sleep;
 #[cfg(test)]
 mod tests;
+mod throttle;
 mod worker;
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
@@ -29,8 +29,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-pub(crate) use crowd::Crowd;
 pub(crate) use run::{Launcher, Run, RunSpec};
+pub(crate) use throttle::Throttle;
 
 use crate::error::Result;
 use crate::fault::StopHandle;

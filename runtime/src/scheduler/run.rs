@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::{Crowd, Shared};
+use super::{Shared, Throttle};
 use crate::engine::{ParkedUnit, PreparedLaunch};
 use crate::error::{Fault, FaultKind};
 
@@ -25,7 +25,7 @@ pub(crate) trait Launcher: Send + Sync {
     /// Nanoseconds that a unit of the kernel took lately.
     fn pace(&self) -> &AtomicU64;
     /// How many workers the kernel is given.
-    fn crowd(&self) -> &Crowd;
+    fn throttle(&self) -> &Throttle;
     /// 0, or less for launches whose new units go first.
     fn priority(&self) -> i32;
     /// Whether it belongs to the context with a number.
@@ -150,9 +150,12 @@ impl Run {
     }
 
     /// Notes the same for the choice of the number of workers; `users` were inside when it began.
-    pub(super) fn note_crowd(&self, time: Duration, units: u64, users: usize, workers: usize) {
+    pub(super) fn note_contention(&self, time: Duration, units: u64, users: usize, workers: usize) {
         if self.contends && workers > 1 && units > 0 && users == self.users() {
-            self.spec.launcher.crowd().note(time, units, users, workers);
+            self.spec
+                .launcher
+                .throttle()
+                .note(time, units, users, workers);
         }
     }
 
@@ -164,7 +167,7 @@ impl Run {
     /// How many of the workers may be inside.
     pub(super) fn allowed(&self, workers: usize) -> usize {
         match self.contends {
-            true => self.spec.launcher.crowd().allowed(workers),
+            true => self.spec.launcher.throttle().allowed(workers),
             false => workers,
         }
     }

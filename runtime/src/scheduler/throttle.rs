@@ -48,7 +48,7 @@ impl Rate {
 
 /// What is known of a kernel.
 #[derive(Debug, Default)]
-pub(crate) struct Crowd {
+pub(crate) struct Throttle {
     one: Rate,
     all: Rate,
     decided: AtomicBool,
@@ -57,7 +57,7 @@ pub(crate) struct Crowd {
     since: AtomicU64,
 }
 
-impl Crowd {
+impl Throttle {
     /// How many of the workers may run the kernel now.
     pub(super) fn allowed(&self, workers: usize) -> usize {
         let alone = if self.decided.load(Ordering::Relaxed) {
@@ -101,24 +101,24 @@ mod tests {
     use super::*;
 
     /// Lets one and two workers take turns until all is known; microseconds for a unit of one alone, and of each of two.
-    fn tried(one: u64, two: u64) -> Crowd {
-        let crowd = Crowd::default();
+    fn tried(one: u64, two: u64) -> Throttle {
+        let throttle = Throttle::default();
         let mut turns = 0;
-        while !crowd.decided.load(Ordering::Relaxed) {
-            let users = crowd.allowed(2);
+        while !throttle.decided.load(Ordering::Relaxed) {
+            let users = throttle.allowed(2);
             let each = if users == 1 { one } else { two };
             for _ in 0..users {
-                crowd.note(Duration::from_micros(each), 1, users, 2);
+                throttle.note(Duration::from_micros(each), 1, users, 2);
             }
             turns += 1;
             assert!(turns < 10_000, "a trial ends");
         }
-        crowd
+        throttle
     }
 
     #[test]
     fn a_kernel_begins_alone() {
-        assert_eq!(Crowd::default().allowed(8), 1);
+        assert_eq!(Throttle::default().allowed(8), 1);
     }
 
     #[test]
@@ -131,19 +131,19 @@ mod tests {
 
     #[test]
     fn they_come_back_for_another_trial() {
-        let crowd = tried(100, 900);
-        crowd.note(Duration::from_nanos(BETWEEN), 1, 1, 2);
-        assert_eq!(crowd.allowed(2), 1);
-        crowd.note(Duration::from_nanos(1), 1, 1, 2);
-        assert!(!crowd.decided.load(Ordering::Relaxed));
-        crowd.note(Duration::from_nanos(TURN), 1, 1, 2);
-        assert_eq!(crowd.allowed(2), 2);
+        let throttle = tried(100, 900);
+        throttle.note(Duration::from_nanos(BETWEEN), 1, 1, 2);
+        assert_eq!(throttle.allowed(2), 1);
+        throttle.note(Duration::from_nanos(1), 1, 1, 2);
+        assert!(!throttle.decided.load(Ordering::Relaxed));
+        throttle.note(Duration::from_nanos(TURN), 1, 1, 2);
+        assert_eq!(throttle.allowed(2), 2);
     }
 
     #[test]
     fn what_neither_was_alone_nor_together_does_not_count() {
-        let crowd = Crowd::default();
-        crowd.note(Duration::from_secs(1), 1, 2, 3);
-        assert_eq!(crowd.allowed(3), 1);
+        let throttle = Throttle::default();
+        throttle.note(Duration::from_secs(1), 1, 2, 3);
+        assert_eq!(throttle.allowed(3), 1);
     }
 }

@@ -17,7 +17,6 @@ use crate::memory::CtaWindow;
 
 /// What a worker lends to the engine while it runs units.
 pub(super) struct WorkerState {
-    index: usize,
     run: Option<Arc<Run>>,
     shared: Arc<Shared>,
     /// The last unit's, kept because its pages are warm.
@@ -27,9 +26,8 @@ pub(super) struct WorkerState {
 }
 
 impl WorkerState {
-    pub(super) fn new(shared: &Arc<Shared>, index: usize) -> WorkerState {
+    pub(super) fn new(shared: &Arc<Shared>) -> WorkerState {
         WorkerState {
-            index,
             shared: Arc::clone(shared),
             run: None,
             window: None,
@@ -60,10 +58,6 @@ impl WorkerState {
 }
 
 impl Worker for WorkerState {
-    fn index(&self) -> usize {
-        self.index
-    }
-
     fn stop_requested(&self) -> bool {
         self.run
             .as_ref()
@@ -114,7 +108,7 @@ pub(super) fn start(shared: &Arc<Shared>) -> Result<()> {
         match pool {
             Ok(pool) => {
                 let shared = Arc::clone(shared);
-                pool.spawn_broadcast(move |context| work(&shared, context.index()));
+                pool.spawn_broadcast(move |_| work(&shared));
                 // Dropping the pool would tell the threads to end once they are idle, which is what
                 // is wanted: they are never idle before `work` returns.
                 return Ok(());
@@ -140,7 +134,7 @@ pub(super) fn start(shared: &Arc<Shared>) -> Result<()> {
 }
 
 /// A worker's life.
-fn work(shared: &Arc<Shared>, index: usize) {
+fn work(shared: &Arc<Shared>) {
     ON_WORKER.set(true);
     // Threads begin with the mode of the one that started them.
     let _mode = FloatMode::of_device();
@@ -149,7 +143,7 @@ fn work(shared: &Arc<Shared>, index: usize) {
         Ok(guard) => shared.stop_handles.lock().push(guard.stop_handle()),
         Err(error) => tracing::error!(%error, "faults of device code cannot be survived"),
     }
-    let mut state = WorkerState::new(shared, index);
+    let mut state = WorkerState::new(shared);
     let mut waits = Waits::default();
     loop {
         let epoch = shared.sleep.epoch();
@@ -288,7 +282,7 @@ impl Turn {
                 self.now = Instant::now();
                 let (time, done) = (self.now - begin, units_done(&outcome, first, end));
                 run.note_time(time, done);
-                run.note_crowd(time, done, users, shared.config.workers);
+                run.note_contention(time, done, users, shared.config.workers);
                 if run.will_be_complete(units_done(&outcome, first, end)) {
                     state.begin_watch();
                 }
