@@ -195,6 +195,11 @@ impl<'s> Lexer<'s> {
         }
     }
 
+    /// Goes to the end of the text: from now on each token is [`Token::End`], and lies there.
+    pub fn skip_to_end(&mut self) {
+        self.tokens.bump(self.tokens.remainder().len());
+    }
+
     /// The next token; [`Token::End`] for ever once the text is used up.
     pub fn next_token(&mut self) -> (Token, Span) {
         let token = match self.tokens.next() {

@@ -10,6 +10,7 @@
 //! when something panicked.
 
 use std::ffi::c_void;
+use std::sync::{LazyLock, Mutex};
 
 use cuda::{ApiRow, CuResult, api_rows};
 
@@ -270,6 +271,13 @@ impl World {
         }
     }
 
+    /// Forgets the last input, but for what lies at the addresses that the library may know.
+    fn reset(&mut self) {
+        self.slots.fill(0);
+        self.bulk.fill(0);
+        self.kept.clear();
+    }
+
     fn argument(
         &mut self,
         index: usize,
@@ -375,11 +383,13 @@ pub(crate) fn call_named(name: &str, arguments: &[u64]) -> CuResult {
 
 /// Any sequence of calls leaves the library whole: no crash, no panic, and it still answers afterwards.
 ///
-/// The process is not left as it was: contexts, memory and threads of the library remain.
+/// The process is not left as it was: threads of the library remain, and what calls gave that is of no context.
 pub fn driver_calls(bytes: &[u8]) {
+    // What the library may write to later must not move or go away: the same memory serves all inputs.
+    static WORLD: LazyLock<Mutex<World>> = LazyLock::new(|| Mutex::new(World::new()));
     let callables: Vec<Callable> = api_rows().filter_map(Callable::new).collect();
-    // What the library may write to later must not move or go away.
-    let world: &mut World = Box::leak(Box::new(World::new()));
+    let world = &mut *WORLD.lock().expect("no input panicked");
+    world.reset();
     begin(world);
     let mut input = Input(bytes.iter());
     for _ in 0..MAX_CALLS {
@@ -401,6 +411,9 @@ pub fn driver_calls(bytes: &[u8]) {
         CuResult::SUCCESS
     );
     assert!(world.slots[0] >= 12_000, "the library still answers");
+    for (_, context) in world.kept.iter().filter(|(ty, _)| *ty == "CUcontext") {
+        let _ = call_named("cuCtxDestroy_v2", &[*context]);
+    }
 }
 
 /// A fresh primary context with a module, whose handles can be used.

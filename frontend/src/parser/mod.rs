@@ -268,7 +268,7 @@ impl<'s> Parser<'s> {
             "too many errors; the rest of the text was not read",
         ));
         self.peeked = None;
-        self.lexer = Lexer::new("");
+        self.lexer.skip_to_end();
         (self.token, self.span) = (Token::End, Span::at(self.span.end));
     }
 
