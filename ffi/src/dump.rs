@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use margay::container::select_ptx;
+use margay::files::without_size_signal;
 use margay::{Error, Image};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -181,7 +182,7 @@ impl Dump {
 
     /// Writes a file under a name of its own first, so that it is never seen in part.
     fn write(&mut self, name: &str, bytes: &[u8]) {
-        if let Err(error) = write_whole(&self.folder, name, bytes)
+        if let Err(error) = without_size_signal(|| write_whole(&self.folder, name, bytes))
             && !std::mem::replace(&mut self.broken, true)
         {
             warn(format_args!(

@@ -10,6 +10,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Instant;
 
+use margay::files::tell;
+
 use crate::api::symbol_of;
 use crate::result::{CuResult, Served};
 use crate::serve::log;
@@ -370,10 +372,10 @@ fn traced(
 
 fn print_trace(name: &str, arguments: Arguments<'_>, code: CuResult, start: Instant) {
     let micros = start.elapsed().as_secs_f64() * 1e6;
-    eprintln!(
+    tell(format_args!(
         "margay: {name}({}) = {code:?} [{micros:.1} us]",
         Shown(arguments)
-    );
+    ));
 }
 
 /// Answers for an entry point that has no implementation.
@@ -404,7 +406,7 @@ pub(crate) fn warn(text: fmt::Arguments<'_>) {
     tracing::warn!("{text}");
     log::add(log::Level::Warning, &text.to_string());
     if !*SILENT.get_or_init(|| std::env::var_os("MARGAY_LOG").is_some_and(|v| v == "off")) {
-        eprintln!("margay: {text}");
+        tell(format_args!("margay: {text}"));
     }
 }
 

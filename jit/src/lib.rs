@@ -18,6 +18,7 @@ mod compiler;
 mod emit;
 mod error;
 mod fallback;
+pub mod files;
 mod function;
 pub mod points;
 mod slices;

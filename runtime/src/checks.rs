@@ -17,6 +17,7 @@ use crate::error::SourceLine;
 use indexmap::IndexMap;
 pub use margay_ir::exec::Undefined;
 use margay_ir::exec::{CtaInfo, SyncFinding};
+use margay_jit::files::without_size_signal;
 use parking_lot::Mutex;
 
 /// What a checking run looks for.
@@ -166,7 +167,9 @@ impl Findings {
             // One write, so that lines of several processes stay whole.
             let line = format!("{finding}\n");
             let file = OpenOptions::new().create(true).append(true).open(path);
-            if let Err(error) = file.and_then(|mut file| file.write_all(line.as_bytes())) {
+            if let Err(error) =
+                without_size_signal(|| file.and_then(|mut file| file.write_all(line.as_bytes())))
+            {
                 tracing::error!(%error, path = %path.display(), "cannot write what was found");
             }
         }

@@ -407,9 +407,7 @@ impl std::error::Error for Fault {}
 
 /// A line on standard error about what kernels did, unless `MARGAY_QUIET` is set.
 pub(crate) fn tell(what: &impl fmt::Display) {
-    use std::io::Write;
     if std::env::var_os("MARGAY_QUIET").is_none() {
-        // Nobody is left to tell when standard error is gone.
-        let _ = writeln!(std::io::stderr(), "margay: {what}");
+        margay_jit::files::tell(format_args!("margay: {what}"));
     }
 }

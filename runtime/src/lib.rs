@@ -101,6 +101,7 @@ pub mod texture;
 mod texture_table;
 
 pub use margay_frontend::container;
+pub use margay_jit::files;
 
 pub use args::{Bytes, KernelArg, KernelArgs};
 pub use buffer::{DeviceBuffer, DevicePtr, Plain};

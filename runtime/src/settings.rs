@@ -4,7 +4,6 @@
 //! accepted has no effect, but for a number of workers above [`MAX_WORKERS`], which is that number.
 
 use std::ffi::OsStr;
-use std::io::Write;
 use std::sync::Once;
 use std::time::Duration;
 
@@ -125,7 +124,7 @@ pub(crate) fn review() {
             let value = std::env::var_os(variable.name);
             if let Some(warning) = value.and_then(|value| refusal(variable, &value)) {
                 // Nobody is left to tell when standard error is gone.
-                let _ = writeln!(std::io::stderr(), "margay: {warning}");
+                margay_jit::files::tell(format_args!("margay: {warning}"));
             }
         }
     });

@@ -5,6 +5,8 @@
 
 pub use crate::fuzz_driver::driver_calls;
 pub use crate::fuzz_images::image_sizes;
+pub use crate::fuzz_kernels::{kernels, large_kernels};
+pub use crate::fuzz_process::{calls_under_limits, process_limits};
 use margay_frontend::container::{
     Image, container_len, elf_len, elf_tables_len, select_ptx, wrapper,
 };
@@ -39,6 +41,9 @@ pub const TARGETS: &[Target] = &[
     Target::new("ir_text", ir_text, 500),
     Target::new("driver_calls", driver_calls, 25),
     Target::new("image_sizes", image_sizes, 60),
+    Target::new("kernels", kernels, 10),
+    Target::new("large_kernels", large_kernels, 5),
+    Target::new("process_limits", process_limits, 10),
 ];
 
 /// Tokens lie in order, do not overlap, are not empty, and end.

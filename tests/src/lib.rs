@@ -4,6 +4,8 @@ pub mod conformance;
 pub mod fuzz;
 mod fuzz_driver;
 mod fuzz_images;
+mod fuzz_kernels;
+mod fuzz_process;
 pub mod ptx_files;
 pub mod random;
 pub mod sweep;

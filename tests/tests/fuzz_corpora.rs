@@ -114,7 +114,7 @@ macro_rules! replay {
     };
 }
 
-replay!(lexer parser lower container ir_text driver_calls image_sizes);
+replay!(lexer parser lower container ir_text driver_calls image_sizes kernels large_kernels process_limits);
 
 /// Sequences of driver calls out of nothing; `MARGAY_SEED` chooses others, `MARGAY_FULL=1` makes many.
 #[test]

@@ -5,6 +5,7 @@
 //! there by hand, and this command never removes a file.
 
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
 use serde_json::Value;
@@ -22,11 +23,17 @@ enum Source {
     Texts(&'static str, usize),
     /// So many sequences of bytes, the same on every machine.
     Bytes(usize),
+    /// Each of these bytes with each of those behind it.
+    Pairs(Range<u8>, &'static [u8]),
 }
 
 /// Which sources seed which target.
 const SOURCES: &[(&str, Source)] = &[
     ("driver_calls", Source::Bytes(16)),
+    ("kernels", Source::Bytes(12)),
+    ("large_kernels", Source::Pairs(0..16, &[8])),
+    ("process_limits", Source::Pairs(0..9, &[0, 2, 4])),
+    ("process_limits", Source::Pairs(80..110, &[1, 6])),
     ("container", Source::Files("frontend/tests/data", "fatbin")),
     ("container", Source::Files("frontend/tests/data", "cubin")),
     ("container", Source::Files("frontend/tests/data", "o")),
@@ -50,6 +57,7 @@ pub(crate) fn run(_: &[String]) -> Outcome {
             Source::Files(folder, extension) => files(&exec::root().join(folder), extension)?,
             Source::Texts(set, step) => texts(set, *step)?,
             Source::Bytes(count) => bytes(*count),
+            Source::Pairs(first, second) => pairs(first.clone(), second),
         };
         for (name, bytes) in seeds.iter().filter(|(_, bytes)| bytes.len() <= MAX_SEED) {
             fs::write(corpus.join(name), bytes).map_err(|e| format!("{name}: {e}"))?;
@@ -106,5 +114,12 @@ fn bytes(count: usize) -> Vec<Seed> {
                 (0..n * STEP).map(|_| next()).collect(),
             )
         })
+        .collect()
+}
+
+fn pairs(first: Range<u8>, second: &[u8]) -> Vec<Seed> {
+    first
+        .flat_map(|a| second.iter().map(move |&b| (a, b)))
+        .map(|(a, b)| (format!("pair-{a:03}-{b:03}"), vec![a, b]))
         .collect()
 }

@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use margay::files::without_size_signal;
 use parking_lot::Mutex;
 
 use crate::convert::{OptOut, Out, Text};
@@ -202,9 +203,9 @@ pub(crate) fn logs_dump_to_file(
         .create(true)
         .open(&path.0);
     let mut file = file.map_err(|_| CuResult::INVALID_VALUE)?;
-    for line in lines {
-        writeln!(file, "{line}").map_err(|_| CuResult::INVALID_VALUE)?;
-    }
+    let mut write =
+        || -> std::io::Result<()> { lines.iter().try_for_each(|line| writeln!(file, "{line}")) };
+    without_size_signal(&mut write).map_err(|_| CuResult::INVALID_VALUE)?;
     // SAFETY: as above.
     unsafe { advance(iterator, end) };
     Ok(())

@@ -21,12 +21,47 @@ pub(super) fn page_size() -> u64 {
 /// Bytes of address space still to be had under `ulimit -v`; `None` without that limit.
 pub(crate) fn address_space_left() -> Option<u64> {
     let limit = resource_limit(libc::RLIMIT_AS)?;
-    let used = std::fs::read_to_string("/proc/self/statm")
+    Some(limit.saturating_sub(used_memory(0)))
+}
+
+/// Bytes of private writable memory still to be had under `ulimit -d`, stacks of threads among them; `None` without that limit.
+fn data_left() -> Option<u64> {
+    let limit = resource_limit(libc::RLIMIT_DATA)?;
+    Some(limit.saturating_sub(used_memory(5)))
+}
+
+/// What this process uses: a field of `/proc/self/statm` [proc_pid_statm(5)], in bytes.
+fn used_memory(field: usize) -> u64 {
+    std::fs::read_to_string("/proc/self/statm")
         .ok()
-        .and_then(|text| text.split(' ').next()?.parse::<u64>().ok())
+        .and_then(|text| text.split(' ').nth(field)?.parse::<u64>().ok())
         .unwrap_or(0)
-        .saturating_mul(page_size());
-    Some(limit.saturating_sub(used))
+        .saturating_mul(page_size())
+}
+
+/// How many threads with so many bytes each the limits of the process allow, so that half of what is left stays for others.
+/// A thread that starts when nothing is left ends the process: neither glibc nor Rust can answer an error there.
+pub(crate) fn most_threads(bytes: u64) -> usize {
+    let left = [address_space_left(), data_left()].into_iter().flatten();
+    left.min()
+        .map_or(usize::MAX, |left| (left / 2 / bytes) as usize)
+        .max(1)
+}
+
+/// Bytes of stack that the calling thread has left; `None` if the system does not tell.
+pub(crate) fn stack_left() -> Option<u64> {
+    // SAFETY: the attributes are made by the first call and given back by the last; the place of the stack comes from them.
+    unsafe {
+        let mut attributes = std::mem::zeroed::<libc::pthread_attr_t>();
+        if libc::pthread_getattr_np(libc::pthread_self(), &mut attributes) != 0 {
+            return None;
+        }
+        let (mut lowest, mut size) = (std::ptr::null_mut(), 0);
+        let failed = libc::pthread_attr_getstack(&attributes, &mut lowest, &mut size) != 0;
+        libc::pthread_attr_destroy(&mut attributes);
+        let here = (&raw const attributes).addr();
+        (!failed).then(|| here.saturating_sub(lowest.addr()) as u64)
+    }
 }
 
 fn sysconf(name: i32) -> u64 {

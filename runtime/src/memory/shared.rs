@@ -11,6 +11,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::atomic::AtomicU64;
 
+use margay_jit::files::without_size_signal;
+
 use super::MemoryError;
 use crate::visible_devices::{to_number, to_ordinal};
 
@@ -113,7 +115,7 @@ impl SharedMemory {
         }
         // SAFETY: a new descriptor that nobody else owns.
         let file = std::fs::File::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
-        file.set_len(len).map_err(|source| MemoryError::System {
+        without_size_signal(|| file.set_len(len)).map_err(|source| MemoryError::System {
             what: "ftruncate",
             source,
         })?;
@@ -224,12 +226,12 @@ impl SharedMemory {
 
     /// Writes at an offset, which also is seen through every mapping.
     pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryError> {
-        self.file
-            .write_all_at(bytes, offset)
-            .map_err(|source| MemoryError::System {
+        without_size_signal(|| self.file.write_all_at(bytes, offset)).map_err(|source| {
+            MemoryError::System {
                 what: "pwrite",
                 source,
-            })
+            }
+        })
     }
 
     /// Gives the memory of a part back; it reads as zeroes afterwards.

@@ -3,7 +3,8 @@
 //! Programs launch kernels from threads with stacks of a few pages; what reads and compiles needs more the deeper its input is
 //! nested. So it runs on a thread with [`STACK`] bytes of address space, of which no more is ever touched than is used. The
 //! thread that wants the result waits for it ([`run`]), at most until its time is up ([`Slot`]); then the work goes on, and
-//! its result is there for the next one who asks.
+//! its result is there for the next one who asks. Where no thread can start, the caller's has to do, if its stack is large
+//! enough.
 //!
 //! Invariant: nobody waits for these threads when the process ends, and they hold no lock while they start.
 
@@ -15,17 +16,20 @@ use std::time::Instant;
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::{Error, Result};
-use crate::memory::address_space_left;
+use crate::memory::{address_space_left, stack_left};
 
 /// Bytes of the stack.
 const STACK: usize = 64 << 20;
 /// The same where so much is not to be had.
 const SMALL_STACK: usize = 8 << 20;
 
+/// The least that will do.
+const LEAST_STACK: usize = 2 << 20;
+
 /// Stacks to try: of the addresses that a limit of the process leaves, at most an eighth.
 fn stacks() -> impl Iterator<Item = usize> {
     let most = address_space_left().map_or(u64::MAX, |left| left / 8);
-    [STACK, SMALL_STACK, SMALL_STACK / 4]
+    [STACK, SMALL_STACK, LEAST_STACK]
         .into_iter()
         .filter(move |&stack| stack as u64 <= most)
 }
@@ -52,8 +56,18 @@ pub(super) fn run<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T>
             return done;
         }
     }
-    // Without another thread, this one has to do.
-    take_and_run(&work)
+    run_here(&work)
+}
+
+/// Runs it on the calling thread.
+fn run_here<T>(work: &Mutex<Option<impl FnOnce() -> Result<T>>>) -> Result<T> {
+    let left = stack_left().unwrap_or(0);
+    if left < LEAST_STACK as u64 {
+        return Err(Error::OperatingSystem(format!(
+            "no thread can be started to compile on, and this one has {left} bytes of stack left; {LEAST_STACK} are needed"
+        )));
+    }
+    take_and_run(work)
 }
 
 fn take_and_run<T>(work: &Mutex<Option<impl FnOnce() -> Result<T>>>) -> Result<T> {
@@ -132,7 +146,7 @@ impl<T: Clone + Send + 'static> Slot<T> {
                 return;
             }
         }
-        self.0.set(take_and_run(&work));
+        self.0.set(run_here(&work));
     }
 }
 
@@ -157,6 +171,22 @@ mod tests {
         let deep = std::thread::Builder::new().stack_size(64 << 10);
         let thread = deep.spawn(|| run(|| Ok(depth(100_000))).unwrap());
         assert_eq!(thread.unwrap().join().unwrap(), 100_000);
+    }
+
+    #[test]
+    fn what_a_small_stack_would_not_hold_is_refused() {
+        let on_a_stack = |bytes: usize| {
+            let thread = Builder::new().stack_size(bytes);
+            let body = || {
+                let left = stack_left().expect("the system tells");
+                (left, run_here(&Mutex::new(Some(|| Ok(1)))).is_ok())
+            };
+            thread.spawn(body).unwrap().join().unwrap()
+        };
+        let (left, ran) = on_a_stack(256 << 10);
+        assert!(left > 128 << 10 && left <= 256 << 10, "{left}");
+        assert!(!ran);
+        assert!(on_a_stack(4 << 20).1);
     }
 
     #[test]

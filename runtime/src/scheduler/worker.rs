@@ -13,7 +13,7 @@ use super::{Run, Shared};
 use crate::engine::{RunOutcome, Worker};
 use crate::error::{Error, Fault, FaultKind, Result};
 use crate::fault::{self, FloatMode, WorkerGuard, WorkerOptions};
-use crate::memory::CtaWindow;
+use crate::memory::{CtaWindow, most_threads};
 
 /// What a worker lends to the engine while it runs units.
 pub(super) struct WorkerState {
@@ -91,6 +91,9 @@ const PATIENCE: u32 = 100;
 /// Pieces of a turn that begin within this time ask only once whether our signal handlers are in force.
 const KEEP_HANDLERS: Duration = Duration::from_micros(100);
 
+/// Bytes that a worker takes at least: its stack, that of its signal handlers, and its part of the heap.
+const WORKER_MEMORY: u64 = 4 << 20;
+
 /// Starts the workers: one rayon pool, in which nothing else ever runs.
 ///
 /// Where the system grants fewer threads than are wanted there are fewer workers: half as many, and so on down to one.
@@ -98,7 +101,15 @@ const KEEP_HANDLERS: Duration = Duration::from_micros(100);
 /// # Errors
 /// [`Error::OperatingSystem`] when it does not grant one.
 pub(super) fn start(shared: &Arc<Shared>) -> Result<()> {
-    let mut workers = shared.config.workers;
+    let most = most_threads(WORKER_MEMORY);
+    let mut workers = shared.config.workers.min(most);
+    if workers < shared.config.workers {
+        let wanted = shared.config.workers;
+        let text = format!(
+            "the memory limits of the process leave no room for {wanted} threads; {workers} run kernels"
+        );
+        crate::error::tell(&text);
+    }
     let mut patience = PATIENCE;
     loop {
         let pool = rayon::ThreadPoolBuilder::new()

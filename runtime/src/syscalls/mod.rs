@@ -10,7 +10,6 @@ pub(crate) mod device_runtime;
 mod heap;
 mod printf;
 
-use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -188,7 +187,7 @@ impl Services for LaunchServices {
             text(message)
         );
         // What the program printed before comes first, as far as it is flushed at all.
-        let _ = writeln!(std::io::stderr(), "{report}");
+        margay_jit::files::tell(format_args!("{report}"));
         self.fault(at, FaultKind::Assert).with_detail(report)
     }
 

@@ -48,7 +48,11 @@ const BLOCKS: [(u32, u32, u32); 28] = [
 
 /// The kernel that belongs to `seed`.
 pub fn kernel(seed: u64) -> Kernel {
-    let mut random = Random::new(seed);
+    chosen(seed, Random::new(seed))
+}
+
+/// The kernel that belongs to a stream of choices; `seed` is its name and its argument.
+pub fn chosen(seed: u64, mut random: Random) -> Kernel {
     let &(x, y, z) = random.pick(&BLOCKS);
     let threads = x * y * z;
     let most = (MOST_THREADS / threads).min(12);

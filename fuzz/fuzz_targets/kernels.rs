@@ -1,0 +1,4 @@
+//! See `margay_tests::fuzz::kernels`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| margay_tests::fuzz::kernels(bytes));

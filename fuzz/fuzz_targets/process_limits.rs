@@ -1,0 +1,4 @@
+//! See `margay_tests::fuzz::process_limits`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| margay_tests::fuzz::process_limits(bytes));
