@@ -7,13 +7,17 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What generated code comes from, beside the code generator: the sources of this crate and of the IR, and the
+/// What generated code comes from, beside the code generator: the sources of this crate, of the IR and its operations, and the
 /// versions of everything else.
-const SOURCES: [&str; 5] = [
+const SOURCES: [&str; 9] = [
     "src",
     "build.rs",
     "../ir/src",
     "../ir/Cargo.toml",
+    "../ir/exec/src",
+    "../ir/exec/Cargo.toml",
+    "../ir/ops/src",
+    "../ir/ops/Cargo.toml",
     "../Cargo.lock",
 ];
 

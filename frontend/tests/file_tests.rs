@@ -19,17 +19,17 @@ mod filetest {
 use std::path::{Path, PathBuf};
 
 use filetest::directive::{self, Argument, FileTest, Launch, Outcome};
+use margay_exec::interp::{Code, Interpreter, Machine};
+use margay_exec::{CtaInfo, CtaOutcome, CtaState, FaultKind, LaunchInfo, Order};
 use margay_frontend::resolve::resolve;
 use margay_frontend::{SourceFile, lower, parse};
 use margay_ir::entity::Entity;
-use margay_ir::exec::{CtaInfo, CtaOutcome, CtaState, FaultKind, LaunchInfo, Order};
-use margay_ir::interp::{Code, Interpreter, Machine};
-use margay_ir::meaning::Bits;
-use margay_ir::mods::StateSpace;
 use margay_ir::module::{Module, RelocTarget};
-use margay_ir::ops::Opcode;
 use margay_ir::pass;
 use margay_ir::syscall::Syscall;
+use margay_ops::meaning::Bits;
+use margay_ops::mods::StateSpace;
+use margay_ops::ops::Opcode;
 use smallvec::SmallVec;
 
 /// Files that need what a bare machine has not, and why.

@@ -77,7 +77,7 @@ fn many_guarded_accesses_lower() {
         let function = &module.functions[kernel];
         function.layout.insts[block]
             .iter()
-            .filter(|&&inst| function.dfg.insts[inst].desc().opcode == margay_ir::ops::Opcode::St)
+            .filter(|&&inst| function.dfg.insts[inst].desc().opcode == margay_ops::ops::Opcode::St)
     });
     assert_eq!(stores.count(), STORES);
 }

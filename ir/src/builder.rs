@@ -14,11 +14,11 @@ use smallvec::SmallVec;
 use crate::analysis::{Cfg, Dominators, Joins, cfg::remove_unreachable};
 use crate::entity::{Block, Entity, Inst, PrimaryMap, SecondaryMap, SigId, Slot, Value};
 use crate::function::{BlockCall, Function, SlotData, SourceLoc, ValueData, ValueDef};
-use crate::meaning::{self, Desc};
-use crate::mods::Mods;
-use crate::ops::{Effects, Opcode};
-use crate::sreg::SpecialReg;
-use crate::types::{OpType, Type};
+use margay_ops::meaning::{self, Desc};
+use margay_ops::mods::Mods;
+use margay_ops::ops::{Effects, Opcode};
+use margay_ops::sreg::SpecialReg;
+use margay_ops::types::{OpType, Type};
 
 /// A mutable variable of the function being built.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -551,7 +551,7 @@ mod tests {
                 opcode: Opcode::Setp,
                 ty: OpType::U32,
                 src: OpType::None,
-                mods: Mods::NONE.with_cmp(crate::mods::CmpOp::Ne),
+                mods: Mods::NONE.with_cmp(margay_ops::mods::CmpOp::Ne),
             },
             &[new, zero],
             Type::PRED,

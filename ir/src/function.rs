@@ -15,11 +15,11 @@ use smallvec::SmallVec;
 use crate::entity::{
     Block, FuncId, Inst, List, ListPool, PrimaryMap, SecondaryMap, SigId, Slot, SymbolId, Value,
 };
-use crate::meaning::Desc;
-use crate::mods::Mods;
-use crate::ops::{Effects, Opcode};
-use crate::sreg::SpecialReg;
-use crate::types::{OpType, Type};
+use margay_ops::meaning::Desc;
+use margay_ops::mods::Mods;
+use margay_ops::ops::{Effects, Opcode};
+use margay_ops::sreg::SpecialReg;
+use margay_ops::types::{OpType, Type};
 
 /// One instruction without its results: 16 bytes.
 #[derive(Clone, Copy, Hash, Debug)]

@@ -4,8 +4,8 @@ use rustc_hash::FxHashMap;
 
 use crate::entity::{FuncId, PrimaryMap, SigId, SymbolId};
 use crate::function::{Function, Linkage, Signature};
-use crate::mods::StateSpace;
-use crate::texture::Reference;
+use margay_ops::mods::StateSpace;
+use margay_ops::texture::Reference;
 
 /// What an address in an initialiser refers to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -34,10 +34,10 @@ use std::fmt::{self, Write};
 
 use crate::entity::{Block, Inst};
 use crate::function::{Function, InstData, KernelData, payload_sreg, split_symbol_payload};
-use crate::ops::{Effects, Opcode};
 use crate::syscall::Syscall;
-use crate::texture::Access;
-use crate::types::{OpType, Type};
+use margay_ops::ops::{Effects, Opcode};
+use margay_ops::texture::Access;
+use margay_ops::types::{OpType, Type};
 
 pub use words::modifier_words;
 use words::{linkage_word, name};

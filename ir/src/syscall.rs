@@ -1,6 +1,6 @@
 //! Functions that the CUDA runtime gives to device code: what `call` of these names becomes.
 
-use crate::types::Type;
+use margay_ops::types::Type;
 
 macro_rules! syscalls {
     ($($(#[$doc:meta])* $name:ident $text:literal ($($param:ident),*) -> ($($result:ident),*);)*) => {

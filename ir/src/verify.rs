@@ -24,7 +24,7 @@
 //! Operations ([`Rule::Type`], [`Rule::Operand`], [`Rule::Result`], [`Rule::Modifier`],
 //! [`Rule::Payload`], [`Rule::Call`]):
 //!
-//! - types, operands, results and modifiers are those of the op's [`crate::ops::Shape`];
+//! - types, operands, results and modifiers are those of the op's [`margay_ops::ops::Shape`];
 //! - modifiers have no unknown bits;
 //! - a constant fits its type; slots, symbols, functions, signatures, special registers, system
 //!   calls and kernel parameters that are named exist;

@@ -2,11 +2,11 @@
 
 use margay_ir::function::Function;
 use margay_ir::module::Module;
-use margay_ir::ops::Opcode;
 use margay_ir::parse;
 use margay_ir::pass::inline::Inlining;
 use margay_ir::pass::{self, PASSES, calls};
 use margay_ir::verify;
+use margay_ops::ops::Opcode;
 
 /// A module of functions and a kernel with the address of some memory in `v0` and a word of it in `v1`.
 fn module(functions: &str, kernel: &str) -> Module {
@@ -86,7 +86,8 @@ fn calls_become_jumps() {
     let words = |opcode| {
         let all = f.blocks().iter().flat_map(|&b| f.insts(b));
         let of = all.map(|&i| &f.dfg.insts[i]).filter(|d| d.opcode == opcode);
-        of.filter(|d| d.mods == margay_ir::mods::Mods::NONE).count()
+        of.filter(|d| d.mods == margay_ops::mods::Mods::NONE)
+            .count()
     };
     // The kernel's address of memory is a parameter, computed again.
     assert_eq!((words(Opcode::St), words(Opcode::Ld)), (2, 2), "{f}");
@@ -102,7 +103,7 @@ fn what_is_saved_once_stays_saved() {
     let stores = f.blocks().iter().flat_map(|&b| f.insts(b));
     let stores = stores.map(|&i| &f.dfg.insts[i]);
     let saved = stores
-        .filter(|d| d.opcode == Opcode::St && d.mods == margay_ir::mods::Mods::NONE)
+        .filter(|d| d.opcode == Opcode::St && d.mods == margay_ops::mods::Mods::NONE)
         .count();
     // Before the first call of the function: number, v9, v0; before the second: v8.
     assert_eq!(saved, 4, "{f}");

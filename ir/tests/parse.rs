@@ -2,10 +2,10 @@
 
 use margay_ir::function::{Linkage, ValueDef};
 use margay_ir::module::RelocTarget;
-use margay_ir::ops::Opcode;
 use margay_ir::parse;
-use margay_ir::types::Type;
 use margay_ir::verify;
+use margay_ops::ops::Opcode;
+use margay_ops::types::Type;
 
 const MODULE: &str = r#"
 // Everything that the form has.

@@ -2,8 +2,8 @@
 
 use margay_ir::analysis::Pointers;
 use margay_ir::function::Function;
-use margay_ir::ops::Opcode;
 use margay_ir::parse;
+use margay_ops::ops::Opcode;
 
 /// A kernel with two pointers, `v0` at offset 0 and `v1` at 8, the number `v2` at 16 of 64 bits and the number `v3` at 24 of 32.
 fn kernel(body: &str) -> Function {
@@ -34,7 +34,7 @@ fn known(body: &str) -> (Vec<bool>, Vec<u32>) {
     let insts = function.blocks().iter().flat_map(|&b| function.insts(b));
     let accesses = insts.filter(|&&inst| {
         let data = &function.dfg.insts[inst];
-        let global = data.mods.space() == margay_ir::mods::StateSpace::Global;
+        let global = data.mods.space() == margay_ops::mods::StateSpace::Global;
         matches!(data.opcode, Opcode::Ld | Opcode::St) && global
     });
     let held = accesses.map(|&inst| pointers.holds(inst));

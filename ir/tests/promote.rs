@@ -2,10 +2,10 @@
 
 use margay_ir::function::Function;
 use margay_ir::module::Module;
-use margay_ir::ops::Opcode;
 use margay_ir::parse;
 use margay_ir::pass::{promote, simplify};
 use margay_ir::verify::{self, Stage};
+use margay_ops::ops::Opcode;
 
 /// The kernel of this body behind promotion and tidying; it verifies.
 fn promoted(body: &str) -> Function {

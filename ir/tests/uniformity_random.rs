@@ -10,12 +10,12 @@ use margay_ir::analysis::uniformity::{Assumptions, Class, Uniformity};
 use margay_ir::builder::{FunctionBuilder, Variable};
 use margay_ir::entity::{Block, Entity, Value};
 use margay_ir::function::{Function, KernelData, payload_sreg};
-use margay_ir::meaning::{Bits, Desc, Meaning};
-use margay_ir::mods::{CmpOp, Half, Mods};
-use margay_ir::ops::Opcode;
 use margay_ir::pass::simplify;
-use margay_ir::sreg::SpecialReg;
-use margay_ir::types::{OpType, Type};
+use margay_ops::meaning::{Bits, Desc, Meaning};
+use margay_ops::mods::{CmpOp, Half, Mods};
+use margay_ops::ops::Opcode;
+use margay_ops::sreg::SpecialReg;
+use margay_ops::types::{OpType, Type};
 
 const PROGRAMS: u32 = 300;
 const VARIABLES: usize = 7;
@@ -318,7 +318,7 @@ struct Bases(BTreeMap<(u32, u32, Instance), Bits>);
 impl Bases {
     fn check(&mut self, class: Class, ty: Type, thread: Thread, instance: Instance, bits: Bits) {
         let lane = i128::from(thread.lane);
-        let width = margay_ir::meaning::mask(ty.lane_bits());
+        let width = margay_ops::meaning::mask(ty.lane_bits());
         let (group, stride) = match class {
             Class::Launch => ((0, 0), 0),
             Class::Cta => ((thread.cta, 0), 0),

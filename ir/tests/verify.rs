@@ -7,14 +7,14 @@ use margay_ir::function::{
     BlockCall, Function, KernelData, KernelParam, Linkage, Signature, SlotData, SourceLoc,
     ValueDef, symbol_payload,
 };
-use margay_ir::meaning::Desc;
-use margay_ir::mods::{CmpOp, Mods, Rounding, StateSpace};
 use margay_ir::module::{Loc, Module, Reloc, RelocTarget, Symbol};
-use margay_ir::ops::Opcode;
 use margay_ir::pass;
-use margay_ir::sreg::SpecialReg;
-use margay_ir::types::{OpType, Type};
 use margay_ir::verify::{self, MAX_PROBLEMS, Place, Rule, Stage};
+use margay_ops::meaning::Desc;
+use margay_ops::mods::{CmpOp, Mods, Rounding, StateSpace};
+use margay_ops::ops::Opcode;
+use margay_ops::sreg::SpecialReg;
+use margay_ops::types::{OpType, Type};
 
 fn desc(opcode: Opcode, ty: OpType, mods: Mods) -> Desc {
     Desc {

@@ -2,10 +2,10 @@
 
 use margay_ir::function::Function;
 use margay_ir::module::Module;
-use margay_ir::ops::Opcode;
 use margay_ir::parse;
 use margay_ir::pass::waiting;
 use margay_ir::verify::{self, Stage};
+use margay_ops::ops::Opcode;
 
 /// Yields in a kernel of these blocks: `v0` is the thread, `v1` a parameter, 100 or so, `v2` an address, `v3` and `v4` the
 /// constants 1 and 0.

@@ -7,8 +7,8 @@
 
 use std::ffi::c_void;
 
-use margay_ir::meaning::{Bits, Desc};
-use margay_ir::mods::StateSpace;
+use margay_ops::meaning::{Bits, Desc};
+use margay_ops::mods::StateSpace;
 
 use crate::points::PointPlaces;
 
@@ -151,7 +151,7 @@ pub struct Helpers {
     /// A fault's thread is left in the context.
     pub texture_lanes:
         unsafe extern "C" fn(*mut NativeContext, u64, *mut u32, u32, u32, u32) -> i32,
-    /// Whether an address lies in a state space (`margay_ir::mods::StateSpace as u32`).
+    /// Whether an address lies in a state space (`margay_ops::mods::StateSpace as u32`).
     pub in_space: unsafe extern "C" fn(*mut NativeContext, u32, u64) -> u32,
     /// `cp.async`: target, source, bytes written, bytes read.
     pub copy: unsafe extern "C" fn(*mut NativeContext, u64, u64, u64, u64) -> i32,

@@ -10,7 +10,7 @@ use cranelift_codegen::ir::{
 };
 use cranelift_codegen::{FinalizedMachReloc, FinalizedRelocTarget};
 use cranelift_frontend::FunctionBuilder;
-use margay_ir::meaning::Desc;
+use margay_ops::meaning::Desc;
 
 use crate::points::PointTable;
 

@@ -10,15 +10,15 @@ use cranelift_codegen::ir::{self, UserFuncName};
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use margay_exec::{Point, Stop};
 use margay_ir::analysis::{Cfg, Dominators, Guarded, Linear, Pointers, Regions, Uniformity, slots};
 use margay_ir::entity::{Block, FuncId, Inst, SecondaryMap, Slot, SymbolId};
-use margay_ir::exec::{Point, Stop};
 use margay_ir::function::{Function, SourceLoc, payload_func, split_symbol_payload};
-use margay_ir::mods::StateSpace;
 use margay_ir::module::Module;
-use margay_ir::ops::Opcode;
 use margay_ir::pass;
 use margay_ir::pass::inline::Inlining;
+use margay_ops::mods::StateSpace;
+use margay_ops::ops::Opcode;
 use rustc_hash::FxHashMap;
 
 use crate::addresses::{self, DescTable, Site};

@@ -23,7 +23,7 @@ pub(crate) mod whole;
 pub(crate) use lane::{Lane, Unsupported};
 
 use cranelift_codegen::ir::{self, types};
-use margay_ir::types::{Kind, Type};
+use margay_ops::types::{Kind, Type};
 
 /// How a value of a type is held by Cranelift.
 pub(crate) fn clif_type(ty: Type) -> ir::Type {

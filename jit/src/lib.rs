@@ -5,7 +5,7 @@
 //! points; the *CTA form*, one function that loops over the threads of a range of CTAs itself, and
 //! over the phases between their barriers.
 //! Both keep live values in the same frames ([`margay_ir::analysis::Regions`]), so a CTA can go from
-//! the CTA form to the scheduler of [`margay_ir::exec`] in the middle.
+//! the CTA form to the scheduler of [`margay_exec`] in the middle.
 //!
 //! Cranelift is hidden behind [`emit`]; nothing of it shows in this crate's interface.
 

@@ -3,15 +3,15 @@
 //! Generated code passes the address of a [`PointPlaces`] to the helper that completes the point.
 //! Invariant: a table never changes after it was made, so the addresses stay good as long as it lives.
 
+use margay_exec::Stop;
 use margay_ir::analysis::Regions;
 use margay_ir::entity::{Inst, Value};
-use margay_ir::exec::Stop;
 use margay_ir::function::Function;
-use margay_ir::meaning::Desc;
-use margay_ir::meaning::matrix::plan::Plan;
-use margay_ir::mods::{Mode, Mods};
-use margay_ir::ops::Opcode;
-use margay_ir::types::OpType;
+use margay_ops::meaning::Desc;
+use margay_ops::meaning::matrix::plan::Plan;
+use margay_ops::mods::{Mode, Mods};
+use margay_ops::ops::Opcode;
+use margay_ops::types::OpType;
 use smallvec::{SmallVec, smallvec};
 
 /// Where an operand's or a result's lanes are.

@@ -6,8 +6,8 @@ use margay_ir::analysis::uniformity::{Assumptions, Class};
 use margay_ir::analysis::{Cfg, Regions, Uniformity, liveness};
 use margay_ir::entity::{Block, Value};
 use margay_ir::function::Function;
-use margay_ir::ops::{Effects, Opcode};
-use margay_ir::types::Kind;
+use margay_ops::ops::{Effects, Opcode};
+use margay_ops::types::Kind;
 use rustc_hash::FxHashSet;
 
 use crate::fallback::{Fallback, Fallbacks};

@@ -11,10 +11,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use margay_ir::entity::{Entity, FuncId};
-use margay_ir::meaning::Bits;
 use margay_ir::parse;
 use margay_jit::abi::{DeviceFn, NativeContext};
 use margay_jit::{CompiledKernel, Compiler, DiskCache};
+use margay_ops::meaning::Bits;
 
 /// How many functions there are.
 const FUNCTIONS: u32 = 200;

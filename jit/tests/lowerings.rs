@@ -5,21 +5,21 @@
 //! NaNs are compared by class: PTX leaves the bits of most of them open, and fast lowerings keep the
 //! host's.
 
-#[path = "../../ir/tests/support/mod.rs"]
+#[path = "../../ir/ops/tests/support/mod.rs"]
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use margay_ir::builder::FunctionBuilder;
 use margay_ir::function::{Function, Signature};
-use margay_ir::meaning::{Bits, Desc, Meaning};
-use margay_ir::mods::Half;
 use margay_ir::module::Module;
-use margay_ir::ops::Opcode;
-use margay_ir::types::{OpType, Type};
 use margay_ir::verify::{self, Stage};
 use margay_jit::abi::{DeviceFn, Helpers, NativeContext};
 use margay_jit::{CompiledKernel, Compiler};
+use margay_ops::meaning::{Bits, Desc, Meaning};
+use margay_ops::mods::Half;
+use margay_ops::ops::Opcode;
+use margay_ops::types::{OpType, Type};
 
 /// Lines of the tables for types that no instruction has, or whose operands are not held as [`shape`] has them, which the
 /// verifier refuses. Builds without debug assertions try them, too.
@@ -42,13 +42,13 @@ const REFUSED: [&str; 15] = [
 ];
 
 const TABLES: [&str; 7] = [
-    include_str!("../../ir/tests/meanings/int.txt"),
-    include_str!("../../ir/tests/meanings/bits.txt"),
-    include_str!("../../ir/tests/meanings/float.txt"),
-    include_str!("../../ir/tests/meanings/approx.txt"),
-    include_str!("../../ir/tests/meanings/compare.txt"),
-    include_str!("../../ir/tests/meanings/cvt.txt"),
-    include_str!("../../ir/tests/meanings/video.txt"),
+    include_str!("../../ir/ops/tests/meanings/int.txt"),
+    include_str!("../../ir/ops/tests/meanings/bits.txt"),
+    include_str!("../../ir/ops/tests/meanings/float.txt"),
+    include_str!("../../ir/ops/tests/meanings/approx.txt"),
+    include_str!("../../ir/ops/tests/meanings/compare.txt"),
+    include_str!("../../ir/ops/tests/meanings/cvt.txt"),
+    include_str!("../../ir/ops/tests/meanings/video.txt"),
 ];
 
 fn is_video(opcode: Opcode) -> bool {

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::SourceLine;
 use indexmap::IndexMap;
-pub use margay_ir::exec::Undefined;
-use margay_ir::exec::{CtaInfo, SyncFinding};
+pub use margay_exec::Undefined;
+use margay_exec::{CtaInfo, SyncFinding};
 use margay_jit::files::without_size_signal;
 use parking_lot::Mutex;
 

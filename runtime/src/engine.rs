@@ -40,7 +40,7 @@ use crate::memory::{CtaWindow, Visible, WindowGeometry};
 use crate::params::Params;
 use crate::texture_table::TextureTable;
 use margay_ir::syscall::Syscall;
-use margay_ir::texture::Reference;
+use margay_ops::texture::Reference;
 
 /// Where a kernel parameter lies in the parameter space.
 ///

@@ -6,9 +6,9 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use margay_exec::Stop;
 use margay_ir::analysis::uniformity::{Assumptions, Uniformity, UniformityNotes};
 use margay_ir::entity::FuncId;
-use margay_ir::exec::Stop;
 use margay_ir::function::Function;
 use margay_ir::module::Module;
 use margay_ir::print::with_notes;

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use margay_ir::texture::{Image, Plan, ReferenceKind, Sampler};
+use margay_ops::texture::{Image, Plan, ReferenceKind, Sampler};
 use parking_lot::Mutex;
 
 /// Texels, and the memory that they are in.

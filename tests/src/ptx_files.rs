@@ -12,10 +12,10 @@ use margay_cli::filetest::files;
 use margay_frontend::ast::Statement;
 use margay_frontend::resolve::{Resolution, resolve};
 use margay_frontend::{Parsed, SourceFile, lower, parse};
-use margay_ir::forms::Form;
-use margay_ir::ops::Opcode;
 use margay_ir::pass;
-use margay_ir::types::OpType;
+use margay_ops::ops::Opcode;
+use margay_ops::types::OpType;
+use margay_ptx::Form;
 
 /// The folder of the file tests.
 pub fn root() -> PathBuf {

@@ -7,9 +7,9 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use margay_ir::forms::{Action, Form, forms_of, heads};
-use margay_ir::ops::Opcode;
-use margay_ir::types::OpType;
+use margay_ops::ops::Opcode;
+use margay_ops::types::OpType;
+use margay_ptx::{Action, Form, forms_of, heads};
 use margay_tests::ptx_files::{Coverage, Runs, Shown};
 
 /// All lines of the syntax table, by head.

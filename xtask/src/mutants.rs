@@ -1,9 +1,9 @@
 //! `cargo xtask mutants [--count N] [--seed S] [--all] [--only PATH] [--list]`: changes a meaning at one place and sees that
 //! a test fails.
 //!
-//! Mutations are small changes of the source text of `ir/src/meaning` ([`find`]). Each is built in a workspace of
-//! its own with `ir` and `frontend` alone, so that no code generator is compiled, and tried against the literal
-//! tables of `ir` and then the file tests in the interpreter ([`trial`]). One that no test notices fails the
+//! Mutations are small changes of the source text of `ir/ops/src/meaning` ([`find`]). Each is built in a workspace of
+//! its own with the crates of `ir` and `frontend` alone, so that no code generator is compiled, and tried against the literal
+//! tables of `margay-ops` and then the file tests in the interpreter ([`trial`]). One that no test notices fails the
 //! command, unless [`EQUIVALENT`] names it with the reason why nobody could notice. Without `--all`, `--count`
 //! mutations (20) are chosen by `--seed` (CI: the commit). All of them have been tried: CI fails when a test gets
 //! weaker or a meaning comes without one, never by the luck of the draw.
@@ -20,7 +20,7 @@ use find::Mutation;
 use trial::{Verdict, Workspace};
 
 /// What is mutated, below the repository's root.
-const SOURCES: &str = "ir/src/meaning";
+const SOURCES: &str = "ir/ops/src/meaning";
 
 /// No meaning but a faster way to the same, which its own test compares with the meaning; what it does not take on goes there,
 /// so most changes of what it takes on change nothing that a test could see.

@@ -70,7 +70,7 @@ pub(super) fn markdown() -> String {
     let mut text = String::from("# PTX\n\n");
     let _ = writeln!(
         text,
-        "`cargo xtask support` writes this page from the syntax table (`ir/src/forms/tables`). A row is one way to write an \
+        "`cargo xtask support` writes this page from the syntax table (`frontend/ptx/tables`). A row is one way to write an \
          instruction. Of {} rows, {} run: each of these has a file test in `tests/ptx`, named in the last column. A row \
          runs in native code and in the interpreter; rows marked *interpreter* run in the interpreter only. The other \
          rows stand under [Left out](#left-out): a module that contains them loads, and a launch of a kernel that \

@@ -2,11 +2,11 @@
 
 use margay_ir::entity::{Slot, Value};
 use margay_ir::function::{Signature, SlotData};
-use margay_ir::meaning::Desc;
-use margay_ir::mods::{Mods, StateSpace};
-use margay_ir::ops::Opcode;
 use margay_ir::syscall::Syscall;
-use margay_ir::types::{OpType, Type};
+use margay_ops::meaning::Desc;
+use margay_ops::mods::{Mods, StateSpace};
+use margay_ops::ops::Opcode;
+use margay_ops::types::{OpType, Type};
 
 use super::env::Binding;
 use super::function::FunctionLowering;

@@ -1,14 +1,14 @@
 //! Addresses in the shared memory of a cluster: `mapa`, `getctarank` (PTX ISA 9.7.9.23 and 9.7.9.24).
 //!
-//! They count from the start of the cluster's window ([`margay_ir::exec::LaunchInfo::shared_shift`]): a block's own
+//! They count from the start of the cluster's window (`margay_exec::LaunchInfo::shared_shift`): a block's own
 //! variables have its rank in their addresses. `mapa` to a block that the cluster does not have is a trap.
 
 use margay_ir::entity::Value;
-use margay_ir::meaning::Desc;
-use margay_ir::mods::{CmpOp, Mode, Mods, StateSpace};
-use margay_ir::ops::Opcode;
-use margay_ir::sreg::SpecialReg;
-use margay_ir::types::{OpType, Type};
+use margay_ops::meaning::Desc;
+use margay_ops::mods::{CmpOp, Mode, Mods, StateSpace};
+use margay_ops::ops::Opcode;
+use margay_ops::sreg::SpecialReg;
+use margay_ops::types::{OpType, Type};
 
 use super::Lowered;
 use super::function::FunctionLowering;

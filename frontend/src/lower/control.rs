@@ -1,8 +1,8 @@
 //! Branches and returns.
 
 use margay_ir::entity::{Block, Value};
-use margay_ir::ops::Opcode;
-use margay_ir::types::OpType;
+use margay_ops::ops::Opcode;
+use margay_ops::types::OpType;
 
 use super::env::Binding;
 use super::function::{FunctionLowering, ReturnPlace};

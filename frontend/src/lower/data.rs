@@ -1,7 +1,7 @@
 //! Sizes and initial contents of variables.
 
 use margay_ir::module::{Reloc, RelocTarget};
-use margay_ir::types::OpType;
+use margay_ops::types::OpType;
 
 use super::{Lowered, op_type};
 use crate::ast::{Constant, Initializer, InitializerKind, Module, Name, StateSpace, Variable};

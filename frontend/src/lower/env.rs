@@ -2,7 +2,7 @@
 
 use margay_ir::builder::Variable;
 use margay_ir::entity::{Block, Slot, SymbolId};
-use margay_ir::types::OpType;
+use margay_ops::types::OpType;
 use rustc_hash::FxHashMap;
 
 use crate::ast::{Id, Name, Prototype, Targets};

@@ -3,7 +3,7 @@
 use margay_ir::builder::{FunctionBuilder, Variable};
 use margay_ir::entity::{Block, Slot, Value};
 use margay_ir::function::{Function, Signature, SlotData, SourceLoc};
-use margay_ir::types::{OpType, Type};
+use margay_ops::types::{OpType, Type};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::env::{Binding, Scopes};
@@ -91,7 +91,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
     /// The body's end without `ret` or `exit`.
     fn finish_body(&mut self) {
         if self.b.function.kernel.is_some() {
-            self.b.end(margay_ir::ops::Opcode::Exit, &[]);
+            self.b.end(margay_ops::ops::Opcode::Exit, &[]);
         } else {
             self.emit_ret();
         }

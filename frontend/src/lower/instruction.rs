@@ -1,11 +1,11 @@
 //! Instructions: matching, guards, operations that map to one row of the op table.
 
 use margay_ir::entity::Value;
-use margay_ir::forms::Action;
-use margay_ir::meaning::Desc;
-use margay_ir::mods::{Mode, Mods};
-use margay_ir::ops::{Effects, Opcode};
-use margay_ir::types::{OpType, Type};
+use margay_ops::meaning::Desc;
+use margay_ops::mods::{Mode, Mods};
+use margay_ops::ops::{Effects, Opcode};
+use margay_ops::types::{OpType, Type};
+use margay_ptx::Action;
 use smallvec::SmallVec;
 
 use super::Lowered;

@@ -7,7 +7,7 @@
 use margay_ir::entity::{FuncId, PrimaryMap, SymbolId};
 use margay_ir::function::payload_func;
 use margay_ir::module::{Module, Symbol};
-use margay_ir::ops::Opcode;
+use margay_ops::ops::Opcode;
 use rustc_hash::FxHashSet;
 
 use super::begin;

@@ -1,16 +1,16 @@
 //! Matrices of a warp: products, the loads and stores of their parts, transposition.
 //!
-//! A product is one operation ([`margay_ir::meaning::matrix`]); everything else is made of shuffles,
+//! A product is one operation ([`margay_ops::meaning::matrix`]); everything else is made of shuffles,
 //! loads and stores. The layout of `wmma`'s fragments is that of [`Product`]: each lane holds a piece of one
 //! line of the matrix, so that a load has one base per lane.
 
 use margay_ir::entity::Value;
-use margay_ir::meaning::Desc;
-use margay_ir::meaning::matrix::{Part, Product};
-use margay_ir::mods::{Mode, Mods, StateSpace};
-use margay_ir::ops::Opcode;
-use margay_ir::sreg::SpecialReg;
-use margay_ir::types::{OpType, Type};
+use margay_ops::meaning::Desc;
+use margay_ops::meaning::matrix::{Part, Product};
+use margay_ops::mods::{Mode, Mods, StateSpace};
+use margay_ops::ops::Opcode;
+use margay_ops::sreg::SpecialReg;
+use margay_ops::types::{OpType, Type};
 use smallvec::SmallVec;
 
 use super::function::FunctionLowering;
@@ -539,7 +539,7 @@ pub(super) fn product_of_lane() -> Desc {
         opcode: Opcode::Mul,
         ty: OpType::U32,
         src: OpType::None,
-        mods: Mods::NONE.with_half(margay_ir::mods::Half::Lo),
+        mods: Mods::NONE.with_half(margay_ops::mods::Half::Lo),
     }
 }
 

@@ -1,10 +1,10 @@
 //! Loads, stores, atomics, address conversions.
 
 use margay_ir::entity::{Slot, Value};
-use margay_ir::meaning::Desc;
-use margay_ir::mods::{Mods, StateSpace};
-use margay_ir::ops::Opcode;
-use margay_ir::types::{OpType, Type};
+use margay_ops::meaning::Desc;
+use margay_ops::mods::{Mods, StateSpace};
+use margay_ops::ops::Opcode;
+use margay_ops::types::{OpType, Type};
 use smallvec::SmallVec;
 
 use super::env::Binding;

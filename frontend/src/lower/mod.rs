@@ -26,7 +26,7 @@ mod video;
 
 use margay_ir::entity::FuncId;
 use margay_ir::module::Module;
-use margay_ir::types::OpType;
+use margay_ops::types::OpType;
 
 pub use lazy::LazyModule;
 use module::ModuleLowering;

@@ -3,12 +3,12 @@
 use std::ops::{Deref, DerefMut};
 
 use margay_ir::entity::{FuncId, SymbolId};
-use margay_ir::forms::{Target, Variant};
 use margay_ir::function::{Function, KernelData, KernelParam, Linkage, Signature};
-use margay_ir::mods::StateSpace as Space;
 use margay_ir::module::{self as ir, Loc, Module, RelocTarget, Symbol};
-use margay_ir::texture::{Reference, ReferenceKind};
-use margay_ir::types::{OpType, Type};
+use margay_ops::mods::StateSpace as Space;
+use margay_ops::texture::{Reference, ReferenceKind};
+use margay_ops::types::{OpType, Type};
+use margay_ptx::{Target, Variant};
 use rustc_hash::FxHashMap;
 
 use super::function::FunctionLowering;

@@ -3,11 +3,11 @@
 use margay_ir::builder::Variable;
 use margay_ir::entity::Value;
 use margay_ir::function::symbol_payload;
-use margay_ir::meaning::Desc;
-use margay_ir::mods::{Mods, StateSpace};
-use margay_ir::ops::Opcode;
-use margay_ir::sreg::SpecialReg;
-use margay_ir::types::{OpType, Type};
+use margay_ops::meaning::Desc;
+use margay_ops::mods::{Mods, StateSpace};
+use margay_ops::ops::Opcode;
+use margay_ops::sreg::SpecialReg;
+use margay_ops::types::{OpType, Type};
 use smallvec::SmallVec;
 
 use super::env::Binding;
@@ -348,7 +348,7 @@ impl FunctionLowering<'_, '_> {
             opcode: Opcode::Mul,
             ty: OpType::U64,
             src: OpType::None,
-            mods: Mods::NONE.with_half(margay_ir::mods::Half::Lo),
+            mods: Mods::NONE.with_half(margay_ops::mods::Half::Lo),
         };
         let moved = self.b.op(desc, &[index, scale], Type::B64);
         Ok(self.b.simple(Opcode::Add, OpType::U64, &[address, moved]))

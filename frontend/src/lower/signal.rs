@@ -1,15 +1,15 @@
 //! mbarriers, and what signals one: asynchronous stores, reductions and bulk copies.
 //!
 //! All of it completes when it is issued: the access is made, and its bytes are signalled at once, which is one
-//! of the orders that PTX allows. An mbarrier is a word in memory ([`margay_ir::meaning::mbarrier`]): arrivals are
+//! of the orders that PTX allows. An mbarrier is a word in memory ([`margay_ops::meaning::mbarrier`]): arrivals are
 //! read-modify-writes, waits are loads, which makes loops around them waiting loops like any other.
 
 use margay_ir::entity::Value;
-use margay_ir::meaning::{Desc, mbarrier};
-use margay_ir::mods::{AtomOp, CmpOp, MemOrder, Mods, StateSpace};
-use margay_ir::ops::Opcode;
-use margay_ir::sreg::SpecialReg;
-use margay_ir::types::{OpType, Type};
+use margay_ops::meaning::{Desc, mbarrier};
+use margay_ops::mods::{AtomOp, CmpOp, MemOrder, Mods, StateSpace};
+use margay_ops::ops::Opcode;
+use margay_ops::sreg::SpecialReg;
+use margay_ops::types::{OpType, Type};
 use smallvec::SmallVec;
 
 use super::function::FunctionLowering;

@@ -1,14 +1,14 @@
 //! Textures and surfaces: each instruction becomes one op that carries the whole of it
-//! ([`margay_ir::texture::Access`]).
+//! ([`margay_ops::texture::Access`]).
 //!
 //! A variable of opaque type stands for its handle; the runtime gives it one when the module is loaded.
 
 use margay_ir::entity::Value;
-use margay_ir::meaning::Desc;
-use margay_ir::mods::{AtomOp, Mods, StateSpace};
-use margay_ir::ops::Opcode;
-use margay_ir::texture::{Access, Edge, Geometry, LevelMode, Operation, Query};
-use margay_ir::types::{OpType, Type};
+use margay_ops::meaning::Desc;
+use margay_ops::mods::{AtomOp, Mods, StateSpace};
+use margay_ops::ops::Opcode;
+use margay_ops::texture::{Access, Edge, Geometry, LevelMode, Operation, Query};
+use margay_ops::types::{OpType, Type};
 use smallvec::SmallVec;
 
 use super::env::Binding;

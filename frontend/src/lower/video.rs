@@ -4,10 +4,10 @@
 //! get them picked, by a byte permutation each, and a mask of the lanes that are written.
 
 use margay_ir::entity::Value;
-use margay_ir::meaning::Desc;
-use margay_ir::mods::Mods;
-use margay_ir::ops::Opcode;
-use margay_ir::types::{OpType, Type};
+use margay_ops::meaning::Desc;
+use margay_ops::mods::Mods;
+use margay_ops::ops::Opcode;
+use margay_ops::types::{OpType, Type};
 
 use super::function::FunctionLowering;
 use crate::ast::{Operand, OperandKind};

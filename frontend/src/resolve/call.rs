@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use margay_ir::forms::register_fits;
-use margay_ir::types::{Class, OpType};
+use margay_ops::types::{Class, OpType};
+use margay_ptx::register_fits;
 
 use super::declarations;
 use super::instruction::error;

@@ -1,11 +1,11 @@
 //! Which form an instruction has: the syntax table applied to the tree.
 
-use margay_ir::forms::{
+use margay_ops::meaning::Desc;
+use margay_ops::types::OpType;
+use margay_ptx::{
     Action, FormError, FormErrorKind, Forms, Matched, OperandPattern, OperandShape, OperandShapes,
     Role, Roles, Shape, Spelling, Target, Version, fit,
 };
-use margay_ir::meaning::Desc;
-use margay_ir::types::OpType;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! [`resolve()`] walks a whole module, reports what is wrong with it and keeps the form of every
 //! instruction for lowering. [`Symbol`] says what a name in a
 //! body stands for; [`Lookup`] finds it, and [`Scopes`] is the one that knows PTX's scopes.
-//! [`InstructionResolver`] matches instructions against the syntax table ([`margay_ir::forms`]) with
+//! [`InstructionResolver`] matches instructions against the syntax table ([`margay_ptx`]) with
 //! that knowledge.
 //!
 //! Invariant: resolution reports and goes on; it never changes the tree.

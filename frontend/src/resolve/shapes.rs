@@ -1,7 +1,7 @@
 //! Operands as the syntax table's matcher wants them.
 
-use margay_ir::forms::{Nested, OperandShape, OperandShapes};
-use margay_ir::types::OpType;
+use margay_ops::types::OpType;
+use margay_ptx::{Nested, OperandShape, OperandShapes};
 
 use super::special::Special;
 use super::symbol::{Lookup, Symbol, register_type, state_space};

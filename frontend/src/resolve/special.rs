@@ -1,8 +1,8 @@
 //! Special registers by name: types, components, and what they need (PTX ISA, section 10).
 
-use margay_ir::forms::{Target, Version};
-use margay_ir::sreg::SpecialReg;
-use margay_ir::types::OpType;
+use margay_ops::sreg::SpecialReg;
+use margay_ops::types::OpType;
+use margay_ptx::{Target, Version};
 
 /// A special register, or a family of numbered ones.
 #[derive(PartialEq, Eq, Debug)]

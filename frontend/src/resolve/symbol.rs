@@ -1,7 +1,7 @@
 //! What a name in a function's body stands for.
 
-use margay_ir::mods::StateSpace as Space;
-use margay_ir::types::OpType;
+use margay_ops::mods::StateSpace as Space;
+use margay_ops::types::OpType;
 
 use super::special::Special;
 use crate::ast::{Function, Id, Name, Prototype, ScalarType, StateSpace, Targets, Variable};

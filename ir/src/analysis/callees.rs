@@ -3,7 +3,7 @@
 use crate::entity::FuncId;
 use crate::function::{Function, Signature, payload_func, payload_sig};
 use crate::module::Module;
-use crate::ops::Opcode;
+use margay_ops::ops::Opcode;
 
 /// Functions that `function` calls directly or, by their signatures, may call through handles; in order.
 pub fn callees(module: &Module, function: &Function) -> Vec<FuncId> {

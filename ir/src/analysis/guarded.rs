@@ -12,9 +12,9 @@ use super::uniformity::{Class, Uniformity};
 use crate::analysis::Cfg;
 use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::function::{Function, InstData};
-use crate::mods::{Half, StateSpace};
-use crate::ops::Opcode;
-use crate::types::{Kind, OpType};
+use margay_ops::mods::{Half, StateSpace};
+use margay_ops::ops::Opcode;
+use margay_ops::types::{Kind, OpType};
 
 /// What must hold for the result of an instruction to be affine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

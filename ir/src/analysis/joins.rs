@@ -99,8 +99,8 @@ mod tests {
     use crate::builder::FunctionBuilder;
     use crate::entity::Entity;
     use crate::function::Function;
-    use crate::ops::Opcode;
-    use crate::types::Type;
+    use margay_ops::ops::Opcode;
+    use margay_ops::types::Type;
 
     /// A graph of blocks 1, 2, ... with up to two successors each; block 0 goes to block 1.
     fn graph(successors: &[&[usize]]) -> (Function, Cfg) {

@@ -14,7 +14,7 @@ use rustc_hash::FxHashSet;
 use crate::analysis::Cfg;
 use crate::entity::{Block, SecondaryMap};
 use crate::function::Function;
-use crate::ops::Opcode;
+use margay_ops::ops::Opcode;
 
 /// The blocks of a loop: positions `start..end`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -24,8 +24,8 @@ use super::reach::{Interval, Reach, Root, is_private, is_window};
 use super::{Cfg, Dominators};
 use crate::entity::{Block, Inst, Value};
 use crate::function::{Function, ValueDef};
-use crate::mods::{Half, StateSpace};
-use crate::ops::Opcode;
+use margay_ops::mods::{Half, StateSpace};
+use margay_ops::ops::Opcode;
 
 /// Bytes of each margin, at least.
 pub const MARGIN: u64 = 1 << 38;

@@ -13,9 +13,9 @@
 
 use crate::entity::{Inst, SymbolId, Value};
 use crate::function::{Function, payload_slot, payload_sreg, split_symbol_payload};
-use crate::mods::{Half, StateSpace};
-use crate::ops::Opcode;
-use crate::sreg::SpecialReg;
+use margay_ops::mods::{Half, StateSpace};
+use margay_ops::ops::Opcode;
+use margay_ops::sreg::SpecialReg;
 
 /// Operations that are looked through, at most, in each direction.
 const DEPTH: u32 = 10;

@@ -13,11 +13,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::{Cfg, liveness};
 use crate::entity::{Block, Inst, SecondaryMap, Value};
-use crate::exec::{Point, Stop};
 use crate::function::{Function, ValueDef, payload_sreg};
-use crate::mods::StateSpace;
-use crate::ops::Opcode;
-use crate::types::{Kind, Type};
+use crate::point::{Point, Stop};
+use margay_ops::mods::StateSpace;
+use margay_ops::ops::Opcode;
+use margay_ops::types::{Kind, Type};
 
 /// Offset in a frame of the word that says which lanes have not exited.
 pub const FRAME_ALIVE: u32 = 32 * 4;

@@ -45,9 +45,9 @@ use crate::analysis::{Cfg, Dominators};
 use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::function::Function;
 use crate::print::Notes;
-#[allow(unused_imports, reason = "named by the documentation")]
-use crate::sreg::SpecialReg;
 use control::Control;
+#[allow(unused_imports, reason = "named by the documentation")]
+use margay_ops::sreg::SpecialReg;
 
 /// How a value differs between threads.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -9,7 +9,7 @@ use crate::entity::{Block, Entity, Slot, Value};
 use crate::function::{
     BlockData, Function, KernelData, KernelParam, Signature, SlotData, ValueData, ValueDef,
 };
-use crate::types::Type;
+use margay_ops::types::Type;
 
 /// The function being read.
 pub(super) struct FunctionParser<'a, 'b> {

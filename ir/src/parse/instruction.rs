@@ -7,13 +7,13 @@ use super::cursor::entity_number;
 use super::function::FunctionParser;
 use crate::entity::{Block, Entity, Inst, SymbolId, Value};
 use crate::function::{BlockCall, InstData, SourceLoc, ValueDef, symbol_payload};
-use crate::mods::Mods;
-use crate::ops::{Effects, Opcode};
 use crate::print::words::{type_of, with_modifier};
-use crate::sreg::SpecialReg;
 use crate::syscall::Syscall;
-use crate::texture::Access;
-use crate::types::OpType;
+use margay_ops::mods::Mods;
+use margay_ops::ops::{Effects, Opcode};
+use margay_ops::sreg::SpecialReg;
+use margay_ops::texture::Access;
+use margay_ops::types::OpType;
 
 /// The op and the types that a word such as `cp.async` or `cvt.f32.s32` names. An op's name may have
 /// dots of its own, so the longest name counts.

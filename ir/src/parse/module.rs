@@ -4,10 +4,10 @@ use super::cursor::Cursor;
 use super::{Parsed, function};
 use crate::entity::{FuncId, SymbolId};
 use crate::function::{Linkage, Signature};
-use crate::mods::StateSpace;
 use crate::module::{Loc, Module, Reloc, RelocTarget, Symbol, Target};
 use crate::print::words::linkage_of;
-use crate::texture::Reference;
+use margay_ops::mods::StateSpace;
+use margay_ops::texture::Reference;
 
 pub(super) fn module(c: &mut Cursor<'_>) -> Parsed<Module> {
     let mut module = Module::default();

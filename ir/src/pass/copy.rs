@@ -5,10 +5,10 @@ use smallvec::SmallVec;
 
 use crate::entity::{Block, Entity, Inst, Slot, Value};
 use crate::function::{BlockCall, Function};
-use crate::meaning::Desc;
-use crate::mods::Mods;
-use crate::ops::Opcode;
-use crate::types::OpType;
+use margay_ops::meaning::Desc;
+use margay_ops::mods::Mods;
+use margay_ops::ops::Opcode;
+use margay_ops::types::OpType;
 
 /// A block that is not in the layout yet.
 pub(super) fn new_block(function: &mut Function) -> Block {

@@ -20,7 +20,7 @@ use super::copy::{Copier, jump, new_block};
 use crate::entity::{Block, FuncId, Inst, Value};
 use crate::function::{Function, ValueDef, payload_func};
 use crate::module::Module;
-use crate::ops::Opcode;
+use margay_ops::ops::Opcode;
 
 /// A caller is not made larger than this many instructions.
 const MAX_INSTS: usize = 200_000;

@@ -6,7 +6,7 @@
 use crate::analysis::Cfg;
 use crate::entity::Block;
 use crate::function::{Function, ValueDef};
-use crate::ops::Opcode;
+use margay_ops::ops::Opcode;
 
 /// Functions with at most so many blocks are left alone.
 const MIN_BLOCKS: usize = 2_000;

@@ -18,11 +18,11 @@ use crate::analysis::regions::is_param_load;
 use crate::analysis::{Cfg, Dominators};
 use crate::entity::{Block, Inst, Value};
 use crate::function::{Function, InstData, ValueDef};
-use crate::meaning::Desc;
-use crate::mods::StateSpace;
 use crate::module::Module;
-use crate::ops::{Effects, Opcode};
-use crate::types::{OpType, Type};
+use margay_ops::meaning::Desc;
+use margay_ops::mods::StateSpace;
+use margay_ops::ops::{Effects, Opcode};
+use margay_ops::types::{OpType, Type};
 
 /// Most instructions of one number that are remembered; more come from code that is not worth the search.
 const MOST_EQUAL: usize = 8;

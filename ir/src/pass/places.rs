@@ -11,9 +11,9 @@ use smallvec::SmallVec;
 
 use crate::entity::{SymbolId, Value};
 use crate::function::{Function, Linkage, split_symbol_payload};
-use crate::mods::Half;
 use crate::module::Module;
-use crate::ops::Opcode;
+use margay_ops::mods::Half;
+use margay_ops::ops::Opcode;
 
 /// Places that are told apart; with more, any may be meant.
 const MOST_PLACES: usize = 16;

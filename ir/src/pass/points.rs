@@ -14,11 +14,11 @@ use super::places::{Finder, Place, Places};
 use crate::analysis::Cfg;
 use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::function::Function;
-use crate::meaning::Desc;
-use crate::mods::{MemOrder, Mods, StateSpace};
 use crate::module::Module;
-use crate::ops::{Effects, Opcode};
-use crate::types::OpType;
+use margay_ops::meaning::Desc;
+use margay_ops::mods::{MemOrder, Mods, StateSpace};
+use margay_ops::ops::{Effects, Opcode};
+use margay_ops::types::OpType;
 
 /// First target whose warps do not run in lock-step.
 const INDEPENDENT_THREADS: u32 = 70;

@@ -15,7 +15,7 @@ mod values;
 
 use crate::entity::{Block, Inst};
 use crate::function::Function;
-use crate::types::Type;
+use margay_ops::types::Type;
 
 /// So many pieces of a function are promoted; the rest stays in memory.
 const MAX_PIECES: usize = 4096;

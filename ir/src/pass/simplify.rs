@@ -7,10 +7,10 @@ use smallvec::SmallVec;
 use crate::analysis::cfg::remove_unreachable;
 use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::function::{BlockCall, Function, ValueDef};
-use crate::meaning::{Bits, Meaning, mask};
-use crate::mods::{Mods, StateSpace};
-use crate::ops::{Effects, Opcode};
-use crate::types::{Kind, OpType};
+use margay_ops::meaning::{Bits, Meaning, mask};
+use margay_ops::mods::{Mods, StateSpace};
+use margay_ops::ops::{Effects, Opcode};
+use margay_ops::types::{Kind, OpType};
 
 /// Runs until nothing changes, a few rounds at most.
 pub fn run(function: &mut Function) {

@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use crate::analysis::{Cfg, Dominators, Joins};
 use crate::entity::{Block, SecondaryMap, Value};
 use crate::function::Function;
-use crate::types::Type;
+use margay_ops::types::Type;
 
 /// A variable.
 #[derive(Clone, Debug)]

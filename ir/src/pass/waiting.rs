@@ -15,11 +15,11 @@ use crate::analysis::callees::{callees, with_handles};
 use crate::analysis::{Cfg, Dominators};
 use crate::entity::{Block, FuncId, Inst, SecondaryMap};
 use crate::function::{Function, payload_func, payload_sig};
-use crate::meaning::Desc;
-use crate::mods::{Mods, StateSpace};
 use crate::module::Module;
-use crate::ops::{Effects, Opcode};
-use crate::types::OpType;
+use margay_ops::meaning::Desc;
+use margay_ops::mods::{Mods, StateSpace};
+use margay_ops::ops::{Effects, Opcode};
+use margay_ops::types::OpType;
 
 /// Inserts `yield` at the headers of waiting loops. `module` is where the function comes from.
 pub fn run(function: &mut Function, module: &Module) {

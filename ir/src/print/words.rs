@@ -1,8 +1,8 @@
 //! Words that printer and parser share: modifiers, types, linkage, names.
 
 use crate::function::Linkage;
-use crate::mods::{Field, FieldValues, Mods};
-use crate::types::OpType;
+use margay_ops::mods::{Field, FieldValues, Mods};
+use margay_ops::types::OpType;
 
 /// What a field is called in front of its value; nothing where the values speak for themselves.
 fn key(field: &Field) -> &'static str {
@@ -126,7 +126,7 @@ pub(crate) fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mods::{CmpOp, Rounding, StateSpace};
+    use margay_ops::mods::{CmpOp, Rounding, StateSpace};
 
     #[test]
     fn modifiers_read_as_they_are_printed() {

@@ -3,8 +3,8 @@
 use super::{Place, Report, Rule};
 use crate::entity::SymbolId;
 use crate::function::{Function, KernelData};
-use crate::mods::StateSpace;
 use crate::module::{Module, RelocTarget, Symbol};
+use margay_ops::mods::StateSpace;
 
 pub(super) fn function_data(module: &Module, function: &Function, report: &mut Report) {
     for (slot, data) in function.slots.iter() {

@@ -6,14 +6,14 @@ use crate::function::{
     Function, Signature, payload_func, payload_sig, payload_slot, payload_sreg,
     split_symbol_payload,
 };
-use crate::meaning::matrix::{Part, Product};
-use crate::meaning::{Desc, mask};
-use crate::mods::{Half, Mods, Rounding};
 use crate::module::Module;
-use crate::ops::{Effects, Opcode, Pattern, Shape};
 use crate::syscall::Syscall;
-use crate::texture::Access;
-use crate::types::{OpType, Type};
+use margay_ops::meaning::matrix::{Part, Product};
+use margay_ops::meaning::{Desc, mask};
+use margay_ops::mods::{Half, Mods, Rounding};
+use margay_ops::ops::{Effects, Opcode, Pattern, Shape};
+use margay_ops::texture::Access;
+use margay_ops::types::{OpType, Type};
 
 pub(super) fn check(module: &Module, function: &Function, report: &mut Report) {
     for &block in function.blocks() {

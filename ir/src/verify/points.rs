@@ -4,7 +4,7 @@ use super::{Report, Rule};
 use crate::analysis::Cfg;
 use crate::entity::Inst;
 use crate::function::Function;
-use crate::ops::Opcode;
+use margay_ops::ops::Opcode;
 
 pub(super) fn check(function: &Function, report: &mut Report) {
     let cfg = Cfg::new(function);

@@ -5,7 +5,7 @@ use rustc_hash::FxHashSet;
 use super::{Place, Report, Rule};
 use crate::entity::{Block, Entity, Inst, Value};
 use crate::function::Function;
-use crate::ops::{Effects, Targets};
+use margay_ops::ops::{Effects, Targets};
 
 pub(super) fn check(function: &Function, report: &mut Report) {
     let mut blocks = FxHashSet::default();

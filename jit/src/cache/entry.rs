@@ -16,7 +16,7 @@
 
 use margay_ir::entity::Inst;
 use margay_ir::function::{Function, SourceLoc};
-use margay_ir::meaning::Desc;
+use margay_ops::meaning::Desc;
 use rustc_hash::FxHashMap;
 
 use super::Source;

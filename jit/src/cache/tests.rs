@@ -5,8 +5,8 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use margay_exec::Stop;
 use margay_ir::entity::{Entity, FuncId};
-use margay_ir::exec::Stop;
 use margay_ir::parse;
 
 use super::folder::{Folder, PARTS};

@@ -9,8 +9,8 @@
 use cranelift_codegen::ir::{self, InstBuilder, TrapCode, types};
 use margay_ir::entity::{Block, Inst, Value};
 use margay_ir::function::InstData;
-use margay_ir::mods::{Half, StateSpace};
-use margay_ir::ops::Opcode;
+use margay_ops::mods::{Half, StateSpace};
+use margay_ops::ops::Opcode;
 
 use super::lane::Lane;
 use super::memory::element_type;

@@ -10,9 +10,9 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use margay_ir::entity::Inst;
 use margay_ir::function::InstData;
-use margay_ir::meaning::Meaning;
-use margay_ir::mods::{AtomOp, StateSpace};
-use margay_ir::types::OpType;
+use margay_ops::meaning::Meaning;
+use margay_ops::mods::{AtomOp, StateSpace};
+use margay_ops::types::OpType;
 
 use super::aligned::demanded_by_update;
 use super::clif_type;

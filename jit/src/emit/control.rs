@@ -4,11 +4,11 @@ use std::mem::offset_of;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder, types};
+use margay_exec::Stop;
 use margay_ir::entity::{Block, Inst, Value};
-use margay_ir::exec::Stop;
 use margay_ir::function::{BlockCall, InstData, payload_func, payload_slot, split_symbol_payload};
-use margay_ir::ops::Opcode;
-use margay_ir::types::Kind;
+use margay_ops::ops::Opcode;
+use margay_ops::types::Kind;
 use smallvec::SmallVec;
 
 use super::lane::{Lane, Unsupported, fixed, host};
@@ -293,7 +293,7 @@ impl Lane<'_, '_> {
                 self.b.ins().iconcat(low, high)
             }
             kind => {
-                let ty = super::clif_type(margay_ir::types::Type::scalar(kind));
+                let ty = super::clif_type(margay_ops::types::Type::scalar(kind));
                 self.int(ty, payload)
             }
         };

@@ -21,7 +21,7 @@ pub(crate) use integer::doubled;
 
 use margay_ir::entity::Inst;
 use margay_ir::function::InstData;
-use margay_ir::ops::Opcode;
+use margay_ops::ops::Opcode;
 
 use crate::emit::Lane;
 

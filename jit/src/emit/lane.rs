@@ -2,13 +2,13 @@
 
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder, MemFlagsData};
 use cranelift_frontend::{FunctionBuilder, Variable};
+use margay_exec::Stop;
 use margay_ir::analysis::{Pointers, Regions};
 use margay_ir::entity::{Block, Inst, SecondaryMap, Slot, SymbolId, Value};
-use margay_ir::exec::Stop;
 use margay_ir::function::{Function, InstData, SourceLoc};
-use margay_ir::meaning::Meaning;
-use margay_ir::mods::StateSpace;
-use margay_ir::ops::{Effects, Opcode};
+use margay_ops::meaning::Meaning;
+use margay_ops::mods::StateSpace;
+use margay_ops::ops::{Effects, Opcode};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::clif_type;

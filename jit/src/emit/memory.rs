@@ -6,9 +6,9 @@ use cranelift_codegen::ir::{self, InstBuilder, types};
 use cranelift_frontend::FunctionBuilder;
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::InstData;
-use margay_ir::mods::{Mode, StateSpace};
-use margay_ir::ops::Opcode;
-use margay_ir::types::OpType;
+use margay_ops::mods::{Mode, StateSpace};
+use margay_ops::ops::Opcode;
+use margay_ops::types::OpType;
 
 use super::aligned::demanded;
 use super::clif_type;

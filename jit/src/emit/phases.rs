@@ -6,7 +6,7 @@
 //! same barrier, that barrier is complete and the next phase begins; when all have exited, the next CTA.
 //!
 //! Anything else (lanes that give way, named or counted barriers, warps at different barriers, lanes
-//! that meet from different places) is left to the scheduler of [`margay_ir::exec`] with
+//! that meet from different places) is left to the scheduler of [`margay_exec`] with
 //! [`status::GENERAL`]. Invariant: then the frames' headers say where each lane stands and which have
 //! exited, and `phase` and `moved` in the context say which entry the phase began at and how many warps
 //! have moved since.
@@ -17,9 +17,9 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, AbiParam, BlockArg, InstBuilder, types};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Switch, Variable};
+use margay_exec::Stop;
 use margay_ir::analysis::Regions;
 use margay_ir::analysis::regions::{Entry, FRAME_ALIVE};
-use margay_ir::exec::Stop;
 use rustc_hash::FxHashMap;
 
 use super::cta_form::{field, next_index};

@@ -21,8 +21,8 @@ use margay_ir::analysis::Reach;
 use margay_ir::analysis::reach::{Interval, Root};
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::InstData;
-use margay_ir::mods::StateSpace;
-use margay_ir::ops::Opcode;
+use margay_ops::mods::StateSpace;
+use margay_ops::ops::Opcode;
 
 use rustc_hash::FxHashMap;
 

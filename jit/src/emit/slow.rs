@@ -6,9 +6,9 @@ use cranelift_codegen::ir::{self, AbiParam, InstBuilder, StackSlotData, StackSlo
 use cranelift_codegen::isa::CallConv;
 use margay_ir::entity::{FuncId, Inst, Value};
 use margay_ir::function::InstData;
-use margay_ir::meaning::Desc;
-use margay_ir::mods::StateSpace;
 use margay_ir::syscall::Syscall;
+use margay_ops::meaning::Desc;
+use margay_ops::mods::StateSpace;
 
 use super::clif_type;
 use super::lane::{Lane, Unsupported, fixed, host};

@@ -5,7 +5,7 @@ use std::mem::offset_of;
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use margay_ir::entity::Inst;
 use margay_ir::function::payload_sreg;
-use margay_ir::sreg::{SpecialReg, Uniformity};
+use margay_ops::sreg::{SpecialReg, Uniformity};
 
 use super::clif_type;
 use super::lane::{Lane, Unsupported, fixed};

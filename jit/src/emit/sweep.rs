@@ -17,7 +17,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, AbiParam, BlockArg, InstBuilder, types};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Switch, Variable};
-use margay_ir::exec::Stop;
+use margay_exec::Stop;
 
 use super::lane::{Here, Unsupported, fixed};
 use super::slice::{NOBODY, Slice};

@@ -5,9 +5,9 @@
 
 use std::sync::{Arc, OnceLock};
 
+use margay_exec::interp::Code;
 use margay_frontend::LazyModule;
 use margay_ir::entity::FuncId;
-use margay_ir::interp::Code;
 use margay_ir::module::Module;
 use margay_ir::pass;
 use parking_lot::Mutex;

@@ -1,6 +1,6 @@
 //! From what an engine met to what the runtime reports.
 
-use margay_ir::exec::{CtaInfo, Fault as IrFault, FaultKind as IrKind};
+use margay_exec::{CtaInfo, Fault as IrFault, FaultKind as IrKind};
 use margay_ir::function::SourceLoc;
 use margay_jit::abi::status;
 

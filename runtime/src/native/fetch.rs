@@ -1,11 +1,11 @@
 //! Texture fetches for generated code: of one lane, and of a slice's lanes in one call. The commonest go by the
-//! texture's plan ([`margay_ir::texture::lanes`]), in code for this processor; all others lane by lane.
+//! texture's plan ([`margay_ops::texture::lanes`]), in code for this processor; all others lane by lane.
 
-use margay_ir::exec::FaultKind;
-use margay_ir::meaning::Bits;
-use margay_ir::texture::lanes::Coordinates;
-use margay_ir::texture::{Access, Plan, Shape};
-use margay_ir::types::Type;
+use margay_exec::FaultKind;
+use margay_ops::meaning::Bits;
+use margay_ops::texture::lanes::Coordinates;
+use margay_ops::texture::{Access, Plan, Shape};
+use margay_ops::types::Type;
 use smallvec::SmallVec;
 
 use super::textures::{self, DeviceBytes};

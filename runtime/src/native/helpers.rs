@@ -4,18 +4,18 @@ use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::time::Instant;
 
+use margay_exec::interp::Machine;
+use margay_exec::launch::special_register;
+use margay_exec::{CtaInfo, FaultKind, LaunchInfo};
 use margay_ir::entity::{FuncId, SymbolId};
-use margay_ir::exec::launch::special_register;
-use margay_ir::exec::{CtaInfo, FaultKind, LaunchInfo};
 use margay_ir::function::payload_sreg;
-use margay_ir::interp::Machine;
-use margay_ir::meaning::{Bits, Desc, Meaning};
-use margay_ir::mods::StateSpace;
 use margay_ir::module::Module;
-use margay_ir::sreg::SpecialReg;
 use margay_ir::syscall::Syscall;
-use margay_ir::texture::{Access, Results};
 use margay_jit::abi::{Helpers, NativeContext, Verify, status};
+use margay_ops::meaning::{Bits, Desc, Meaning};
+use margay_ops::mods::StateSpace;
+use margay_ops::sreg::SpecialReg;
+use margay_ops::texture::{Access, Results};
 use smallvec::SmallVec;
 
 use super::image::FUNCTION_BASE;

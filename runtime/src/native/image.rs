@@ -8,9 +8,9 @@ use margay_frontend::resolve::Resolution;
 use margay_frontend::{Diagnostic, LazyModule, Parsed, SourceFile};
 use margay_ir::entity::{Entity, FuncId, PrimaryMap, SymbolId};
 use margay_ir::function::Linkage;
-use margay_ir::mods::StateSpace;
 use margay_ir::module::{Module, RelocTarget, Symbol};
 use margay_jit::{Compiler, DiskCache};
+use margay_ops::mods::StateSpace;
 
 use super::bodies::Bodies;
 use super::cache::ImageCache;

@@ -1,7 +1,7 @@
 //! A CTA that the interpreter runs.
 
-use margay_ir::exec::{CtaInfo, CtaState};
-use margay_ir::interp::{Interpreter, Threads};
+use margay_exec::interp::{Interpreter, Threads};
+use margay_exec::{CtaInfo, CtaState};
 
 use super::faults;
 use super::helpers::HostMachine;

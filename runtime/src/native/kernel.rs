@@ -2,18 +2,18 @@
 
 use std::sync::{Arc, OnceLock};
 
+use margay_exec::interp::Code;
+use margay_exec::{LaunchInfo, Stop};
 use margay_ir::analysis::slots;
 use margay_ir::entity::{Entity, FuncId};
-use margay_ir::exec::{LaunchInfo, Stop};
-use margay_ir::interp::Code;
-use margay_ir::mods::StateSpace;
 use margay_ir::module::Module;
-use margay_ir::ops::{Effects, Opcode};
 use margay_ir::pass;
 use margay_ir::pass::inline::Inlining;
 use margay_jit::{
     CompileError, CompiledFunction, CompiledKernel, Compiler, Fallback, Version, Widths,
 };
+use margay_ops::mods::StateSpace;
+use margay_ops::ops::{Effects, Opcode};
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use margay_ir::exec::{CtaInfo, CtaOutcome, CtaState, LaunchInfo, Order, Stop};
-use margay_ir::mods::StateSpace;
+use margay_exec::{CtaInfo, CtaOutcome, CtaState, LaunchInfo, Order, Stop};
 use margay_jit::Version;
+use margay_ops::mods::StateSpace;
 
 use super::faults;
 use super::helpers::{HostData, TidTable};

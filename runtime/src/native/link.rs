@@ -4,10 +4,10 @@ mod calls;
 
 use margay_ir::entity::{Entity, FuncId, PrimaryMap, SigId, SymbolId};
 use margay_ir::function::{Function, Linkage, split_symbol_payload, symbol_payload};
-use margay_ir::mods::{Mods, StateSpace};
 use margay_ir::module::{Module, RelocTarget, Symbol};
-use margay_ir::ops::Opcode;
 use margay_ir::syscall::Syscall;
+use margay_ops::mods::{Mods, StateSpace};
+use margay_ops::ops::Opcode;
 
 use crate::error::{Error, Result};
 

@@ -4,7 +4,7 @@
 //! [`PtxLoader`] reads images, lowers them and gives one [`Engine`](crate::engine::Engine) a kernel.
 //! A launch of a kernel in which no thread waits for another runs in the CTA form; any other in phases,
 //! as long as the threads of each warp stay together, and else driven by
-//! [`margay_ir::exec::CtaState`] over native regions ([`native_cta`]), or over the interpreter
+//! [`margay_exec::CtaState`] over native regions ([`native_cta`]), or over the interpreter
 //! ([`interpreted`]) when the kernel holds something native code refuses.
 //!
 //! Invariant: generated code is entered through [`crate::fault::enter`] alone and registered before

@@ -3,16 +3,16 @@
 
 use std::hash::{Hash, Hasher};
 
-use margay_ir::analysis::regions::FRAME_ALIVE;
-use margay_ir::entity::Value;
-use margay_ir::exec::{
+use margay_exec::{
     CtaInfo, CtaState, Fault as IrFault, FaultKind as IrKind, Order, Point, Runner, Stop, lanes,
 };
+use margay_ir::analysis::regions::FRAME_ALIVE;
+use margay_ir::entity::Value;
 use margay_ir::function::SourceLoc;
-use margay_ir::meaning::Bits;
-use margay_ir::ops::Opcode;
 use margay_jit::Version;
 use margay_jit::abi::{NativeContext, TURNS, status};
+use margay_ops::meaning::Bits;
+use margay_ops::ops::Opcode;
 use rustc_hash::FxHasher;
 
 use super::faults;
@@ -90,7 +90,7 @@ impl Frames {
             return Bits::from(word) | Bits::from(words[offset as usize / 8 + 1]) << 64;
         }
         let shifted = word >> (offset % 8 * 8);
-        Bits::from(shifted) & margay_ir::meaning::mask(bytes * 8)
+        Bits::from(shifted) & margay_ops::meaning::mask(bytes * 8)
     }
 
     fn write(&mut self, warp: u32, offset: u32, bytes: u32, bits: Bits) {
@@ -422,7 +422,7 @@ fn point_of(kernel: &NativeKernel, stop: Stop) -> Point {
     kernel
         .compiled
         .point(stop)
-        .unwrap_or_else(margay_ir::exec::Point::exit)
+        .unwrap_or_else(margay_exec::Point::exit)
 }
 
 fn read_operand(

@@ -6,14 +6,14 @@
 
 use std::ops::Range;
 
+use margay_exec::arrays::{self, Lanes};
+use margay_exec::{Stop, lanes};
 use margay_ir::analysis::regions::FRAME_ALIVE;
-use margay_ir::exec::arrays::{self, Lanes};
-use margay_ir::exec::{Stop, lanes};
-use margay_ir::meaning::{Bits, Desc, Meaning, WarpLanes};
-use margay_ir::mods::AtomOp;
-use margay_ir::ops::Opcode;
 use margay_jit::abi::{NativeContext, sorted};
 use margay_jit::points::{Completion, Place, PointPlaces};
+use margay_ops::meaning::{Bits, Desc, Meaning, WarpLanes};
+use margay_ops::mods::AtomOp;
+use margay_ops::ops::Opcode;
 
 use super::products;
 
@@ -176,7 +176,7 @@ pub(super) fn perform(frame: Frame, point: &PointPlaces, active: u32) {
         if products::perform(frame, point, active) {
             return;
         }
-        let shape = margay_ir::exec::collective::shape(&point.desc);
+        let shape = margay_exec::collective::shape(&point.desc);
         return perform_wide(frame, point, active, shape);
     }
     let (operands, results) = shape(&point.desc);
@@ -223,7 +223,7 @@ fn perform_wide(
 
 /// The member mask's place; operations without one, and old forms, have none.
 fn mask_place(point: &PointPlaces) -> Place {
-    let mask = margay_ir::exec::collective::mask_operand(&point.desc);
+    let mask = margay_exec::collective::mask_operand(&point.desc);
     mask.map_or(Place::Absent, |index| point.args[index])
 }
 

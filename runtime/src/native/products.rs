@@ -1,11 +1,11 @@
 //! Products of matrices for generated code: registers are read from a warp's frame, multiplied by the plan of
-//! their point ([`margay_ir::meaning::matrix::plan`]) in code for this processor, and written there.
+//! their point ([`margay_ops::meaning::matrix::plan`]) in code for this processor, and written there.
 
 use std::cell::RefCell;
 
-use margay_ir::exec::lanes;
-use margay_ir::meaning::matrix::plan::{Operands, Plan, Registers, Scratch};
+use margay_exec::lanes;
 use margay_jit::points::{Place, PointPlaces};
+use margay_ops::meaning::matrix::plan::{Operands, Plan, Registers, Scratch};
 
 use super::points::Frame;
 

@@ -1,9 +1,9 @@
 //! What a thread may access, decided for addresses that generated code is not sure of and for all that the host
 //! accesses in a thread's name.
 
-use margay_ir::exec::{CtaInfo, LaunchInfo};
-use margay_ir::mods::StateSpace;
+use margay_exec::{CtaInfo, LaunchInfo};
 use margay_jit::abi::{NativeContext, Verify};
+use margay_ops::mods::StateSpace;
 
 use crate::memory::{Visible, within};
 

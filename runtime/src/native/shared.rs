@@ -2,9 +2,9 @@
 
 use margay_ir::entity::{Entity, FuncId};
 use margay_ir::function::{Function, Linkage, payload_func, split_symbol_payload};
-use margay_ir::mods::StateSpace;
 use margay_ir::module::Module;
-use margay_ir::ops::Opcode;
+use margay_ops::mods::StateSpace;
+use margay_ops::ops::Opcode;
 use rustc_hash::FxHashSet;
 
 /// Offsets of the shared variables that a kernel reaches.

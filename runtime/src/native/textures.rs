@@ -1,10 +1,10 @@
 //! Texture and surface accesses of kernels: handles are looked up here, the rest is
-//! [`margay_ir::texture`]'s.
+//! [`margay_ops::texture`]'s.
 
-use margay_ir::exec::FaultKind;
-use margay_ir::meaning::Bits;
-use margay_ir::texture::sample::Texture;
-use margay_ir::texture::{
+use margay_exec::FaultKind;
+use margay_ops::meaning::Bits;
+use margay_ops::texture::sample::Texture;
+use margay_ops::texture::{
     Access, LevelMode, Memory, Operation, Query, ReferenceKind, Results, Sampler, query, sample,
     surface,
 };

@@ -1,6 +1,6 @@
 //! A unit of the scheduler: the CTAs of a cluster, most often one, which take turns on one worker.
 
-use margay_ir::exec::{CtaInfo, CtaState, FaultKind as IrFaultKind};
+use margay_exec::{CtaInfo, CtaState, FaultKind as IrFaultKind};
 
 use super::faults;
 use super::interpreted::InterpretedCta;

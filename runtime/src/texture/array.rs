@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use margay_ir::texture::{Format, Image, Layout, Level};
+use margay_ops::texture::{Format, Image, Layout, Level};
 
 use super::format::format_of;
 use super::limits::{self, Shape, Use};
@@ -573,7 +573,7 @@ mod tests {
         let plan = plan(
             &volume,
             Shape::Volume,
-            Format::new(margay_ir::texture::Channel::F32, 1),
+            Format::new(margay_ops::texture::Channel::F32, 1),
             2,
         );
         let plan = plan.expect("a plan");

@@ -1,6 +1,6 @@
 //! The driver interface's numbers for formats.
 
-use margay_ir::texture::{Channel, Format};
+use margay_ops::texture::{Channel, Format};
 
 /// `CU_AD_FORMAT_*` of components without a count: number and channel.
 const PLAIN: [(u32, Channel); 8] = [

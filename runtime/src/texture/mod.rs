@@ -4,7 +4,7 @@
 //! ([`Array`], [`MipmappedArray`]). A texture or surface object is an entry of the machine's [`TextureTable`]; kernels
 //! name it by its handle. A launch keeps the table as it was when the launch was submitted, so that a handle is looked up without
 //! a lock, and what is destroyed meanwhile stays until the launch is over. What texels mean and how they are filtered is
-//! [`margay_ir::texture`]'s.
+//! [`margay_ops::texture`]'s.
 //!
 //! Invariant: a handle is never an address; one that names nothing, or something of another kind, is a fault of the
 //! kernel.
@@ -18,7 +18,7 @@ mod reference;
 pub use crate::texture_table::TextureTable;
 pub use array::{Array, ArrayDescriptor, MipmappedArray, array_flags};
 pub use format::{format_of, view_format_of};
-pub use margay_ir::texture::{AddressMode, Filter, Format, ReadMode, ReferenceKind, Sampler};
+pub use margay_ops::texture::{AddressMode, Filter, Format, ReadMode, ReferenceKind, Sampler};
 pub use object::{Resource, SurfaceObject, TextureObject, View};
 pub use reference::{SurfaceReference, TextureReference};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use margay_ir::texture::{Filter, Format, Image, Layout, Level, Sampler};
+use margay_ops::texture::{Filter, Format, Image, Layout, Level, Sampler};
 
 use super::array::{Array, MipmappedArray, array_flags};
 use super::format::{format_of, view_format_of};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use margay_ir::texture::{Reference, ReferenceKind, Sampler};
+use margay_ops::texture::{Reference, ReferenceKind, Sampler};
 use parking_lot::Mutex;
 
 use super::array::Array;

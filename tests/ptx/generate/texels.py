@@ -1,6 +1,6 @@
 """Texels and their filtering, in fractions: the texture fetching appendix of the CUDA C++ Programming Guide, taken literally.
 
-Where it leaves a choice, it is Margay's, as ir/src/texture says: weights of 8 bits are rounded to nearest, levels between two go to
+Where it leaves a choice, it is Margay's, as ir/ops/src/texture says: weights of 8 bits are rounded to nearest, levels between two go to
 the nearer one or are blended with such weights.
 """
 

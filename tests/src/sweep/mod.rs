@@ -2,7 +2,7 @@
 //!
 //! Each row of [`mod@rows`] is an instruction with its inputs and a judge. Approximate functions are measured against
 //! the host's `f64` functions, in the unit in which the PTX ISA bounds them; correctly rounded ones are judged by
-//! exact comparison with the neighbours of their result ([`mod@format`]), which shares no code with `margay_ir::meaning`.
+//! exact comparison with the neighbours of their result ([`mod@format`]), which shares no code with `margay_ops::meaning`.
 //! `cargo xtask sweep` runs all inputs and writes `docs/accuracy.md`; the tests run samples.
 
 pub mod approx;

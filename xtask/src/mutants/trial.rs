@@ -38,13 +38,13 @@ impl Verdict {
     }
 }
 
-/// Tests of `ir` with literal values, and their longest time: more means that a change made one endless.
-const TABLES: &[&str] = &["-p", "margay-ir", "--test", "meanings"];
+/// Tests of `margay-ops` with literal values, and their longest time: more means that a change made one endless.
+const TABLES: &[&str] = &["-p", "margay-ops", "--test", "meanings"];
 const FILES: &[&str] = &["-p", "margay-frontend", "--test", "file_tests"];
 /// Slower, and only asked when the others noticed nothing.
 const OTHERS: &[&str] = &[
     "-p",
-    "margay-ir",
+    "margay-ops",
     "--lib",
     "--test",
     "halves",
@@ -61,18 +61,25 @@ const LONGEST_OF_OTHERS: Duration = Duration::from_secs(600);
 /// What the copy holds: folders and files of the repository.
 const PARTS: &[&str] = &[
     "ir/src",
-    "ir/tests/meanings.rs",
-    "ir/tests/meanings",
-    "ir/tests/support",
-    "ir/tests/halves.rs",
-    "ir/tests/hostile.rs",
-    "ir/tests/approximations.rs",
-    "ir/tests/small_formats.rs",
+    "ir/exec/src",
+    "ir/ops/src",
+    "ir/ops/tests/meanings.rs",
+    "ir/ops/tests/meanings",
+    "ir/ops/tests/support",
+    "ir/ops/tests/halves.rs",
+    "ir/ops/tests/hostile.rs",
+    "ir/ops/tests/approximations.rs",
+    "ir/ops/tests/small_formats.rs",
     "frontend/src",
+    "frontend/ptx/src",
+    "frontend/ptx/tables",
     "frontend/tests/file_tests.rs",
     "cli/src/filetest",
     "tests/ptx",
 ];
+
+/// Its crates.
+const MEMBERS: &[&str] = &["frontend", "frontend/ptx", "ir", "ir/exec", "ir/ops"];
 
 const PROFILE: &str = "
 [profile.dev]
@@ -104,7 +111,7 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// The manifests: the two crates, the front end without what only its other tests need.
+    /// The manifests. That of the front end lacks what only its other tests need.
     fn manifests(&self) -> Outcome {
         let read = |name: &str| {
             let path = exec::root().join(name);
@@ -116,20 +123,26 @@ impl Workspace {
             .lines()
             .filter(|line| {
                 !line.contains("path = ")
-                    || line.contains("\"ir\"")
-                    || line.contains("\"frontend\"")
+                    || MEMBERS
+                        .iter()
+                        .any(|name| line.contains(&format!("\"{name}\"")))
             })
             .collect();
         let manifest = format!(
-            "[workspace]\nresolver = \"3\"\nmembers = [\"ir\", \"frontend\"]\n\n{}\n{}\n\n[workspace.lints.rust]\n{PROFILE}",
+            "[workspace]\nresolver = \"3\"\nmembers = {MEMBERS:?}\n\n{}\n{}\n\n[workspace.lints.rust]\n{PROFILE}",
             section(&whole, "[workspace.package]"),
             dependencies.join("\n"),
         );
         write(&self.root.join("Cargo.toml"), &manifest)?;
-        write(&self.root.join("ir/Cargo.toml"), &read("ir/Cargo.toml")?)?;
-        let own = read("frontend/Cargo.toml")?;
-        let end = own.find("[dev-dependencies]").unwrap_or(own.len());
-        write(&self.root.join("frontend/Cargo.toml"), &own[..end])?;
+        for member in MEMBERS {
+            let name = format!("{member}/Cargo.toml");
+            let mut own = read(&name)?;
+            if *member == "frontend" {
+                own.truncate(own.find("[dev-dependencies]").unwrap_or(own.len()));
+                own.push_str("[dev-dependencies]\nmargay-exec.workspace = true\n");
+            }
+            write(&self.root.join(name), &own)?;
+        }
         write(&self.root.join("Cargo.lock"), &read("Cargo.lock")?)
     }
 

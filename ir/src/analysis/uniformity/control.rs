@@ -15,7 +15,7 @@ use super::Class;
 use crate::analysis::{Cfg, Dominators};
 use crate::entity::{Block, SecondaryMap, Value};
 use crate::function::{Function, ValueDef};
-use crate::ops::Opcode;
+use margay_ops::ops::Opcode;
 
 /// A loop: a header and the blocks from which it is reached again.
 #[derive(Clone, Debug)]

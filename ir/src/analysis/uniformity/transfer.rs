@@ -3,11 +3,11 @@
 use super::{Assumptions, Class, Fact};
 use crate::entity::Inst;
 use crate::function::{Function, payload_sreg};
-use crate::meaning::Desc;
-use crate::mods::{Half, Mode, StateSpace};
-use crate::ops::Opcode;
-use crate::sreg::{self, SpecialReg};
-use crate::types::Class as TypeClass;
+use margay_ops::meaning::Desc;
+use margay_ops::mods::{Half, Mode, StateSpace};
+use margay_ops::ops::Opcode;
+use margay_ops::sreg::{self, SpecialReg};
+use margay_ops::types::Class as TypeClass;
 
 /// Zero bits of the number zero.
 const ALL_ZEROS: u32 = 64;

@@ -2,10 +2,10 @@
 
 use crate::entity::{Inst, Value};
 use crate::function::{Function, SourceLoc};
-use crate::meaning::Desc;
-use crate::mods::{CmpOp, Mode, Mods, StateSpace};
-use crate::ops::Opcode;
-use crate::types::{Kind, OpType, Type};
+use margay_ops::meaning::Desc;
+use margay_ops::mods::{CmpOp, Mode, Mods, StateSpace};
+use margay_ops::ops::Opcode;
+use margay_ops::types::{Kind, OpType, Type};
 
 /// Instructions that follow each other, of one source position.
 #[derive(Debug)]

@@ -8,10 +8,10 @@ use super::code::{Code, stored_bytes};
 use crate::analysis::slots;
 use crate::entity::{Block, Inst, Slot, Value};
 use crate::function::{Function, SlotData, SourceLoc, ValueDef};
-use crate::mods::{Mode, Mods};
-use crate::ops::Opcode;
 use crate::pass::copy::{jump, new_block};
-use crate::types::{OpType, Type};
+use margay_ops::mods::{Mode, Mods};
+use margay_ops::ops::Opcode;
+use margay_ops::types::{OpType, Type};
 
 /// Most bytes of a function's slots.
 pub(super) const MAX_SLOTS: u32 = 1 << 28;

@@ -8,11 +8,11 @@ use super::{Body, saves};
 use crate::analysis::callees::with_handles;
 use crate::entity::{Block, FuncId, Inst, SigId, Value};
 use crate::function::{BlockCall, Function, SourceLoc, payload_func, payload_sig};
-use crate::mods::{CmpOp, Mode, Mods};
 use crate::module::Module;
-use crate::ops::Opcode;
 use crate::pass::copy::{Copier, jump, new_block};
-use crate::types::{OpType, Type};
+use margay_ops::mods::{CmpOp, Mode, Mods};
+use margay_ops::ops::Opcode;
+use margay_ops::types::{OpType, Type};
 
 /// Functions that return through one block: those of a signature that is called through handles, or one function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -7,9 +7,9 @@ use crate::analysis::callees::callees;
 use crate::entity::{FuncId, Value};
 use crate::function::Function;
 use crate::module::Module;
-use crate::ops::Opcode;
 use crate::pass::inline::Inlining;
 use crate::pass::{points, prepare_within};
+use margay_ops::ops::Opcode;
 
 /// The functions that a kernel reaches, in order of their distance; `None` when none of them has points.
 ///

@@ -10,10 +10,10 @@ use crate::analysis::regions::rematerialised;
 use crate::analysis::{Cfg, Dominators, liveness, slots};
 use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::function::{Function, ValueDef, payload_slot};
-use crate::mods::Mode;
-use crate::ops::Opcode;
 use crate::pass::variables::{self, Variable, Variables, Walker};
-use crate::types::Type;
+use margay_ops::mods::Mode;
+use margay_ops::ops::Opcode;
+use margay_ops::types::Type;
 
 /// A value that lives across calls.
 #[derive(Debug)]

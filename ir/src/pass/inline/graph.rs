@@ -7,7 +7,7 @@ use crate::analysis::Cfg;
 use crate::entity::{FuncId, Value};
 use crate::function::{Function, payload_func};
 use crate::module::Module;
-use crate::ops::{Effects, Opcode};
+use margay_ops::ops::{Effects, Opcode};
 
 /// What becomes of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

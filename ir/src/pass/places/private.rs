@@ -10,9 +10,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::{Base, Finder, MOST_STEPS, Variable, is_word, signed_constant, split_address};
 use crate::entity::{Inst, SymbolId, Value};
 use crate::function::{Function, payload_sreg};
-use crate::mods::{Half, StateSpace};
-use crate::ops::Opcode;
-use crate::sreg::SpecialReg;
+use margay_ops::mods::{Half, StateSpace};
+use margay_ops::ops::Opcode;
+use margay_ops::sreg::SpecialReg;
 
 /// An element has at least so many times the bytes of an access at a variable place in it.
 const LEAST_ELEMENT: i64 = 4;

@@ -6,9 +6,9 @@ use super::{Access, MAX_PIECES, Piece, Plan};
 use crate::analysis::Cfg;
 use crate::entity::{Block, Inst, Slot, Value};
 use crate::function::{Function, payload_slot};
-use crate::mods::{Mode, StateSpace};
-use crate::ops::Opcode;
-use crate::types::{OpType, Type};
+use margay_ops::mods::{Mode, StateSpace};
+use margay_ops::ops::Opcode;
+use margay_ops::types::{OpType, Type};
 
 /// An address inside a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

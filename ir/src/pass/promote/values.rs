@@ -8,10 +8,10 @@ use super::{Access, Plan};
 use crate::analysis::{Cfg, Dominators};
 use crate::entity::{Block, Inst, Value};
 use crate::function::{Function, ValueDef};
-use crate::meaning::Desc;
-use crate::mods::Mods;
-use crate::ops::Opcode;
-use crate::types::{OpType, Type};
+use margay_ops::meaning::Desc;
+use margay_ops::mods::Mods;
+use margay_ops::ops::Opcode;
+use margay_ops::types::{OpType, Type};
 
 /// Replaces the accesses of a plan; replaced results are aliases until they are resolved.
 pub(super) fn replace(function: &mut Function, plan: &Plan) {

@@ -12,9 +12,9 @@ use super::Loop;
 use crate::analysis::{Cfg, Dominators};
 use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::function::{Function, ValueDef};
-use crate::mods::BoolOp;
-use crate::ops::Opcode;
-use crate::types::OpType;
+use margay_ops::mods::BoolOp;
+use margay_ops::ops::Opcode;
+use margay_ops::types::OpType;
 
 /// Whether some exit that every turn passes compares a value that changes by a constant or invariant step each turn with
 /// one that does not change.

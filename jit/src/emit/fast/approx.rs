@@ -1,4 +1,4 @@
-//! Approximate functions of f32, by the algorithms of [`margay_ir::meaning::approx`].
+//! Approximate functions of f32, by the algorithms of [`margay_ops::meaning::approx`].
 //!
 //! Sines, logarithms and exponentials are instantiated from the meanings' own code over Cranelift
 //! values; quotients, reciprocals and roots are the correctly rounded operations that the meanings
@@ -9,9 +9,9 @@ use cranelift_codegen::ir::{InstBuilder, Value, types};
 use cranelift_frontend::FunctionBuilder;
 use margay_ir::entity::Inst;
 use margay_ir::function::InstData;
-use margay_ir::meaning::approx::{Arithmetic, functions};
-use margay_ir::mods::Precision;
-use margay_ir::types::OpType;
+use margay_ops::meaning::approx::{Arithmetic, functions};
+use margay_ops::mods::Precision;
+use margay_ops::types::OpType;
 
 use super::{float, integer};
 use crate::emit::{Lane, memory};

@@ -4,8 +4,8 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use margay_ir::entity::Inst;
 use margay_ir::function::InstData;
-use margay_ir::mods::{BoolOp, CmpOp};
-use margay_ir::types::{Class, OpType};
+use margay_ops::mods::{BoolOp, CmpOp};
+use margay_ops::types::{Class, OpType};
 
 use super::float;
 use crate::emit::{Lane, clif_type, memory};

@@ -4,8 +4,8 @@ use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 use margay_ir::entity::Inst;
 use margay_ir::function::InstData;
-use margay_ir::mods::Rounding;
-use margay_ir::types::OpType;
+use margay_ops::mods::Rounding;
+use margay_ops::types::OpType;
 
 use super::float;
 use crate::emit::{Lane, clif_type, memory};

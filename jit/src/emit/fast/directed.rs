@@ -9,8 +9,8 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use margay_ir::entity::Inst;
 use margay_ir::function::InstData;
-use margay_ir::mods::Rounding;
-use margay_ir::types::OpType;
+use margay_ops::mods::Rounding;
+use margay_ops::types::OpType;
 
 use super::{float, integer};
 use crate::emit::{Lane, memory};

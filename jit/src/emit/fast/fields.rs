@@ -4,8 +4,8 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 use margay_ir::entity::Inst;
 use margay_ir::function::InstData;
-use margay_ir::mods::{Half, Mode};
-use margay_ir::types::OpType;
+use margay_ops::mods::{Half, Mode};
+use margay_ops::types::OpType;
 
 use super::{directed, float, integer, logic};
 use crate::emit::Lane;

@@ -9,9 +9,9 @@
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use margay_ir::entity::Inst;
 use margay_ir::function::InstData;
-use margay_ir::meaning::approx::{Arithmetic, halves};
-use margay_ir::mods::{Mods, Rounding};
-use margay_ir::types::OpType;
+use margay_ops::meaning::approx::{Arithmetic, halves};
+use margay_ops::mods::{Mods, Rounding};
+use margay_ops::types::OpType;
 
 use super::approx::Code;
 use super::{convert, directed, fields, float, logic};

@@ -4,8 +4,8 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 use margay_ir::entity::Inst;
 use margay_ir::function::{Function, InstData};
-use margay_ir::mods::Half;
-use margay_ir::types::OpType;
+use margay_ops::mods::Half;
+use margay_ops::types::OpType;
 
 use super::float;
 use crate::emit::Lane;

@@ -4,8 +4,8 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
 use margay_ir::entity::Inst;
 use margay_ir::function::InstData;
-use margay_ir::mods::{BoolOp, Mode};
-use margay_ir::types::{Class, OpType};
+use margay_ops::mods::{BoolOp, Mode};
+use margay_ops::types::{Class, OpType};
 
 use crate::emit::{Lane, clif_type, memory};
 

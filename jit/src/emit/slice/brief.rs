@@ -4,10 +4,10 @@
 //! behind the barrier nobody else reads it ([`Slice::behind_barrier`]). Before others do, [`Slice::spread`] writes
 //! the lanes. Spreading what has all its lanes changes nothing.
 
+use margay_exec::Stop;
 use margay_ir::analysis::regions::Entry;
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Inst, Value};
-use margay_ir::exec::Stop;
 
 use cranelift_codegen::ir::{InstBuilder, types};
 

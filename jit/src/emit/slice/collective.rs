@@ -7,10 +7,10 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind, types};
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::InstData;
-use margay_ir::meaning::warp::shuffle_source;
-use margay_ir::mods::{AtomOp, Mode};
-use margay_ir::ops::Opcode;
-use margay_ir::types::Kind;
+use margay_ops::meaning::warp::shuffle_source;
+use margay_ops::mods::{AtomOp, Mode};
+use margay_ops::ops::Opcode;
+use margay_ops::types::Kind;
 
 use super::{Lanes, Slice};
 use crate::emit::lane::{Unsupported, host};

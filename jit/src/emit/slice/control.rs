@@ -9,13 +9,13 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use cranelift_frontend::Variable;
+use margay_exec::Stop;
 use margay_ir::analysis::Linear;
 use margay_ir::analysis::linear::Span;
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Block, Inst, Value};
-use margay_ir::exec::Stop;
 use margay_ir::function::{BlockCall, Function};
-use margay_ir::ops::Opcode;
+use margay_ops::ops::Opcode;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::collective::Pass;

@@ -5,8 +5,8 @@
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use margay_ir::entity::Inst;
 use margay_ir::function::InstData;
-use margay_ir::mods::Rounding;
-use margay_ir::types::{Kind, OpType};
+use margay_ops::mods::Rounding;
+use margay_ops::types::{Kind, OpType};
 
 use super::ops::{Tried, bail, float_vector, int_of};
 use super::{Lanes, Slice};

@@ -8,9 +8,9 @@ use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Block, Inst, Value};
-use margay_ir::mods::BoolOp;
-use margay_ir::ops::Opcode;
-use margay_ir::types::{Kind, OpType};
+use margay_ops::mods::BoolOp;
+use margay_ops::ops::Opcode;
+use margay_ops::types::{Kind, OpType};
 use rustc_hash::FxHashMap;
 
 use super::Slice;

@@ -7,9 +7,9 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use margay_ir::entity::Inst;
 use margay_ir::function::InstData;
-use margay_ir::mods::Rounding;
-use margay_ir::ops::Opcode;
-use margay_ir::types::OpType;
+use margay_ops::mods::Rounding;
+use margay_ops::ops::Opcode;
+use margay_ops::types::OpType;
 
 use super::ops::{Tried, bail};
 use super::{Lanes, Slice};

@@ -6,7 +6,7 @@ use std::mem::offset_of;
 use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind, types};
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Inst, Value};
-use margay_ir::types::Kind;
+use margay_ops::types::Kind;
 
 use super::{Lanes, Slice, vector_type};
 use crate::abi::NativeContext;

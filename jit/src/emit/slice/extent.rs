@@ -19,7 +19,7 @@ use margay_ir::analysis::guarded::Check;
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::Function;
-use margay_ir::ops::Opcode;
+use margay_ops::ops::Opcode;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::View;

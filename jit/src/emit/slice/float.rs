@@ -6,10 +6,10 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::InstData;
-use margay_ir::meaning::approx::{Arithmetic, functions};
-use margay_ir::mods::{Precision, Rounding};
-use margay_ir::ops::Opcode;
-use margay_ir::types::OpType;
+use margay_ops::meaning::approx::{Arithmetic, functions};
+use margay_ops::mods::{Precision, Rounding};
+use margay_ops::ops::Opcode;
+use margay_ops::types::OpType;
 
 use super::ops::{Tried, bail, float_vector, integer_vector};
 use super::{Lanes, Slice, cast_flags, directed};

@@ -7,10 +7,10 @@
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use margay_ir::entity::Inst;
 use margay_ir::function::InstData;
-use margay_ir::meaning::approx::{Arithmetic, halves};
-use margay_ir::mods::Rounding;
-use margay_ir::ops::Opcode;
-use margay_ir::types::{Kind, OpType};
+use margay_ops::meaning::approx::{Arithmetic, halves};
+use margay_ops::mods::Rounding;
+use margay_ops::ops::Opcode;
+use margay_ops::types::{Kind, OpType};
 
 use super::float::Vector;
 use super::ops::{Tried, bail};

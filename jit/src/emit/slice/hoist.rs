@@ -10,7 +10,7 @@ use margay_ir::analysis::regions::is_param_load;
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::Function;
-use margay_ir::ops::Opcode;
+use margay_ops::ops::Opcode;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::View;

@@ -4,10 +4,10 @@
 use cranelift_codegen::ir::{self, types};
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::payload_sreg;
-use margay_ir::meaning::{Bits, Meaning};
-use margay_ir::ops::Opcode;
-use margay_ir::sreg::SpecialReg;
-use margay_ir::types::Kind;
+use margay_ops::meaning::{Bits, Meaning};
+use margay_ops::ops::Opcode;
+use margay_ops::sreg::SpecialReg;
+use margay_ops::types::Kind;
 
 use super::{Lanes, Slice};
 

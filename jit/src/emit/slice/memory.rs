@@ -7,8 +7,8 @@ use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::InstData;
-use margay_ir::mods::StateSpace;
-use margay_ir::types::{Kind, OpType};
+use margay_ops::mods::StateSpace;
+use margay_ops::types::{Kind, OpType};
 
 use super::{Lanes, Slice, View, vector_type};
 use crate::emit::aligned::demanded;

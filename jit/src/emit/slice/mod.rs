@@ -34,12 +34,12 @@ pub(crate) mod values;
 
 use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind, types};
 use cranelift_frontend::Variable;
+use margay_exec::Stop;
 use margay_ir::analysis::{Guarded, Linear, Uniformity};
 use margay_ir::entity::{Block, Inst, Value};
-use margay_ir::exec::Stop;
 use margay_ir::function::InstData;
-use margay_ir::ops::{Effects, Opcode};
-use margay_ir::types::{Kind, Type};
+use margay_ops::ops::{Effects, Opcode};
+use margay_ops::types::{Kind, Type};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 

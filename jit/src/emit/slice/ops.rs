@@ -6,9 +6,9 @@ use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::InstData;
-use margay_ir::mods::{BoolOp, Half, Mode};
-use margay_ir::ops::Opcode;
-use margay_ir::types::{Class, Kind, OpType};
+use margay_ops::mods::{BoolOp, Half, Mode};
+use margay_ops::ops::Opcode;
+use margay_ops::types::{Class, Kind, OpType};
 use smallvec::smallvec;
 
 use super::{Lanes, Slice, halves, vector_type};

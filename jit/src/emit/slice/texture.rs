@@ -5,7 +5,7 @@ use std::mem::offset_of;
 use cranelift_codegen::ir::{InstBuilder, StackSlotData, StackSlotKind, types};
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::Inst;
-use margay_ir::types::{Kind, Type};
+use margay_ops::types::{Kind, Type};
 
 use super::{Lanes, Slice, vector_type};
 use crate::abi::{Helpers, NativeContext};

@@ -4,7 +4,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::Value;
-use margay_ir::types::Kind;
+use margay_ops::types::Kind;
 use smallvec::smallvec;
 
 use super::{Lanes, Slice, Vars, cast_flags, vector_type};

@@ -6,11 +6,11 @@
 
 use margay_ir::entity::{Block, FuncId, Inst, PrimaryMap, Value};
 use margay_ir::function::{Function, Signature, ValueDef, payload_func};
-use margay_ir::meaning::Desc;
-use margay_ir::mods::Mods;
 use margay_ir::module::Module;
-use margay_ir::ops::Opcode;
-use margay_ir::types::{OpType, Type};
+use margay_ops::meaning::Desc;
+use margay_ops::mods::Mods;
+use margay_ops::ops::Opcode;
+use margay_ops::types::{OpType, Type};
 
 use crate::error::{Error, Result};
 

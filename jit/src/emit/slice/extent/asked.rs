@@ -3,10 +3,10 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use margay_ir::entity::Value;
 use margay_ir::function::{Function, payload_sreg};
-use margay_ir::mods::{BoolOp, Half};
-use margay_ir::ops::Opcode;
-use margay_ir::sreg::SpecialReg;
-use margay_ir::types::{Kind, OpType};
+use margay_ops::mods::{BoolOp, Half};
+use margay_ops::ops::Opcode;
+use margay_ops::sreg::SpecialReg;
+use margay_ops::types::{Kind, OpType};
 use rustc_hash::FxHashSet;
 use smallvec::{SmallVec, smallvec};
 

@@ -6,7 +6,7 @@ use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use cranelift_frontend::FunctionBuilder;
 use margay_ir::entity::Value;
-use margay_ir::ops::Opcode;
+use margay_ops::ops::Opcode;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 

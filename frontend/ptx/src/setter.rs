@@ -1,0 +1,72 @@
+//! How a modifier's text sets [`Mods`].
+
+use margay_ops::mods::{
+    AtomOp, BoolOp, CmpOp, Half, MemOrder, Mode, Mods, Precision, Rounding, Scope, StateSpace,
+};
+
+/// The state space that a modifier names. `shared::cta` is `shared`, `param::entry` is `param`.
+pub fn state_space(text: &str) -> Option<StateSpace> {
+    match text {
+        "shared::cta" => Some(StateSpace::Shared),
+        "param::entry" => Some(StateSpace::Param),
+        _ => StateSpace::from_name(text),
+    }
+}
+
+/// The modifiers with `field` set to what `text` says; `None` if that is not one of its values.
+/// Without a field the text itself tells which flag it is; a text that is none sets nothing.
+pub(super) fn set(field: Option<&str>, text: &str) -> Option<Mods> {
+    let none = Mods::NONE;
+    Some(match field {
+        None => flag(text),
+        Some("rounding") => none.with_rounding(Rounding::from_name(text)?),
+        Some("cmp") => none.with_cmp(CmpOp::from_name(text)?),
+        Some("bool_op") => none.with_bool_op(BoolOp::from_name(text)?),
+        Some("half") => none.with_half(Half::from_name(text)?),
+        Some("precision") => none.with_precision(Precision::from_name(text)?),
+        Some("space") => none.with_space(state_space(text)?),
+        Some("order") => none.with_order(MemOrder::from_name(text)?),
+        Some("scope") => none.with_scope(scope(text)?),
+        Some("atom_op") => none.with_atom_op(AtomOp::from_name(text)?),
+        Some("mode") => none.with_mode(Mode::from_name(text)?),
+        Some("none") => none,
+        Some("flag") => none.with_flag(true),
+        Some("vec") => none.with_vec_log2(vector_log2(text)?),
+        Some(_) => return None,
+    })
+}
+
+fn flag(text: &str) -> Mods {
+    let none = Mods::NONE;
+    match text {
+        "ftz" => none.with_ftz(true),
+        "sat" => none.with_sat(true),
+        "satfinite" => none.with_satfinite(true),
+        "relu" => none.with_relu(true),
+        "NaN" => none.with_nan(true),
+        "xorsign" => none.with_xorsign_abs(true),
+        "cc" => none.with_carry_out(true),
+        "nc" => none.with_nc(true),
+        "noftz" => none.with_noftz(true),
+        "abs" => none.with_abs(true),
+        "oob" => none.with_oob(true),
+        _ => none,
+    }
+}
+
+fn scope(text: &str) -> Option<Scope> {
+    match text {
+        // `membar`'s old word.
+        "gl" => Some(Scope::Gpu),
+        _ => Scope::from_name(text),
+    }
+}
+
+fn vector_log2(text: &str) -> Option<u8> {
+    match text {
+        "v2" => Some(1),
+        "v4" => Some(2),
+        "v8" => Some(3),
+        _ => None,
+    }
+}

@@ -1,0 +1,89 @@
+//! The table, indexed by head and compiled head by head.
+
+use crate::compile::{Lines, read};
+use crate::pattern::{Form, Slot};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::{LazyLock, OnceLock};
+
+/// The table's files. Classes of one are known in those behind it.
+const FILES: &[&str] = &[
+    include_str!("../tables/classes.forms"),
+    include_str!("../tables/arithmetic.forms"),
+    include_str!("../tables/logic.forms"),
+    include_str!("../tables/convert.forms"),
+    include_str!("../tables/memory.forms"),
+    include_str!("../tables/control.forms"),
+    include_str!("../tables/async.forms"),
+    include_str!("../tables/matrix.forms"),
+    include_str!("../tables/video.forms"),
+    include_str!("../tables/texture.forms"),
+];
+
+struct Table {
+    lines: Lines,
+    by_head: FxHashMap<&'static str, OnceLock<Vec<&'static Form>>>,
+    words: OnceLock<Words>,
+}
+
+/// The modifiers of all forms: what to say of a spelling that is wrong.
+#[derive(Default)]
+struct Words {
+    modifiers: FxHashSet<&'static str>,
+    by_head: FxHashSet<(&'static str, &'static str)>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    let lines = read(FILES);
+    Table {
+        by_head: lines.heads().map(|head| (head, OnceLock::new())).collect(),
+        lines,
+        words: OnceLock::new(),
+    }
+});
+
+fn known_words() -> &'static Words {
+    TABLE.words.get_or_init(|| {
+        let mut words = Words::default();
+        for form in heads().flat_map(forms_of) {
+            for choice in form.all_slots().flat_map(|slot| &slot.choices) {
+                words.modifiers.insert(choice.text);
+                words.by_head.insert((form.head, choice.text));
+            }
+        }
+        words
+    })
+}
+
+impl Form {
+    fn all_slots(&self) -> impl Iterator<Item = &Slot> {
+        let unordered = self.prefix.iter().chain(&self.slots);
+        unordered.chain(&self.types).chain(&self.ordered)
+    }
+}
+
+/// The forms with that first word, in the table's order; empty for an unknown word.
+pub fn forms_of(head: &str) -> &'static [&'static Form] {
+    let Some((&head, cell)) = TABLE.by_head.get_key_value(head) else {
+        return &[];
+    };
+    cell.get_or_init(|| {
+        // Forms live as long as the process, so that spellings can point at them.
+        let forms: &'static [Form] = Vec::leak(TABLE.lines.forms_of(head));
+        forms.iter().collect()
+    })
+}
+
+/// All heads, in no order.
+pub fn heads() -> impl Iterator<Item = &'static str> {
+    TABLE.by_head.keys().copied()
+}
+
+/// Whether any instruction takes the modifier.
+pub fn knows_modifier(text: &str) -> bool {
+    known_words().modifiers.contains(text)
+}
+
+/// Whether any form of the head takes the modifier.
+pub(super) fn head_takes(head: &str, modifier: &str) -> bool {
+    known_words().by_head.contains(&(head, modifier))
+}

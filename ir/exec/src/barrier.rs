@@ -1,0 +1,124 @@
+//! Named barriers of a CTA (PTX ISA 9.7.13.1; execution-model section 4).
+//!
+//! Arrivals count whole warps: a warp has arrived when all its lanes that have not exited have, by
+//! whichever barrier instruction with the same number. Invariant: a barrier's arrival masks are
+//! empty again when it completes.
+
+use margay_ops::mods::Mode;
+
+/// Number of barriers of a CTA.
+pub const BARRIERS: usize = 16;
+
+/// One barrier.
+#[derive(Clone, Debug, Default)]
+pub struct Barrier {
+    /// Lanes of each warp that have arrived.
+    arrived: Vec<u32>,
+    /// Lanes among them that wait (did not just `arrive`).
+    waiting: Vec<u32>,
+    /// Thread count asked for; 0 means all threads.
+    count: u32,
+    /// Whether anybody has arrived since it last completed.
+    active: bool,
+    /// Whether anybody among them wants a reduction.
+    reduces: bool,
+}
+
+impl Barrier {
+    /// Notes that lanes of a warp arrived, by a barrier instruction of that mode.
+    pub fn arrive(&mut self, warps: usize, warp: usize, lanes: u32, count: u32, mode: Mode) {
+        if self.arrived.len() != warps {
+            self.arrived = vec![0; warps];
+            self.waiting = vec![0; warps];
+        }
+        self.active = true;
+        self.count = self.count.max(count);
+        self.arrived[warp] |= lanes;
+        self.reduces |= mode == Mode::Red;
+        if mode != Mode::Arrive {
+            self.waiting[warp] |= lanes;
+        }
+    }
+
+    /// Whether an arrival has another count than those before it, and whether only one of them is a reduction;
+    /// `all` is the count that 0 stands for.
+    pub fn disagrees(&self, count: u32, mode: Mode, all: u32) -> (bool, bool) {
+        let asked = |count: u32| if count == 0 { all } else { count };
+        (
+            self.active && asked(self.count) != asked(count),
+            self.active && self.reduces != (mode == Mode::Red),
+        )
+    }
+
+    /// Whether the barrier is complete, given the lanes of each warp that have not exited.
+    pub fn is_complete(&self, alive: impl Fn(usize) -> u32) -> bool {
+        if !self.active {
+            return false;
+        }
+        let mut arrived = 0;
+        let mut missing = 0;
+        for (warp, &lanes) in self.arrived.iter().enumerate() {
+            let alive = alive(warp);
+            if lanes != 0 && lanes & alive == alive {
+                arrived += 1;
+            } else if alive != 0 {
+                missing += 1;
+            }
+        }
+        match self.count {
+            0 => missing == 0,
+            count => arrived * 32 >= count,
+        }
+    }
+
+    /// Completes the barrier: the waiting lanes of each warp, and whether any wants a reduction.
+    pub fn complete(&mut self) -> (Vec<u32>, bool) {
+        self.active = false;
+        let reduces = std::mem::take(&mut self.reduces);
+        self.count = 0;
+        self.arrived.fill(0);
+        let released = self.waiting.clone();
+        self.waiting.fill(0);
+        (released, reduces)
+    }
+
+    /// Whether anybody has arrived and not been released.
+    pub fn is_active(&self) -> bool {
+        self.active
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counted_barrier_completes_when_a_warp_has_exited_lanes() {
+        // `bar.sync 1, 64` with 12 lanes of the second of two warps exited.
+        let alive = |warp: usize| if warp == 0 { u32::MAX } else { 0x000f_ffff };
+        let mut barrier = Barrier::default();
+        barrier.arrive(2, 0, u32::MAX, 64, Mode::Sync);
+        assert!(!barrier.is_complete(alive));
+        barrier.arrive(2, 1, 0x000f_ffff, 64, Mode::Sync);
+        assert!(barrier.is_complete(alive));
+        assert_eq!(barrier.complete().0, vec![u32::MAX, 0x000f_ffff]);
+        assert!(!barrier.is_complete(alive));
+    }
+
+    #[test]
+    fn arrival_of_producers_releases_only_those_that_wait() {
+        let mut barrier = Barrier::default();
+        barrier.arrive(2, 0, u32::MAX, 64, Mode::Arrive);
+        barrier.arrive(2, 1, u32::MAX, 64, Mode::Sync);
+        assert!(barrier.is_complete(|_| u32::MAX));
+        assert_eq!(barrier.complete().0, vec![0, u32::MAX]);
+    }
+
+    #[test]
+    fn all_thread_barrier_ignores_exited_warps() {
+        let mut barrier = Barrier::default();
+        barrier.arrive(2, 1, u32::MAX, 0, Mode::Sync);
+        assert!(!barrier.is_complete(|_| u32::MAX));
+        assert!(barrier.is_complete(|warp| if warp == 0 { 0 } else { u32::MAX }));
+    }
+}

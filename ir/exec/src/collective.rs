@@ -1,0 +1,188 @@
+//! Warp collectives: which lanes meet, and what they get (execution-model section 3).
+//!
+//! Lanes meet by operation, qualifiers and mask value, wherever they stand in the code. A group is
+//! complete when every lane of the mask has arrived or exited; a lane outside its own mask counts
+//! as in it.
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::{Runner, Stop, lanes};
+use margay_ops::meaning::matrix::Product;
+use margay_ops::meaning::{Bits, Desc, Meaning, WarpLanes};
+use margay_ops::ops::Opcode;
+
+/// A set of lanes that meet.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// The operation.
+    pub desc: Desc,
+    /// Member mask that the lanes named.
+    pub members: u32,
+    /// Lanes that have arrived.
+    pub arrived: u32,
+}
+
+/// Operand number of the member mask; `None` for operations without one.
+pub fn mask_operand(desc: &Desc) -> Option<usize> {
+    if desc.mods.flag() {
+        return None;
+    }
+    match desc.opcode {
+        Opcode::BarWarp | Opcode::Elect | Opcode::Mma => Some(0),
+        Opcode::Vote | Opcode::Match | Opcode::Redux => Some(1),
+        Opcode::Shfl => Some(3),
+        _ => None,
+    }
+}
+
+/// The groups that lanes of `waiting` form, in order of their lowest lane. Lanes at operations
+/// without a member mask are left out.
+pub fn groups(
+    runner: &impl Runner,
+    warp: u32,
+    waiting: u32,
+    stops: &[Stop; 32],
+) -> SmallVec<[Group; 2]> {
+    let mut groups: SmallVec<[Group; 2]> = SmallVec::new();
+    let mut known: Option<(Stop, Desc, Option<usize>, Option<Bits>)> = None;
+    for lane in lanes(waiting) {
+        let stop = stops[lane as usize];
+        let (_, desc, index, constant) = match known {
+            Some(known) if known.0 == stop => known,
+            _ => {
+                let desc = runner.point(stop).desc;
+                let index = mask_operand(&desc);
+                let constant = index.and_then(|index| runner.constant_operand(stop, index));
+                *known.insert((stop, desc, index, constant))
+            }
+        };
+        let Some(index) = index else {
+            continue;
+        };
+        let members = constant.unwrap_or_else(|| runner.operand(warp, lane, stop, index)) as u32;
+        match groups
+            .iter_mut()
+            .find(|g| g.desc == desc && g.members == members)
+        {
+            Some(group) => group.arrived |= 1 << lane,
+            None => groups.push(Group {
+                desc,
+                members,
+                arrived: 1 << lane,
+            }),
+        }
+    }
+    groups
+}
+
+/// All lanes that stand at a group's operation, whatever mask they named.
+pub fn standing(groups: &[Group], group: &Group) -> u32 {
+    let alike = groups.iter().filter(|other| other.desc == group.desc);
+    alike.fold(0, |lanes, other| lanes | other.arrived)
+}
+
+/// Whether lanes stand at a group's operation that named different masks, and some a mask without
+/// themselves: undefined in PTX, and used to look at the other lanes.
+pub fn has_outsiders(groups: &[Group], group: &Group) -> bool {
+    let mut alike = groups.iter().filter(|other| other.desc == group.desc);
+    let outsiders = |other: &Group| other.arrived & !other.members != 0;
+    alike.clone().count() > 1 && alike.any(outsiders)
+}
+
+/// Number of operands that a collective's meaning takes, and of its results.
+pub fn shape(desc: &Desc) -> (usize, usize) {
+    match desc.opcode {
+        Opcode::Shfl => (4, 2),
+        Opcode::Vote | Opcode::Redux => (2, 1),
+        Opcode::Match => (2, 2),
+        Opcode::Elect => (1, 2),
+        Opcode::Mma => Product::of(desc).map_or((0, 0), |product| product.arity()),
+        _ => (0, 0),
+    }
+}
+
+/// Computes a collective for the lanes that met and stores its results.
+pub fn perform(runner: &mut impl Runner, warp: u32, desc: &Desc, active: u32, stops: &[Stop; 32]) {
+    if !matches!(desc.opcode.meaning(), Meaning::Warp(_)) {
+        return;
+    }
+    let first = stops[active.trailing_zeros() as usize % 32];
+    let together = lanes(active).all(|lane| stops[lane as usize] == first);
+    if together && runner.perform(warp, first, active) {
+        return;
+    }
+    compute(runner, warp, desc, (active, active), stops);
+}
+
+/// Whose operands count for the lanes `arrived`, which named a mask whose lanes `members` stand at the same
+/// operation, when masks differ. A ballot of nobody is empty; a sum of nobody is not defined at all.
+pub(super) fn sources_apart(opcode: Opcode, members: u32, arrived: u32) -> u32 {
+    let own = match opcode {
+        Opcode::Vote => true,
+        Opcode::Redux => members != 0,
+        _ => false,
+    };
+    if own { members } else { members | arrived }
+}
+
+/// Computes a collective for lanes that named a mask which other lanes of it, `standing` at the same
+/// operation, did not name. Undefined in PTX; each lane gets what the standing lanes of its mask make.
+pub fn perform_apart(
+    runner: &mut impl Runner,
+    warp: u32,
+    group: &Group,
+    standing: u32,
+    stops: &[Stop; 32],
+) {
+    let members = group.members & standing;
+    let sources = sources_apart(group.desc.opcode, members, group.arrived);
+    if matches!(group.desc.opcode.meaning(), Meaning::Warp(_)) {
+        compute(runner, warp, &group.desc, (sources, group.arrived), stops);
+    }
+}
+
+/// Computes a collective from the operands of the lanes `sources`; the lanes `readers` get results.
+fn compute(
+    runner: &mut impl Runner,
+    warp: u32,
+    desc: &Desc,
+    (sources, readers): (u32, u32),
+    stops: &[Stop; 32],
+) {
+    let Meaning::Warp(meaning) = desc.opcode.meaning() else {
+        return;
+    };
+    let (operands, results) = shape(desc);
+    let mut args: SmallVec<[[Bits; 32]; 4]> = smallvec![[0; 32]; operands];
+    for (index, values) in args.iter_mut().enumerate() {
+        if desc.mods.flag() && index + 1 == operands {
+            // The old forms have no mask operand: all that execute it together take part.
+            values.fill(Bits::from(sources));
+            continue;
+        }
+        for lane in lanes(sources) {
+            values[lane as usize] = runner.operand(warp, lane, stops[lane as usize], index);
+        }
+    }
+    let mut out: SmallVec<[[Bits; 32]; 2]> = smallvec![[0; 32]; results];
+    meaning(
+        desc,
+        &mut WarpLanes {
+            active: sources,
+            args: &args,
+            results: &mut out,
+        },
+    );
+    // Whoever reads without being a source reads what all sources have got.
+    let any = sources.trailing_zeros() as usize % 32;
+    for (index, values) in out.iter().enumerate() {
+        for lane in lanes(readers) {
+            let from = if sources >> lane & 1 != 0 {
+                lane as usize
+            } else {
+                any
+            };
+            runner.set_result(warp, lane, stops[lane as usize], index, values[from]);
+        }
+    }
+}

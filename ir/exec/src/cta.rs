@@ -1,0 +1,564 @@
+//! The state of one CTA and the loop that runs it.
+
+use crate::barrier::{BARRIERS, Barrier};
+use crate::check::{SyncCheck, SyncFinding};
+use crate::collective;
+use crate::warp::WarpState;
+use crate::{Fault, FaultKind, Runner, Stop, lanes};
+use margay_ir::function::SourceLoc;
+use margay_ops::meaning::{Bits, Desc};
+use margay_ops::mods::{AtomOp, Mode};
+use margay_ops::ops::{Effects, Opcode};
+
+/// In which order warps take turns. Results of correct programs do not depend on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Order {
+    /// Lowest first.
+    #[default]
+    Forward,
+    /// Highest first.
+    Reverse,
+}
+
+/// How a turn of a CTA ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum CtaOutcome {
+    /// All threads exited.
+    Done,
+    /// All threads that could run wait for memory to change: try again later.
+    Parked {
+        /// Whether any thread got past a wait in this turn.
+        progressed: bool,
+    },
+    /// Nobody can go on before the barrier of the cluster is complete ([`CtaState::pass_cluster_barrier`]).
+    AtClusterBarrier {
+        /// Whether any thread got past a wait in this turn.
+        progressed: bool,
+    },
+    /// All threads that have not exited are about to go on behind this stop. Only for runners that
+    /// [step](Runner::steps_from) from there.
+    InStep(Stop),
+}
+
+/// Rounds over the warps after which a CTA with lanes that gave way gives its worker away even
+/// though others move: they may be moving in circles until another CTA does something.
+const ROUNDS: u64 = 64;
+
+/// Where every thread of a CTA stands.
+#[derive(Clone, Debug)]
+pub struct CtaState {
+    warps: Vec<WarpState>,
+    barriers: Vec<Barrier>,
+    order: Order,
+    /// Threads of the CTA.
+    threads: u32,
+    /// In a checking run.
+    check: Option<Box<SyncCheck>>,
+}
+
+impl CtaState {
+    /// All threads ready at the start.
+    pub fn new(threads: u32, order: Order) -> CtaState {
+        let warps = threads.div_ceil(32);
+        CtaState {
+            warps: (0..warps)
+                .map(|warp| WarpState {
+                    ready: threads_of(warp, threads),
+                    waiting: 0,
+                    yielded: 0,
+                    at_barrier: 0,
+                    at_cluster: 0,
+                    arrived: 0,
+                    hold: None,
+                    exited: !threads_of(warp, threads),
+                    stops: [Stop::START; 32],
+                })
+                .collect(),
+            barriers: vec![Barrier::default(); BARRIERS],
+            order,
+            threads,
+            check: None,
+        }
+    }
+
+    /// Notes from now on what is undefined about how threads wait for each other.
+    pub fn checking(mut self) -> CtaState {
+        self.check = Some(Box::default());
+        self
+    }
+
+    /// What was noted since the last call.
+    pub fn take_findings(&mut self) -> Vec<SyncFinding> {
+        let check = self.check.as_mut();
+        check.map(|check| check.take()).unwrap_or_default()
+    }
+
+    /// A CTA that other code has run up to here: `places` tells where the lanes of a warp stand, and
+    /// which have not exited; warps from `moved` on are about to go on behind `phase`.
+    pub fn taken_over(
+        threads: u32,
+        order: Order,
+        runner: &impl Runner,
+        (phase, moved): (Stop, u32),
+        places: impl Fn(u32) -> ([Stop; 32], u32),
+    ) -> CtaState {
+        let mut state = CtaState::new(threads, order);
+        for warp in 0..state.warps.len() {
+            let (stops, alive) = places(warp as u32);
+            let moved = (warp as u32) < moved;
+            if !moved && phase == Stop::START {
+                continue;
+            }
+            state.warps[warp].exited = !alive;
+            if moved {
+                state.warps[warp].stops = stops;
+                state.warps[warp].ready = 0;
+                state.settle_all(runner, warp, alive);
+            } else {
+                state.warps[warp].stops = [phase; 32];
+                state.warps[warp].ready = alive;
+            }
+        }
+        state
+    }
+
+    /// Lanes of a warp that have not exited.
+    pub fn alive(&self, warp: u32) -> u32 {
+        !self.warps[warp as usize].exited
+    }
+
+    /// Whether the barrier of the cluster lacks no thread of this CTA.
+    pub fn is_at_cluster_barrier(&self) -> bool {
+        let mut warps = self.warps.iter();
+        warps.all(|state| !state.exited & !state.arrived == 0)
+    }
+
+    /// The barrier of the cluster is complete: those that wait at it go on. Whether any did or had arrived.
+    pub fn pass_cluster_barrier(&mut self) -> bool {
+        let mut any = false;
+        for state in &mut self.warps {
+            any |= state.arrived != 0;
+            let released = std::mem::take(&mut state.at_cluster);
+            state.arrived = 0;
+            state.waiting &= !released;
+            state.at_barrier &= !released;
+            state.ready |= released;
+        }
+        any
+    }
+
+    /// The stop behind which all threads are about to go on that have not exited, if they have left nothing at
+    /// a barrier: whoever runs them from there knows nothing of it.
+    fn in_step(&self) -> Option<Stop> {
+        let expected = self.warps.iter().any(|state| state.arrived != 0);
+        if expected || self.barriers.iter().any(Barrier::is_active) {
+            return None;
+        }
+        let mut all = self.warps.iter().filter(|state| state.ready != 0);
+        let first = all.next()?;
+        let stop = first.stops[first.ready.trailing_zeros() as usize];
+        let goes_on = |state: &WarpState| {
+            state.ready == !state.exited && state.ready & !lanes_at(stop, &state.stops) == 0
+        };
+        self.warps.iter().all(goes_on).then_some(stop)
+    }
+
+    /// Runs the CTA until all threads have exited or nobody can go on.
+    pub fn run(&mut self, runner: &mut impl Runner) -> Result<CtaOutcome, Fault> {
+        self.release_yielded();
+        let mut progressed = false;
+        for round in 0u64.. {
+            let mut progress = false;
+            for i in 0..self.warps.len() {
+                let warp = match self.order {
+                    Order::Forward => i,
+                    Order::Reverse => self.warps.len() - 1 - i,
+                };
+                progress |= self.run_warp(runner, warp)?;
+            }
+            progress |= self.resolve_barriers(runner);
+            if self.warps.iter().all(|warp| warp.exited == u32::MAX) {
+                return Ok(CtaOutcome::Done);
+            }
+            progressed |= progress;
+            if let Some(stop) = self.in_step()
+                && runner.steps_from(stop)
+            {
+                return Ok(CtaOutcome::InStep(stop));
+            }
+            let yielded = self.any_yielded();
+            if yielded && (!progress || round >= ROUNDS) {
+                return Ok(CtaOutcome::Parked { progressed });
+            }
+            if !progress && !self.complete_undefined(runner) {
+                return match self.warps.iter().any(|state| state.at_cluster != 0) {
+                    true => Ok(CtaOutcome::AtClusterBarrier { progressed }),
+                    false => Err(self.deadlock(runner)),
+                };
+            }
+            // Others have moved: those that gave way may look again.
+            self.release_yielded();
+        }
+        Ok(CtaOutcome::Parked { progressed })
+    }
+
+    /// Runs a warp until none of its lanes can go on by itself.
+    fn run_warp(&mut self, runner: &mut impl Runner, warp: usize) -> Result<bool, Fault> {
+        let before = (self.warps[warp].stops, self.warps[warp].exited);
+        loop {
+            while self.warps[warp].ready != 0 {
+                self.run_group(runner, warp)?;
+            }
+            if !self.resolve_warp(runner, warp) {
+                // Lanes that only gave way again, where they did before, have not moved, whoever
+                // else of the warp waits somewhere.
+                let state = &self.warps[warp];
+                return Ok(before != (state.stops, state.exited));
+            }
+        }
+    }
+
+    /// Runs the ready lanes that are furthest behind.
+    fn run_group(&mut self, runner: &mut impl Runner, warp: usize) -> Result<(), Fault> {
+        let state = &mut self.warps[warp];
+        let (from, mask) = furthest_behind(state.ready, &state.stops);
+        runner.run(warp as u32, from, mask, &mut state.stops)?;
+        state.ready &= !mask;
+        self.settle_all(runner, warp, mask);
+        Ok(())
+    }
+
+    /// Notes what lanes that have just stopped wait for, each where it stands.
+    fn settle_all(&mut self, runner: &impl Runner, warp: usize, mask: u32) {
+        let mut rest = mask;
+        while rest != 0 {
+            let stop = self.warps[warp].stops[rest.trailing_zeros() as usize];
+            let same = lanes_at(stop, &self.warps[warp].stops) & rest;
+            rest &= !same;
+            self.settle(runner, warp, stop, same);
+        }
+    }
+
+    /// Notes what lanes that have just stopped wait for.
+    fn settle(&mut self, runner: &impl Runner, warp: usize, stop: Stop, lanes: u32) {
+        if stop == Stop::EXIT {
+            self.warps[warp].exited |= lanes;
+            return;
+        }
+        let desc = runner.point(stop).desc;
+        if let Some(check) = &mut self.check {
+            check.reached(runner, (warp, stop), &desc, lanes);
+        }
+        let state = &mut self.warps[warp];
+        if desc.opcode == Opcode::ClusterBar {
+            state.reach_cluster_barrier(desc.mods.mode(), lanes);
+            return;
+        }
+        if desc.opcode == Opcode::Bar {
+            let mode = desc.mods.mode();
+            if mode == Mode::Arrive {
+                state.ready |= lanes;
+            } else {
+                state.waiting |= lanes;
+                state.at_barrier |= lanes;
+            }
+            self.arrive(runner, (warp, stop, mode), lanes);
+            return;
+        }
+        state.waiting |= lanes;
+        if desc.opcode.effects().contains(Effects::YIELDS) {
+            state.yielded |= lanes;
+        }
+    }
+
+    /// Enters lanes that reached a barrier.
+    fn arrive(&mut self, runner: &impl Runner, at: (usize, Stop, Mode), mask: u32) {
+        let (warp, stop, _) = at;
+        let constant = |index| runner.constant_operand(stop, index);
+        if let (Some(id), Some(count)) = (constant(0), constant(1)) {
+            self.arrive_at(runner, at, mask, (id as u64, count as u32));
+            return;
+        }
+        for lane in lanes(mask) {
+            let id = runner.operand(warp as u32, lane, stop, 0) as u64;
+            let count = runner.operand(warp as u32, lane, stop, 1) as u32;
+            self.arrive_at(runner, at, 1 << lane, (id, count));
+        }
+    }
+
+    fn arrive_at(
+        &mut self,
+        runner: &impl Runner,
+        at: (usize, Stop, Mode),
+        mask: u32,
+        (id, count): (u64, u32),
+    ) {
+        let (warp, _, mode) = at;
+        let warps = self.warps.len();
+        let barrier = &mut self.barriers[id as usize % BARRIERS];
+        if let Some(check) = &mut self.check {
+            check.arrives(runner, at, mask, (id, count, self.threads), barrier);
+        }
+        barrier.arrive(warps, warp, mask, count, mode);
+    }
+
+    /// Lets lanes of a warp go on whose wait is over without the help of other warps.
+    fn resolve_warp(&mut self, runner: &mut impl Runner, warp: usize) -> bool {
+        let state = &mut self.warps[warp];
+        let candidates = state.waiting & !state.yielded & !state.at_barrier;
+        if candidates == 0 {
+            return false;
+        }
+        let mut released = 0;
+        let groups = collective::groups(runner, warp as u32, candidates, &state.stops);
+        for group in &groups {
+            let standing = collective::standing(&groups, group);
+            if collective::has_outsiders(&groups, group) {
+                if group.members & !state.exited & !standing == 0 {
+                    collective::perform_apart(runner, warp as u32, group, standing, &state.stops);
+                    released |= group.arrived;
+                }
+            } else if group.members & !state.exited & !group.arrived == 0 {
+                if let Some(check) = &mut self.check {
+                    let who = (warp, group.arrived);
+                    check.performs(runner, who, &group.desc, &state.stops);
+                }
+                collective::perform(
+                    runner,
+                    warp as u32,
+                    &group.desc,
+                    group.arrived,
+                    &state.stops,
+                );
+                released |= group.arrived;
+            }
+        }
+        if released == 0
+            && let Some(stop) = open_stop(runner, candidates, &state.stops)
+            && state.may_pass(stop)
+        {
+            released = lanes_at(stop, &state.stops) & candidates;
+            if let Some(check) = &mut self.check {
+                let desc = runner.point(stop).desc;
+                check.performs(runner, (warp, released), &desc, &state.stops);
+            }
+            pass(runner, warp as u32, stop, released, &state.stops);
+        }
+        state.waiting &= !released;
+        state.ready |= released;
+        released != 0
+    }
+
+    /// Lanes that stand at a collective with all the lanes of their masks, which named other masks, go on
+    /// when nobody else can: a program that relies on it runs as it does on GPUs.
+    fn complete_undefined(&mut self, runner: &mut impl Runner) -> bool {
+        let mut any = false;
+        for (warp, state) in self.warps.iter_mut().enumerate() {
+            let candidates = state.waiting & !state.yielded & !state.at_barrier;
+            let groups = collective::groups(runner, warp as u32, candidates, &state.stops);
+            for group in &groups {
+                let standing = collective::standing(&groups, group);
+                if group.members & !state.exited & !standing == 0 {
+                    if let Some(check) = &mut self.check {
+                        check.masks_differ(runner, warp, group, &state.stops);
+                    }
+                    collective::perform_apart(runner, warp as u32, group, standing, &state.stops);
+                    state.waiting &= !group.arrived;
+                    state.ready |= group.arrived;
+                    any = true;
+                }
+            }
+        }
+        any
+    }
+
+    fn resolve_barriers(&mut self, runner: &mut impl Runner) -> bool {
+        let mut progress = false;
+        for id in 0..BARRIERS {
+            let complete = {
+                let warps = &self.warps;
+                self.barriers[id].is_complete(|warp| !warps[warp].exited)
+            };
+            if complete {
+                let (released, reduces) = self.barriers[id].complete();
+                if let Some(check) = &mut self.check {
+                    for (warp, (state, &lanes)) in self.warps.iter().zip(&released).enumerate() {
+                        let exited = state.exited & threads_of(warp as u32, self.threads);
+                        let who = (lanes, !state.exited, exited);
+                        check.completes(runner, warp, who, &state.stops);
+                    }
+                }
+                if reduces {
+                    self.reduce(runner, &released);
+                }
+                for (state, lanes) in self.warps.iter_mut().zip(&released) {
+                    state.waiting &= !lanes;
+                    state.at_barrier &= !lanes;
+                    state.ready |= lanes;
+                }
+                progress = true;
+            }
+        }
+        progress
+    }
+
+    /// Computes the results of `bar.red` for the lanes that a barrier releases.
+    fn reduce(&mut self, runner: &mut impl Runner, released: &[u32]) {
+        let mut count = 0u32;
+        let mut all = true;
+        let mut readers = Vec::new();
+        for (warp, &mask) in released.iter().enumerate() {
+            for lane in lanes(mask) {
+                let stop = self.warps[warp].stops[lane as usize];
+                let desc = runner.point(stop).desc;
+                if desc.mods.mode() == Mode::Red {
+                    let on = runner.operand(warp as u32, lane, stop, 2) & 1 != 0;
+                    count += u32::from(on);
+                    all &= on;
+                    readers.push((warp as u32, lane, stop, desc.mods.atom_op()));
+                }
+            }
+        }
+        for (warp, lane, stop, op) in readers {
+            let value = match op {
+                AtomOp::And => Bits::from(all),
+                AtomOp::Or => Bits::from(count != 0),
+                _ => Bits::from(count),
+            };
+            runner.set_result(warp, lane, stop, 0, value);
+        }
+    }
+
+    fn release_yielded(&mut self) {
+        for state in &mut self.warps {
+            state.waiting &= !state.yielded;
+            state.ready |= state.yielded;
+            state.yielded = 0;
+            if let Some(hold) = &mut state.hold {
+                hold.is_over = true;
+            }
+        }
+    }
+
+    fn any_yielded(&self) -> bool {
+        self.warps.iter().any(|state| state.yielded != 0)
+    }
+
+    /// Who waits where: one line for each group of threads.
+    pub fn waiting(&self, runner: &impl Runner) -> Vec<String> {
+        self.wait_list(runner).1
+    }
+
+    /// The fault of a CTA in which nobody can ever arrive.
+    fn deadlock(&self, runner: &impl Runner) -> Fault {
+        let (first, waiting) = self.wait_list(runner);
+        let (thread, loc) = first.map_or((None, Default::default()), |(t, loc)| (Some(t), loc));
+        Fault {
+            kind: FaultKind::Deadlock { waiting },
+            thread,
+            loc,
+        }
+    }
+
+    /// The first waiting thread and its place, and a line for each group.
+    fn wait_list(&self, runner: &impl Runner) -> (Option<(u32, SourceLoc)>, Vec<String>) {
+        let mut waiting = Vec::new();
+        let mut first = None;
+        for (warp, state) in self.warps.iter().enumerate() {
+            let mut rest = state.waiting;
+            while rest != 0 {
+                let lane = rest.trailing_zeros();
+                let stop = state.stops[lane as usize];
+                let same = lanes_at(stop, &state.stops) & rest;
+                rest &= !same;
+                let point = runner.point(stop);
+                first.get_or_insert((warp as u32 * 32 + lane, point.loc));
+                waiting.push(describe(runner, warp as u32, lane, stop, same));
+            }
+        }
+        (first, waiting)
+    }
+}
+
+fn describe(runner: &impl Runner, warp: u32, lane: u32, stop: Stop, lanes: u32) -> String {
+    let point = runner.point(stop);
+    let what = match point.desc.opcode {
+        Opcode::Bar => format!(
+            "barrier {} (count {})",
+            runner.operand(warp, lane, stop, 0),
+            runner.operand(warp, lane, stop, 1)
+        ),
+        opcode => match collective::mask_operand(&point.desc) {
+            Some(index) => {
+                format!(
+                    "{} with mask {:#010x}",
+                    opcode.name(),
+                    runner.operand(warp, lane, stop, index)
+                )
+            }
+            None => opcode.name().to_owned(),
+        },
+    };
+    format!(
+        "warp {warp}, lanes {lanes:#010x}: {what} at PTX line {}",
+        point.loc.ptx_line
+    )
+}
+
+/// The ready lanes that stand furthest behind, and where.
+fn furthest_behind(ready: u32, stops: &[Stop; 32]) -> (Stop, u32) {
+    let first = stops[ready.trailing_zeros() as usize % 32];
+    let same = lanes_at(first, stops) & ready;
+    if same == ready {
+        return (first, ready);
+    }
+    let from = lanes(ready)
+        .map(|lane| stops[lane as usize])
+        .min()
+        .unwrap_or(first);
+    (from, lanes_at(from, stops) & ready)
+}
+
+/// The lanes of a warp that are threads of a CTA of `threads`.
+fn threads_of(warp: u32, threads: u32) -> u32 {
+    match (threads - warp * 32).min(32) {
+        32 => u32::MAX,
+        count => (1 << count) - 1,
+    }
+}
+
+/// The lanes that stand at a stop.
+fn lanes_at(stop: Stop, stops: &[Stop; 32]) -> u32 {
+    (0..32).fold(0, |mask, lane| {
+        mask | u32::from(stops[lane] == stop) << lane
+    })
+}
+
+/// Whether the operation at a point waits for nobody.
+fn waits_for_nobody(desc: &Desc) -> bool {
+    match desc.opcode {
+        Opcode::Converge | Opcode::ActiveMask => true,
+        Opcode::Shfl | Opcode::Vote | Opcode::Match => desc.mods.flag(),
+        _ => false,
+    }
+}
+
+/// The stop furthest behind whose operation waits for nobody: its lanes go on together.
+fn open_stop(runner: &impl Runner, waiting: u32, stops: &[Stop; 32]) -> Option<Stop> {
+    lanes(waiting)
+        .map(|lane| stops[lane as usize])
+        .filter(|&stop| waits_for_nobody(&runner.point(stop).desc))
+        .min()
+}
+
+/// Performs, for the lanes that go on together, an operation that waits for nobody.
+fn pass(runner: &mut impl Runner, warp: u32, stop: Stop, mask: u32, stops: &[Stop; 32]) {
+    let desc = runner.point(stop).desc;
+    if desc.opcode == Opcode::ActiveMask {
+        for lane in lanes(mask) {
+            runner.set_result(warp, lane, stop, 0, Bits::from(mask));
+        }
+    } else if desc.opcode != Opcode::Converge {
+        collective::perform(runner, warp, &desc, mask, stops);
+    }
+}

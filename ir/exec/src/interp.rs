@@ -1,0 +1,272 @@
+//! The interpreter: the slow engine that is always right.
+//!
+//! It executes any function the IR can hold, calls, recursion and synchronisation inside functions
+//! included, by the op table's meanings, and is the oracle for native code. A [`Machine`] gives it
+//! memory, clocks and system calls; [`Interpreter`] is a [`Runner`], so [`CtaState`](crate::CtaState)
+//! drives it.
+//!
+//! Functions are decoded when they are first entered (`decode`). The lanes of a warp that stand at one place take a
+//! step together (`groups`), pure operations in one call for all of them (`batch`); memory is accessed lane by lane,
+//! lowest first. Values lie in rows of 32 lanes (`registers`), whose number `allocate` keeps small.
+//!
+//! Invariant: a lane that stopped at a point stands behind it: its place is the step after the point, its operands
+//! are still the point's.
+
+mod allocate;
+mod batch;
+mod code;
+mod control;
+mod decode;
+mod groups;
+mod memory;
+mod registers;
+mod structure;
+mod warp;
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::collective::shape;
+use crate::{CtaInfo, Fault, FaultKind, LaunchInfo, Point, Runner, Stop, lanes};
+use margay_ir::entity::FuncId;
+use margay_ir::module::Module;
+use margay_ir::syscall::Syscall;
+use margay_ops::meaning::{Bits, Meaning, WarpLanes};
+use margay_ops::ops::Opcode;
+use margay_ops::texture::{Access, Results};
+
+use decode::{Body, Step};
+use registers::Rows;
+use warp::{Caller, Warp};
+
+pub use code::Code;
+
+/// What the interpreter needs from outside. Addresses are host addresses.
+pub trait Machine {
+    /// Reads `bytes` bytes (1 to 16).
+    fn load(&mut self, address: u64, bytes: u32) -> Result<Bits, FaultKind>;
+    /// Writes the low `bytes` bytes.
+    fn store(&mut self, address: u64, bytes: u32, value: Bits) -> Result<(), FaultKind>;
+    /// Replaces `bytes` bytes in one atomic step and returns the old ones.
+    fn update(
+        &mut self,
+        address: u64,
+        bytes: u32,
+        new: &mut dyn FnMut(Bits) -> Bits,
+    ) -> Result<Bits, FaultKind>;
+    /// Asked at every branch: an error ends the launch (a stop from outside).
+    fn poll(&mut self) -> Result<(), FaultKind> {
+        Ok(())
+    }
+    /// Orders memory accesses of this host thread.
+    fn fence(&mut self);
+    /// Nanoseconds of a steady clock.
+    fn clock(&mut self) -> u64;
+    /// A call from device code to the system. `cta` and `thread` say who calls.
+    fn syscall(
+        &mut self,
+        cta: &CtaInfo,
+        thread: u32,
+        which: Syscall,
+        args: &[Bits],
+    ) -> Result<SmallVec<[Bits; 1]>, FaultKind>;
+    /// Performs a texture or surface access.
+    fn texture(&mut self, access: &Access, _args: &[Bits]) -> Result<Results, FaultKind> {
+        Err(FaultKind::InvalidReference {
+            what: format!("there is nothing for {access}"),
+        })
+    }
+}
+
+/// Where the threads of a CTA stand between two turns.
+#[derive(Clone, Debug, Default)]
+pub struct Threads(Vec<Warp>);
+
+impl Threads {
+    /// So many threads that have not started.
+    pub fn new(count: u32) -> Threads {
+        Threads(vec![Warp::default(); count.div_ceil(32) as usize])
+    }
+}
+
+/// Runs the lanes of one CTA.
+pub struct Interpreter<'a, M> {
+    module: &'a Module,
+    code: &'a Code,
+    kernel: FuncId,
+    launch: &'a LaunchInfo,
+    cta: CtaInfo,
+    machine: &'a mut M,
+    warps: Vec<Warp>,
+}
+
+/// Turns of a waiting loop that lanes may take before they give way.
+const TURNS: u32 = 64;
+
+impl<'a, M: Machine> Interpreter<'a, M> {
+    /// An interpreter with every thread of the CTA at the kernel's start.
+    pub fn new(
+        module: &'a Module,
+        code: &'a Code,
+        kernel: FuncId,
+        launch: &'a LaunchInfo,
+        cta: CtaInfo,
+        machine: &'a mut M,
+    ) -> Self {
+        let threads = Threads::new(launch.threads());
+        Interpreter::resume((module, code), kernel, launch, cta, machine, threads)
+    }
+
+    /// An interpreter that goes on where [`Interpreter::into_threads`] left off.
+    pub fn resume(
+        (module, code): (&'a Module, &'a Code),
+        kernel: FuncId,
+        launch: &'a LaunchInfo,
+        cta: CtaInfo,
+        machine: &'a mut M,
+        threads: Threads,
+    ) -> Self {
+        Interpreter {
+            module,
+            code,
+            kernel,
+            launch,
+            cta,
+            machine,
+            warps: threads.0,
+        }
+    }
+
+    /// The threads, for a later turn.
+    pub fn into_threads(self) -> Threads {
+        Threads(self.warps)
+    }
+
+    /// The point that a lane has stopped at: its function, its step, and the number of the activation.
+    fn stopped_at(&self, warp: u32, lane: u32) -> Option<(&'a Body, &'a Step, usize)> {
+        let warp = self.warps.get(warp as usize)?;
+        let at = warp.at(lane)?;
+        let activation = warp.activations.get(at.activation())?;
+        let body = self.code.body(self.module, activation.func)?;
+        let step = body.steps.get(at.pc().checked_sub(1)?)?;
+        Some((body, step, at.activation()))
+    }
+
+    /// Computes the collective for lanes that stand at one place; `None` where they do not.
+    fn collective(&mut self, warp: u32, stop: Stop, active: u32) -> Option<()> {
+        let state = &self.warps[warp as usize];
+        let first = active.trailing_zeros();
+        let mut all = lanes(active).map(|lane| state.at(lane));
+        if !all.all(|at| at == state.at(first)) {
+            return None;
+        }
+        let (body, step, activation) = self.stopped_at(warp, first)?;
+        let desc = self.point(stop).desc;
+        let Meaning::Warp(meaning) = desc.opcode.meaning() else {
+            return None;
+        };
+        let (operands, results) = shape(&desc);
+        let places = body.args(step);
+        let mut rows = Rows {
+            registers: &mut self.warps[warp as usize].activations[activation].registers,
+            constants: &body.constants,
+        };
+        let mut args: SmallVec<[[Bits; 32]; 4]> = smallvec![[0; 32]; operands];
+        for (index, values) in args.iter_mut().enumerate() {
+            // The old forms have no mask operand: all that execute it together take part.
+            match places.get(index) {
+                _ if desc.mods.flag() && index + 1 == operands => values.fill(active.into()),
+                Some(&place) => {
+                    for lane in lanes(active).map(|lane| lane as usize) {
+                        values[lane] = rows.get(place, lane);
+                    }
+                }
+                None => {}
+            }
+        }
+        let mut out: SmallVec<[[Bits; 32]; 2]> = smallvec![[0; 32]; results];
+        let mut taking_part = WarpLanes {
+            active,
+            args: &args,
+            results: &mut out,
+        };
+        meaning(&desc, &mut taking_part);
+        for (&place, values) in body.results(step).iter().zip(&out) {
+            for lane in lanes(active).map(|lane| lane as usize) {
+                rows.set(place, lane, values[lane]);
+            }
+        }
+        Some(())
+    }
+}
+
+impl<M: Machine> Runner for Interpreter<'_, M> {
+    fn run(
+        &mut self,
+        warp: u32,
+        from: Stop,
+        mask: u32,
+        stops: &mut [Stop; 32],
+    ) -> Result<(), Fault> {
+        // Not behind every point: a loop that polls through a collective, a volatile access or a
+        // barrier would never be due.
+        let fresh = from == Stop::START || self.point(from).desc.opcode == Opcode::Yield;
+        let state = &mut self.warps[warp as usize];
+        if fresh {
+            state.turns = TURNS;
+        }
+        if from != Stop::START {
+            let groups = state.stopped(mask);
+            return self.run_groups(warp, groups, stops);
+        }
+        let body = self.code.body(self.module, self.kernel);
+        let body = body.ok_or(FaultKind::IllegalInstruction)?;
+        let entered = (self.kernel, body, self.code.local_bytes(self.kernel));
+        let caller = Caller {
+            call: None,
+            depth: 0,
+            stack: [0; 32],
+        };
+        let at = state.enter(entered, mask, caller);
+        state.stop(mask, at);
+        let groups = state.stopped(mask);
+        self.run_groups(warp, groups, stops)
+    }
+
+    fn point(&self, stop: Stop) -> Point {
+        self.code.point(self.module, stop)
+    }
+
+    fn constant_operand(&self, stop: Stop, index: usize) -> Option<Bits> {
+        self.code.constant_operand(self.module, stop, index)
+    }
+
+    fn perform(&mut self, warp: u32, stop: Stop, active: u32) -> bool {
+        self.collective(warp, stop, active).is_some()
+    }
+
+    fn operand(&self, warp: u32, lane: u32, _: Stop, index: usize) -> Bits {
+        let Some((body, step, activation)) = self.stopped_at(warp, lane) else {
+            return 0;
+        };
+        let registers = &self.warps[warp as usize].activations[activation].registers;
+        match body.args(step).get(index) {
+            Some(&place) => registers::get((registers, &body.constants), place, lane as usize),
+            None => 0,
+        }
+    }
+
+    fn set_result(&mut self, warp: u32, lane: u32, _: Stop, index: usize, bits: Bits) {
+        let Some((body, step, activation)) = self.stopped_at(warp, lane) else {
+            return;
+        };
+        let registers = &mut self.warps[warp as usize].activations[activation].registers;
+        if let Some(&place) = body.results(step).get(index) {
+            let constants = &body.constants;
+            let mut rows = Rows {
+                registers,
+                constants,
+            };
+            rows.set(place, lane as usize, bits);
+        }
+    }
+}

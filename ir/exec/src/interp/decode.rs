@@ -1,0 +1,404 @@
+//! Functions as the interpreter runs them: steps with their operands' places.
+//!
+//! Decoding is done once a function, when it is first entered. Steps stand in the order of [`Linear`]: every edge
+//! leads forwards, or back to the first block of a loop. Constants are no steps but places.
+//!
+//! Invariant: decoding takes time and memory in proportion to the function, apart from the depth of its loops.
+
+use rustc_hash::FxHashMap;
+
+use super::allocate;
+use super::batch::{self, Batch};
+use super::registers::{Place, Registers};
+use crate::Stop;
+use margay_ir::analysis::{Cfg, Linear};
+use margay_ir::entity::{Block, Entity, Inst, SecondaryMap, Value};
+use margay_ir::function::{BlockCall, Function};
+use margay_ops::meaning::{Bits, Meaning, PureFn};
+use margay_ops::ops::{Effects, Opcode};
+use margay_ops::types::Kind;
+
+/// What a step does.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Action {
+    /// A pure operation, all lanes in one call.
+    Batch(Batch),
+    /// A pure operation, lane by lane.
+    Pure(PureFn),
+    Load,
+    Store,
+    /// Another memory operation or one on addresses.
+    Access,
+    /// An operation whose payload is no set of modifiers, and no call.
+    Structural,
+    Call,
+    CallIndirect,
+    /// To the edge with this number.
+    Jump(u32),
+    /// To the edge with this number, or to the one after it.
+    Branch(u32),
+    /// To one of so many edges from this number on; the first is the default.
+    Table(u32, u32),
+    Return,
+    Exit,
+    /// A terminator that ends the launch, and what no block should end with.
+    Fault,
+    Point(Stop),
+    /// The header of a waiting loop; whether the loop only reads memory.
+    Yield(Stop, bool),
+}
+
+/// One instruction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub(super) action: Action,
+    /// The first result.
+    pub(super) result: Place,
+    /// The first operands.
+    pub(super) args: [Place; 3],
+    /// Where the places of all operands begin, which those of all results follow.
+    places: u32,
+    arg_count: u32,
+    result_count: u32,
+}
+
+/// A branch's way to a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Edge {
+    pub(super) target: u32,
+    moves: u32,
+    move_count: u32,
+}
+
+/// A decoded function.
+#[derive(Clone, Debug)]
+pub(super) struct Body {
+    pub(super) steps: Vec<Step>,
+    /// The instruction of each step; `None` where a block lacks its end.
+    insts: Vec<Option<Inst>>,
+    places: Vec<Place>,
+    edges: Vec<Edge>,
+    /// Targets and sources, in an order in which none is overwritten that is still read.
+    moves: Vec<(Place, Place)>,
+    pub(super) constants: Registers,
+    /// Rows of each width that an activation needs.
+    pub(super) rows: [usize; 3],
+    /// Where the function's parameters are.
+    pub(super) params: Vec<Place>,
+}
+
+impl Body {
+    /// Decodes a function that has a body. `stop_of` numbers its points.
+    pub(super) fn new(function: &Function, stop_of: impl Fn(Inst) -> Option<Stop>) -> Body {
+        let cfg = Cfg::new(function);
+        let order = Linear::new(function, &cfg, false);
+        let mut constants = Registers::default();
+        let fixed = places_of_constants(function, &order.order, &mut constants);
+        let allocation = allocate::allocate(function, &cfg, &order, fixed);
+        let mut body = Body {
+            steps: Vec::new(),
+            insts: Vec::new(),
+            places: Vec::new(),
+            edges: Vec::new(),
+            moves: Vec::new(),
+            constants,
+            rows: allocation.rows,
+            params: Vec::new(),
+        };
+        let params = &function.dfg.blocks[function.entry()].params;
+        body.params = params.iter().map(|&v| allocation.places[v]).collect();
+        let mut decoder = Decoder {
+            function,
+            places: &allocation.places,
+            scratch: allocation.scratch,
+            starts: SecondaryMap::default(),
+            body,
+        };
+        for &block in &order.order {
+            decoder.block(block, &stop_of);
+        }
+        decoder.finish()
+    }
+
+    /// The instruction of a step.
+    pub(super) fn inst(&self, pc: usize) -> Option<Inst> {
+        self.insts.get(pc).copied().flatten()
+    }
+
+    /// Places of a step's operands.
+    pub(super) fn args(&self, step: &Step) -> &[Place] {
+        &self.places[step.places as usize..][..step.arg_count as usize]
+    }
+
+    /// Places of a step's results.
+    pub(super) fn results(&self, step: &Step) -> &[Place] {
+        &self.places[(step.places + step.arg_count) as usize..][..step.result_count as usize]
+    }
+
+    pub(super) fn edge(&self, number: u32) -> &Edge {
+        &self.edges[number as usize]
+    }
+
+    /// What is moved on the way to a block: targets and sources.
+    pub(super) fn moves(&self, edge: &Edge) -> &[(Place, Place)] {
+        &self.moves[edge.moves as usize..][..edge.move_count as usize]
+    }
+}
+
+/// Gives every constant a row, equal ones the same.
+fn places_of_constants(
+    function: &Function,
+    order: &[Block],
+    rows: &mut Registers,
+) -> SecondaryMap<Value, Place> {
+    let mut places = SecondaryMap::with_default(Place::NONE);
+    let mut known: FxHashMap<(Kind, u64), Place> = FxHashMap::default();
+    for &inst in order.iter().flat_map(|&block| function.insts(block)) {
+        let data = &function.dfg.insts[inst];
+        if data.opcode != Opcode::Const {
+            continue;
+        }
+        for &value in function.dfg.results(inst) {
+            let kind = function.dfg.ty(value).kind();
+            let place = known.entry((kind, data.payload()));
+            places[value] =
+                *place.or_insert_with(|| rows.push_constant(kind, Bits::from(data.payload())));
+        }
+    }
+    places
+}
+
+struct Decoder<'a> {
+    function: &'a Function,
+    places: &'a SecondaryMap<Value, Place>,
+    /// A row of each width for breaking cycles of moves.
+    scratch: [usize; 3],
+    /// The first step of each block.
+    starts: SecondaryMap<Block, u32>,
+    body: Body,
+}
+
+impl Decoder<'_> {
+    fn block(&mut self, block: Block, stop_of: &impl Fn(Inst) -> Option<Stop>) {
+        self.starts[block] = self.body.steps.len() as u32;
+        let function = self.function;
+        for &inst in function.insts(block) {
+            if function.dfg.insts[inst].opcode != Opcode::Const {
+                self.inst(inst, stop_of(inst));
+            }
+        }
+        let end = function.layout.terminator(block);
+        let terminator = Effects::TERMINATOR;
+        if !end.is_some_and(|inst| function.effects(inst).contains(terminator)) {
+            self.push(None, Action::Fault);
+        }
+    }
+
+    fn push(&mut self, inst: Option<Inst>, action: Action) {
+        let dfg = &self.function.dfg;
+        let (args, results) = inst.map_or((&[][..], &[][..]), |i| (dfg.args(i), dfg.results(i)));
+        let start = self.body.places.len();
+        let places = args.iter().chain(results).map(|&v| self.places[v]);
+        self.body.places.extend(places);
+        let here = &self.body.places[start..];
+        let place = |index: usize| here.get(index).copied().unwrap_or(Place::NONE);
+        let arg = |index: usize| match index < args.len() {
+            true => place(index),
+            false => Place::NONE,
+        };
+        let step = Step {
+            action,
+            result: place(args.len()),
+            args: [arg(0), arg(1), arg(2)],
+            places: start as u32,
+            arg_count: args.len() as u32,
+            result_count: results.len() as u32,
+        };
+        self.body.steps.push(step);
+        self.body.insts.push(inst);
+    }
+
+    fn inst(&mut self, inst: Inst, stop: Option<Stop>) {
+        let action = self.action(inst, stop);
+        self.push(Some(inst), action);
+    }
+
+    fn action(&mut self, inst: Inst, stop: Option<Stop>) -> Action {
+        let dfg = &self.function.dfg;
+        let data = &dfg.insts[inst];
+        let effects = data.opcode.effects();
+        if let Meaning::Pure(meaning) = data.opcode.meaning() {
+            let kind = |&value: &Value| self.places[value].kind();
+            let args = dfg.args(inst).iter().map(kind);
+            let results = dfg.results(inst).iter().map(kind);
+            let found = batch::find(&data.desc(), args, results);
+            return found.map_or(Action::Pure(meaning), Action::Batch);
+        }
+        let targets = dfg.targets(inst);
+        match data.opcode {
+            _ if effects.is_point() => match (stop, data.opcode) {
+                (Some(stop), Opcode::Yield) => Action::Yield(stop, data.mods.flag()),
+                (Some(stop), _) => Action::Point(stop),
+                (None, _) => Action::Fault,
+            },
+            Opcode::Jump if !targets.is_empty() => Action::Jump(self.edges(targets)),
+            Opcode::Brif if targets.len() > 1 => Action::Branch(self.edges(targets)),
+            Opcode::BrTable if !targets.is_empty() => {
+                Action::Table(self.edges(targets), targets.len() as u32)
+            }
+            Opcode::Ret => Action::Return,
+            Opcode::Exit => Action::Exit,
+            _ if effects.contains(Effects::TERMINATOR) => Action::Fault,
+            Opcode::Call => Action::Call,
+            Opcode::CallIndirect => Action::CallIndirect,
+            _ if effects.contains(Effects::PAYLOAD) => Action::Structural,
+            Opcode::Ld => Action::Load,
+            Opcode::St => Action::Store,
+            _ => Action::Access,
+        }
+    }
+
+    /// Adds the edges of a terminator, with blocks for targets as yet; the number of the first.
+    fn edges(&mut self, calls: &[BlockCall]) -> u32 {
+        let first = self.body.edges.len() as u32;
+        for call in calls {
+            let params = &self.function.dfg.blocks[call.block].params;
+            let pairs = params.iter().zip(&call.args);
+            let moves = pairs.map(|(&to, &from)| (self.places[to], self.places[from]));
+            let start = self.body.moves.len();
+            in_sequence(moves.collect(), self.scratch, &mut self.body.moves);
+            self.body.edges.push(Edge {
+                target: call.block.index() as u32,
+                moves: start as u32,
+                move_count: (self.body.moves.len() - start) as u32,
+            });
+        }
+        first
+    }
+
+    fn finish(mut self) -> Body {
+        for edge in &mut self.body.edges {
+            edge.target = self.starts[Block::new(edge.target as usize)];
+        }
+        self.body
+    }
+}
+
+/// Appends moves that happen at once, (target, source) each, as moves one after the other with the same effect.
+/// Each target is there once.
+fn in_sequence(mut moves: Vec<(Place, Place)>, scratch: [usize; 3], out: &mut Vec<(Place, Place)>) {
+    moves.retain(|(to, from)| to != from);
+    if moves.len() < 2 {
+        out.extend(moves);
+        return;
+    }
+    let mut readers: FxHashMap<Place, u32> = FxHashMap::default();
+    let mut writers: FxHashMap<Place, usize> = FxHashMap::default();
+    for (number, &(to, from)) in moves.iter().enumerate() {
+        *readers.entry(from).or_default() += 1;
+        writers.insert(to, number);
+    }
+    let mut done = vec![false; moves.len()];
+    let free =
+        |to: Place, readers: &FxHashMap<Place, u32>| readers.get(&to).is_none_or(|&n| n == 0);
+    let mut ready: Vec<usize> = (0..moves.len())
+        .filter(|&i| free(moves[i].0, &readers))
+        .collect();
+    for first in 0..moves.len() {
+        loop {
+            while let Some(number) = ready.pop() {
+                let (to, from) = moves[number];
+                done[number] = true;
+                out.push((to, from));
+                release(from, &mut readers, &writers, &done, &mut ready);
+            }
+            if done[first] {
+                break;
+            }
+            // What is left are cycles. The source of one move goes to the scratch row.
+            let from = moves[first].1;
+            let place = Place::register(from.kind(), scratch[from.width() as usize]);
+            out.push((place, from));
+            moves[first].1 = place;
+            release(from, &mut readers, &writers, &done, &mut ready);
+        }
+    }
+}
+
+/// A source has been read once more: when nobody reads it any longer, it may be written.
+fn release(
+    from: Place,
+    readers: &mut FxHashMap<Place, u32>,
+    writers: &FxHashMap<Place, usize>,
+    done: &[bool],
+    ready: &mut Vec<usize>,
+) {
+    let Some(count) = readers.get_mut(&from) else {
+        return;
+    };
+    *count -= 1;
+    if *count == 0
+        && let Some(&number) = writers.get(&from)
+        && !done[number]
+    {
+        ready.push(number);
+    }
+}
+
+#[cfg(test)]
+impl Step {
+    /// A step without an instruction.
+    pub(super) fn for_test(result: Place, args: &[Place]) -> Step {
+        let arg = |index: usize| args.get(index).copied().unwrap_or(Place::NONE);
+        Step {
+            action: Action::Fault,
+            result,
+            args: [arg(0), arg(1), arg(2)],
+            places: 0,
+            arg_count: 0,
+            result_count: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Moves among registers 0 to 7 of one width, as (target, source): one after the other they do what they do at
+    /// once.
+    #[test]
+    fn moves_in_sequence_do_what_they_do_at_once() {
+        let lists: [&[(usize, usize)]; 6] = [
+            &[(0, 1), (1, 2), (2, 3)],
+            &[(3, 2), (2, 1), (1, 0)],
+            &[(0, 1), (1, 0)],
+            &[(0, 1), (1, 2), (2, 0), (3, 0), (4, 4)],
+            &[(0, 1), (1, 0), (2, 3), (3, 2), (5, 0), (6, 6)],
+            &[
+                (7, 6),
+                (6, 5),
+                (5, 4),
+                (4, 3),
+                (3, 2),
+                (2, 1),
+                (1, 0),
+                (0, 7),
+            ],
+        ];
+        let place = |index| Place::register(Kind::B32, index);
+        for list in lists {
+            let moves = list.iter().map(|&(to, from)| (place(to), place(from)));
+            let mut sequence = Vec::new();
+            in_sequence(moves.collect(), [8; 3], &mut sequence);
+            let mut registers: Vec<usize> = (0..9).collect();
+            for (to, from) in sequence {
+                registers[to.index()] = registers[from.index()];
+            }
+            for (to, from) in (0..8).map(|to| (to, list.iter().find(|m| m.0 == to))) {
+                let from = from.map_or(to, |&(_, from)| from);
+                assert_eq!(registers[to], from, "register {to} after {list:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Registers: one row of 32 lanes for each value that an activation holds.
+//!
+//! A row has 32, 64 or 128 bits for each lane, by the type of the value. Constants have rows of their own, which all
+//! activations of a function share.
+
+use crate::lanes;
+use margay_ops::meaning::{Bits, mask};
+use margay_ops::types::Kind;
+
+/// Where a value lies: its kind, whether it is a constant, and the number of its row among those of its width.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(super) struct Place(u32);
+
+/// Width of a row's lanes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Width {
+    Word,
+    Long,
+    Wide,
+}
+
+impl Width {
+    /// The rows that hold values of a kind.
+    pub(super) const fn of(kind: Kind) -> Width {
+        match kind.bits() {
+            0..=32 => Width::Word,
+            33..=64 => Width::Long,
+            _ => Width::Wide,
+        }
+    }
+}
+
+const INDEX_BITS: u32 = 28;
+const CONSTANT: u32 = 1 << 31;
+
+impl Place {
+    /// No place: what fills the operands that a step lacks.
+    pub(super) const NONE: Place = Place(u32::MAX);
+
+    pub(super) fn register(kind: Kind, index: usize) -> Place {
+        Place((kind as u32) << INDEX_BITS | index as u32)
+    }
+
+    pub(super) fn constant(kind: Kind, index: usize) -> Place {
+        Place(CONSTANT | Place::register(kind, index).0)
+    }
+
+    pub(super) fn kind(self) -> Kind {
+        Kind::ALL[(self.0 >> INDEX_BITS) as usize & 7]
+    }
+
+    pub(super) fn width(self) -> Width {
+        Width::of(self.kind())
+    }
+
+    fn is_constant(self) -> bool {
+        self.0 & CONSTANT != 0
+    }
+
+    pub(super) fn index(self) -> usize {
+        (self.0 & ((1 << INDEX_BITS) - 1)) as usize
+    }
+}
+
+/// The lanes that a step is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Active {
+    /// Those that execute it.
+    pub(super) mask: u32,
+    /// Those whose registers nobody reads any more: they may be written too.
+    pub(super) unused: u32,
+}
+
+impl Active {
+    /// Whether lanes are so few that those which do not take part had better be left out.
+    pub(super) fn are_few(self) -> bool {
+        self.mask.count_ones() < 6
+    }
+
+    pub(super) fn lanes(self) -> impl Iterator<Item = usize> {
+        lanes(self.mask).map(|lane| lane as usize)
+    }
+}
+
+/// Rows of all widths.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Registers {
+    words: Vec<[u32; 32]>,
+    longs: Vec<[u64; 32]>,
+    wides: Vec<[u128; 32]>,
+}
+
+impl Registers {
+    /// Makes room for so many rows of each width. What they hold is not said.
+    pub(super) fn resize(&mut self, [words, longs, wides]: [usize; 3]) {
+        self.words.resize(words, [0; 32]);
+        self.longs.resize(longs, [0; 32]);
+        self.wides.resize(wides, [0; 32]);
+    }
+
+    /// Appends a row that holds the same bits for every lane.
+    pub(super) fn push_constant(&mut self, kind: Kind, bits: Bits) -> Place {
+        let bits = bits & mask(kind.bits());
+        let index = match Width::of(kind) {
+            Width::Word => {
+                self.words.push([bits as u32; 32]);
+                self.words.len()
+            }
+            Width::Long => {
+                self.longs.push([bits as u64; 32]);
+                self.longs.len()
+            }
+            Width::Wide => {
+                self.wides.push([bits; 32]);
+                self.wides.len()
+            }
+        };
+        Place::constant(kind, index - 1)
+    }
+}
+
+/// The registers of an activation and the constants of its function.
+pub(super) struct Rows<'a> {
+    pub(super) registers: &'a mut Registers,
+    pub(super) constants: &'a Registers,
+}
+
+/// A value of a lane, in the registers or among the constants.
+pub(super) fn get(
+    (registers, constants): (&Registers, &Registers),
+    place: Place,
+    lane: usize,
+) -> Bits {
+    let rows = match place.is_constant() {
+        true => constants,
+        false => registers,
+    };
+    let index = place.index();
+    match place.width() {
+        Width::Word => rows.words[index][lane].into(),
+        Width::Long => rows.longs[index][lane].into(),
+        Width::Wide => rows.wides[index][lane],
+    }
+}
+
+impl Rows<'_> {
+    #[inline]
+    fn of(&self, place: Place) -> &Registers {
+        match place.is_constant() {
+            true => self.constants,
+            false => self.registers,
+        }
+    }
+
+    /// A value of a lane.
+    pub(super) fn get(&self, place: Place, lane: usize) -> Bits {
+        get((self.registers, self.constants), place, lane)
+    }
+
+    /// Sets a value of a lane, cut to its kind.
+    pub(super) fn set(&mut self, place: Place, lane: usize, bits: Bits) {
+        let (index, bits) = (place.index(), bits & mask(place.kind().bits()));
+        match place.width() {
+            Width::Word => self.registers.words[index][lane] = bits as u32,
+            Width::Long => self.registers.longs[index][lane] = bits as u64,
+            Width::Wide => self.registers.wides[index][lane] = bits,
+        }
+    }
+
+    /// The values of all lanes, zero-extended to 64 bits.
+    pub(super) fn longs(&self, place: Place) -> [u64; 32] {
+        let (rows, index) = (self.of(place), place.index());
+        match place.width() {
+            Width::Word => rows.words[index].map(u64::from),
+            Width::Long => rows.longs[index],
+            Width::Wide => rows.wides[index].map(|bits| bits as u64),
+        }
+    }
+
+    /// The lanes whose lowest bit is set.
+    pub(super) fn lowest_bits(&self, place: Place) -> u32 {
+        let all = |bits: &mut dyn Iterator<Item = bool>| {
+            bits.zip(0..)
+                .fold(0, |mask, (bit, lane)| mask | u32::from(bit) << lane)
+        };
+        let (rows, index) = (self.of(place), place.index());
+        match place.width() {
+            Width::Word => {
+                let row = &rows.words[index];
+                (0..32).fold(0, |mask, lane| mask | (row[lane] & 1) << lane)
+            }
+            Width::Long => all(&mut rows.longs[index].iter().map(|bits| bits & 1 != 0)),
+            Width::Wide => all(&mut rows.wides[index].iter().map(|bits| bits & 1 != 0)),
+        }
+    }
+
+    /// Writes a value of the active lanes, cut to its kind.
+    pub(super) fn set_longs(&mut self, place: Place, values: &[u64; 32], active: Active) {
+        let cut = mask(place.kind().bits()) as u64;
+        match place.width() {
+            Width::Word => self.write::<u32>(place, &values.map(|v| (v & cut) as u32), active),
+            Width::Long => self.write::<u64>(place, values, active),
+            Width::Wide => self.write::<u128>(place, &values.map(Bits::from), active),
+        }
+    }
+
+    /// Gives active lanes the value that another place holds for them.
+    pub(super) fn copy(&mut self, to: Place, from: Place, active: Active) {
+        if to.kind() == from.kind() {
+            match to.width() {
+                Width::Word => self.write::<u32>(to, &{ *self.read(from) }, active),
+                Width::Long => self.write::<u64>(to, &{ *self.read(from) }, active),
+                Width::Wide => self.write::<u128>(to, &{ *self.read(from) }, active),
+            }
+            return;
+        }
+        for lane in active.lanes() {
+            let bits = self.get(from, lane);
+            self.set(to, lane, bits);
+        }
+    }
+
+    /// The row of a place, whose width is that of `L`.
+    #[inline]
+    pub(super) fn read<L: Lane>(&self, place: Place) -> &[L; 32] {
+        &L::rows(self.of(place))[place.index()]
+    }
+
+    /// Writes the active lanes of a row, whose width is that of `L`.
+    #[inline]
+    pub(super) fn write<L: Lane>(&mut self, place: Place, values: &[L; 32], active: Active) {
+        let row = &mut L::rows_mut(self.registers)[place.index()];
+        if active.mask | active.unused == u32::MAX && !active.are_few() {
+            *row = *values;
+        } else {
+            for lane in active.lanes() {
+                row[lane] = values[lane];
+            }
+        }
+    }
+}
+
+/// What a lane of a row is.
+pub(super) trait Lane: Copy {
+    fn rows(registers: &Registers) -> &[[Self; 32]];
+    fn rows_mut(registers: &mut Registers) -> &mut [[Self; 32]];
+}
+
+macro_rules! lane {
+    ($($lane:ty: $rows:ident;)*) => {$(
+        impl Lane for $lane {
+            #[inline]
+            fn rows(registers: &Registers) -> &[[Self; 32]] {
+                &registers.$rows
+            }
+
+            #[inline]
+            fn rows_mut(registers: &mut Registers) -> &mut [[Self; 32]] {
+                &mut registers.$rows
+            }
+        }
+    )*};
+}
+
+lane! { u32: words; u64: longs; u128: wides; }

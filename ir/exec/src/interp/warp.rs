@@ -1,0 +1,123 @@
+//! A warp between two turns: its activations and where its lanes stand.
+
+use super::decode::Body;
+use super::groups::{At, Group, Groups};
+use super::registers::Registers;
+use crate::lanes;
+use margay_ir::entity::FuncId;
+
+/// An activation of a function in lanes that entered it together.
+#[derive(Clone, Debug)]
+pub(super) struct Activation {
+    pub(super) func: FuncId,
+    pub(super) registers: Registers,
+    /// Lanes that have not left it: those in its callees count.
+    pub(super) alive: u32,
+    /// Offset of its slots in each thread's local memory.
+    pub(super) local: [u32; 32],
+    /// Where the next activation or `alloca` goes.
+    pub(super) stack: [u32; 32],
+    /// The call that it came from; `None` for the kernel.
+    pub(super) call: Option<At>,
+    /// Activations below it.
+    pub(super) depth: u32,
+}
+
+/// Who calls a function, and where.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Caller {
+    pub(super) call: Option<At>,
+    pub(super) depth: u32,
+    /// Where the local memory that it has for the callee begins, for each lane.
+    pub(super) stack: [u32; 32],
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Warp {
+    pub(super) activations: Vec<Activation>,
+    /// Activations that have no lanes any more; their memory is used again.
+    unused: Vec<u32>,
+    /// Where each lane stands that has stopped at a point: behind it.
+    at: [Option<At>; 32],
+    /// Turns of waiting loops left before lanes give way.
+    pub(super) turns: u32,
+}
+
+impl Warp {
+    /// Lets lanes enter a function; the first step's place.
+    pub(super) fn enter(
+        &mut self,
+        (func, body, local_bytes): (FuncId, &Body, u32),
+        mask: u32,
+        caller: Caller,
+    ) -> At {
+        let number = self.unused.pop().unwrap_or(self.activations.len() as u32);
+        let registers = match self.activations.get_mut(number as usize) {
+            Some(old) => std::mem::take(&mut old.registers),
+            None => Registers::default(),
+        };
+        let mut activation = Activation {
+            func,
+            registers,
+            alive: mask,
+            local: caller.stack,
+            stack: caller.stack.map(|at| at.saturating_add(local_bytes)),
+            call: caller.call,
+            depth: caller.depth,
+        };
+        activation.registers.resize(body.rows);
+        match self.activations.get_mut(number as usize) {
+            Some(old) => *old = activation,
+            None => self.activations.push(activation),
+        }
+        At::new(caller.depth, number, 0)
+    }
+
+    /// Lets lanes leave an activation; the call that it came from.
+    pub(super) fn leave(&mut self, number: usize, mask: u32) -> Option<At> {
+        let activation = &mut self.activations[number];
+        activation.alive &= !mask;
+        if activation.alive == 0 {
+            self.unused.push(number as u32);
+        }
+        activation.call
+    }
+
+    /// Lets lanes leave all activations.
+    pub(super) fn exit(&mut self, at: At, mask: u32) {
+        let mut next = Some(at);
+        while let Some(at) = next {
+            next = self.leave(at.activation(), mask);
+        }
+    }
+
+    /// Notes where lanes have stopped.
+    pub(super) fn stop(&mut self, mask: u32, at: At) {
+        for lane in lanes(mask) {
+            self.at[lane as usize] = Some(at);
+        }
+    }
+
+    /// Where a lane stands that has stopped.
+    pub(super) fn at(&self, lane: u32) -> Option<At> {
+        self.at[lane as usize]
+    }
+
+    /// Lanes that have stopped, by where they stand.
+    pub(super) fn stopped(&self, mask: u32) -> Groups {
+        let mut groups = Groups::default();
+        let first = self.at(mask.trailing_zeros() % 32);
+        if let Some(at) = first
+            && lanes(mask).all(|lane| self.at(lane) == first)
+        {
+            groups.push(Group::new(at, mask));
+            return groups;
+        }
+        for lane in lanes(mask) {
+            if let Some(at) = self.at(lane) {
+                groups.push(Group::new(at, 1 << lane));
+            }
+        }
+        groups
+    }
+}

@@ -1,0 +1,193 @@
+//! What a launch tells its threads: shapes, special registers, thread coordinates.
+
+use std::sync::Arc;
+
+use margay_ops::sreg::SpecialReg;
+
+/// One launch, as the engines see it.
+#[derive(Clone, Debug, Default)]
+pub struct LaunchInfo {
+    /// CTAs in x, y, z.
+    pub grid: [u32; 3],
+    /// Threads of a CTA in x, y, z.
+    pub block: [u32; 3],
+    /// CTAs of a cluster in x, y, z; ones without clusters.
+    pub cluster: [u32; 3],
+    /// Host address of the parameter buffer.
+    pub params: u64,
+    /// Bytes of `.shared` variables (dynamic memory begins there).
+    pub static_shared: u32,
+    /// Bytes of dynamic shared memory.
+    pub dynamic_shared: u32,
+    /// `%gridid`.
+    pub grid_id: u64,
+    /// `%nsmid`.
+    pub sm_count: u32,
+    /// `%envreg1`, `%envreg2`: high and low word of the cooperative workspace's address.
+    pub workspace: u64,
+    /// Value of each symbol's address: host address, or offset in the shared window.
+    pub symbols: Arc<[u64]>,
+    /// Handle of function 0; that of function `i` is `function_base + 16 * i`.
+    pub function_base: u64,
+}
+
+impl LaunchInfo {
+    /// Threads of a CTA.
+    pub fn threads(&self) -> u32 {
+        self.block.iter().product()
+    }
+
+    /// Warps of a CTA.
+    pub fn warps(&self) -> u32 {
+        self.threads().div_ceil(32)
+    }
+
+    /// CTAs of the grid.
+    pub fn ctas(&self) -> u64 {
+        self.grid.iter().map(|&n| u64::from(n)).product()
+    }
+
+    /// CTAs of a cluster in all.
+    pub fn cluster_size(&self) -> u32 {
+        self.cluster.iter().map(|&n| n.max(1)).product()
+    }
+
+    /// A CTA's number in its cluster.
+    pub fn cluster_rank(&self, cta: &CtaInfo) -> u32 {
+        let cluster = self.cluster.map(|n| n.max(1));
+        let at: [u32; 3] = std::array::from_fn(|i| cta.index[i] % cluster[i]);
+        at[0] + cluster[0] * (at[1] + cluster[1] * at[2])
+    }
+
+    /// The shared memories of a cluster's CTAs lie side by side in one window: that of rank `r` begins at
+    /// `r << shared_shift()`. 32-bit addresses count from the window's start, so that an address of one CTA means
+    /// the same bytes in all of them (PTX ISA 5.1.7: `.shared::cta` is a part of `.shared::cluster`).
+    pub fn shared_shift(&self) -> u32 {
+        let bytes = u64::from(self.static_shared) + u64::from(self.dynamic_shared);
+        bytes.max(1 << 10).next_power_of_two().trailing_zeros()
+    }
+
+    /// Whether a generic address lies in the shared memory of a CTA, or in that of its cluster. A CTA that is
+    /// its whole cluster has the window for itself.
+    pub fn is_shared(&self, cta: &CtaInfo, address: u64, of_cluster: bool) -> bool {
+        const WINDOW: u64 = 1 << 32;
+        let offset = address.wrapping_sub(cta.shared_base);
+        match (self.cluster_size(), of_cluster) {
+            (1, _) => offset < WINDOW,
+            (count, true) => offset < u64::from(count) << self.shared_shift(),
+            (_, false) => offset >> self.shared_shift() == u64::from(self.cluster_rank(cta)),
+        }
+    }
+
+    /// Coordinates of a thread.
+    pub fn thread_index(&self, thread: u32) -> [u32; 3] {
+        let [x, y, _] = self.block.map(|n| n.max(1));
+        [thread % x, thread / x % y, thread / x / y]
+    }
+
+    /// Coordinates of a CTA.
+    pub fn cta_index(&self, cta: u64) -> [u32; 3] {
+        let [x, y, _] = self.grid.map(|n| u64::from(n.max(1)));
+        [(cta % x) as u32, (cta / x % y) as u32, (cta / x / y) as u32]
+    }
+}
+
+/// One resident CTA.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CtaInfo {
+    /// Coordinates in the grid.
+    pub index: [u32; 3],
+    /// Linear number in the grid.
+    pub linear: u64,
+    /// Host address of the shared window; that of the cluster where it has several CTAs.
+    pub shared_base: u64,
+    /// Host address of the local window.
+    pub local_base: u64,
+    /// Bytes of local memory of each thread.
+    pub local_stride: u32,
+    /// `%smid`.
+    pub sm: u32,
+}
+
+/// Value of a special register other than clocks.
+pub fn special_register(
+    launch: &LaunchInfo,
+    cta: &CtaInfo,
+    thread: u32,
+    register: SpecialReg,
+) -> u64 {
+    use SpecialReg as R;
+    let tid = launch.thread_index(thread);
+    let lane = thread % 32;
+    let bit = 1u32 << lane;
+    let axis = |values: [u32; 3], i: usize| u64::from(values[i]);
+    let cluster = launch.cluster.map(|n| n.max(1));
+    let in_cluster = |i: usize| cta.index[i] % cluster[i];
+    match register {
+        R::TidX | R::TidY | R::TidZ => axis(tid, register as usize - R::TidX as usize),
+        R::NtidX | R::NtidY | R::NtidZ => axis(launch.block, register as usize - R::NtidX as usize),
+        R::CtaidX | R::CtaidY | R::CtaidZ => {
+            axis(cta.index, register as usize - R::CtaidX as usize)
+        }
+        R::NctaidX | R::NctaidY | R::NctaidZ => {
+            axis(launch.grid, register as usize - R::NctaidX as usize)
+        }
+        R::Laneid => u64::from(lane),
+        R::Warpid => u64::from(thread / 32),
+        R::Nwarpid => u64::from(launch.warps()),
+        R::Smid => u64::from(cta.sm),
+        R::Nsmid => u64::from(launch.sm_count),
+        R::Gridid => launch.grid_id,
+        R::LanemaskEq => u64::from(bit),
+        R::LanemaskLt => u64::from(bit - 1),
+        R::LanemaskLe => u64::from((bit - 1) | bit),
+        R::LanemaskGe => u64::from(!(bit - 1)),
+        R::LanemaskGt => u64::from(!(bit - 1) & !bit),
+        R::DynamicSmemSize => u64::from(launch.dynamic_shared),
+        R::TotalSmemSize | R::AggrSmemSize => {
+            u64::from(launch.static_shared) + u64::from(launch.dynamic_shared)
+        }
+        R::ClusteridX => u64::from(cta.index[0] / cluster[0]),
+        R::ClusteridY => u64::from(cta.index[1] / cluster[1]),
+        R::ClusteridZ => u64::from(cta.index[2] / cluster[2]),
+        R::NclusteridX => u64::from(launch.grid[0] / cluster[0]),
+        R::NclusteridY => u64::from(launch.grid[1] / cluster[1]),
+        R::NclusteridZ => u64::from(launch.grid[2] / cluster[2]),
+        R::ClusterCtaidX => u64::from(in_cluster(0)),
+        R::ClusterCtaidY => u64::from(in_cluster(1)),
+        R::ClusterCtaidZ => u64::from(in_cluster(2)),
+        R::ClusterNctaidX => u64::from(cluster[0]),
+        R::ClusterNctaidY => u64::from(cluster[1]),
+        R::ClusterNctaidZ => u64::from(cluster[2]),
+        R::ClusterCtarank => u64::from(launch.cluster_rank(cta)),
+        R::ClusterNctarank => u64::from(launch.cluster_size()),
+        R::SharedShift => u64::from(launch.shared_shift()),
+        R::IsExplicitCluster => u64::from(cluster != [1, 1, 1]),
+        R::Envreg1 => launch.workspace >> 32,
+        R::Envreg2 => launch.workspace & 0xffff_ffff,
+        // Performance counters, reserved shared memory, graphs and environment registers of
+        // the driver's own: nothing is counted or reserved.
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coordinates_of_a_thread_in_a_box() {
+        let launch = LaunchInfo {
+            block: [4, 3, 2],
+            grid: [1, 1, 1],
+            ..Default::default()
+        };
+        assert_eq!(launch.thread_index(4 * 3 + 4 + 2), [2, 1, 1]);
+        let cta = CtaInfo::default();
+        assert_eq!(special_register(&launch, &cta, 18, SpecialReg::TidY), 1);
+        assert_eq!(
+            special_register(&launch, &cta, 18, SpecialReg::LanemaskGt),
+            0xfff8_0000
+        );
+    }
+}

@@ -1,0 +1,479 @@
+//! Fetches of several lanes at once, by a [`Plan`]: direction by direction where the texels are and what they weigh,
+//! then texel by texel of the filter for all lanes, with the same bits as [`super::sample`] lane by lane. Loops run
+//! over a constant number of lanes, so that they become vector code.
+//!
+//! Invariant: texels of weight 0 are not looked at, and no lane that does not fetch touches memory of its own.
+
+#![allow(
+    clippy::needless_range_loop,
+    reason = "lanes of several arrays side by side, in the form that becomes vector code"
+)]
+
+use super::plan::{Axis, Plan, Reading, Shape, quiet};
+use super::sampler::within_periods;
+use super::{AddressMode, Channel, Format, Memory};
+use crate::fault::FaultKind;
+
+/// Coordinates as bits: of each direction those of all lanes.
+#[derive(Clone, Copy, Debug)]
+pub struct Coordinates<const N: usize> {
+    /// Of layered textures.
+    pub layer: [u32; N],
+    /// As many as the shape has dimensions count.
+    pub at: [[u32; N]; 3],
+}
+
+/// The commonest formats of all.
+const FLOAT: &Format = &Format::new(Channel::F32, 1);
+const FLOAT4: &Format = &Format::new(Channel::F32, 4);
+
+/// Two texels in one direction, for each lane.
+#[derive(Clone, Copy)]
+struct Pair<const N: usize> {
+    /// Bytes from the first texel of the row, column or slices.
+    offset: [[u64; N]; 2],
+    /// In 256ths; where one is 0 both are the other.
+    weight: [[f64; N]; 2],
+    /// Lanes whose texel is the border.
+    outside: [u32; 2],
+}
+
+/// A bit for each lane.
+#[inline(always)]
+fn bits<const N: usize>(of: impl Fn(usize) -> bool) -> u32 {
+    (0..N).fold(0, |all, lane| all | u32::from(of(lane)) << lane)
+}
+
+/// Whether any is not zero, of numbers that have no sign.
+#[inline(always)]
+fn any<const N: usize>(numbers: &[f64; N]) -> bool {
+    numbers.iter().fold(0, |all, number| all | number.to_bits()) != 0
+}
+
+/// A whole number as an integer, the ends of the range for those beyond it: the sum's last bits.
+#[inline(always)]
+fn integer(whole: f64) -> i32 {
+    const UNIT: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
+    let inside = whole.clamp(-2_147_483_648.0, 2_147_483_647.0);
+    (inside + UNIT).to_bits() as u32 as i32
+}
+
+impl<const N: usize> Pair<N> {
+    const NONE: Pair<N> = Pair {
+        offset: [[0; N]; 2],
+        weight: [[256.0; N], [0.0; N]],
+        outside: [0; 2],
+    };
+
+    #[inline(always)]
+    fn of(axis: &Axis, linear: bool, float: bool, at: &[u32; N]) -> Pair<N> {
+        let mut pair = Pair::NONE;
+        let mut first = [0i32; N];
+        if !float {
+            for lane in 0..N {
+                first[lane] = at[lane] as i32;
+            }
+            let (index, outside) = place(axis, &first);
+            pair.outside = [outside[0]; 2];
+            pair.set_offsets(axis, &[index[0]; 2]);
+            return pair;
+        }
+        let half = if linear { 0.5 } else { 0.0 };
+        let (scale, repeats) = (axis.scale, axis.mode.repeats());
+        for lane in 0..N {
+            let c = f64::from(f32::from_bits(at[lane]));
+            let c = if repeats { within_periods(c) } else { c };
+            let c = if c.is_nan() { 0.0 } else { c };
+            let moved = c * scale - half;
+            let floor = moved.floor();
+            let part = moved - floor;
+            // What is not finite has no weight.
+            let weight = (part * 256.0 + 0.5).floor();
+            let weight = if part >= 0.0 { weight } else { 0.0 };
+            pair.weight[0][lane] = 256.0 - weight;
+            pair.weight[1][lane] = weight;
+            first[lane] = integer(floor);
+        }
+        let (mut index, outside) = place(axis, &first);
+        if !linear {
+            pair.weight = Pair::<N>::NONE.weight;
+            pair.outside = [outside[0]; 2];
+            pair.set_offsets(axis, &[index[0]; 2]);
+            return pair;
+        }
+        for lane in 0..N {
+            let [near, far] = [index[0][lane], index[1][lane]];
+            index[0][lane] = if pair.weight[0][lane] == 0.0 {
+                far
+            } else {
+                near
+            };
+            index[1][lane] = if pair.weight[1][lane] == 0.0 {
+                near
+            } else {
+                far
+            };
+        }
+        if outside != [0; 2] {
+            let all = bits::<N>(|lane| pair.weight[0][lane] == 0.0);
+            let none = bits::<N>(|lane| pair.weight[1][lane] == 0.0);
+            pair.outside[0] = outside[0] & !all | outside[1] & all;
+            pair.outside[1] = outside[1] & !none | outside[0] & none;
+        }
+        pair.set_offsets(axis, &index);
+        pair
+    }
+
+    #[inline(always)]
+    fn set_offsets(&mut self, axis: &Axis, index: &[[u32; N]; 2]) {
+        for (offset, index) in self.offset.iter_mut().zip(index) {
+            for lane in 0..N {
+                offset[lane] = u64::from(index[lane]) * u64::from(axis.step);
+            }
+        }
+    }
+}
+
+/// The indices of the texels `first` and of those behind them, and which of them are the border.
+#[inline(always)]
+fn place<const N: usize>(axis: &Axis, first: &[i32; N]) -> ([[u32; N]; 2], [u32; 2]) {
+    let last = axis.size - 1;
+    let mut index = [[0; N]; 2];
+    for lane in 0..N {
+        // Behind the greatest number there is nothing, whatever it is called.
+        let far = first[lane].min(i32::MAX - 1) + 1;
+        index[0][lane] = first[lane].clamp(0, last) as u32;
+        index[1][lane] = far.clamp(0, last) as u32;
+    }
+    match axis.mode {
+        AddressMode::Clamp => (index, [0; 2]),
+        AddressMode::Border => {
+            let inside = |i: i32| 0 <= i && i <= last;
+            let near = bits::<N>(|lane| !inside(first[lane]));
+            let far = bits::<N>(|lane| !inside(first[lane].min(i32::MAX - 1) + 1));
+            (index, [near, far])
+        }
+        mode => {
+            let beyond = first
+                .iter()
+                .fold(0, |all, &i| all | i | (last - 1).wrapping_sub(i));
+            if beyond < 0 {
+                repeat(mode, axis.size as u32, first, &mut index);
+            }
+            (index, [0; 2])
+        }
+    }
+}
+
+/// The indices where the image is repeated.
+#[inline(never)]
+fn repeat<const N: usize>(
+    mode: AddressMode,
+    size: u32,
+    first: &[i32; N],
+    index: &mut [[u32; N]; 2],
+) {
+    for (which, index) in index.iter_mut().enumerate() {
+        for lane in 0..N {
+            let at = i64::from(first[lane]) + which as i64;
+            if at < 0 || at >= i64::from(size) {
+                index[lane] = mode.apply(at, size).unwrap_or(0);
+            }
+        }
+    }
+}
+
+/// The texels of one corner of the filter.
+struct Corner<const N: usize> {
+    address: [u64; N],
+    outside: u32,
+}
+
+/// What lanes fetch from: the first texel of their layer, and the places of `D` directions.
+struct Places<const N: usize, const D: usize> {
+    base: [u64; N],
+    pairs: [Pair<N>; D],
+    /// Lanes that fetch.
+    live: u32,
+}
+
+impl<const N: usize, const D: usize> Places<N, D> {
+    #[inline(always)]
+    fn corner(&self, corner: usize) -> Corner<N> {
+        let mut address = self.base;
+        let mut outside = 0;
+        for (i, pair) in self.pairs.iter().enumerate() {
+            let far = corner >> i & 1;
+            outside |= pair.outside[far];
+            for lane in 0..N {
+                address[lane] = address[lane].wrapping_add(pair.offset[far][lane]);
+            }
+        }
+        // Lanes without a texel of their own look at that of one that has.
+        let looks = self.live & !outside;
+        if looks != u32::MAX >> (32 - N) && looks != 0 {
+            let some = address[looks.trailing_zeros() as usize];
+            for (lane, address) in address.iter_mut().enumerate() {
+                if looks >> lane & 1 == 0 {
+                    *address = some;
+                }
+            }
+        }
+        Corner { address, outside }
+    }
+
+    /// The weight of a corner, in as many parts as all corners have.
+    #[inline(always)]
+    fn weight(&self, corner: usize) -> [f64; N] {
+        let mut weight = [1.0; N];
+        for (i, pair) in self.pairs.iter().enumerate() {
+            for lane in 0..N {
+                weight[lane] *= pair.weight[corner >> i & 1][lane];
+            }
+        }
+        weight
+    }
+}
+
+impl Plan {
+    /// Whether all that an instruction names is there.
+    #[inline]
+    pub fn takes(&self, shape: Shape) -> bool {
+        !self.buffer || (shape.dimensions == 1 && !shape.layered)
+    }
+
+    /// Fetches for the lanes whose bits are set in `live`; `out` gets the elements as they go to registers, whichever lane
+    /// fetches. The plan must take the shape.
+    ///
+    /// # Errors
+    /// The first lane that met memory which is not there any more.
+    #[inline(always)]
+    pub fn fetch<const N: usize>(
+        &self,
+        shape: Shape,
+        coordinates: &Coordinates<N>,
+        live: u32,
+        memory: &mut impl Memory,
+        out: &mut [[u32; N]; 4],
+    ) -> Result<(), (usize, FaultKind)> {
+        let all = (coordinates, live);
+        match (shape.dimensions, &self.format) {
+            (2, FLOAT) => self.fetch_in::<N, 2, 1, true>(shape, all, memory, out),
+            (2, FLOAT4) => self.fetch_in::<N, 2, 4, true>(shape, all, memory, out),
+            (1, _) => self.fetch_in::<N, 1, 4, false>(shape, all, memory, out),
+            (2, _) => self.fetch_in::<N, 2, 4, false>(shape, all, memory, out),
+            _ => self.fetch_in::<N, 3, 4, false>(shape, all, memory, out),
+        }
+    }
+
+    /// In `D` directions, of at most `C` components, which are 32-bit numbers if `F` says so.
+    #[inline(always)]
+    fn fetch_in<const N: usize, const D: usize, const C: usize, const F: bool>(
+        &self,
+        shape: Shape,
+        (coordinates, live): (&Coordinates<N>, u32),
+        memory: &mut impl Memory,
+        out: &mut [[u32; N]; 4],
+    ) -> Result<(), (usize, FaultKind)> {
+        for (out, &missing) in out.iter_mut().zip(&self.missing) {
+            *out = [missing; N];
+        }
+        let mut places = Places {
+            base: [self.address; N],
+            pairs: [const { Pair::NONE }; D],
+            live,
+        };
+        if shape.layered {
+            for lane in 0..N {
+                let layer = coordinates.layer[lane].min(self.last);
+                places.base[lane] += u64::from(layer) * u64::from(self.axes[2].step);
+            }
+        }
+        let mut weighs = false;
+        for (i, pair) in places.pairs.iter_mut().enumerate() {
+            *pair = Pair::of(&self.axes[i], self.linear, shape.float, &coordinates.at[i]);
+            weighs |= any(&pair.weight[1]);
+        }
+        let count = match C {
+            1 => 1,
+            _ => shape.count.min(self.format.count.into()).min(C),
+        };
+        match weighs {
+            false => self.point::<N, D, C, F>(&places, count, memory, out),
+            true => self.blend::<N, D, C, F>(&places, count, memory, out),
+        }
+    }
+
+    /// Reads the texels of a corner: words of each, lowest first. False if there is none to be read.
+    #[inline(always)]
+    fn words<const N: usize, const C: usize, const F: bool>(
+        &self,
+        corner: &Corner<N>,
+        (live, count): (u32, usize),
+        memory: &mut impl Memory,
+        words: &mut [[u32; N]; C],
+    ) -> Result<bool, (usize, FaultKind)> {
+        if live & !corner.outside == 0 {
+            return Ok(false);
+        }
+        let bytes = if F { 4 * count } else { self.format.bytes() };
+        for (word, out) in words.iter_mut().enumerate().take(bytes.div_ceil(4)) {
+            memory.gather(&corner.address, 4 * word as u64, bytes.min(4), out)?;
+        }
+        Ok(true)
+    }
+
+    /// A component of texels, as [`super::Format::unpack`] gives it.
+    #[inline(always)]
+    fn component<const N: usize, const C: usize, const F: bool>(
+        &self,
+        words: &[[u32; N]; C],
+        index: usize,
+    ) -> [u32; N] {
+        if F {
+            return words[index];
+        }
+        let mut out = [0; N];
+        let channel = self.format.channel;
+        match channel.bytes() {
+            1 => {
+                for lane in 0..N {
+                    let byte = (words[0][lane] >> (8 * index)) as u8;
+                    out[lane] = match channel {
+                        Channel::S8 => i32::from(byte as i8) as u32,
+                        _ => byte.into(),
+                    };
+                }
+            }
+            2 => {
+                for lane in 0..N {
+                    let half = (words[index / 2][lane] >> (16 * (index % 2))) as u16;
+                    out[lane] = match channel {
+                        Channel::S16 => i32::from(half as i16) as u32,
+                        Channel::F16 => half::f16::from_bits(half).to_f32().to_bits(),
+                        _ => half.into(),
+                    };
+                }
+            }
+            _ => out = words[index],
+        }
+        out
+    }
+
+    /// A component as numbers.
+    #[inline(always)]
+    fn numbers<const N: usize, const F: bool>(
+        &self,
+        component: &[u32; N],
+        index: usize,
+    ) -> [f64; N] {
+        let mut out = [0.0; N];
+        match &self.fractions {
+            fractions if F || fractions.is_none() => {
+                for lane in 0..N {
+                    out[lane] = f64::from(f32::from_bits(component[lane]));
+                }
+            }
+            Some(fractions) => fractions.numbers(component, index, &mut out),
+            None => {}
+        }
+        out
+    }
+
+    #[inline(always)]
+    fn point<const N: usize, const D: usize, const C: usize, const F: bool>(
+        &self,
+        places: &Places<N, D>,
+        count: usize,
+        memory: &mut impl Memory,
+        out: &mut [[u32; N]; 4],
+    ) -> Result<(), (usize, FaultKind)> {
+        let mut words = [[0; N]; C];
+        let corner = places.corner(0);
+        if self.words::<N, C, F>(&corner, (places.live, count), memory, &mut words)? {
+            for (index, out) in out.iter_mut().enumerate().take(count) {
+                let component = self.component::<N, C, F>(&words, index);
+                match if F { Reading::Float } else { self.reading } {
+                    Reading::Bits => *out = component,
+                    Reading::Float => {
+                        for lane in 0..N {
+                            out[lane] = quiet(component[lane]);
+                        }
+                    }
+                    Reading::Fraction => {
+                        let numbers = self.numbers::<N, F>(&component, index);
+                        for lane in 0..N {
+                            out[lane] = (numbers[lane] as f32).to_bits();
+                        }
+                    }
+                }
+            }
+        }
+        if corner.outside != 0 {
+            for (out, &border) in out.iter_mut().zip(&self.border) {
+                for lane in 0..N {
+                    if corner.outside >> lane & 1 != 0 {
+                        out[lane] = border;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn blend<const N: usize, const D: usize, const C: usize, const F: bool>(
+        &self,
+        places: &Places<N, D>,
+        count: usize,
+        memory: &mut impl Memory,
+        out: &mut [[u32; N]; 4],
+    ) -> Result<(), (usize, FaultKind)> {
+        let full = f64::from(1u32 << (8 * D));
+        let mut sums = [[0f64; N]; C];
+        // A lane all of whose weight is on the first texel gets that, whatever the sign of its zero is.
+        let mut sole = [[0f64; N]; C];
+        let mut words = [[0; N]; C];
+        for number in 0..1usize << D {
+            let weight = places.weight(number);
+            if !any(&weight) {
+                continue;
+            }
+            let corner = places.corner(number);
+            self.words::<N, C, F>(&corner, (places.live, count), memory, &mut words)?;
+            for index in 0..count {
+                let component = self.component::<N, C, F>(&words, index);
+                let mut numbers = self.numbers::<N, F>(&component, index);
+                if corner.outside != 0 {
+                    let border = f64::from(f32::from_bits(self.border[index]));
+                    for (lane, number) in numbers.iter_mut().enumerate() {
+                        if corner.outside >> lane & 1 != 0 {
+                            *number = border;
+                        }
+                    }
+                }
+                for lane in 0..N {
+                    let part = weight[lane] * numbers[lane];
+                    sums[index][lane] += if weight[lane] == 0.0 { 0.0 } else { part };
+                }
+                if number == 0 {
+                    sole[index] = numbers;
+                }
+            }
+        }
+        let scale = 1.0 / full;
+        let first = places.weight(0);
+        for index in 0..count {
+            for lane in 0..N {
+                let blended = sums[index][lane] * scale;
+                let found = if first[lane] == full {
+                    sole[index][lane]
+                } else {
+                    blended
+                };
+                out[index][lane] = quiet((found as f32).to_bits());
+            }
+        }
+        Ok(())
+    }
+}
