@@ -12,9 +12,8 @@ use std::time::Instant;
 
 use margay::files::tell;
 
-use crate::api::symbol_of;
+use crate::error_log as log;
 use crate::result::{CuResult, Served};
-use crate::serve::log;
 
 /// Which stream the handle 0 names in an entry point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -238,8 +237,11 @@ const BEFORE_INIT: &[&str] = &[
     "cuGetProcAddress_v2",
     "cuModuleGetLoadingMode",
     "cuProfilerInitialize",
-    crate::export_tables::ERROR_LOG_SWITCH,
+    ERROR_LOG_SWITCH,
 ];
+
+/// The slot of an export table that is called before `cuInit`.
+pub(crate) const ERROR_LOG_SWITCH: &str = "error log switch";
 
 const UNINITIALIZED: u8 = 0;
 const READY: u8 = 1;
@@ -368,6 +370,18 @@ fn traced(
     let code = run(call, body);
     print_trace(call.name, arguments, code, start);
     code
+}
+
+/// An export's name without version and stream suffix.
+pub(crate) fn symbol_of(export: &str) -> &str {
+    let name = export
+        .strip_suffix("_ptds")
+        .or_else(|| export.strip_suffix("_ptsz"))
+        .unwrap_or(export);
+    match name.rsplit_once("_v") {
+        Some((base, version)) if version.len() == 1 => base,
+        _ => name,
+    }
 }
 
 fn print_trace(name: &str, arguments: Arguments<'_>, code: CuResult, start: Instant) {

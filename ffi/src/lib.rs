@@ -10,15 +10,17 @@
 
 pub mod api;
 mod client;
+mod context_storage;
 mod convert;
 mod dump;
+mod error_log;
 mod errors;
 mod export_tables;
 mod guard;
+mod handle_table;
 mod handles;
 mod images;
 mod jit_options;
-mod procaddress;
 mod readable;
 mod result;
 mod serve;

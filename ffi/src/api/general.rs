@@ -3,6 +3,8 @@
 //! One family of the table; see [`crate::api`].
 
 use super::cuda_api;
+use super::procaddress::{get_proc_address_v1, get_proc_address_v2};
+use crate::export_tables::get_export_table;
 use crate::result::CuResult as CUresult;
 use crate::serve::*;
 use crate::types::*;

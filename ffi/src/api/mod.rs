@@ -16,7 +16,7 @@
 //!
 //! From a row come the exported function with its guard, argument conversion and trace
 //! ([`crate::guard`], [`crate::convert`]), the answer of `cuGetProcAddress`
-//! ([`crate::procaddress`]) and the support table ([`api_rows`]). The tables of this folder are
+//! ([`procaddress`]) and the support table ([`api_rows`]). The tables of this folder are
 //! the families of one list.
 //!
 //! Invariant: the library exports exactly the rows of this table.
@@ -33,6 +33,7 @@ pub mod launch;
 pub mod memory;
 pub mod module;
 pub mod pool;
+mod procaddress;
 pub mod stream;
 pub mod virtual_memory;
 
@@ -86,19 +87,7 @@ impl ApiRow {
     /// The name under which `cuGetProcAddress` knows it: the export without version and stream
     /// suffix.
     pub fn symbol(&self) -> &'static str {
-        symbol_of(self.export)
-    }
-}
-
-/// An export's name without version and stream suffix.
-pub(crate) fn symbol_of(export: &str) -> &str {
-    let name = export
-        .strip_suffix("_ptds")
-        .or_else(|| export.strip_suffix("_ptsz"))
-        .unwrap_or(export);
-    match name.rsplit_once("_v") {
-        Some((base, version)) if version.len() == 1 => base,
-        _ => name,
+        crate::guard::symbol_of(self.export)
     }
 }
 

@@ -10,7 +10,6 @@
 #[cfg(feature = "export-table-integrity")]
 mod integrity;
 mod modules;
-pub(crate) mod storage;
 
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
@@ -19,16 +18,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use margay::Runtime;
 
-use crate::convert::{FromAbi, OptOut, Out};
-use crate::guard::{self, Call, DefaultStream};
+use crate::context_storage as storage;
+use crate::convert::{FromAbi, In, OptOut, Out};
+use crate::guard::{self, Call, DefaultStream, ERROR_LOG_SWITCH};
 use crate::handles::handle_of;
 use crate::jit_options::JitOptions;
 use crate::result::{CuResult, Served};
 use crate::serve::load_at;
-use crate::types::{CUcontext, CUmodule};
-
-/// The slot that is called before `cuInit`.
-pub(crate) const ERROR_LOG_SWITCH: &str = "error log switch";
+use crate::types::{CUcontext, CUmodule, CUuuid};
 
 /// An array of words for other libraries to read.
 #[repr(C)]
@@ -61,8 +58,14 @@ impl<const WORDS: usize> Table<WORDS> {
     }
 }
 
+pub(crate) fn get_export_table(_: &Call, table: Out<*const c_void>, id: In<CUuuid>) -> Served {
+    let found = find(&id.0.bytes);
+    table.set(found.unwrap_or(std::ptr::null()));
+    found.map(|_| ()).ok_or(CuResult::INVALID_VALUE)
+}
+
 /// The table with this identifier.
-pub(crate) fn find(id: &[u8; 16]) -> Option<*const c_void> {
+fn find(id: &[u8; 16]) -> Option<*const c_void> {
     let (_, table) = TABLES.iter().find(|(known, _)| known == id)?;
     Some(table())
 }

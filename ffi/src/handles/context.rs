@@ -11,11 +11,11 @@ use std::sync::atomic::AtomicU32;
 use margay::Context;
 use parking_lot::RwLock;
 
-use super::HandleTable;
+use super::GreenObject;
 use crate::convert::FromAbi;
 use crate::guard::Call;
+use crate::handle_table::HandleTable;
 use crate::result::CuResult;
-use crate::serve::green::GreenObject;
 use crate::types::CUcontext;
 
 /// A context and what only the driver interface keeps of it.

@@ -12,9 +12,10 @@ use std::sync::{Arc, Weak};
 use margay::{Context, Kernel, Library, Module, ParamInfo};
 use parking_lot::Mutex;
 
-use super::{HandleTable, current, libraries};
+use super::{current, libraries};
 use crate::convert::FromAbi;
 use crate::guard::Call;
+use crate::handle_table::HandleTable;
 use crate::result::CuResult;
 use crate::types::{CUfunction, CUkernel, CUlibrary, CUmodule};
 

@@ -10,9 +10,9 @@ use std::sync::LazyLock;
 use margay::graph::{Graph, GraphExec, Node, UserObject};
 use parking_lot::Mutex;
 
-use super::HandleTable;
 use crate::convert::FromAbi;
 use crate::guard::Call;
+use crate::handle_table::HandleTable;
 use crate::result::CuResult;
 use crate::types::{CUgraph, CUgraphExec, CUgraphNode, CUuserObject};
 

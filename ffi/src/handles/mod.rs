@@ -17,7 +17,10 @@ macro_rules! tables {
 mod context;
 mod function;
 mod graph;
-mod table;
+mod green;
+mod link;
+mod pool;
+mod pool_location;
 mod texture;
 
 use std::sync::Arc;
@@ -36,7 +39,10 @@ pub(crate) use graph::{
     disown_graph, graph, graph_execs, graph_handle, is_own_graph, node, node_handle, own_graph,
     user_objects,
 };
-pub(crate) use table::HandleTable;
+pub(crate) use green::{Description, GreenObject};
+pub(crate) use link::LinkObject;
+pub(crate) use pool::PoolObject;
+pub(crate) use pool_location::PoolLocation;
 pub(crate) use texture::{
     ArrayObject, Binding, MipmappedObject, SurfObject, SurfRefObject, TexObject, TexRefObject,
     TexRefState, arrays, mipmapped_arrays, surf_objects, surfrefs, tex_objects, texrefs,
@@ -44,12 +50,8 @@ pub(crate) use texture::{
 
 use crate::convert::FromAbi;
 use crate::guard::{Call, DefaultStream};
+use crate::handle_table::HandleTable;
 use crate::result::CuResult;
-use crate::serve::green::{Description, GreenObject};
-use crate::serve::ipc::forget_imports_of;
-use crate::serve::link::LinkObject;
-use crate::serve::log::LogCallback;
-use crate::serve::pool::PoolObject;
 use crate::types::{CUevent, CUlibrary, CUlinkState, CUmemoryPool, CUmodule, CUstream};
 
 /// `CU_STREAM_LEGACY`.
@@ -74,8 +76,7 @@ tables! {
     green_contexts: Arc<GreenObject> = 24;
     /// Descriptions of device resources.
     resource_descriptions: Description = 25;
-    /// What is called for entries of the log.
-    log_callbacks: LogCallback = 26;
+    // 26: callbacks of the log (`crate::error_log`).
 }
 
 /// Handles whose absence from a table is an invalid handle.
@@ -126,7 +127,6 @@ pub(crate) fn stream(raw: CUstream, call: &Call) -> Result<Stream, CuResult> {
 
 /// Makes the handles of what a context owned stale.
 pub(crate) fn forget_objects_of(context: &margay::Context) {
-    forget_imports_of(context);
     texture::forget_textures_of(context);
     streams().remove_where(|stream| stream.context() == context);
     events().remove_where(|event| event.context() == context);

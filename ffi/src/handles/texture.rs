@@ -12,9 +12,9 @@ use margay::texture::{
 };
 use parking_lot::{Mutex, RwLock};
 
-use super::HandleTable;
 use crate::convert::FromAbi;
 use crate::guard::Call;
+use crate::handle_table::HandleTable;
 use crate::result::CuResult;
 use crate::types::*;
 

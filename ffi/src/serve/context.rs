@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use margay::{Context, Device, Limit};
 
+use crate::context_storage;
 use crate::convert::{OptOut, Out, read_array};
-use crate::export_tables::storage;
 use crate::guard::Call;
 use crate::handles::{
     ContextOrCurrent, contexts, current, current_handle, forget, forget_objects_of, handle_of,
@@ -101,7 +101,8 @@ fn destroy(handle: CUcontext) -> Served {
     if current_handle()? == handle {
         pop_current()?;
     }
-    storage::destroy_all(handle);
+    context_storage::destroy_all(handle);
+    super::ipc::forget_imports_of(&context);
     forget_objects_of(&context);
     forget(handle);
     context.destroy()?;

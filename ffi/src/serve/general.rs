@@ -1,17 +1,14 @@
 //! Initialisation, versions, errors, entry points.
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint};
 use std::sync::{Once, OnceLock};
 
 use margay::Runtime;
 
-use crate::convert::{In, OptOut, Out, Text};
-use crate::export_tables;
+use crate::convert::Out;
 use crate::guard::{Call, set_ready};
 use crate::handles::current;
-use crate::procaddress::look_up;
 use crate::result::{CuResult, Served};
-use crate::types::CUuuid;
 
 /// `CU_MODULE_EAGER_LOADING` and `CU_MODULE_LAZY_LOADING`.
 const LOADING_MODES: (c_uint, c_uint) = (1, 2);
@@ -45,7 +42,7 @@ fn print_at_exit() {
 }
 
 /// The driver's version, without starting the runtime: what a program sets in its environment before `cuInit` still counts.
-fn reported_version() -> c_int {
+pub(crate) fn reported_version() -> c_int {
     static VERSION: OnceLock<c_int> = OnceLock::new();
     *VERSION.get_or_init(margay::device::driver_version)
 }
@@ -65,47 +62,6 @@ pub(crate) fn get_error_string(_: &Call, error: CuResult, text: Out<*const c_cha
 
 fn tell(found: Option<&'static std::ffi::CStr>, text: Out<*const c_char>) -> Served {
     text.set(found.map_or(std::ptr::null(), |text| text.as_ptr()));
-    found.map(|_| ()).ok_or(CuResult::INVALID_VALUE)
-}
-
-pub(crate) fn get_proc_address_v1(
-    call: &Call,
-    symbol: Text,
-    address: Out<*mut c_void>,
-    version: c_int,
-    flags: u64,
-) -> Served {
-    get_proc_address(call, symbol, address, version, flags).1
-}
-
-pub(crate) fn get_proc_address_v2(
-    call: &Call,
-    symbol: Text,
-    address: Out<*mut c_void>,
-    version: c_int,
-    flags: u64,
-    status: OptOut<c_uint>,
-) -> Served {
-    let (found, served) = get_proc_address(call, symbol, address, version, flags);
-    status.set(found);
-    served
-}
-
-fn get_proc_address(
-    _: &Call,
-    symbol: Text,
-    address: Out<*mut c_void>,
-    version: c_int,
-    flags: u64,
-) -> (c_uint, Served) {
-    let found = look_up(&symbol.0, version, flags, reported_version());
-    address.set(found.address.cast_mut());
-    (found.status as c_uint, found.result)
-}
-
-pub(crate) fn get_export_table(_: &Call, table: Out<*const c_void>, id: In<CUuuid>) -> Served {
-    let found = export_tables::find(&id.0.bytes);
-    table.set(found.unwrap_or(std::ptr::null()));
     found.map(|_| ()).ok_or(CuResult::INVALID_VALUE)
 }
 

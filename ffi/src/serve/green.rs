@@ -12,13 +12,14 @@ use std::ffi::{c_int, c_uint, c_ulonglong};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use margay::{Context, Device, Event, Stream, StreamKind};
+use margay::{Device, Event, Stream, StreamKind};
 use parking_lot::Mutex;
 
 use crate::convert::{FromAbi, In, OptOut, Out, read_array};
 use crate::guard::Call;
 use crate::handles::{
-    ContextObject, contexts, current_handle, green_contexts, resource_descriptions, streams,
+    ContextObject, Description, GreenObject, contexts, current_handle, green_contexts,
+    resource_descriptions, streams,
 };
 use crate::result::{CuResult, Served};
 use crate::types::{
@@ -42,16 +43,6 @@ const BACKFILL: c_uint = 1;
 const MAGIC: u32 = u32::from_le_bytes(*b"mrgR");
 /// What a device reports of its queues.
 const QUEUE_LIMIT: u32 = 32;
-
-/// A green context.
-pub(crate) struct GreenObject {
-    id: u64,
-    context: Context,
-    /// The handle that stands for it where a context is wanted; set when it is made.
-    handle: OnceLock<CUcontext>,
-    resource: CUdevResource,
-    streams: Mutex<Vec<usize>>,
-}
 
 /// A resource's words behind its type: mark, device, first multiprocessor, check.
 fn seal(resource: &mut CUdevResource, device: c_int, first: u32) {
@@ -290,22 +281,6 @@ pub(crate) fn dev_sm_resource_split(
     }
     Ok(())
 }
-
-/// What a description holds: a device and multiprocessors of it.
-#[derive(Clone, Copy)]
-pub(crate) struct Description {
-    device: c_int,
-    resource: CUdevResource,
-}
-
-// SAFETY: the pointer in a resource is never followed.
-unsafe impl Send for Description {}
-// SAFETY: as above.
-unsafe impl Sync for Description {}
-// SAFETY: as above.
-unsafe impl Send for GreenObject {}
-// SAFETY: as above.
-unsafe impl Sync for GreenObject {}
 
 pub(crate) fn dev_resource_generate_desc(
     _: &Call,

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::module::{load_failed, read_file};
 use crate::convert::{OptOut, Out, Text};
 use crate::guard::Call;
-use crate::handles::{current, links};
+use crate::handles::{LinkObject, current, links};
 use crate::jit_options::JitOptions;
 use crate::readable;
 use crate::result::{CuResult, Served};
@@ -21,21 +21,6 @@ use crate::types::{CUjit_option, CUlinkState};
 const INPUT_PTX: c_uint = 1;
 /// `CU_JIT_INPUT_CUBIN`, `FATBINARY`, `OBJECT` and `LIBRARY`: containers that may hold PTX.
 const INPUT_CONTAINERS: [c_uint; 4] = [0, 2, 3, 4];
-
-/// A pending link.
-pub(crate) struct LinkObject {
-    options: JitOptions,
-    state: Mutex<LinkState>,
-}
-
-#[derive(Default)]
-struct LinkState {
-    texts: Vec<Vec<u8>>,
-    /// The PTX of `libcudadevrt`, for inputs that call it.
-    device_runtime: Option<Vec<u8>>,
-    /// The result, alive until the link is destroyed.
-    output: Option<Box<[u8]>>,
-}
 
 pub(crate) fn link_create(
     _: &Call,

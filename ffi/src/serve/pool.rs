@@ -2,12 +2,10 @@
 //!
 //! A pool is bookkeeping: the memory comes from the device's one allocator, which caches what is
 //! freed; that of a pool which other processes may use comes from a memory file of its own. Each kind and
-//! place of memory ([`Place`]) has a pool of its own from the beginning. Invariant: a pool's used bytes
+//! location of memory ([`PoolLocation`]) has a pool of its own from the beginning. Invariant: a pool's used bytes
 //! are those of the allocations made from it and not yet freed.
 
-pub(super) mod place;
-
-use std::collections::HashMap;
+pub(super) use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ffi::{c_uint, c_ulonglong, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +14,6 @@ use std::sync::{Arc, OnceLock};
 use margay::memory::{Access, Arena, GRANULARITY, SharedKind};
 use margay::{Device, DevicePtr, Runtime, Stream};
 use parking_lot::Mutex;
-use place::Place;
 
 use super::virtual_memory::{
     DESCRIPTOR, access_flags, access_of, check_handle_kind, give_descriptor, take_descriptor,
@@ -25,7 +22,7 @@ use super::virtual_memory::{
 use super::ipc::{Named, pack, unpack};
 use crate::convert::{In, Out, read_array};
 use crate::guard::Call;
-use crate::handles::{current, pools};
+use crate::handles::{PoolLocation, PoolObject, current, pools};
 use crate::result::{CuResult, Served};
 use crate::types::{
     CUmemAccessDesc, CUmemLocation, CUmemPoolProps, CUmemPoolPtrExportData, CUmemoryPool,
@@ -51,27 +48,8 @@ const MAX_SIZE: c_uint = 13;
 const DECOMPRESS: c_uint = 14;
 const LOCALITY_DOMAIN: c_uint = 15;
 
-/// A memory pool.
-#[derive(Default)]
-pub(crate) struct PoolObject {
-    place: Place,
-    /// Where the memory comes from if other processes may use it.
-    arena: Option<Arc<Arena>>,
-    /// Another process's.
-    imported: bool,
-    /// Bytes; 0: no limit of its own.
-    max_size: u64,
-    /// What was granted or taken.
-    access: Mutex<HashMap<Place, Access>>,
-    reuse: [AtomicU64; 3],
-    threshold: AtomicU64,
-    used: AtomicU64,
-    high: AtomicU64,
-    reserved_high: AtomicU64,
-}
-
 impl PoolObject {
-    fn new(place: Place) -> PoolObject {
+    fn new(place: PoolLocation) -> PoolObject {
         PoolObject {
             place,
             reuse: [1, 1, 1].map(AtomicU64::new),
@@ -119,8 +97,11 @@ struct PlacePools {
 }
 
 /// Works on the pools of a place, which are made at the first call.
-fn with_pools<R>(place: Place, work: impl FnOnce(&mut PlacePools) -> R) -> Result<R, CuResult> {
-    static POOLS: OnceLock<Mutex<HashMap<Place, PlacePools>>> = OnceLock::new();
+fn with_pools<R>(
+    place: PoolLocation,
+    work: impl FnOnce(&mut PlacePools) -> R,
+) -> Result<R, CuResult> {
+    static POOLS: OnceLock<Mutex<HashMap<PoolLocation, PlacePools>>> = OnceLock::new();
     let mut all = POOLS.get_or_init(Mutex::default).lock();
     let known = match all.entry(place) {
         Entry::Occupied(known) => known.into_mut(),
@@ -135,12 +116,12 @@ fn with_pools<R>(place: Place, work: impl FnOnce(&mut PlacePools) -> R) -> Resul
 }
 
 /// The place's own pool.
-fn default_pool(place: Place) -> Result<CUmemoryPool, CuResult> {
+fn default_pool(place: PoolLocation) -> Result<CUmemoryPool, CuResult> {
     with_pools(place, |pools| CUmemoryPool(pools.default))
 }
 
 /// The pool that allocations without one come from.
-fn current_pool(place: Place) -> Result<CUmemoryPool, CuResult> {
+fn current_pool(place: PoolLocation) -> Result<CUmemoryPool, CuResult> {
     with_pools(place, |known| match pools().get(known.current) {
         Some(_) => CUmemoryPool(known.current),
         None => CUmemoryPool(known.default),
@@ -148,7 +129,7 @@ fn current_pool(place: Place) -> Result<CUmemoryPool, CuResult> {
 }
 
 /// Changes the pool that allocations without one come from; it must be of the same place.
-fn set_current_pool(place: Place, pool: CUmemoryPool) -> Served {
+fn set_current_pool(place: PoolLocation, pool: CUmemoryPool) -> Served {
     let found = find(pool)?;
     if found.place != place || found.imported {
         return Err(CuResult::INVALID_VALUE);
@@ -206,7 +187,7 @@ fn alloc(out: &Out<u64>, bytes: usize, pool: Arc<PoolObject>, stream: &Stream) -
 }
 
 pub(crate) fn mem_alloc_async(_: &Call, out: Out<u64>, bytes: usize, stream: Stream) -> Served {
-    let place = Place::device(stream.context().device().ordinal());
+    let place = PoolLocation::device(stream.context().device().ordinal());
     alloc(&out, bytes, find(current_pool(place)?)?, &stream)
 }
 
@@ -347,7 +328,7 @@ pub(crate) fn mem_pool_set_access(
     let map = unsafe { read_array(map, count) }?;
     let mut wanted = Vec::new();
     for entry in &map {
-        let place = Place::of(&entry.location, PINNED)?;
+        let place = PoolLocation::of(&entry.location, PINNED)?;
         let access = access_of(entry.flags)?;
         // Nobody can lose the access to the own pool.
         let own = place.first_access(pool.place) == Access::ReadWrite;
@@ -370,7 +351,7 @@ pub(crate) fn mem_pool_get_access(
         return Err(CuResult::INVALID_VALUE);
     }
     // SAFETY: not null; the caller vouches for the rest.
-    let place = Place::of(&unsafe { location.read_unaligned() }, PINNED)?;
+    let place = PoolLocation::of(&unsafe { location.read_unaligned() }, PINNED)?;
     let access = pool.access.lock().get(&place).copied();
     let first = place.first_access(pool.place);
     flags.set(access_flags(access.unwrap_or(first)));
@@ -387,7 +368,7 @@ pub(crate) fn mem_pool_create(
     if handles & !NAMED_HANDLES != 0 || properties.reserved != [0; 53] {
         return Err(CuResult::INVALID_VALUE);
     }
-    let place = Place::of(&properties.location, properties.alloc_type)?;
+    let place = PoolLocation::of(&properties.location, properties.alloc_type)?;
     if place.is_managed() && properties.max_size != 0 {
         return Err(CuResult::INVALID_VALUE);
     }
@@ -429,12 +410,12 @@ pub(crate) fn mem_pool_destroy(_: &Call, pool: CUmemoryPool) -> Served {
 }
 
 /// The place that a location and a kind of memory name.
-fn check_place(location: *mut CUmemLocation, kind: c_uint) -> Result<Place, CuResult> {
+fn check_place(location: *mut CUmemLocation, kind: c_uint) -> Result<PoolLocation, CuResult> {
     if location.is_null() {
         return Err(CuResult::INVALID_VALUE);
     }
     // SAFETY: not null; the caller vouches for the rest.
-    Place::of(&unsafe { location.read_unaligned() }, kind)
+    PoolLocation::of(&unsafe { location.read_unaligned() }, kind)
 }
 
 pub(crate) fn mem_get_default_mem_pool(
@@ -471,17 +452,17 @@ pub(crate) fn device_get_default_mem_pool(
     pool: Out<CUmemoryPool>,
     device: Device,
 ) -> Served {
-    pool.set(default_pool(Place::device(device.ordinal()))?);
+    pool.set(default_pool(PoolLocation::device(device.ordinal()))?);
     Ok(())
 }
 
 pub(crate) fn device_get_mem_pool(_: &Call, pool: Out<CUmemoryPool>, device: Device) -> Served {
-    pool.set(current_pool(Place::device(device.ordinal()))?);
+    pool.set(current_pool(PoolLocation::device(device.ordinal()))?);
     Ok(())
 }
 
 pub(crate) fn device_set_mem_pool(_: &Call, device: Device, pool: CUmemoryPool) -> Served {
-    set_current_pool(Place::device(device.ordinal()), pool)
+    set_current_pool(PoolLocation::device(device.ordinal()), pool)
 }
 
 /// The descriptor of a pool's memory; it is the program's.
@@ -520,7 +501,7 @@ pub(crate) fn mem_pool_import_from_shareable_handle(
     let pool = PoolObject {
         arena: Some(Arc::new(Arena::of(memory))),
         imported: true,
-        ..PoolObject::new(Place::of_label(label.device)?)
+        ..PoolObject::new(PoolLocation::of_label(label.device)?)
     };
     let pool = pools().insert(Arc::new(pool));
     out.set(CUmemoryPool(pool.ok_or(CuResult::OUT_OF_MEMORY)?));

@@ -5,8 +5,8 @@ use std::ffi::{c_int, c_uint};
 use margay::{Context, Device};
 
 use super::context::check_flags;
+use crate::context_storage;
 use crate::convert::Out;
-use crate::export_tables::storage;
 use crate::guard::Call;
 use crate::handles::{forget_objects_of, handle_of};
 use crate::result::Served;
@@ -42,8 +42,9 @@ pub(crate) fn device_primary_ctx_reset(_: &Call, device: Device) -> Served {
 
 /// The context lost all that it owned.
 fn emptied(context: &Context) -> Served {
+    super::ipc::forget_imports_of(context);
     forget_objects_of(context);
-    storage::destroy_all(handle_of(context)?);
+    context_storage::destroy_all(handle_of(context)?);
     Ok(())
 }
 

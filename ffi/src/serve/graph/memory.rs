@@ -8,9 +8,8 @@ use margay::{Context, Device, DevicePtr, Runtime};
 use super::dependencies;
 use crate::convert::{Out, read_array};
 use crate::guard::Call;
-use crate::handles::{current, node_handle};
+use crate::handles::{PoolLocation, current, node_handle};
 use crate::result::{CuResult, Served};
-use crate::serve::pool::place::Place;
 use crate::types::{CUDA_MEM_ALLOC_NODE_PARAMS, CUgraphNode, CUmemLocation, CUmemPoolProps};
 
 /// `CU_MEM_LOCATION_TYPE_DEVICE`.
@@ -36,7 +35,7 @@ fn context_on(ordinal: i32) -> Result<Context, CuResult> {
 /// The array of accesses holds as many elements as it says.
 pub(super) unsafe fn alloc_op(params: &mut CUDA_MEM_ALLOC_NODE_PARAMS) -> Result<NodeOp, CuResult> {
     let props = &params.pool_props;
-    let place = Place::of(&props.location, props.alloc_type).map_err(|code| match code {
+    let place = PoolLocation::of(&props.location, props.alloc_type).map_err(|code| match code {
         CuResult::INVALID_DEVICE => CuResult::INVALID_VALUE,
         other => other,
     })?;
@@ -70,7 +69,7 @@ pub(super) fn alloc_params(op: &NodeOp) -> Result<CUDA_MEM_ALLOC_NODE_PARAMS, Cu
         return Err(CuResult::INVALID_VALUE);
     };
     let ordinal = allocation.context().device().ordinal();
-    let (kind, location, id) = Place::unpack(allocation.label(), ordinal).told();
+    let (kind, location, id) = PoolLocation::unpack(allocation.label(), ordinal).told();
     let pool_props = CUmemPoolProps {
         alloc_type: kind as c_uint,
         handle_types: 0,

@@ -23,7 +23,7 @@ const HOST_LABEL: i32 = -1;
 
 /// A kind of memory and where it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(in crate::serve) struct Place {
+pub(crate) struct PoolLocation {
     managed: bool,
     /// Of `CUmemLocationType`.
     location: c_uint,
@@ -31,10 +31,10 @@ pub(in crate::serve) struct Place {
     id: i32,
 }
 
-impl Place {
+impl PoolLocation {
     /// Pinned memory of a device.
-    pub(in crate::serve) fn device(ordinal: i32) -> Place {
-        Place {
+    pub(crate) fn device(ordinal: i32) -> PoolLocation {
+        PoolLocation {
             managed: false,
             location: DEVICE,
             id: ordinal,
@@ -45,7 +45,7 @@ impl Place {
     ///
     /// # Errors
     /// `INVALID_VALUE`, also for the node of the calling thread, which no pool can have; `INVALID_DEVICE`.
-    pub(in crate::serve) fn of(location: &CUmemLocation, kind: c_uint) -> Result<Place, CuResult> {
+    pub(crate) fn of(location: &CUmemLocation, kind: c_uint) -> Result<PoolLocation, CuResult> {
         let managed = match kind {
             PINNED => false,
             MANAGED => true,
@@ -58,7 +58,7 @@ impl Place {
             HOST_NUMA if location.id == 0 => 0,
             _ => return Err(CuResult::INVALID_VALUE),
         };
-        Ok(Place {
+        Ok(PoolLocation {
             managed,
             location: location.kind,
             id,
@@ -66,18 +66,18 @@ impl Place {
     }
 
     /// The device whose pinned memory it is.
-    pub(in crate::serve) fn pinned_device(self) -> Option<i32> {
+    pub(crate) fn pinned_device(self) -> Option<i32> {
         (!self.managed && self.location == DEVICE).then_some(self.id)
     }
 
     /// Whether it is managed memory.
-    pub(in crate::serve) fn is_managed(self) -> bool {
+    pub(crate) fn is_managed(self) -> bool {
         self.managed
     }
 
     /// What the file of a pool that other processes use says of its place. Only pinned memory of a device or of one of
     /// the host's nodes can be shared (`cuMemPoolCreate`).
-    pub(in crate::serve) fn label(self) -> Option<i32> {
+    pub(crate) fn label(self) -> Option<i32> {
         match self.location {
             _ if self.managed => None,
             DEVICE => Some(self.id),
@@ -90,16 +90,16 @@ impl Place {
     ///
     /// # Errors
     /// Those of the runtime's start.
-    pub(in crate::serve) fn of_label(label: i32) -> Result<Place, CuResult> {
+    pub(crate) fn of_label(label: i32) -> Result<PoolLocation, CuResult> {
         if label == HOST_LABEL {
-            return Ok(Place {
+            return Ok(PoolLocation {
                 managed: false,
                 location: HOST_NUMA,
                 id: 0,
             });
         }
         let known = Runtime::global()?.device(label).is_ok();
-        Ok(Place::device(if known { label } else { 0 }))
+        Ok(PoolLocation::device(if known { label } else { 0 }))
     }
 
     /// Whether it is the host's memory.
@@ -108,7 +108,7 @@ impl Place {
     }
 
     /// The device whose memory is counted: the one that is named, else that of `context`.
-    pub(in crate::serve) fn counted(self, context: &Context) -> i32 {
+    pub(crate) fn counted(self, context: &Context) -> i32 {
         match self.location {
             DEVICE => self.id,
             _ => context.device().ordinal(),
@@ -116,7 +116,7 @@ impl Place {
     }
 
     /// What pointers to its memory are.
-    pub(in crate::serve) fn pointers(self) -> PointerKind {
+    pub(crate) fn pointers(self) -> PointerKind {
         match (self.managed, self.location) {
             (true, _) => PointerKind::Managed,
             (false, DEVICE) => PointerKind::Device,
@@ -125,7 +125,7 @@ impl Place {
     }
 
     /// What a place may do before anybody grants or takes a right. Managed memory is everybody's.
-    pub(in crate::serve) fn first_access(self, of: Place) -> Access {
+    pub(crate) fn first_access(self, of: PoolLocation) -> Access {
         let host = self.is_host() && of.is_host();
         match of.managed || host || (self.location, self.id) == (of.location, of.id) {
             true => Access::ReadWrite,
@@ -134,7 +134,7 @@ impl Place {
     }
 
     /// As a number; 0 for pinned memory of the device that the other side knows anyway.
-    pub(in crate::serve) fn pack(self) -> u64 {
+    pub(crate) fn pack(self) -> u64 {
         let (kind, location, id) = self.told();
         match self.pinned_device() {
             Some(_) => 0,
@@ -142,11 +142,11 @@ impl Place {
         }
     }
 
-    /// What [`Place::pack`] made; `ordinal` is that of the device that goes without saying.
-    pub(in crate::serve) fn unpack(packed: u64, ordinal: i32) -> Place {
+    /// What [`PoolLocation::pack`] made; `ordinal` is that of the device that goes without saying.
+    pub(crate) fn unpack(packed: u64, ordinal: i32) -> PoolLocation {
         match packed {
-            0 => Place::device(ordinal),
-            _ => Place {
+            0 => PoolLocation::device(ordinal),
+            _ => PoolLocation {
                 managed: packed & 0xff == u64::from(MANAGED),
                 location: (packed >> 8 & 0xff) as c_uint,
                 id: (packed >> 32) as i32,
@@ -155,7 +155,7 @@ impl Place {
     }
 
     /// `CUmemAllocationType`, `CUmemLocationType` and the ordinal, as a pool's attributes tell them.
-    pub(in crate::serve) fn told(self) -> (i32, i32, i32) {
+    pub(crate) fn told(self) -> (i32, i32, i32) {
         let kind = if self.managed { MANAGED } else { PINNED };
         (kind as i32, self.location as i32, self.id)
     }
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_survive_packing() {
+    fn locations_survive_packing() {
         for (managed, location, id) in [
             (false, HOST, 0),
             (false, HOST_NUMA, 0),
@@ -175,14 +175,14 @@ mod tests {
             (true, DEVICE, 0),
             (true, DEVICE, 3),
         ] {
-            let place = Place {
+            let place = PoolLocation {
                 managed,
                 location,
                 id,
             };
-            assert_eq!(Place::unpack(place.pack(), 9), place);
+            assert_eq!(PoolLocation::unpack(place.pack(), 9), place);
         }
-        assert_eq!(Place::device(2).pack(), 0);
-        assert_eq!(Place::unpack(0, 2), Place::device(2));
+        assert_eq!(PoolLocation::device(2).pack(), 0);
+        assert_eq!(PoolLocation::unpack(0, 2), PoolLocation::device(2));
     }
 }

@@ -3,14 +3,17 @@
 //! Of the exports of a symbol whose version is at most the one asked for and the driver's own,
 //! the newest is taken. Flag bit 1 (per-thread default stream) prefers the variant whose null
 //! stream is the thread's own; without it such a variant is never answered. Everything comes
-//! from the table of [`crate::api`].
+//! from the table of [`super`].
 
 use std::collections::HashMap;
-use std::ffi::c_void;
+use std::ffi::{c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
-use crate::api::{ApiRow, api_rows};
-use crate::result::CuResult;
+use super::{ApiRow, api_rows};
+use crate::convert::{OptOut, Out, Text};
+use crate::guard::Call;
+use crate::result::{CuResult, Served};
+use crate::serve::reported_version;
 
 /// `CU_GET_PROC_ADDRESS_DEFAULT`.
 pub(crate) const FLAG_DEFAULT: u64 = 0;
@@ -36,8 +39,43 @@ pub(crate) struct Found {
     pub(crate) result: Result<(), CuResult>,
 }
 
+pub(crate) fn get_proc_address_v1(
+    call: &Call,
+    symbol: Text,
+    address: Out<*mut c_void>,
+    version: c_int,
+    flags: u64,
+) -> Served {
+    get_proc_address(call, symbol, address, version, flags).1
+}
+
+pub(crate) fn get_proc_address_v2(
+    call: &Call,
+    symbol: Text,
+    address: Out<*mut c_void>,
+    version: c_int,
+    flags: u64,
+    status: OptOut<c_uint>,
+) -> Served {
+    let (found, served) = get_proc_address(call, symbol, address, version, flags);
+    status.set(found);
+    served
+}
+
+fn get_proc_address(
+    _: &Call,
+    symbol: Text,
+    address: Out<*mut c_void>,
+    version: c_int,
+    flags: u64,
+) -> (c_uint, Served) {
+    let found = look_up(&symbol.0, version, flags, reported_version());
+    address.set(found.address.cast_mut());
+    (found.status as c_uint, found.result)
+}
+
 /// Answers a query.
-pub(crate) fn look_up(symbol: &str, version: i32, flags: u64, driver_version: i32) -> Found {
+fn look_up(symbol: &str, version: i32, flags: u64, driver_version: i32) -> Found {
     let per_thread = match flags {
         FLAG_DEFAULT | FLAG_LEGACY_STREAM => false,
         FLAG_PER_THREAD_STREAM => true,

@@ -1,0 +1,178 @@
+//! The driver's log: what failed calls say, kept in memory and given to callbacks.
+//!
+//! An entry is a line: severity, time since the library was loaded, the call and its result or what the library warns
+//! of. Entries are numbered. Invariant: the kept entries have consecutive numbers and at most [`ROOM`] bytes; callbacks are called
+//! without a lock, and not for what they do.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::ffi::{c_char, c_uint, c_void};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use parking_lot::Mutex;
+
+use crate::handle_table::HandleTable;
+
+/// Bytes that are kept, as in NVIDIA's driver.
+const ROOM: usize = 25_600;
+/// `CU_LOG_LEVEL_ERROR` and `WARNING`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Level {
+    Error = 0,
+    Warning = 1,
+}
+
+/// What a program registered.
+#[derive(Clone, Copy)]
+pub(crate) struct LogCallback {
+    pub(crate) function: unsafe extern "C" fn(*mut c_void, c_uint, *mut c_char, usize),
+    pub(crate) data: usize,
+}
+
+#[derive(Default)]
+struct Log {
+    entries: VecDeque<String>,
+    bytes: usize,
+    /// Number of the first kept entry.
+    first: u32,
+}
+
+static LOG: Mutex<Option<Log>> = Mutex::new(None);
+static LISTENERS: AtomicBool = AtomicBool::new(false);
+
+fn callbacks() -> &'static HandleTable<LogCallback> {
+    static TABLE: HandleTable<LogCallback> = HandleTable::new(26);
+    &TABLE
+}
+
+thread_local! {
+    static CALLING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Adds an entry.
+pub(crate) fn add(level: Level, text: &str) {
+    static START: OnceLock<Instant> = OnceLock::new();
+    let seconds = START.get_or_init(Instant::now).elapsed().as_secs_f64();
+    let mark = match level {
+        Level::Error => 'E',
+        Level::Warning => 'W',
+    };
+    let line = text.replace(['\n', '\r', '\0'], " ");
+    let line = format!("[{mark}][{seconds:.3}] {line}");
+    keep(line.clone());
+    if LISTENERS.load(Ordering::Acquire) {
+        tell(level, line);
+    }
+}
+
+fn keep(mut line: String) {
+    let mut cut = line.len().min(ROOM / 4);
+    while !line.is_char_boundary(cut) {
+        cut -= 1;
+    }
+    line.truncate(cut);
+    let mut log = LOG.lock();
+    let log = log.get_or_insert_default();
+    log.bytes += line.len() + 1;
+    log.entries.push_back(line);
+    while log.bytes > ROOM {
+        let Some(oldest) = log.entries.pop_front() else {
+            break;
+        };
+        log.bytes -= oldest.len() + 1;
+        log.first = log.first.wrapping_add(1);
+    }
+}
+
+fn tell(level: Level, line: String) {
+    // What a callback does may fail too.
+    if CALLING.replace(true) {
+        return;
+    }
+    let mut text = line.into_bytes();
+    let len = text.len();
+    text.push(0);
+    for callback in callbacks().all() {
+        // SAFETY: the program registered a function of this type; the text ends with a NUL and lives until the
+        // function returns.
+        unsafe {
+            (callback.function)(
+                callback.data as *mut c_void,
+                level as c_uint,
+                text.as_mut_ptr().cast(),
+                len,
+            );
+        }
+    }
+    CALLING.set(false);
+}
+
+/// Calls `callback` for each entry from now on, until its handle is given to [`unsubscribe`]; `None` when there are too many.
+pub(crate) fn subscribe(callback: LogCallback) -> Option<usize> {
+    let handle = callbacks().insert(callback)?;
+    LISTENERS.store(true, Ordering::Release);
+    Some(handle)
+}
+
+/// Whether there was such a callback.
+pub(crate) fn unsubscribe(handle: usize) -> bool {
+    callbacks().remove(handle).is_some()
+}
+
+/// The number of the next entry.
+pub(crate) fn end() -> u32 {
+    with_log(Log::end)
+}
+
+/// The kept entries from number `start` on, or all, and the number behind them. A first line says when some were lost.
+pub(crate) fn from(start: Option<u32>) -> (Vec<String>, u32) {
+    with_log(|log| {
+        let (entries, lost) = log.from(start);
+        let head = lost.then_some(LOST);
+        let lines = head.into_iter().chain(entries).map(str::to_owned);
+        (lines.collect(), log.end())
+    })
+}
+
+const LOST: &str = "[W] earlier entries are lost";
+
+fn with_log<R>(work: impl FnOnce(&Log) -> R) -> R {
+    work(LOG.lock().get_or_insert_default())
+}
+
+impl Log {
+    /// The number of the next entry.
+    fn end(&self) -> u32 {
+        self.first.wrapping_add(self.entries.len() as u32)
+    }
+
+    /// The kept entries from `start` on, and whether some before them are lost.
+    fn from(&self, start: Option<u32>) -> (Vec<&str>, bool) {
+        let start = start.unwrap_or(self.first);
+        let ahead = start.wrapping_sub(self.first) as i32;
+        let skipped = usize::try_from(ahead).unwrap_or(0);
+        let entries = self.entries.iter().skip(skipped).map(String::as_str);
+        (entries.collect(), ahead < 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_entries_make_room_and_iterators_know() {
+        let mut log = Log::default();
+        for number in 0..5 {
+            log.entries.push_back(format!("{number}"));
+        }
+        log.first = u32::MAX - 1;
+        assert_eq!(log.end(), 3);
+        assert_eq!(log.from(Some(1)), (vec!["3", "4"], false));
+        assert_eq!(log.from(None).0.len(), 5);
+        assert_eq!(log.from(Some(3)), (vec![], false));
+        assert!(log.from(Some(u32::MAX - 5)).1);
+    }
+}
