@@ -86,7 +86,7 @@ pub enum Rule {
 /// Where a problem is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each names the entity")]
-pub enum Place {
+pub enum ProblemSite {
     Module,
     Function,
     Block(Block),
@@ -102,7 +102,7 @@ pub struct Problem {
     /// The function, when a whole module was checked.
     pub function: Option<FuncId>,
     /// The entity.
-    pub place: Place,
+    pub place: ProblemSite,
     /// The invariant.
     pub rule: Rule,
     /// What is wrong.
@@ -115,13 +115,13 @@ impl fmt::Display for Problem {
             write!(f, "{function}: ")?;
         }
         match self.place {
-            Place::Module => write!(f, "module")?,
-            Place::Function => write!(f, "function")?,
-            Place::Block(block) => write!(f, "{block}")?,
-            Place::Inst(inst) => write!(f, "{inst}")?,
-            Place::Value(value) => write!(f, "{value}")?,
-            Place::Slot(slot) => write!(f, "{slot}")?,
-            Place::Symbol(symbol) => write!(f, "{symbol}")?,
+            ProblemSite::Module => write!(f, "module")?,
+            ProblemSite::Function => write!(f, "function")?,
+            ProblemSite::Block(block) => write!(f, "{block}")?,
+            ProblemSite::Inst(inst) => write!(f, "{inst}")?,
+            ProblemSite::Value(value) => write!(f, "{value}")?,
+            ProblemSite::Slot(slot) => write!(f, "{slot}")?,
+            ProblemSite::Symbol(symbol) => write!(f, "{symbol}")?,
         }
         write!(f, ": {}", self.message)
     }
@@ -134,7 +134,7 @@ struct Report {
 }
 
 impl Report {
-    fn add(&mut self, place: Place, rule: Rule, message: impl Into<String>) {
+    fn add(&mut self, place: ProblemSite, rule: Rule, message: impl Into<String>) {
         if self.problems.len() < MAX_PROBLEMS {
             self.problems.push(Problem {
                 function: None,
@@ -146,7 +146,7 @@ impl Report {
     }
 
     fn inst(&mut self, inst: Inst, rule: Rule, message: impl Into<String>) {
-        self.add(Place::Inst(inst), rule, message);
+        self.add(ProblemSite::Inst(inst), rule, message);
     }
 }
 

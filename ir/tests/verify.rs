@@ -9,7 +9,7 @@ use margay_ir::function::{
 };
 use margay_ir::module::{Loc, Module, Reloc, RelocTarget, Symbol};
 use margay_ir::pass;
-use margay_ir::verify::{self, MAX_PROBLEMS, Place, Rule, Stage};
+use margay_ir::verify::{self, MAX_PROBLEMS, ProblemSite, Rule, Stage};
 use margay_ops::meaning::Desc;
 use margay_ops::mods::{CmpOp, Mods, Rounding, StateSpace};
 use margay_ops::ops::Opcode;
@@ -152,14 +152,14 @@ fn find(function: &Function, opcode: Opcode) -> Inst {
 
 /// Breaks the sound kernel and wants a problem of `rule` at `place`, and that checking it, whole
 /// module included, does not panic.
-fn broken(rule: Rule, place: impl Fn(&Function) -> Place, break_it: impl Fn(&mut Function)) {
+fn broken(rule: Rule, place: impl Fn(&Function) -> ProblemSite, break_it: impl Fn(&mut Function)) {
     broken_at(Stage::Lowered, rule, place, break_it);
 }
 
 fn broken_at(
     stage: Stage,
     rule: Rule,
-    place: impl Fn(&Function) -> Place,
+    place: impl Fn(&Function) -> ProblemSite,
     break_it: impl Fn(&mut Function),
 ) {
     let (mut module, id) = sound();
@@ -179,12 +179,12 @@ fn broken_at(
     assert!(!verify::module(&module).is_empty() || stage == Stage::Cut);
 }
 
-fn at(opcode: Opcode) -> impl Fn(&Function) -> Place {
-    move |f| Place::Inst(find(f, opcode))
+fn at(opcode: Opcode) -> impl Fn(&Function) -> ProblemSite {
+    move |f| ProblemSite::Inst(find(f, opcode))
 }
 
-fn at_block(index: usize) -> impl Fn(&Function) -> Place {
-    move |f| Place::Block(f.blocks()[index])
+fn at_block(index: usize) -> impl Fn(&Function) -> ProblemSite {
+    move |f| ProblemSite::Block(f.blocks()[index])
 }
 
 #[test]
@@ -203,13 +203,13 @@ fn references_lead_somewhere() {
     let ghost = Block::new(1 << 30);
     broken(
         Structure,
-        |_| Place::Block(ghost),
+        |_| ProblemSite::Block(ghost),
         |f| f.layout.order.push(ghost),
     );
     let ghost_inst = Inst::new(1 << 30);
     broken(
         Structure,
-        |_| Place::Inst(ghost_inst),
+        |_| ProblemSite::Inst(ghost_inst),
         |f| {
             let block = f.blocks()[1];
             f.layout.insts[block].insert(0, ghost_inst);
@@ -295,7 +295,7 @@ fn the_entry_is_nobodys_target_and_takes_the_parameters() {
 
 #[test]
 fn values_know_where_they_come_from() {
-    let param = |f: &Function| Place::Value(f.dfg.blocks[f.blocks()[1]].params[0]);
+    let param = |f: &Function| ProblemSite::Value(f.dfg.blocks[f.blocks()[1]].params[0]);
     broken(Rule::Value, param, |f| {
         let block = f.blocks()[1];
         let param = f.dfg.blocks[block].params[0];
@@ -513,7 +513,7 @@ fn behind_point(f: &Function) -> Inst {
 fn slots_and_source_positions_are_sound() {
     broken(
         Rule::Slot,
-        |_| Place::Slot(Slot(0)),
+        |_| ProblemSite::Slot(Slot(0)),
         |f| f.slots[Slot(0)].align = 3,
     );
     broken(Rule::Source, at(Opcode::Sub), |f| {
@@ -526,7 +526,7 @@ fn slots_and_source_positions_are_sound() {
 fn kernel_parameters_lie_in_their_buffer() {
     let kernel =
         |change: fn(&mut KernelData)| move |f: &mut Function| change(f.kernel.as_mut().unwrap());
-    let function = |_: &Function| Place::Function;
+    let function = |_: &Function| ProblemSite::Function;
     broken(Rule::Module, function, kernel(|k| k.param_bytes = 4));
     broken(Rule::Module, function, kernel(|k| k.params[0].align = 0));
     broken(
@@ -547,7 +547,7 @@ fn kernel_parameters_lie_in_their_buffer() {
     });
 }
 
-fn broken_module(rule: Rule, place: Place, break_it: impl Fn(&mut Module)) {
+fn broken_module(rule: Rule, place: ProblemSite, break_it: impl Fn(&mut Module)) {
     let (mut module, _) = sound();
     break_it(&mut module);
     let problems = verify::module(&module);
@@ -559,7 +559,7 @@ fn broken_module(rule: Rule, place: Place, break_it: impl Fn(&mut Module)) {
 
 #[test]
 fn variables_are_sound() {
-    let table = Place::Symbol(SymbolId(0));
+    let table = ProblemSite::Symbol(SymbolId(0));
     let changes: [fn(&mut Symbol); 8] = [
         |s| s.space = StateSpace::Local,
         |s| s.align = 0,
@@ -585,14 +585,14 @@ fn variables_are_sound() {
 
 #[test]
 fn tables_of_the_module_are_sound() {
-    broken_module(Rule::Source, Place::Module, |m| m.locs[0].file = 1);
-    broken_module(Rule::Source, Place::Module, |m| {
+    broken_module(Rule::Source, ProblemSite::Module, |m| m.locs[0].file = 1);
+    broken_module(Rule::Source, ProblemSite::Module, |m| {
         m.locs[0].inlined_at = Some(0);
     });
-    broken_module(Rule::Module, Place::Module, |m| {
+    broken_module(Rule::Module, ProblemSite::Module, |m| {
         m.by_name.insert("other".into(), FuncId(0));
     });
-    broken_module(Rule::Module, Place::Module, |m| {
+    broken_module(Rule::Module, ProblemSite::Module, |m| {
         m.symbols_by_name.insert("other".into(), SymbolId(3));
     });
 }

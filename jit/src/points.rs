@@ -16,7 +16,7 @@ use smallvec::{SmallVec, smallvec};
 
 /// Where an operand's or a result's lanes are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Place {
+pub enum LaneStorage {
     /// There is no such operand, or nobody reads the result.
     #[default]
     Absent,
@@ -88,9 +88,9 @@ pub struct PointPlaces {
     /// The operation.
     pub desc: Desc,
     /// Operands, in the op's order; four at least.
-    pub args: SmallVec<[Place; 4]>,
+    pub args: SmallVec<[LaneStorage; 4]>,
     /// Results, in the op's order; two at least.
-    pub results: SmallVec<[Place; 2]>,
+    pub results: SmallVec<[LaneStorage; 2]>,
     /// How a product of matrices is computed, if it is one that can be worked out beforehand.
     pub plan: Option<Box<Plan>>,
 }
@@ -102,15 +102,16 @@ pub struct PointTable(Box<[PointPlaces]>);
 impl PointTable {
     /// The table of a prepared function.
     pub fn new(function: &Function, regions: &Regions) -> PointTable {
-        let place = |value: Value| match function.dfg.constant(value) {
-            Some(bits) => Place::Constant(bits),
-            None => regions
-                .offset(value)
-                .map_or(Place::Absent, |offset| Place::Stored {
-                    offset,
-                    bytes: function.dfg.ty(value).lane_bytes(),
+        let place =
+            |value: Value| match function.dfg.constant(value) {
+                Some(bits) => LaneStorage::Constant(bits),
+                None => regions.offset(value).map_or(LaneStorage::Absent, |offset| {
+                    LaneStorage::Stored {
+                        offset,
+                        bytes: function.dfg.ty(value).lane_bytes(),
+                    }
                 }),
-        };
+            };
         let points = regions.entries.iter().map(|entry| {
             let Some(point) = entry.point else {
                 return PointPlaces {
@@ -121,14 +122,14 @@ impl PointTable {
                         src: OpType::None,
                         mods: Mods::NONE,
                     },
-                    args: smallvec![Place::Absent; 4],
-                    results: smallvec![Place::Absent; 2],
+                    args: smallvec![LaneStorage::Absent; 4],
+                    results: smallvec![LaneStorage::Absent; 2],
                     plan: None,
                 };
             };
             let (args, results) = (function.dfg.args(point), function.dfg.results(point));
             let absent = |least: usize, given: &[Value]| {
-                std::iter::repeat_n(Place::Absent, least.saturating_sub(given.len()))
+                std::iter::repeat_n(LaneStorage::Absent, least.saturating_sub(given.len()))
             };
             let desc = function.dfg.insts[point].desc();
             let is_product = desc.opcode == Opcode::Mma;

@@ -108,12 +108,12 @@ impl fmt::Display for Finding {
 const MOST: usize = 1 << 14;
 
 /// Kernel, line and kind.
-type Place = (String, Option<u32>, Undefined);
+type FindingKey = (String, Option<u32>, Undefined);
 
 /// What a machine's launches have found.
 #[derive(Debug, Default)]
 pub struct Findings {
-    found: Mutex<IndexMap<Place, Finding>>,
+    found: Mutex<IndexMap<FindingKey, Finding>>,
     /// Those that there was no room for.
     lost: AtomicU64,
     log: Option<PathBuf>,

@@ -35,11 +35,11 @@ pub(crate) struct Launched {
     priority: Option<i32>,
     /// The task that completes with the run.
     task: OnceLock<Arc<Task>>,
-    children: Mutex<State>,
+    children: Mutex<LaunchedState>,
 }
 
 #[derive(Default)]
-struct State {
+struct LaunchedState {
     /// The last task of each stream.
     tails: FxHashMap<Line, Arc<Task>>,
     loose: Vec<Arc<Task>>,
@@ -48,7 +48,7 @@ struct State {
     events: FxHashMap<u64, Arc<Task>>,
 }
 
-impl State {
+impl LaunchedState {
     /// A task for a wish, not released; none when nothing has to be done.
     fn submit(
         &mut self,
@@ -150,7 +150,7 @@ impl Launched {
 
     /// Completes the launch's task, at once or behind the children.
     fn complete_behind_children(&self, task: &Arc<Task>) {
-        let State {
+        let LaunchedState {
             tails, loose, last, ..
         } = std::mem::take(&mut *self.children.lock());
         let mut before: Vec<Arc<Task>> = tails.into_values().chain(loose).collect();

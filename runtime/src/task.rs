@@ -73,11 +73,11 @@ pub(crate) struct Task {
     priority: i32,
     /// Nanoseconds on the process's clock at which it completed.
     time: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<TaskState>,
     changed: Condvar,
 }
 
-struct State {
+struct TaskState {
     /// Gone when the task is complete: the tail of a stream must not keep its context alive.
     context: Option<Context>,
     work: Option<Work>,
@@ -108,7 +108,7 @@ impl Task {
             timed: matches!(work, Work::Marker),
             priority,
             time: AtomicU64::new(0),
-            state: Mutex::new(State {
+            state: Mutex::new(TaskState {
                 context: Some(context.clone()),
                 work: Some(work),
                 successors: SmallVec::new(),

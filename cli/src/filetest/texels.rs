@@ -7,7 +7,7 @@ use super::value::{Type, list};
 
 /// Where texels lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum TexelMemory {
     /// In an array.
     Array,
     /// In an array with so many levels.
@@ -35,7 +35,7 @@ pub struct Texels {
     /// The module's variable that they are bound to; `None`: an object, passed as an argument.
     pub variable: Option<String>,
     /// Where they lie.
-    pub place: Place,
+    pub place: TexelMemory,
     /// `CUarray_format`.
     pub format: u32,
     /// Components.
@@ -131,7 +131,7 @@ impl Texels {
         let mut texels = Texels {
             kind,
             variable,
-            place: Place::Array,
+            place: TexelMemory::Array,
             format: if first >= 0xc0 {
                 first + several
             } else {
@@ -174,9 +174,9 @@ impl Texels {
             "seamless" => self.flags |= 0x40,
             "linear" => self.filters[0] = 1,
             "trilinear" => self.filters[1] = 1,
-            "buffer" => self.place = Place::Buffer,
-            "pitch" => self.place = Place::Rows(number(value)?),
-            "levels" => self.place = Place::Mipmapped(number(value)?),
+            "buffer" => self.place = TexelMemory::Buffer,
+            "pitch" => self.place = TexelMemory::Rows(number(value)?),
+            "levels" => self.place = TexelMemory::Mipmapped(number(value)?),
             "bias" => self.levels[0] = number(value)?,
             "clamp" => {
                 let [least, greatest] = numbers(value, 100.0)?;
@@ -201,7 +201,7 @@ impl Texels {
     /// How many levels there are.
     pub fn level_count(&self) -> u32 {
         match self.place {
-            Place::Mipmapped(count) => count,
+            TexelMemory::Mipmapped(count) => count,
             _ => 1,
         }
     }
@@ -223,7 +223,7 @@ impl Texels {
     /// Bytes of all texels.
     fn bytes(&self) -> u64 {
         match self.place {
-            Place::Rows(pitch) => pitch * self.size[1],
+            TexelMemory::Rows(pitch) => pitch * self.size[1],
             _ => (0..self.level_count())
                 .map(|level| self.level_bytes(level))
                 .sum(),

@@ -167,7 +167,7 @@ struct Side {
 }
 
 /// A side's first byte, and its distance from row to row and from slice to slice.
-struct Place {
+struct CopySide {
     start: u64,
     pitch: u64,
     slice: u64,
@@ -203,9 +203,9 @@ pub(super) fn array_box(
 
 impl Side {
     /// A box in an array; `None` where it is not inside.
-    fn place_in_array(&self, extent: [usize; 3]) -> Option<Place> {
+    fn place_in_array(&self, extent: [usize; 3]) -> Option<CopySide> {
         let (start, pitch, slice) = array_box(self.array, [self.x, self.y, self.z], extent)?;
-        Some(Place {
+        Some(CopySide {
             start,
             pitch,
             slice,
@@ -214,7 +214,7 @@ impl Side {
     }
 
     /// `None` where the numbers make no place.
-    fn place(&self, width: usize, height: usize) -> Option<Place> {
+    fn place(&self, width: usize, height: usize) -> Option<CopySide> {
         let row_bytes = width.checked_add(self.x)?;
         let pitch = match self.pitch {
             0 => row_bytes,
@@ -238,7 +238,7 @@ impl Side {
             DEVICE => (self.device, Some(false)),
             _ => (self.device, None),
         };
-        Some(Place {
+        Some(CopySide {
             start: if base == 0 {
                 0
             } else {

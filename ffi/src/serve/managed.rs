@@ -33,12 +33,12 @@ const NOTES_KEPT: usize = 4096;
 
 /// Where memory is, should be, or is used from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct MemoryLocation {
     kind: c_uint,
     id: c_int,
 }
 
-impl Place {
+impl MemoryLocation {
     /// The device's ordinal, or -1 for the host.
     fn device(self) -> c_int {
         match self.kind {
@@ -47,20 +47,20 @@ impl Place {
         }
     }
 
-    fn of_device(device: c_int) -> Result<Place, CuResult> {
+    fn of_device(device: c_int) -> Result<MemoryLocation, CuResult> {
         if device == CPU {
-            return Ok(Place { kind: HOST, id: 0 });
+            return Ok(MemoryLocation { kind: HOST, id: 0 });
         }
         let id = Runtime::global()?.device(device)?.ordinal();
-        Ok(Place { kind: DEVICE, id })
+        Ok(MemoryLocation { kind: DEVICE, id })
     }
 
-    fn of_location(location: CUmemLocation) -> Result<Place, CuResult> {
+    fn of_location(location: CUmemLocation) -> Result<MemoryLocation, CuResult> {
         match (location.kind, location.id) {
-            (DEVICE, id) if id >= 0 => Place::of_device(id),
+            (DEVICE, id) if id >= 0 => MemoryLocation::of_device(id),
             (DEVICE, _) => Err(CuResult::INVALID_DEVICE),
-            (HOST, _) => Ok(Place { kind: HOST, id: 0 }),
-            (NODE, 0) | (THIS_NODE, _) => Ok(Place { kind: NODE, id: 0 }),
+            (HOST, _) => Ok(MemoryLocation { kind: HOST, id: 0 }),
+            (NODE, 0) | (THIS_NODE, _) => Ok(MemoryLocation { kind: NODE, id: 0 }),
             _ => Err(CuResult::INVALID_VALUE),
         }
     }
@@ -70,9 +70,9 @@ impl Place {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Notes {
     read_mostly: bool,
-    preferred: Option<Place>,
+    preferred: Option<MemoryLocation>,
     accessed_by: BTreeSet<c_int>,
-    prefetched: Option<Place>,
+    prefetched: Option<MemoryLocation>,
 }
 
 /// An allocation's notes: the first byte behind each stretch of pages, and what is known of it.
@@ -162,7 +162,7 @@ fn notes_of(info: &PointerInfo, address: u64, bytes: u64) -> Vec<Notes> {
     found
 }
 
-fn prefetch(address: u64, bytes: usize, place: Place) -> Served {
+fn prefetch(address: u64, bytes: usize, place: MemoryLocation) -> Served {
     note(address, bytes, |notes| notes.prefetched = Some(place))
 }
 
@@ -173,7 +173,7 @@ pub(crate) fn mem_prefetch_async_v1(
     device: c_int,
     _stream: Stream,
 ) -> Served {
-    prefetch(address, bytes, Place::of_device(device)?)
+    prefetch(address, bytes, MemoryLocation::of_device(device)?)
 }
 
 pub(crate) fn mem_prefetch_async_v2(
@@ -187,7 +187,7 @@ pub(crate) fn mem_prefetch_async_v2(
     if flags != 0 {
         return Err(CuResult::INVALID_VALUE);
     }
-    prefetch(address, bytes, Place::of_location(location)?)
+    prefetch(address, bytes, MemoryLocation::of_location(location)?)
 }
 
 /// The ranges of a batch.
@@ -251,9 +251,9 @@ pub(crate) fn mem_prefetch_batch_async(
             read_array(firsts.cast_const(), place_count)?,
         )
     };
-    let places: Vec<Place> = places
+    let places: Vec<MemoryLocation> = places
         .into_iter()
-        .map(Place::of_location)
+        .map(MemoryLocation::of_location)
         .collect::<Result<_, _>>()?;
     for (&(address, bytes), group) in ranges.iter().zip(groups(&firsts, count)?) {
         prefetch(address, bytes, places[group])?;
@@ -284,7 +284,7 @@ pub(crate) fn mem_advise_v1(
     advice: c_uint,
     device: c_int,
 ) -> Served {
-    advise(address, bytes, advice, || Place::of_device(device))
+    advise(address, bytes, advice, || MemoryLocation::of_device(device))
 }
 
 pub(crate) fn mem_advise_v2(
@@ -294,7 +294,9 @@ pub(crate) fn mem_advise_v2(
     advice: c_uint,
     location: CUmemLocation,
 ) -> Served {
-    advise(address, bytes, advice, || Place::of_location(location))
+    advise(address, bytes, advice, || {
+        MemoryLocation::of_location(location)
+    })
 }
 
 /// Remembers advice; three kinds of it have no place (CUDA driver API, "cuMemAdvise").
@@ -302,7 +304,7 @@ fn advise(
     address: u64,
     bytes: usize,
     advice: c_uint,
-    place: impl FnOnce() -> Result<Place, CuResult>,
+    place: impl FnOnce() -> Result<MemoryLocation, CuResult>,
 ) -> Served {
     match advice {
         1 => note(address, bytes, |notes| notes.read_mostly = true),
@@ -329,7 +331,7 @@ fn advise(
 }
 
 /// Who accesses memory is a device or the host, no node of it.
-fn user(place: Place) -> Result<c_int, CuResult> {
+fn user(place: MemoryLocation) -> Result<c_int, CuResult> {
     match place.kind {
         NODE => Err(CuResult::INVALID_VALUE),
         _ => Ok(place.device()),
@@ -349,9 +351,9 @@ fn common<T: PartialEq + Copy>(notes: &[Notes], part: impl Fn(&Notes) -> Option<
 fn attribute(number: c_uint, room: usize, notes: &[Notes]) -> Result<Vec<c_int>, CuResult> {
     let preferred = || common(notes, |n| n.preferred);
     let prefetched = || common(notes, |n| n.prefetched);
-    let kind = |place: Option<Place>| place.map_or(NONE, |p| p.kind) as c_int;
-    let id = |place: Option<Place>| place.map_or(NOWHERE, |p| p.id);
-    let device = |place: Option<Place>| place.map_or(NOWHERE, Place::device);
+    let kind = |place: Option<MemoryLocation>| place.map_or(NONE, |p| p.kind) as c_int;
+    let id = |place: Option<MemoryLocation>| place.map_or(NOWHERE, |p| p.id);
+    let device = |place: Option<MemoryLocation>| place.map_or(NOWHERE, MemoryLocation::device);
     let one = match number {
         1 => c_int::from(notes.iter().all(|n| n.read_mostly)),
         2 => device(preferred()),
@@ -509,7 +511,7 @@ mod tests {
 
     #[test]
     fn stretches_that_differ_have_nothing_in_common() {
-        let place = |id| Some(Place { kind: DEVICE, id });
+        let place = |id| Some(MemoryLocation { kind: DEVICE, id });
         let notes = |id| Notes {
             preferred: place(id),
             read_mostly: true,

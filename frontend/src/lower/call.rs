@@ -11,7 +11,7 @@ use margay_ops::types::{OpType, Type};
 use super::env::Binding;
 use super::function::FunctionLowering;
 use super::module::is_array;
-use super::operand::Place;
+use super::operand::Destination;
 use super::{Lowered, data, op_type};
 use crate::ast::{self, Call, Name, Operand, OperandKind, Variable};
 use crate::{Code, Diagnostic, Span};
@@ -284,7 +284,7 @@ impl FunctionLowering<'_, '_> {
                     }
                 },
                 _ => {
-                    self.write(Place::Sink, value, ty);
+                    self.write(Destination::Sink, value, ty);
                 }
             }
         }

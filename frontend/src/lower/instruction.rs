@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::Lowered;
 use super::function::FunctionLowering;
-use super::operand::{Place, bits_type};
+use super::operand::{Destination, bits_type};
 use super::video;
 use crate::ast::{self, Operand, OperandKind, Prefix};
 use crate::resolve::ResolvedInstruction;
@@ -152,7 +152,7 @@ impl FunctionLowering<'_, '_> {
     ) -> Lowered<()> {
         let mut desc = resolved.desc();
         desc.opcode = opcode;
-        let mut places: SmallVec<[(Place, OpType); 2]> = SmallVec::new();
+        let mut places: SmallVec<[(Destination, OpType); 2]> = SmallVec::new();
         let mut args: SmallVec<[Value; 6]> = SmallVec::new();
         for (index, (operand, role)) in operands.iter().zip(resolved.roles()).enumerate() {
             if role.pattern.is_dest() {
@@ -187,7 +187,7 @@ impl FunctionLowering<'_, '_> {
         &mut self,
         operand: &Operand,
         ty: OpType,
-        places: &mut SmallVec<[(Place, OpType); 2]>,
+        places: &mut SmallVec<[(Destination, OpType); 2]>,
     ) -> Lowered<()> {
         match operand.kind {
             OperandKind::Pair(list) => {
@@ -214,7 +214,7 @@ impl FunctionLowering<'_, '_> {
         opcode: Opcode,
         desc: &mut Desc,
         args: &mut SmallVec<[Value; 6]>,
-        places: &mut SmallVec<[(Place, OpType); 2]>,
+        places: &mut SmallVec<[(Destination, OpType); 2]>,
     ) {
         if matches!(opcode, Opcode::Addc | Opcode::Subc | Opcode::Madc) {
             let carry = self.carry();
@@ -222,7 +222,7 @@ impl FunctionLowering<'_, '_> {
         }
         if desc.mods.carry_out() {
             let carry = self.carry();
-            places.push((Place::Register(carry), OpType::Pred));
+            places.push((Destination::Register(carry), OpType::Pred));
         }
         let warp = matches!(opcode, Opcode::Shfl | Opcode::Vote | Opcode::Match);
         if warp && desc.mods.flag() {
@@ -232,7 +232,7 @@ impl FunctionLowering<'_, '_> {
             || opcode == Opcode::Elect
             || (opcode == Opcode::Match && desc.mods.mode() == Mode::All);
         if pairs && places.len() == 1 {
-            places.push((Place::Sink, OpType::Pred));
+            places.push((Destination::Sink, OpType::Pred));
         }
     }
 

@@ -11,7 +11,7 @@ use margay_ops::ops::Opcode;
 use rustc_hash::FxHashSet;
 
 use super::begin;
-use super::module::{ModuleLowering, State};
+use super::module::{ModuleLowering, ModuleState};
 use crate::resolve::Resolution;
 use crate::{Diagnostic, Parsed, SourceFile};
 
@@ -20,7 +20,7 @@ use crate::{Diagnostic, Parsed, SourceFile};
 pub struct LazyModule {
     parsed: Parsed,
     resolution: Resolution,
-    state: State,
+    state: ModuleState,
     /// Bytes of text whose functions have been lowered.
     done: usize,
     /// The first function that nobody has looked at to lower ahead.

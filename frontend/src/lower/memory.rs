@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::env::Binding;
 use super::function::FunctionLowering;
-use super::operand::Place;
+use super::operand::Destination;
 use super::{Lowered, wrong_kind};
 use crate::ast::{Operand, OperandKind};
 use crate::resolve::ResolvedInstruction;
@@ -100,7 +100,7 @@ impl FunctionLowering<'_, '_> {
             return Ok(());
         }
         let (address, space) = self.address(address, resolved.desc().mods.space())?;
-        let mut places: SmallVec<[Place; 8]> = SmallVec::new();
+        let mut places: SmallVec<[Destination; 8]> = SmallVec::new();
         for part in self.parts(to) {
             places.push(self.place(&part)?);
         }
@@ -113,7 +113,7 @@ impl FunctionLowering<'_, '_> {
         let inst = self.b.inst(desc, &[address], &types);
         let results: SmallVec<[Value; 8]> = SmallVec::from_slice(self.b.function.dfg.results(inst));
         for (place, value) in places.into_iter().zip(results) {
-            if let Place::Register(variable) = place {
+            if let Destination::Register(variable) = place {
                 let target = self.b.variable_type(variable);
                 let value = self.b.bitcast(value, target);
                 self.b.write(variable, value);
@@ -123,10 +123,10 @@ impl FunctionLowering<'_, '_> {
     }
 
     /// The type that a loaded element has in its register.
-    fn loaded_type(&self, place: Place, ty: OpType) -> Type {
+    fn loaded_type(&self, place: Destination, ty: OpType) -> Type {
         match place {
-            Place::Sink => ty.held(),
-            Place::Register(variable) => {
+            Destination::Sink => ty.held(),
+            Destination::Register(variable) => {
                 let target = self.b.variable_type(variable);
                 if target.lane_bits() == ty.held().lane_bits() {
                     target
@@ -149,7 +149,7 @@ impl FunctionLowering<'_, '_> {
         if let Some((variable, declared)) = self.whole_param(address) {
             let value = self.read(from, ty)?;
             let value = self.cut_to(value, declared);
-            self.write(Place::Register(variable), value, declared);
+            self.write(Destination::Register(variable), value, declared);
             return Ok(());
         }
         let (address, space) = self.address(address, resolved.desc().mods.space())?;
@@ -209,7 +209,7 @@ impl FunctionLowering<'_, '_> {
         resolved: &ResolvedInstruction,
         operands: &[Operand],
     ) -> Lowered<()> {
-        let mut places: SmallVec<[(Place, OpType); 4]> = SmallVec::new();
+        let mut places: SmallVec<[(Destination, OpType); 4]> = SmallVec::new();
         let mut args: SmallVec<[Value; 6]> = SmallVec::new();
         let mut space = resolved.desc().mods.space();
         let ty = resolved.desc().ty;

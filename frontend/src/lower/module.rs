@@ -25,12 +25,12 @@ pub(super) struct ModuleLowering<'p> {
     pub(super) parsed: &'p Parsed,
     pub(super) ast: &'p ast::Module,
     pub(super) resolution: &'p Resolution,
-    pub(super) state: State,
+    pub(super) state: ModuleState,
 }
 
 /// What all functions of a module share while they are lowered, one after the other.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct ModuleState {
     pub(super) module: Module,
     /// Variables of the module by name.
     pub(super) symbols: FxHashMap<Name, SymbolId>,
@@ -50,20 +50,20 @@ pub(super) struct State {
 }
 
 impl Deref for ModuleLowering<'_> {
-    type Target = State;
+    type Target = ModuleState;
 
-    fn deref(&self) -> &State {
+    fn deref(&self) -> &ModuleState {
         &self.state
     }
 }
 
 impl DerefMut for ModuleLowering<'_> {
-    fn deref_mut(&mut self) -> &mut State {
+    fn deref_mut(&mut self) -> &mut ModuleState {
         &mut self.state
     }
 }
 
-impl State {
+impl ModuleState {
     /// What keeps the module from having a meaning, as far as it is known.
     pub(super) fn errors(&mut self) -> Result<(), Vec<Diagnostic>> {
         match self.diagnostics.iter().any(Diagnostic::is_error) {
@@ -80,7 +80,11 @@ impl State {
 
 impl<'p> ModuleLowering<'p> {
     /// Goes on with a module of which something was lowered before.
-    pub(super) fn resume(parsed: &'p Parsed, resolution: &'p Resolution, state: State) -> Self {
+    pub(super) fn resume(
+        parsed: &'p Parsed,
+        resolution: &'p Resolution,
+        state: ModuleState,
+    ) -> Self {
         ModuleLowering {
             parsed,
             ast: &parsed.module,
@@ -98,7 +102,7 @@ impl<'p> ModuleLowering<'p> {
         parsed: &'p Parsed,
         resolution: &'p Resolution,
     ) -> Result<Self, Vec<Diagnostic>> {
-        let mut lowering = ModuleLowering::resume(parsed, resolution, State::default());
+        let mut lowering = ModuleLowering::resume(parsed, resolution, ModuleState::default());
         if let Some((32, span)) = lowering.ast.address_size {
             let message = "32-bit modules (.address_size 32) are not supported";
             return Err(vec![Diagnostic::error(

@@ -20,7 +20,7 @@ use crate::resolve::special;
 
 /// A place that an instruction writes.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
+pub(super) enum Destination {
     /// `_`
     Sink,
     /// A register.
@@ -355,12 +355,12 @@ impl FunctionLowering<'_, '_> {
     }
 
     /// The place that a destination operand names.
-    pub(super) fn place(&mut self, operand: &Operand) -> Lowered<Place> {
+    pub(super) fn place(&mut self, operand: &Operand) -> Lowered<Destination> {
         match operand.kind {
-            OperandKind::Sink => Ok(Place::Sink),
+            OperandKind::Sink => Ok(Destination::Sink),
             OperandKind::Name(name) => match self.find(name) {
                 Some(Binding::Register(variable) | Binding::Value(variable, _)) => {
-                    Ok(Place::Register(variable))
+                    Ok(Destination::Register(variable))
                 }
                 Some(_) => Err(wrong_kind(operand.span, "a destination must be a register")),
                 None => Err(unknown(operand.span, self.ast.text(name))),
@@ -371,9 +371,9 @@ impl FunctionLowering<'_, '_> {
                     Some(Binding::Vector(parts)) => {
                         let part = element(text).and_then(|i| parts.get(i as usize)).copied();
                         let part = part.ok_or_else(|| unknown(operand.span, text))?;
-                        Ok(Place::Register(part))
+                        Ok(Destination::Register(part))
                     }
-                    Some(Binding::Register(variable)) => Ok(Place::Register(variable)),
+                    Some(Binding::Register(variable)) => Ok(Destination::Register(variable)),
                     _ => Err(unknown(operand.span, self.ast.text(base))),
                 }
             }
@@ -382,8 +382,8 @@ impl FunctionLowering<'_, '_> {
     }
 
     /// Writes a value of type `ty` to a place; a wider register gets it extended by its sign.
-    pub(super) fn write(&mut self, place: Place, value: Value, ty: OpType) {
-        let Place::Register(variable) = place else {
+    pub(super) fn write(&mut self, place: Destination, value: Value, ty: OpType) {
+        let Destination::Register(variable) = place else {
             return;
         };
         let target = self.b.variable_type(variable);

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use super::env::Binding;
 use super::function::FunctionLowering;
-use super::operand::{Place, unsigned};
+use super::operand::{Destination, unsigned};
 use super::{Lowered, wrong_kind};
 use crate::ast::{self, Operand, OperandKind};
 use crate::resolve::ResolvedInstruction;
@@ -21,7 +21,7 @@ use crate::resolve::ResolvedInstruction;
 /// The operands of a texture or surface instruction, by what they are in the table.
 #[derive(Default)]
 struct Parts {
-    results: SmallVec<[(Place, OpType); 5]>,
+    results: SmallVec<[(Destination, OpType); 5]>,
     args: SmallVec<[Value; 16]>,
 }
 

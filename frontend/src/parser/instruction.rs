@@ -1,7 +1,7 @@
 //! Instructions.
 
 use super::keyword::Keyword;
-use super::operand::Place;
+use super::operand::OperandPosition;
 use super::{Parse, Parser};
 use crate::ast::{Guard, Id, Instruction, Modifier, Name, Operand, OperandKind, Statement};
 use crate::lexer::Token;
@@ -86,14 +86,14 @@ impl Parser<'_> {
         if self.at(Token::Semicolon) {
             return Ok(());
         }
-        let mut place = Place::First;
+        let mut place = OperandPosition::First;
         loop {
             let operand = self.operand(place)?;
             self.pending.push(operand);
             if !self.eat(Token::Comma) {
                 return Ok(());
             }
-            place = Place::Later;
+            place = OperandPosition::Later;
         }
     }
 

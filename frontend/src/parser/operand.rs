@@ -10,7 +10,7 @@ use crate::lexer::Token;
 
 /// Where in an instruction an operand stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(super) enum OperandPosition {
     /// First: may be a sink or a pair.
     First,
     /// Any other.
@@ -19,14 +19,14 @@ pub(super) enum Place {
 
 impl Parser<'_> {
     /// One operand.
-    pub(super) fn operand(&mut self, place: Place) -> Parse<Operand> {
+    pub(super) fn operand(&mut self, place: OperandPosition) -> Parse<Operand> {
         let start = self.span.start;
         let token = self.token;
         let kind = match token {
             Token::Ident => self.name_operand(place)?,
             Token::LeftBracket => return self.memory_operand(),
             Token::LeftBrace => self.vector()?,
-            Token::Underscore if place == Place::First => {
+            Token::Underscore if place == OperandPosition::First => {
                 self.bump();
                 OperandKind::Sink
             }
@@ -41,11 +41,11 @@ impl Parser<'_> {
             | Token::Minus
             | Token::Plus
             | Token::Tilde => OperandKind::Constant(self.constant()?),
-            _ if place == Place::First => return self.unexpected("an operand or `;`"),
+            _ if place == OperandPosition::First => return self.unexpected("an operand or `;`"),
             _ => return self.unexpected("an operand"),
         };
         let operand = self.operand_since(kind, start);
-        if place == Place::First && self.at(Token::Pipe) {
+        if place == OperandPosition::First && self.at(Token::Pipe) {
             return self.pair(operand);
         }
         Ok(operand)
@@ -64,7 +64,7 @@ impl Parser<'_> {
     }
 
     /// `name`, `name.selector`, `name + offset`, `name[index]`.
-    fn name_operand(&mut self, place: Place) -> Parse<OperandKind> {
+    fn name_operand(&mut self, place: OperandPosition) -> Parse<OperandKind> {
         let base = self.take_name().name;
         Ok(match self.token {
             Token::DotWord => match self.opt_selector() {
@@ -77,7 +77,7 @@ impl Parser<'_> {
             }
             Token::LeftBracket => self.element(base)?,
             // `p | q` of destinations is the caller's; elsewhere `|` follows no name.
-            Token::Pipe if place == Place::Later => return self.unexpected("`,` or `;`"),
+            Token::Pipe if place == OperandPosition::Later => return self.unexpected("`,` or `;`"),
             _ => OperandKind::Name(base),
         })
     }

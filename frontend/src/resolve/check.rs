@@ -4,7 +4,7 @@
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-use super::declarations::{self, Place};
+use super::declarations::{self, DeclarationSite};
 use super::functions::{self, AliasEnds};
 use super::header::{self, Header};
 use super::initializers;
@@ -181,7 +181,7 @@ impl Checker<'_> {
         declarations::check(
             self.module,
             variable,
-            Place::Module,
+            DeclarationSite::Module,
             &self.header,
             &mut self.sink,
         );
@@ -290,14 +290,14 @@ impl Checker<'_> {
 
     fn parameters(&mut self, function: &Function) {
         let place = match function.kind {
-            FunctionKind::Entry => Place::EntryParameter,
-            FunctionKind::Func => Place::FuncParameter,
+            FunctionKind::Entry => DeclarationSite::EntryParameter,
+            FunctionKind::Func => DeclarationSite::FuncParameter,
         };
         self.parameter_list(function.returns, place);
         self.parameter_list(function.parameters, place);
     }
 
-    fn parameter_list(&mut self, list: List<Variable>, place: Place) {
+    fn parameter_list(&mut self, list: List<Variable>, place: DeclarationSite) {
         for parameter in &self.module[list] {
             declarations::check(self.module, parameter, place, &self.header, &mut self.sink);
         }
@@ -355,14 +355,20 @@ impl Checker<'_> {
             Statement::Variable(id) => {
                 let variable = &self.module[id];
                 let header = &self.header;
-                declarations::check(self.module, variable, Place::Body, header, &mut self.sink);
+                declarations::check(
+                    self.module,
+                    variable,
+                    DeclarationSite::Body,
+                    header,
+                    &mut self.sink,
+                );
                 initializers::check(self.module, variable, &self.scopes, &mut self.sink);
             }
             Statement::CallPrototype(id) => {
                 let prototype = &self.module[id];
                 self.prototype(prototype);
-                self.parameter_list(prototype.returns, Place::Prototype);
-                self.parameter_list(prototype.parameters, Place::Prototype);
+                self.parameter_list(prototype.returns, DeclarationSite::Prototype);
+                self.parameter_list(prototype.parameters, DeclarationSite::Prototype);
             }
             Statement::Pragma(strings) => self.pragma(strings, PragmaPlace::Body),
             _ => {}

@@ -13,7 +13,7 @@ use crate::source::Span;
 
 /// Where a declaration stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(super) enum DeclarationSite {
     Module,
     Body,
     EntryParameter,
@@ -34,7 +34,7 @@ const MAX_ALIGNMENT: u64 = 128;
 pub(super) fn check(
     module: &Module,
     variable: &Variable,
-    place: Place,
+    place: DeclarationSite,
     header: &Header,
     sink: &mut Sink,
 ) {
@@ -63,7 +63,7 @@ fn before(header: &Header, major: u32, minor: u32) -> bool {
 fn space_problem(
     module: &Module,
     variable: &Variable,
-    place: Place,
+    place: DeclarationSite,
     header: &Header,
 ) -> Option<Problem> {
     use StateSpace::*;
@@ -78,32 +78,38 @@ fn space_problem(
         return bank_problem(bank, variable, incomplete, header);
     }
     match place {
-        Place::Module if space == Param => problem(
+        DeclarationSite::Module if space == Param => problem(
             Code::STATE_SPACE,
             "parameters cannot be declared at module scope",
         ),
-        Place::Module if matches!(space, Reg | Local) && !before(header, 3, 0) => problem(
-            Code::STATE_SPACE,
-            format!("`{space}` variables cannot be declared at module scope"),
-        ),
-        Place::EntryParameter if space != Param => {
+        DeclarationSite::Module if matches!(space, Reg | Local) && !before(header, 3, 0) => {
+            problem(
+                Code::STATE_SPACE,
+                format!("`{space}` variables cannot be declared at module scope"),
+            )
+        }
+        DeclarationSite::EntryParameter if space != Param => {
             problem(Code::PARAMETER, "a kernel's parameters must be `.param`")
         }
-        Place::FuncParameter | Place::Prototype if !matches!(space, Param | Reg) => problem(
-            Code::PARAMETER,
-            "a function's parameters must be `.param` or `.reg`",
-        ),
+        DeclarationSite::FuncParameter | DeclarationSite::Prototype
+            if !matches!(space, Param | Reg) =>
+        {
+            problem(
+                Code::PARAMETER,
+                "a function's parameters must be `.param` or `.reg`",
+            )
+        }
         _ => None,
     }
 }
 
-fn texture_space_problem(place: Place, header: &Header) -> Option<Problem> {
+fn texture_space_problem(place: DeclarationSite, header: &Header) -> Option<Problem> {
     if !before(header, 1, 5) {
         let message = "`.tex` is gone since PTX 1.5; use `.global .texref`";
         return problem(Code::REMOVED_FEATURE, message);
     }
     match place {
-        Place::Module => None,
+        DeclarationSite::Module => None,
         _ => problem(Code::STATE_SPACE, "textures are declared at module scope"),
     }
 }
@@ -128,9 +134,9 @@ fn bank_problem(
     None
 }
 
-fn type_problem(variable: &Variable, place: Place, header: &Header) -> Option<Problem> {
+fn type_problem(variable: &Variable, place: DeclarationSite, header: &Header) -> Option<Problem> {
     let scalar = variable.scalar;
-    if place == Place::Prototype {
+    if place == DeclarationSite::Prototype {
         return None;
     }
     if variable.space == StateSpace::Param && scalar == ScalarType::F16x2 {
@@ -164,7 +170,7 @@ fn type_problem(variable: &Variable, place: Place, header: &Header) -> Option<Pr
     None
 }
 
-fn opaque_problem(variable: &Variable, place: Place, header: &Header) -> Option<Problem> {
+fn opaque_problem(variable: &Variable, place: DeclarationSite, header: &Header) -> Option<Problem> {
     let scalar = variable.scalar;
     if before(header, 1, 5) {
         let message = format!("`{scalar}` needs PTX 1.5 or later");
@@ -175,8 +181,8 @@ fn opaque_problem(variable: &Variable, place: Place, header: &Header) -> Option<
         return problem(Code::STATE_SPACE, message);
     }
     match place {
-        Place::Module if variable.space == StateSpace::Global => None,
-        Place::EntryParameter => None,
+        DeclarationSite::Module if variable.space == StateSpace::Global => None,
+        DeclarationSite::EntryParameter => None,
         _ => problem(
             Code::STATE_SPACE,
             format!(
@@ -186,12 +192,12 @@ fn opaque_problem(variable: &Variable, place: Place, header: &Header) -> Option<
     }
 }
 
-fn shape_problem(module: &Module, variable: &Variable, place: Place) -> Option<Problem> {
+fn shape_problem(module: &Module, variable: &Variable, place: DeclarationSite) -> Option<Problem> {
     let dimensions = &module[variable.dimensions];
     if variable.space == StateSpace::Reg && !dimensions.is_empty() {
         return problem(Code::STATE_SPACE, "an array cannot be in registers");
     }
-    if module.text(variable.name.name) == "_" && place == Place::FuncParameter {
+    if module.text(variable.name.name) == "_" && place == DeclarationSite::FuncParameter {
         return problem(Code::PARAMETER, "`_` is no name for a parameter");
     }
     let incomplete = dimensions
@@ -209,18 +215,18 @@ fn shape_problem(module: &Module, variable: &Variable, place: Place) -> Option<P
     match size(module, variable) {
         Some(_) => None,
         // Loading it says that there is not so much memory.
-        None if place == Place::Module && variable.space == StateSpace::Global => None,
+        None if place == DeclarationSite::Module && variable.space == StateSpace::Global => None,
         None => problem(Code::OBJECT_SIZE, "the variable is too large"),
     }
 }
 
-fn incomplete_problem(variable: &Variable, place: Place) -> Option<Problem> {
+fn incomplete_problem(variable: &Variable, place: DeclarationSite) -> Option<Problem> {
     match place {
-        Place::EntryParameter => {
+        DeclarationSite::EntryParameter => {
             problem(Code::INCOMPLETE_TYPE, "a kernel's parameter needs a size")
         }
-        Place::FuncParameter | Place::Prototype => None,
-        Place::Module if variable.linkage == Linkage::Extern => None,
+        DeclarationSite::FuncParameter | DeclarationSite::Prototype => None,
+        DeclarationSite::Module if variable.linkage == Linkage::Extern => None,
         _ if variable.initializer.is_some() => None,
         _ => problem(
             Code::INCOMPLETE_TYPE,
@@ -262,10 +268,10 @@ pub(super) fn initialised_size(module: &Module, variable: &Variable) -> Option<u
 fn attribute_problem(
     module: &Module,
     variable: &Variable,
-    place: Place,
+    place: DeclarationSite,
     header: &Header,
 ) -> Option<Problem> {
-    if variable.pointer.is_some() && place != Place::EntryParameter {
+    if variable.pointer.is_some() && place != DeclarationSite::EntryParameter {
         return problem(Code::PARAMETER, "`.ptr` is for parameters of kernels");
     }
     let attributes = &module[variable.attributes];
@@ -303,8 +309,10 @@ pub(super) fn alignment_of(variable: &Variable) -> u64 {
     variable.align.unwrap_or(u64::from(natural))
 }
 
-fn alignment(variable: &Variable, place: Place, sink: &mut Sink) {
-    if place == Place::FuncParameter && variable.align.is_some_and(|align| align > MAX_ALIGNMENT) {
+fn alignment(variable: &Variable, place: DeclarationSite, sink: &mut Sink) {
+    if place == DeclarationSite::FuncParameter
+        && variable.align.is_some_and(|align| align > MAX_ALIGNMENT)
+    {
         let message = format!("a function's parameter is aligned to {MAX_ALIGNMENT} bytes at most");
         let span = variable.name.span;
         sink.report(Diagnostic::error(Code::DIRECTIVE_VALUE, span, message));

@@ -61,7 +61,7 @@ struct Counted {
 
 /// Where an access lies.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum AccessAddress {
     Root(Root),
     Counted(Counted, Interval),
 }
@@ -70,7 +70,7 @@ enum Place {
 struct Access {
     block: Block,
     inst: Inst,
-    place: Place,
+    place: AccessAddress,
     bytes: u32,
 }
 
@@ -145,11 +145,13 @@ impl Found {
     /// Whether an access lies in the range of device memory or in its margins.
     fn holds(&self, access: &Access) -> bool {
         let (offset, far) = match access.place {
-            Place::Root(root) if self.params.contains_key(&root.value) => {
+            AccessAddress::Root(root) if self.params.contains_key(&root.value) => {
                 (root.offset, FAR_FROM_PARAM)
             }
-            Place::Root(root) if self.moved.contains_key(&root.value) => (root.offset, FAR),
-            Place::Counted(counted, offset) if self.counted.contains(&counted) => (offset, FAR),
+            AccessAddress::Root(root) if self.moved.contains_key(&root.value) => (root.offset, FAR),
+            AccessAddress::Counted(counted, offset) if self.counted.contains(&counted) => {
+                (offset, FAR)
+            }
             _ => return false,
         };
         -far <= offset.low && offset.high + i128::from(access.bytes) <= far
@@ -157,8 +159,8 @@ impl Found {
 
     fn used_params(&self) -> Vec<u32> {
         let bases = self.accesses.iter().map(|access| match access.place {
-            Place::Root(root) => root.value,
-            Place::Counted(counted, _) => counted.base,
+            AccessAddress::Root(root) => root.value,
+            AccessAddress::Counted(counted, _) => counted.base,
         });
         let mut work: Vec<Value> = bases.collect();
         let mut seen: FxHashSet<Value> = FxHashSet::default();
@@ -261,10 +263,10 @@ impl Stops {
         };
         for access in accesses {
             let blocks = match access.place {
-                Place::Root(root) if within(root.offset, STEP) => {
+                AccessAddress::Root(root) if within(root.offset, STEP) => {
                     stops.near_root.entry(root.value).or_default()
                 }
-                Place::Counted(counted, offset) if within(offset, COUNTED) => {
+                AccessAddress::Counted(counted, offset) if within(offset, COUNTED) => {
                     stops.near_counted.entry(counted).or_default()
                 }
                 _ => continue,
@@ -299,13 +301,13 @@ fn within(offset: Interval, most: i128) -> bool {
 }
 
 /// An address as a root or a base with a counter, and an offset.
-fn place(function: &Function, address: Value) -> Place {
+fn place(function: &Function, address: Value) -> AccessAddress {
     let reach = Reach::in_grids(function, MAX_BLOCKS);
     let whole = reach.of(address, &|_| true);
-    counted(function, &reach, &whole).unwrap_or(Place::Root(whole))
+    counted(function, &reach, &whole).unwrap_or(AccessAddress::Root(whole))
 }
 
-fn counted(function: &Function, reach: &Reach<'_>, whole: &Root) -> Option<Place> {
+fn counted(function: &Function, reach: &Reach<'_>, whole: &Root) -> Option<AccessAddress> {
     let dfg = &function.dfg;
     let def = dfg.def_inst(whole.value)?;
     let data = &dfg.insts[def];
@@ -321,7 +323,7 @@ fn counted(function: &Function, reach: &Reach<'_>, whole: &Root) -> Option<Place
         let base = reach.of(base, &|_| true);
         let (counter, factor, offset) = scaled(function, reach, index)?;
         let offset = whole.offset.plus(base.offset).plus(offset).checked()?;
-        is_param(counter).then_some(Place::Counted(
+        is_param(counter).then_some(AccessAddress::Counted(
             Counted {
                 base: base.value,
                 counter,

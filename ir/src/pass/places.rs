@@ -39,7 +39,7 @@ enum Variable {
 
 /// Where a lane's access to shared memory lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Place {
+pub(super) struct SharedAddress {
     base: Base,
     offset: i64,
     variable: Option<Variable>,
@@ -64,10 +64,10 @@ impl<'a> Finder<'a> {
     }
 
     /// The place that an address in shared memory means.
-    pub(super) fn place(&self, address: Value) -> Place {
+    pub(super) fn place(&self, address: Value) -> SharedAddress {
         let (base, offset) = split_address(self.function, address);
         let symbol = symbol_of(self.function, base, MOST_STEPS);
-        Place {
+        SharedAddress {
             base,
             offset,
             variable: symbol.and_then(|symbol| self.variable(symbol)),
@@ -86,12 +86,12 @@ impl<'a> Finder<'a> {
     }
 }
 
-impl Place {
+impl SharedAddress {
     fn key(&self) -> (Base, i64) {
         (self.base, self.offset)
     }
 
-    fn may_meet(&self, other: &Place) -> bool {
+    fn may_meet(&self, other: &SharedAddress) -> bool {
         match (self.variable, other.variable) {
             (Some(Variable::Private(_)), Some(_)) => false,
             (Some(a), Some(b)) => a == b,
@@ -104,7 +104,7 @@ impl Place {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Places {
     /// In order of their keys.
-    known: SmallVec<[Place; 4]>,
+    known: SmallVec<[SharedAddress; 4]>,
     /// Whether there are others, anywhere.
     more: bool,
 }
@@ -118,8 +118,11 @@ impl Places {
         }
     }
 
-    pub(super) fn add(&mut self, place: Place) {
-        let Err(at) = self.known.binary_search_by_key(&place.key(), Place::key) else {
+    pub(super) fn add(&mut self, place: SharedAddress) {
+        let Err(at) = self
+            .known
+            .binary_search_by_key(&place.key(), SharedAddress::key)
+        else {
             return;
         };
         if self.more {
@@ -142,14 +145,14 @@ impl Places {
     }
 
     /// Whether a lane that reads `place` may find what another lane wrote to these places.
-    pub(super) fn shows_others(&self, place: &Place) -> bool {
-        let is_other = |known: &Place| known.key() != place.key() && known.may_meet(place);
+    pub(super) fn shows_others(&self, place: &SharedAddress) -> bool {
+        let is_other = |known: &SharedAddress| known.key() != place.key() && known.may_meet(place);
         self.more || self.known.iter().any(is_other)
     }
 
     /// Whether a lane that writes `place` may change what another lane has yet to read from these
     /// places. What the lane has read itself at that address is taken for its own.
-    pub(super) fn is_awaited(&self, place: &Place) -> bool {
+    pub(super) fn is_awaited(&self, place: &SharedAddress) -> bool {
         let is_own = self.known.iter().any(|known| known.key() == place.key());
         self.more || !is_own && self.known.iter().any(|known| known.may_meet(place))
     }

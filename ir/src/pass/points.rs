@@ -10,7 +10,7 @@
 use rustc_hash::FxHashMap;
 
 use super::copy::jump;
-use super::places::{Finder, Place, Places};
+use super::places::{Finder, Places, SharedAddress};
 use crate::analysis::Cfg;
 use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::function::Function;
@@ -156,7 +156,7 @@ fn step(
 struct Access {
     is_volatile: bool,
     /// Where in shared memory; accesses to other memory are here only when volatile.
-    place: Option<Place>,
+    place: Option<SharedAddress>,
     /// Whether the program learns what was there.
     sees: bool,
     writes: bool,

@@ -1,6 +1,6 @@
 //! What surrounds the code: slots, source positions, kernel parameters, variables, names.
 
-use super::{Place, Report, Rule};
+use super::{ProblemSite, Report, Rule};
 use crate::entity::SymbolId;
 use crate::function::{Function, KernelData};
 use crate::module::{Module, RelocTarget, Symbol};
@@ -10,7 +10,7 @@ pub(super) fn function_data(module: &Module, function: &Function, report: &mut R
     for (slot, data) in function.slots.iter() {
         if !data.align.is_power_of_two() {
             let message = format!("is aligned to {}", data.align);
-            report.add(Place::Slot(slot), Rule::Slot, message);
+            report.add(ProblemSite::Slot(slot), Rule::Slot, message);
         }
     }
     for inst in function.dfg.insts.keys() {
@@ -25,7 +25,7 @@ pub(super) fn function_data(module: &Module, function: &Function, report: &mut R
         let signature = &function.signature;
         if !signature.params.is_empty() || !signature.returns.is_empty() {
             report.add(
-                Place::Function,
+                ProblemSite::Function,
                 Rule::Module,
                 "is a kernel with a signature",
             );
@@ -39,16 +39,16 @@ fn kernel_data(kernel: &KernelData, report: &mut Report) {
         let start = u64::from(param.offset);
         if start < end {
             let message = format!("parameter {} overlaps the one before", param.name);
-            report.add(Place::Function, Rule::Module, message);
+            report.add(ProblemSite::Function, Rule::Module, message);
         }
         end = start + u64::from(param.size);
         if end > u64::from(kernel.param_bytes) {
             let message = format!("parameter {} lies outside of the buffer", param.name);
-            report.add(Place::Function, Rule::Module, message);
+            report.add(ProblemSite::Function, Rule::Module, message);
         }
         if !param.align.is_power_of_two() {
             let message = format!("parameter {} is aligned to {}", param.name, param.align);
-            report.add(Place::Function, Rule::Module, message);
+            report.add(ProblemSite::Function, Rule::Module, message);
         }
     }
 }
@@ -56,7 +56,7 @@ fn kernel_data(kernel: &KernelData, report: &mut Report) {
 pub(super) fn check(module: &Module, report: &mut Report) {
     for (id, symbol) in module.symbols.iter() {
         for wrong in symbol_problems(module, symbol) {
-            report.add(Place::Symbol(id), Rule::Module, wrong);
+            report.add(ProblemSite::Symbol(id), Rule::Module, wrong);
         }
     }
     source_positions(module, report);
@@ -67,12 +67,12 @@ fn source_positions(module: &Module, report: &mut Report) {
     for (index, loc) in module.locs.iter().enumerate() {
         if loc.file as usize >= module.files.len() {
             let message = format!("source position {index} is in file {}", loc.file);
-            report.add(Place::Module, Rule::Source, message);
+            report.add(ProblemSite::Module, Rule::Source, message);
         }
         // Earlier ones only, so that following them ends.
         if loc.inlined_at.is_some_and(|at| at as usize >= index) {
             let message = format!("source position {index} is inlined at a later one");
-            report.add(Place::Module, Rule::Source, message);
+            report.add(ProblemSite::Module, Rule::Source, message);
         }
     }
 }
@@ -81,13 +81,13 @@ fn names(module: &Module, report: &mut Report) {
     for (name, &id) in &module.by_name {
         if module.functions.get(id).is_none_or(|f| f.name != *name) {
             let message = format!("`{name}` leads to {id}, which has another name");
-            report.add(Place::Module, Rule::Module, message);
+            report.add(ProblemSite::Module, Rule::Module, message);
         }
     }
     for (name, &id) in &module.symbols_by_name {
         if module.symbols.get(id).is_none_or(|s| s.name != *name) {
             let message = format!("`{name}` leads to {id}, which has another name");
-            report.add(Place::Module, Rule::Module, message);
+            report.add(ProblemSite::Module, Rule::Module, message);
         }
     }
 }

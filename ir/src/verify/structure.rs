@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
-use super::{Place, Report, Rule};
+use super::{ProblemSite, Report, Rule};
 use crate::entity::{Block, Entity, Inst, Value};
 use crate::function::Function;
 use margay_ops::ops::{Effects, Targets};
@@ -11,10 +11,10 @@ pub(super) fn check(function: &Function, report: &mut Report) {
     let mut blocks = FxHashSet::default();
     for &block in function.blocks() {
         if block.index() >= function.dfg.blocks.len() {
-            report.add(Place::Block(block), Rule::Structure, "does not exist");
+            report.add(ProblemSite::Block(block), Rule::Structure, "does not exist");
         } else if !blocks.insert(block) {
             report.add(
-                Place::Block(block),
+                ProblemSite::Block(block),
                 Rule::Structure,
                 "is in the layout twice",
             );
@@ -38,11 +38,11 @@ pub(super) fn check(function: &Function, report: &mut Report) {
 
 fn check_block(function: &Function, blocks: &FxHashSet<Block>, block: Block, report: &mut Report) {
     for &param in &function.dfg.blocks[block].params {
-        known_value(function, Place::Block(block), param, report);
+        known_value(function, ProblemSite::Block(block), param, report);
     }
     let insts = function.insts(block);
     if insts.is_empty() {
-        report.add(Place::Block(block), Rule::Structure, "is empty");
+        report.add(ProblemSite::Block(block), Rule::Structure, "is empty");
     }
     for (index, &inst) in insts.iter().enumerate() {
         if inst.index() >= function.dfg.insts.len() {
@@ -82,7 +82,7 @@ fn check_references(
             None => report.inst(inst, Rule::Structure, format!("has no list of {what}")),
             Some(values) => {
                 for &value in values {
-                    known_value(function, Place::Inst(inst), value, report);
+                    known_value(function, ProblemSite::Inst(inst), value, report);
                 }
             }
         }
@@ -110,12 +110,12 @@ fn check_references(
             report.inst(inst, Rule::Structure, "goes to the entry");
         }
         for &value in &call.args {
-            known_value(function, Place::Inst(inst), value, report);
+            known_value(function, ProblemSite::Inst(inst), value, report);
         }
     }
 }
 
-fn known_value(function: &Function, place: Place, value: Value, report: &mut Report) {
+fn known_value(function: &Function, place: ProblemSite, value: Value, report: &mut Report) {
     if value.index() >= function.dfg.values.len() {
         report.add(
             place,
@@ -140,7 +140,7 @@ fn check_entry(function: &Function, report: &mut Report) {
         .map(|&v| function.dfg.values.get(v).map(|data| data.ty));
     if !types.eq(wanted.iter().map(|&ty| Some(ty))) {
         report.add(
-            Place::Block(entry),
+            ProblemSite::Block(entry),
             Rule::Structure,
             "is the entry but its parameters are not the function's",
         );

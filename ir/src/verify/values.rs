@@ -1,6 +1,6 @@
 //! Definitions, dominance, block arguments.
 
-use super::{Place, Report, Rule};
+use super::{ProblemSite, Report, Rule};
 use crate::analysis::{Cfg, Dominators};
 use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::function::{Function, ValueDef};
@@ -48,10 +48,10 @@ fn definitions(function: &Function, report: &mut Report) -> SecondaryMap<Value, 
     let mut define = |value: Value, def: ValueDef, home: (Block, usize), report: &mut Report| {
         if dfg.values[value].def != def {
             let message = format!("is {def:?} but says that it is {:?}", dfg.values[value].def);
-            report.add(Place::Value(value), Rule::Value, message);
+            report.add(ProblemSite::Value(value), Rule::Value, message);
         }
         if homes[value].is_some() {
-            report.add(Place::Value(value), Rule::Value, "is defined twice");
+            report.add(ProblemSite::Value(value), Rule::Value, "is defined twice");
         }
         homes[value] = Some(home);
     };

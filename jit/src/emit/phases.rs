@@ -274,6 +274,9 @@ impl<'a> Driver<'a> {
         }
         let b = &mut *parts.b;
         self.begin_phase(b);
+        if let Some(sweep) = &self.sweep {
+            sweep.written(b, self.warp_head);
+        }
 
         b.switch_to_block(cta_done);
         let here = b.use_var(cta);

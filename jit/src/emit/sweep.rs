@@ -194,10 +194,6 @@ impl Sweep {
         b.switch_to_block(pay);
         b.set_cold_block(pay);
         self.pay(b, Then::Phase);
-        b.switch_to_block(self.after[Then::Phase as usize]);
-        let zero = b.ins().iconst(types::I32, 0);
-        b.def_var(self.debt, zero);
-        b.ins().jump(warps, &[]);
 
         b.switch_to_block(start);
         let one = b.ins().iconst(types::I32, 1);
@@ -207,6 +203,14 @@ impl Sweep {
         b.def_var(self.at, zero);
         b.def_var(self.debt, zero);
         b.ins().jump(self.head, &[]);
+    }
+
+    /// What comes after lanes of a sweep have been written because a phase begins at `warps`, wherever it does.
+    pub(crate) fn written(&self, b: &mut FunctionBuilder<'_>, warps: ir::Block) {
+        b.switch_to_block(self.after[Then::Phase as usize]);
+        let zero = b.ins().iconst(types::I32, 0);
+        b.def_var(self.debt, zero);
+        b.ins().jump(warps, &[]);
     }
 
     /// The loop: each slice in turn begins at `enter`, whose parameters are its first thread, the frame of its warp, its

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::memory::GraphAllocation;
 use super::{
-    ConditionalHandle, ConditionalKind, ConditionalNode, EdgeData, Graph, HostFunction, HostNode,
-    KernelAttributes, KernelNode, MemOpsNode, MemcpyNode, MemsetNode, Node, NodeData, NodeOp,
-    State, no_such_node, registry,
+    ConditionalHandle, ConditionalKind, ConditionalNode, EdgeData, Graph, GraphState, HostFunction,
+    HostNode, KernelAttributes, KernelNode, MemOpsNode, MemcpyNode, MemsetNode, Node, NodeData,
+    NodeOp, no_such_node, registry,
 };
 use crate::args::KernelArgs;
 use crate::buffer::DevicePtr;
@@ -19,7 +19,7 @@ use crate::launch::LaunchConfig;
 use crate::memop::MemOp;
 use crate::process::next_id;
 
-impl State {
+impl GraphState {
     fn push(&mut self, id: u64, op: NodeOp) {
         let local = self.next_local;
         self.next_local += 1;

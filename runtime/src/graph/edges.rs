@@ -1,12 +1,12 @@
 //! Edges and nodes that come and go.
 
-use super::{EdgeData, Graph, Node, NodeOp, State, no_such_node, registry};
+use super::{EdgeData, Graph, GraphState, Node, NodeOp, no_such_node, registry};
 use crate::error::{Error, Result};
 
 /// An edge: what is waited for, who waits, and what else it says.
 pub type Edge = (Node, Node, EdgeData);
 
-impl State {
+impl GraphState {
     /// Checks that an edge can be added.
     fn check_edge(&self, from: u64, to: u64, data: EdgeData) -> Result<()> {
         let (source, target) = (self.node(from)?, self.node(to)?);

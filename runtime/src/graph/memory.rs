@@ -40,11 +40,11 @@ pub struct GraphAllocation {
     label: u64,
     /// The memory's number, which tells it from a later one at the same address.
     memory: u64,
-    state: Mutex<State>,
+    state: Mutex<GraphMemoryState>,
 }
 
 #[derive(Default)]
-struct State {
+struct GraphMemoryState {
     /// The program has it.
     live: bool,
     /// Counted as mapped and as reserved.

@@ -88,10 +88,10 @@ pub struct Node {
 /// What a [`Graph`] is.
 pub struct Inner {
     id: u64,
-    state: Mutex<State>,
+    state: Mutex<GraphState>,
 }
 
-struct State {
+struct GraphState {
     /// In ascending order of their numbers.
     nodes: Vec<NodeData>,
     /// The node that owns this graph.
@@ -157,7 +157,7 @@ impl Drop for Inner {
     }
 }
 
-impl State {
+impl GraphState {
     fn at(&self, id: u64) -> Option<usize> {
         self.nodes.binary_search_by_key(&id, |node| node.id).ok()
     }
@@ -195,7 +195,7 @@ impl Graph {
         let id = next_id();
         let inner = Arc::new(Inner {
             id,
-            state: Mutex::new(State {
+            state: Mutex::new(GraphState {
                 nodes: Vec::new(),
                 owner: None,
                 body: false,

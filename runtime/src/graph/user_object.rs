@@ -29,10 +29,10 @@ pub struct UserObject {
 
 struct Inner {
     id: u64,
-    state: Mutex<State>,
+    state: Mutex<UserObjectState>,
 }
 
-struct State {
+struct UserObjectState {
     references: u64,
     destroy: Option<Box<dyn FnOnce() + Send>>,
 }
@@ -57,7 +57,7 @@ impl UserObject {
         Ok(UserObject {
             inner: Arc::new(Inner {
                 id: next_id(),
-                state: Mutex::new(State {
+                state: Mutex::new(UserObjectState {
                     references: u64::from(references),
                     destroy: Some(destroy),
                 }),

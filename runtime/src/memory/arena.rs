@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::extents::Extents;
 use super::shared::{Label, SharedKind, SharedMemory};
-use super::space::{Place, Record};
+use super::space::{Backing, Record};
 use super::{AddressSpace, Allocation, MemoryError, Request};
 
 /// A pool's memory.
@@ -80,14 +80,14 @@ impl AddressSpace {
         };
         drop(books);
         let allocation = Allocation::new(base, request, self.new_id());
-        let place = Place::Arena(std::sync::Arc::clone(arena), offset);
+        let place = Backing::Arena(std::sync::Arc::clone(arena), offset);
         self.enter(Record::new(allocation, place))
     }
 
     /// Where in its arena an allocation lies; `None` when it comes from no arena.
     pub fn arena_offset(&self, base: u64) -> Option<(std::sync::Arc<Arena>, u64)> {
         match self.index.read().get(&base)?.place {
-            Place::Arena(ref arena, offset) => Some((std::sync::Arc::clone(arena), offset)),
+            Backing::Arena(ref arena, offset) => Some((std::sync::Arc::clone(arena), offset)),
             _ => None,
         }
     }

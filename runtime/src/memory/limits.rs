@@ -39,13 +39,16 @@ fn used_memory(field: usize) -> u64 {
         .saturating_mul(page_size())
 }
 
+/// Addresses that glibc's allocator reserves for a thread's part of the heap [malloc(3), arenas].
+const ARENA: u64 = 64 << 20;
+
 /// How many threads with so many bytes each the limits of the process allow, so that half of what is left stays for others.
 /// A thread that starts when nothing is left ends the process: neither glibc nor Rust can answer an error there.
 pub(crate) fn most_threads(bytes: u64) -> usize {
-    let left = [address_space_left(), data_left()].into_iter().flatten();
-    left.min()
-        .map_or(usize::MAX, |left| (left / 2 / bytes) as usize)
-        .max(1)
+    let by_addresses = address_space_left().map(|left| left / 2 / (bytes + ARENA));
+    let by_data = data_left().map(|left| left / 2 / bytes);
+    let most = by_addresses.into_iter().chain(by_data).min();
+    most.map_or(usize::MAX, |most| most as usize).max(1)
 }
 
 /// Bytes of stack that the calling thread has left; `None` if the system does not tell.

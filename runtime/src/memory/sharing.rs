@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use super::shared::{Label, SharedKind, SharedMemory};
-use super::space::{Books, Place, Record};
+use super::space::{Backing, Books, Record};
 use super::{AddressSpace, Allocation, MemoryError, MemoryKind, Request};
 use crate::fault::hold;
 
@@ -40,8 +40,8 @@ impl AddressSpace {
             .ok_or(MemoryError::NotAllocated(base))?;
         let mut books = self.books.lock();
         let (start, len) = match record.place {
-            Place::Piece(len) => (base, books.pages.rounded(len).unwrap_or(len)),
-            Place::Slab(slab) => (slab, books.pages.slab_len()),
+            Backing::Piece(len) => (base, books.pages.rounded(len).unwrap_or(len)),
+            Backing::Slab(slab) => (slab, books.pages.slab_len()),
             _ => return Err(MemoryError::NotAllocated(base)),
         };
         let allocation = record.allocation;
@@ -83,7 +83,7 @@ impl AddressSpace {
         };
         drop(books);
         let allocation = Allocation::new(start + (offset - first), request, self.new_id());
-        let place = Place::Imported { start, len };
+        let place = Backing::Imported { start, len };
         self.enter(Record::new(allocation, place))
     }
 }

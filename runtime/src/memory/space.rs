@@ -181,7 +181,7 @@ pub struct MemoryInfo {
 
 /// Where an allocation's bytes came from.
 #[derive(Clone, Debug)]
-pub(super) enum Place {
+pub(super) enum Backing {
     /// A piece of its own of this length.
     Piece(u64),
     /// The slab at this address.
@@ -202,13 +202,13 @@ pub(super) enum Place {
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     pub(super) allocation: Allocation,
-    pub(super) place: Place,
+    pub(super) place: Backing,
     /// A stream is going to free it.
     pub(super) promised: bool,
 }
 
 impl Record {
-    pub(super) fn new(allocation: Allocation, place: Place) -> Record {
+    pub(super) fn new(allocation: Allocation, place: Backing) -> Record {
         Record {
             allocation,
             place,
@@ -230,7 +230,7 @@ pub(super) struct Books {
     /// What was freed last.
     pub(super) freed: Freed,
     /// Freed pieces and slots whose addresses nobody gets for a while, oldest first.
-    resting: VecDeque<(u64, Place)>,
+    resting: VecDeque<(u64, Backing)>,
 }
 
 /// The memory of all devices.
@@ -471,7 +471,7 @@ impl AddressSpace {
             flags,
             id,
         };
-        let place = Place::Foreign;
+        let place = Backing::Foreign;
         index.insert(base, Record::new(allocation, place));
         Ok(allocation)
     }
@@ -667,13 +667,13 @@ impl Books {
     }
 
     /// A slot, or a piece of its own.
-    fn take(&mut self, class: Option<usize>, bytes: u64) -> Option<(u64, Place)> {
+    fn take(&mut self, class: Option<usize>, bytes: u64) -> Option<(u64, Backing)> {
         match class {
             Some(class) => self.take_slot(class),
             None => {
                 let base = self.pages.open(bytes)?;
                 self.small_pieces += usize::from(bytes <= SMALL_LIMIT);
-                Some((base, Place::Piece(bytes)))
+                Some((base, Backing::Piece(bytes)))
             }
         }
     }
@@ -683,7 +683,7 @@ impl Books {
         self.pages.is_roomy() && self.small_pieces < SMALL_PIECES
     }
 
-    fn take_slot(&mut self, class: usize) -> Option<(u64, Place)> {
+    fn take_slot(&mut self, class: usize) -> Option<(u64, Backing)> {
         if self.partial[class].is_empty() {
             let base = self.pages.open(self.pages.slab_len())?;
             let slab = Slab::new(base, self.pages.slab_len(), class);
@@ -696,19 +696,19 @@ impl Books {
         if slab.is_full() {
             self.partial[class].pop();
         }
-        Some((address, Place::Slab(base)))
+        Some((address, Backing::Slab(base)))
     }
 
     /// What an allocation was counted as.
     fn cost_of(&self, record: &Record) -> u64 {
         let cost = match record.place {
-            Place::Foreign | Place::Imported { .. } => None,
-            Place::Piece(len) => self.pages.rounded(len),
-            Place::Slab(_) => {
+            Backing::Foreign | Backing::Imported { .. } => None,
+            Backing::Piece(len) => self.pages.rounded(len),
+            Backing::Slab(_) => {
                 let class = slab::class_of(record.allocation.size);
                 class.map(|class| slab::CLASSES[class])
             }
-            Place::Arena(..) => self.pages.rounded(record.allocation.size),
+            Backing::Arena(..) => self.pages.rounded(record.allocation.size),
         };
         cost.unwrap_or(0)
     }
@@ -720,11 +720,11 @@ impl Books {
         self.freed.note(&record.allocation, by);
         self.forget_small(&record.place);
         match &record.place {
-            Place::Foreign => return,
-            &Place::Imported { start, len } => return self.pages.close_shared(start, len),
-            Place::Piece(len) => self.close(base, *len),
-            Place::Slab(slab) => self.give_slot(*slab, base),
-            Place::Arena(arena, offset) => {
+            Backing::Foreign => return,
+            &Backing::Imported { start, len } => return self.pages.close_shared(start, len),
+            Backing::Piece(len) => self.close(base, *len),
+            Backing::Slab(slab) => self.give_slot(*slab, base),
+            Backing::Arena(arena, offset) => {
                 self.pages.close_shared(base, cost);
                 arena.give(*offset, cost);
             }
@@ -736,8 +736,8 @@ impl Books {
     fn retire(&mut self, record: Record, usage: &Usage) {
         let base = record.allocation.base;
         match record.place {
-            Place::Piece(len) if !self.shared.contains_key(&base) => self.pages.rest(base, len),
-            Place::Slab(_) => {}
+            Backing::Piece(len) if !self.shared.contains_key(&base) => self.pages.rest(base, len),
+            Backing::Slab(_) => {}
             _ => return self.release(&record, usage, FreedBy::Call),
         }
         self.freed.note(&record.allocation, FreedBy::Call);
@@ -748,8 +748,8 @@ impl Books {
     }
 
     /// Counts a small allocation with pages of its own no longer.
-    fn forget_small(&mut self, place: &Place) {
-        if let Place::Piece(len) = place
+    fn forget_small(&mut self, place: &Backing) {
+        if let Backing::Piece(len) = place
             && *len <= SMALL_LIMIT
         {
             self.small_pieces -= 1;
@@ -760,8 +760,8 @@ impl Books {
     fn wake(&mut self, left: usize) {
         while self.resting.len() > left {
             match self.resting.pop_front() {
-                Some((base, Place::Piece(len))) => self.pages.wake(base, len),
-                Some((base, Place::Slab(slab))) => self.give_slot(slab, base),
+                Some((base, Backing::Piece(len))) => self.pages.wake(base, len),
+                Some((base, Backing::Slab(slab))) => self.give_slot(slab, base),
                 _ => {}
             }
         }

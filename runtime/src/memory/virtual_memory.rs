@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use super::reservation::Rights;
 use super::shared::{Label, SharedKind, SharedMemory};
-use super::space::{Place, Record};
+use super::space::{Backing, Record};
 use super::usage::Charge;
 use super::{AddressSpace, Allocation, MemoryError, MemoryKind};
 
@@ -258,7 +258,7 @@ impl AddressSpace {
                 access,
             },
         );
-        let place = Place::Foreign;
+        let place = Backing::Foreign;
         self.index
             .write()
             .insert(base, Record::new(allocation, place));

@@ -16,9 +16,9 @@ use super::image::invalid;
 use crate::error::{Error, Result};
 
 /// The functions of an image.
-pub(super) struct Bodies(Mutex<State>);
+pub(super) struct Bodies(Mutex<BodiesState>);
 
-struct State {
+struct BodiesState {
     /// Where more bodies come from; nothing when all are there.
     source: Option<Box<LazyModule>>,
     latest: Option<Arc<Snapshot>>,
@@ -27,7 +27,7 @@ struct State {
 impl Bodies {
     /// Functions that are all there.
     pub(super) fn whole(module: Module) -> Bodies {
-        Bodies(Mutex::new(State {
+        Bodies(Mutex::new(BodiesState {
             source: None,
             latest: Some(Arc::new(Snapshot::new(module))),
         }))
@@ -35,7 +35,7 @@ impl Bodies {
 
     /// Functions that are lowered on demand.
     pub(super) fn lazy(module: Box<LazyModule>) -> Bodies {
-        Bodies(Mutex::new(State {
+        Bodies(Mutex::new(BodiesState {
             source: Some(module),
             latest: None,
         }))
@@ -47,7 +47,7 @@ impl Bodies {
     /// [`Error::InvalidPtx`] when one of them has no meaning.
     pub(super) fn with(&self, function: FuncId) -> Result<Arc<Snapshot>> {
         let mut state = self.0.lock();
-        let State { source, latest } = &mut *state;
+        let BodiesState { source, latest } = &mut *state;
         if let Some(lazy) = source {
             let new = lazy.lower(function);
             let new = new.map_err(|errors| invalid(&errors, lazy.source()))?;

@@ -85,11 +85,11 @@ fn panicked() -> Error {
 pub(super) struct Slot<T>(Arc<Shared<T>>);
 
 struct Shared<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<SlotState<T>>,
     changed: Condvar,
 }
 
-enum State<T> {
+enum SlotState<T> {
     Empty,
     Making,
     Made(Result<T>),
@@ -98,7 +98,7 @@ enum State<T> {
 impl<T> Default for Slot<T> {
     fn default() -> Slot<T> {
         Slot(Arc::new(Shared {
-            state: Mutex::new(State::Empty),
+            state: Mutex::new(SlotState::Empty),
             changed: Condvar::new(),
         }))
     }
@@ -112,20 +112,20 @@ impl<T: Clone + Send + 'static> Slot<T> {
         make: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Option<Result<T>> {
         let mut state = self.0.state.lock();
-        if let State::Empty = *state {
-            *state = State::Making;
+        if let SlotState::Empty = *state {
+            *state = SlotState::Making;
             drop(state);
             self.start(make);
             state = self.0.state.lock();
         }
         loop {
-            if let State::Made(result) = &*state {
+            if let SlotState::Made(result) = &*state {
                 return Some(result.clone());
             }
             match deadline {
                 Some(deadline) => {
                     let late = self.0.changed.wait_until(&mut state, deadline).timed_out();
-                    if late && !matches!(*state, State::Made(_)) {
+                    if late && !matches!(*state, SlotState::Made(_)) {
                         return None;
                     }
                 }
@@ -152,7 +152,7 @@ impl<T: Clone + Send + 'static> Slot<T> {
 
 impl<T> Shared<T> {
     fn set(&self, result: Result<T>) {
-        *self.state.lock() = State::Made(result);
+        *self.state.lock() = SlotState::Made(result);
         self.changed.notify_all();
     }
 }

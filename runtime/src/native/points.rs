@@ -10,7 +10,7 @@ use margay_exec::arrays::{self, Lanes};
 use margay_exec::{Stop, lanes};
 use margay_ir::analysis::regions::FRAME_ALIVE;
 use margay_jit::abi::{NativeContext, sorted};
-use margay_jit::points::{Completion, Place, PointPlaces};
+use margay_jit::points::{Completion, LaneStorage, PointPlaces};
 use margay_ops::meaning::{Bits, Desc, Meaning, WarpLanes};
 use margay_ops::mods::AtomOp;
 use margay_ops::ops::Opcode;
@@ -55,11 +55,11 @@ impl Frame {
     }
 
     /// The low 32 bits of an operand's lanes.
-    pub(super) fn words(self, place: Place) -> Lanes {
+    pub(super) fn words(self, place: LaneStorage) -> Lanes {
         match place {
-            Place::Absent => [0; 32],
-            Place::Constant(bits) => [bits as u32; 32],
-            Place::Stored { offset, bytes } => {
+            LaneStorage::Absent => [0; 32],
+            LaneStorage::Constant(bits) => [bits as u32; 32],
+            LaneStorage::Stored { offset, bytes } => {
                 // SAFETY: an array of 32 such elements lies there in the frame.
                 let at = unsafe { self.0.add(offset as usize) };
                 match bytes {
@@ -77,17 +77,17 @@ impl Frame {
 
     /// The lanes of an operand that has an array of 32-bit elements in the frame; of another, its frame's first words.
     /// Nobody may write to the frame as long as they are borrowed.
-    pub(super) fn row<'a>(self, place: Place) -> &'a Lanes {
+    pub(super) fn row<'a>(self, place: LaneStorage) -> &'a Lanes {
         let offset = match place {
-            Place::Stored { offset, bytes: 4 } => offset,
+            LaneStorage::Stored { offset, bytes: 4 } => offset,
             _ => 0,
         };
         // SAFETY: an array of 32 such elements lies there in the frame, aligned to them; a frame begins with one.
         unsafe { &*self.0.add(offset as usize).cast::<Lanes>() }
     }
 
-    pub(super) fn put_words(self, place: Place, values: &Lanes) {
-        let Place::Stored { offset, bytes } = place else {
+    pub(super) fn put_words(self, place: LaneStorage, values: &Lanes) {
+        let LaneStorage::Stored { offset, bytes } = place else {
             return;
         };
         // SAFETY: an array of 32 such elements lies there in the frame.
@@ -108,11 +108,11 @@ impl Frame {
     }
 
     /// Writes the values of the lanes `active`.
-    pub(super) fn put_active(self, place: Place, active: u32, values: &Lanes) {
+    pub(super) fn put_active(self, place: LaneStorage, active: u32, values: &Lanes) {
         if active == u32::MAX {
             return self.put_words(place, values);
         }
-        if let Place::Stored {
+        if let LaneStorage::Stored {
             bytes: 1 | 2 | 4, ..
         } = place
         {
@@ -130,11 +130,11 @@ impl Frame {
         }
     }
 
-    pub(super) fn wide(self, place: Place, lane: usize) -> Bits {
+    pub(super) fn wide(self, place: LaneStorage, lane: usize) -> Bits {
         match place {
-            Place::Absent => 0,
-            Place::Constant(bits) => bits.into(),
-            Place::Stored { offset, bytes } => {
+            LaneStorage::Absent => 0,
+            LaneStorage::Constant(bits) => bits.into(),
+            LaneStorage::Stored { offset, bytes } => {
                 let mut cell = [0; 16];
                 // SAFETY: the lane's element lies there in the frame, and has at most 16 bytes.
                 unsafe {
@@ -146,8 +146,8 @@ impl Frame {
         }
     }
 
-    pub(super) fn put_wide(self, place: Place, lane: usize, value: Bits) {
-        if let Place::Stored { offset, bytes } = place {
+    pub(super) fn put_wide(self, place: LaneStorage, lane: usize, value: Bits) {
+        if let LaneStorage::Stored { offset, bytes } = place {
             let cell = value.to_le_bytes();
             // SAFETY: as in `wide`.
             unsafe {
@@ -222,9 +222,9 @@ fn perform_wide(
 }
 
 /// The member mask's place; operations without one, and old forms, have none.
-fn mask_place(point: &PointPlaces) -> Place {
+fn mask_place(point: &PointPlaces) -> LaneStorage {
     let mask = margay_exec::collective::mask_operand(&point.desc);
-    mask.map_or(Place::Absent, |index| point.args[index])
+    mask.map_or(LaneStorage::Absent, |index| point.args[index])
 }
 
 /// Completes a collective at which all lanes of a warp stand: lanes meet by mask. Not zero, with
@@ -251,7 +251,7 @@ fn perform_apart(frame: Frame, point: &PointPlaces, standing: u32) -> bool {
     let place = mask_place(point);
     let masks = frame.words(place);
     let outside = |lane: &u32| masks[*lane as usize] >> lane & 1 == 0;
-    if !matches!(place, Place::Stored { .. }) || !lanes(standing).any(|lane| outside(&lane)) {
+    if !matches!(place, LaneStorage::Stored { .. }) || !lanes(standing).any(|lane| outside(&lane)) {
         return false;
     }
     if point.desc.opcode == Opcode::BarWarp {
@@ -281,8 +281,8 @@ fn operands_of(frame: Frame, point: &PointPlaces, count: usize) -> [Lanes; 3] {
 /// another mask or stands elsewhere.
 fn is_complete(frame: Frame, point: &PointPlaces, standing: u32, alive: u32) -> bool {
     match mask_place(point) {
-        Place::Absent => true,
-        Place::Constant(mask) => mask as u32 & alive & !standing == 0,
+        LaneStorage::Absent => true,
+        LaneStorage::Constant(mask) => mask as u32 & alive & !standing == 0,
         place => {
             let masks = frame.words(place);
             groups(&masks, standing).all(|(mask, group)| {
@@ -295,7 +295,7 @@ fn is_complete(frame: Frame, point: &PointPlaces, standing: u32, alive: u32) -> 
 
 fn perform_groups(frame: Frame, point: &PointPlaces, active: u32) {
     match mask_place(point) {
-        place @ Place::Stored { .. } => {
+        place @ LaneStorage::Stored { .. } => {
             for (_, group) in groups(&frame.words(place), active) {
                 perform(frame, point, group);
             }

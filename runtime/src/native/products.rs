@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 
 use margay_exec::lanes;
-use margay_jit::points::{Place, PointPlaces};
+use margay_jit::points::{LaneStorage, PointPlaces};
 use margay_ops::meaning::matrix::plan::{Operands, Plan, Registers, Scratch};
 
 use super::points::Frame;
@@ -104,7 +104,7 @@ pub(super) fn perform(frame: Frame, point: &PointPlaces, active: u32) -> bool {
 fn doubles_of(
     plan: &Plan,
     frame: Frame,
-    (args, results): (&[Place], &[Place]),
+    (args, results): (&[LaneStorage], &[LaneStorage]),
     active: u32,
     room: &mut Room,
 ) -> bool {
@@ -129,11 +129,11 @@ fn doubles_of(
 fn words_of(
     plan: &Plan,
     frame: Frame,
-    (args, results): (&[Place], &[Place]),
+    (args, results): (&[LaneStorage], &[LaneStorage]),
     active: u32,
     room: &mut Room,
 ) -> bool {
-    let is_array = |place: &Place| matches!(place, Place::Stored { bytes: 4, .. });
+    let is_array = |place: &LaneStorage| matches!(place, LaneStorage::Stored { bytes: 4, .. });
     let out = (&mut room.scratch, &mut room.words);
     let done = if active == u32::MAX && args.iter().all(is_array) {
         // All lanes, where they are.

@@ -15,12 +15,12 @@ use super::{Run, Shared};
 
 #[derive(Default)]
 pub(super) struct Keeper {
-    state: Mutex<State>,
+    state: Mutex<KeeperState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct KeeperState {
     started: bool,
     limits: Vec<(Instant, Duration, Weak<Run>)>,
     stopping: Vec<Weak<Run>>,
@@ -54,7 +54,11 @@ impl Keeper {
         self.changed.notify_all();
     }
 
-    fn wake_or_start(&self, shared: &Arc<Shared>, mut state: parking_lot::MutexGuard<'_, State>) {
+    fn wake_or_start(
+        &self,
+        shared: &Arc<Shared>,
+        mut state: parking_lot::MutexGuard<'_, KeeperState>,
+    ) {
         if state.started {
             self.changed.notify_all();
             return;
@@ -105,7 +109,7 @@ fn is_running(run: &Weak<Run>) -> bool {
     run.upgrade().is_some_and(|run| !run.is_finished())
 }
 
-fn take_expired(state: &mut State) -> Vec<(Arc<Run>, Duration)> {
+fn take_expired(state: &mut KeeperState) -> Vec<(Arc<Run>, Duration)> {
     let now = Instant::now();
     state.limits.retain(|(_, _, run)| is_running(run));
     let expired = state

@@ -22,11 +22,11 @@ pub struct DeviceHeap {
     machine: Weak<Machine>,
     device: i32,
     context: u64,
-    state: Mutex<State>,
+    state: Mutex<HeapState>,
 }
 
 #[derive(Default)]
-struct State {
+struct HeapState {
     base: u64,
     /// Start and size of each free block, and the same by size.
     free: BTreeMap<u64, u64>,
@@ -74,7 +74,7 @@ impl DeviceHeap {
 
     /// Forgets everything; the region goes with the context's memory.
     pub(crate) fn clear(&self) {
-        *self.state.lock() = State::default();
+        *self.state.lock() = HeapState::default();
     }
 
     fn region(&self, bytes: u64) -> Option<u64> {
@@ -92,7 +92,7 @@ impl DeviceHeap {
     }
 }
 
-impl State {
+impl HeapState {
     fn start(&mut self, base: u64, size: u64) {
         self.base = base;
         self.add_free(base, size / ALIGN * ALIGN);
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn blocks_are_joined_again() {
-        let mut state = State::default();
+        let mut state = HeapState::default();
         state.start(0x1000, 256);
         let blocks: Vec<u64> = (0..4).map(|_| state.allocate(50)).collect();
         assert_eq!(blocks, [0x1000, 0x1040, 0x1080, 0x10c0]);
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn the_smallest_fitting_block_is_taken() {
-        let mut state = State::default();
+        let mut state = HeapState::default();
         state.start(0x1000, 160);
         let a = state.allocate(32);
         let _b = state.allocate(16);

@@ -34,11 +34,11 @@ struct Inner {
     life: u64,
     /// In the machine's table, which the program cannot name otherwise than by the variable.
     handle: u64,
-    state: Mutex<State>,
+    state: Mutex<ReferenceState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct ReferenceState {
     texels: Option<Arc<Texels>>,
     sampler: Sampler,
 }
@@ -53,7 +53,7 @@ impl TextureReference {
                 context: context.clone(),
                 life: context.life(),
                 handle,
-                state: Mutex::new(State {
+                state: Mutex::new(ReferenceState {
                     texels: None,
                     sampler,
                 }),
@@ -100,7 +100,7 @@ impl TextureReference {
         self.inner.state.lock().sampler
     }
 
-    fn change(&self, work: impl FnOnce(&mut State)) {
+    fn change(&self, work: impl FnOnce(&mut ReferenceState)) {
         let mut state = self.inner.state.lock();
         work(&mut state);
         let bound = Bound::texture(state.texels.clone(), sampler_for(state.sampler));

@@ -83,7 +83,7 @@ pub fn chosen(seed: u64, mut random: Random) -> Kernel {
         frame: kernel.clone(),
         random,
     };
-    kernel.body = generator.list(Place {
+    kernel.body = generator.list(StatementContext {
         level: Level::Cta,
         depth: 0,
         looped: None,
@@ -93,16 +93,16 @@ pub fn chosen(seed: u64, mut random: Random) -> Kernel {
 
 /// Where a statement stands.
 #[derive(Clone, Copy)]
-struct Place {
+struct StatementContext {
     level: Level,
     depth: usize,
     /// Level of the innermost loop.
     looped: Option<Level>,
 }
 
-impl Place {
-    fn inside(self, level: Level) -> Place {
-        Place {
+impl StatementContext {
+    fn inside(self, level: Level) -> StatementContext {
+        StatementContext {
             level: self.level.min(level),
             depth: self.depth + 1,
             ..self
@@ -128,7 +128,7 @@ struct Generator {
 const MOST_DEPTH: usize = 4;
 
 impl Generator {
-    fn list(&mut self, place: Place) -> Vec<Statement> {
+    fn list(&mut self, place: StatementContext) -> Vec<Statement> {
         let most = if place.depth == 0 { 14 } else { 5 };
         let count = 1 + self.random.below(most);
         let mut list = Vec::new();
@@ -143,7 +143,7 @@ impl Generator {
         list
     }
 
-    fn statement(&mut self, place: Place) -> Statement {
+    fn statement(&mut self, place: StatementContext) -> Statement {
         let compound = place.depth < MOST_DEPTH;
         match self.random.below(100) {
             0..=13 if compound => self.branch(place),
@@ -213,7 +213,7 @@ impl Generator {
         leaf(text)
     }
 
-    fn meeting(&mut self, place: Place) -> Leaf {
+    fn meeting(&mut self, place: StatementContext) -> Leaf {
         let operands = Operands {
             counters: &self.counters,
         };
@@ -232,11 +232,11 @@ impl Generator {
     }
 
     /// Leaves a predicate in `<C>`.
-    fn condition(&mut self, place: Place) -> Condition {
+    fn condition(&mut self, place: StatementContext) -> Condition {
         self.condition_at_least(place, Level::Lane)
     }
 
-    fn condition_at_least(&mut self, place: Place, least: Level) -> Condition {
+    fn condition_at_least(&mut self, place: StatementContext, least: Level) -> Condition {
         let operands = Operands {
             counters: &self.counters,
         };
@@ -330,7 +330,7 @@ impl Generator {
         }
     }
 
-    fn branch(&mut self, place: Place) -> Statement {
+    fn branch(&mut self, place: StatementContext) -> Statement {
         let condition = self.condition(place);
         let inside = place.inside(condition.level);
         let then = self.list(inside);
@@ -370,7 +370,7 @@ impl Generator {
         }
     }
 
-    fn turns(&mut self, place: Place) -> Statement {
+    fn turns(&mut self, place: StatementContext) -> Statement {
         let counting = *self.random.pick(&[
             Counting::Up,
             Counting::Up,
@@ -383,7 +383,7 @@ impl Generator {
         let limit = self.number(most);
         let inside = place.inside(limit.level);
         self.counters.push(format!("%i{}", place.depth));
-        let body = self.list(Place {
+        let body = self.list(StatementContext {
             looped: Some(inside.level),
             ..inside
         });
@@ -395,7 +395,7 @@ impl Generator {
         }
     }
 
-    fn switch(&mut self, place: Place) -> Statement {
+    fn switch(&mut self, place: StatementContext) -> Statement {
         let arms = 2 + self.random.below(3);
         let selector = self.number(arms);
         let inside = place.inside(selector.level);
@@ -404,7 +404,7 @@ impl Generator {
     }
 
     /// A `break` or `continue` that all threads take together which run the loop together.
-    fn leave(&mut self, place: Place) -> Statement {
+    fn leave(&mut self, place: StatementContext) -> Statement {
         let level = place.looped.unwrap_or(Level::Lane);
         if place.level < level {
             return Statement::Leaf(self.instruction());

@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_uint, c_void};
 
 use super::Driver;
-use crate::filetest::texels::{Kind, Place, Texels};
+use crate::filetest::texels::{Kind, TexelMemory, Texels};
 
 /// `CUDA_ARRAY3D_DESCRIPTOR`.
 #[repr(C)]
@@ -89,7 +89,7 @@ impl Driver {
         };
         let bytes = &texels.buffer.bytes;
         match texels.place {
-            Place::Array => {
+            TexelMemory::Array => {
                 // SAFETY: the descriptor and the result have their places.
                 let status = unsafe {
                     (self.api.array_create)(&raw mut made.array, (&raw const descriptor).cast())
@@ -97,7 +97,7 @@ impl Driver {
                 self.check("cuArray3DCreate", status)?;
                 self.copy_level(texels, 0, made.array, bytes.as_ptr() as usize, true)?;
             }
-            Place::Mipmapped(count) => {
+            TexelMemory::Mipmapped(count) => {
                 // SAFETY: as above.
                 let status = unsafe {
                     let descriptor = (&raw const descriptor).cast();
@@ -114,7 +114,7 @@ impl Driver {
                     start += texels.level_bytes(level) as usize;
                 }
             }
-            Place::Buffer | Place::Rows(_) => made.buffer = self.upload(bytes)?,
+            TexelMemory::Buffer | TexelMemory::Rows(_) => made.buffer = self.upload(bytes)?,
         }
         self.bind(module, &mut made)?;
         Ok(made)
@@ -163,21 +163,21 @@ impl Driver {
         let format = u64::from(texels.format) | u64::from(texels.channels) << 32;
         let mut content = [0; 16];
         let kind = match texels.place {
-            Place::Array => 0,
-            Place::Mipmapped(_) => 1,
-            Place::Buffer => 2,
-            Place::Rows(_) => 3,
+            TexelMemory::Array => 0,
+            TexelMemory::Mipmapped(_) => 1,
+            TexelMemory::Buffer => 2,
+            TexelMemory::Rows(_) => 3,
         };
         match texels.place {
-            Place::Array | Place::Mipmapped(_) => content[0] = made.array as u64,
-            Place::Buffer => {
+            TexelMemory::Array | TexelMemory::Mipmapped(_) => content[0] = made.array as u64,
+            TexelMemory::Buffer => {
                 content[..3].copy_from_slice(&[
                     made.buffer,
                     format,
                     texels.buffer.bytes.len() as u64,
                 ]);
             }
-            Place::Rows(pitch) => {
+            TexelMemory::Rows(pitch) => {
                 let [width, height, _] = texels.size;
                 content[..5].copy_from_slice(&[made.buffer, format, width, height, pitch]);
             }
@@ -254,17 +254,17 @@ impl Driver {
         // SAFETY: the reference was just given out; arrays and buffers are made.
         let bound = unsafe {
             match texels.place {
-                Place::Array => (api.texref_array)(reference, made.array, OVERRIDE_FORMAT),
-                Place::Mipmapped(_) => {
+                TexelMemory::Array => (api.texref_array)(reference, made.array, OVERRIDE_FORMAT),
+                TexelMemory::Mipmapped(_) => {
                     (api.texref_mipmapped)(reference, made.array, OVERRIDE_FORMAT)
                 }
-                Place::Buffer => {
+                TexelMemory::Buffer => {
                     let status = (api.texref_format)(reference, texels.format, channels);
                     self.check("cuTexRefSetFormat", status)?;
                     let bytes = texels.buffer.bytes.len();
                     (api.texref_address)(&raw mut offset, reference, made.buffer, bytes)
                 }
-                Place::Rows(_) => return Err("rows are bound to no variable here".to_owned()),
+                TexelMemory::Rows(_) => return Err("rows are bound to no variable here".to_owned()),
             }
         };
         self.check("binding the reference", bound)?;
@@ -289,7 +289,7 @@ impl Driver {
     /// The texels after a launch.
     pub(super) fn read_texels(&self, made: &Made<'_>) -> Result<Vec<u8>, String> {
         let mut bytes = made.texels.buffer.bytes.clone();
-        if made.texels.place == Place::Array {
+        if made.texels.place == TexelMemory::Array {
             let host = bytes.as_mut_ptr() as usize;
             self.copy_level(made.texels, 0, made.array, host, false)?;
         }
@@ -311,8 +311,8 @@ impl Driver {
         // SAFETY: as above.
         let status = unsafe {
             match made.texels.place {
-                Place::Array => (self.api.array_destroy)(made.array),
-                Place::Mipmapped(_) => (self.api.mipmapped_destroy)(made.array),
+                TexelMemory::Array => (self.api.array_destroy)(made.array),
+                TexelMemory::Mipmapped(_) => (self.api.mipmapped_destroy)(made.array),
                 _ => (self.api.free)(made.buffer),
             }
         };

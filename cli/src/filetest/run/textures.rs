@@ -6,7 +6,7 @@ use margay::texture::{
 };
 use margay::{DeviceBuffer, Error, Module, Runtime};
 
-use crate::filetest::texels::{Kind, Place, Texels};
+use crate::filetest::texels::{Kind, TexelMemory, Texels};
 
 /// What holds texels while a launch runs.
 enum Held {
@@ -71,12 +71,12 @@ impl Made {
         };
         let bytes = &texels.buffer.bytes;
         let held = match texels.place {
-            Place::Array => {
+            TexelMemory::Array => {
                 let array = context.create_array(&descriptor)?;
                 array.write(bytes)?;
                 Held::Array(array)
             }
-            Place::Mipmapped(count) => {
+            TexelMemory::Mipmapped(count) => {
                 let array = context.create_mipmapped_array(&descriptor, count)?;
                 let mut start = 0;
                 for level in 0..count {
@@ -86,7 +86,7 @@ impl Made {
                 }
                 Held::Mipmapped(array)
             }
-            Place::Buffer | Place::Rows(_) => Held::Buffer(runtime.upload(bytes)?),
+            TexelMemory::Buffer | TexelMemory::Rows(_) => Held::Buffer(runtime.upload(bytes)?),
         };
         let mut made = Made {
             held,
@@ -103,7 +103,7 @@ impl Made {
             Held::Array(array) => Resource::Array(array.clone()),
             Held::Mipmapped(array) => Resource::Mipmapped(array.clone()),
             Held::Buffer(buffer) => match texels.place {
-                Place::Rows(pitch) => Resource::Pitch {
+                TexelMemory::Rows(pitch) => Resource::Pitch {
                     address: buffer.ptr().address(),
                     format,
                     channels,

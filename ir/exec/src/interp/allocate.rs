@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::registers::{Place, Width};
+use super::registers::{RegisterId, Width};
 use margay_ir::analysis::{Cfg, Linear};
 use margay_ir::entity::{Inst, SecondaryMap, Value};
 use margay_ir::function::Function;
@@ -17,7 +17,7 @@ use margay_ops::ops::Opcode;
 
 /// Where the values of a function are.
 pub(super) struct Allocation {
-    pub(super) places: SecondaryMap<Value, Place>,
+    pub(super) places: SecondaryMap<Value, RegisterId>,
     /// Rows of each width.
     pub(super) rows: [usize; 3],
     /// A row of each width that holds no value.
@@ -29,7 +29,7 @@ pub(super) fn allocate(
     function: &Function,
     cfg: &Cfg,
     order: &Linear,
-    fixed: SecondaryMap<Value, Place>,
+    fixed: SecondaryMap<Value, RegisterId>,
 ) -> Allocation {
     let ends = last_positions(function, cfg, order);
     let mut scan = Scan {
@@ -61,12 +61,12 @@ pub(super) fn allocate(
 struct Scan<'a> {
     function: &'a Function,
     ends: SecondaryMap<Value, u32>,
-    places: SecondaryMap<Value, Place>,
+    places: SecondaryMap<Value, RegisterId>,
     /// Rows of each width that hold nothing any more.
     unused: [Vec<usize>; 3],
     rows: [usize; 3],
     /// Rows that hold values, by the position of the last use.
-    held: BinaryHeap<Reverse<(u32, Place)>>,
+    held: BinaryHeap<Reverse<(u32, RegisterId)>>,
 }
 
 impl Scan<'_> {
@@ -104,7 +104,7 @@ impl Scan<'_> {
     }
 
     fn place(&mut self, value: Value) {
-        if self.places[value] != Place::NONE {
+        if self.places[value] != RegisterId::NONE {
             return;
         }
         let kind = self.function.dfg.ty(value).kind();
@@ -113,7 +113,7 @@ impl Scan<'_> {
             self.rows[width] += 1;
             self.rows[width] - 1
         });
-        let place = Place::register(kind, index);
+        let place = RegisterId::register(kind, index);
         self.places[value] = place;
         self.held.push(Reverse((self.ends[value], place)));
     }

@@ -283,7 +283,7 @@ rows! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interp::registers::{Place, Registers};
+    use crate::interp::registers::{RegisterId, Registers};
     use margay_ops::meaning::Meaning;
 
     /// What a lane holds: corners of integers and of floating point, and others.
@@ -332,9 +332,9 @@ mod tests {
             for mask in [u32::MAX, 0x00ff_ff0f, 0x8000_0001] {
                 let (mut registers, constants) = (Registers::default(), Registers::default());
                 registers.resize([4, 4, 4]);
-                let place = |(index, &kind): (usize, &Kind)| Place::register(kind, index);
-                let args: Vec<Place> = row.args.iter().enumerate().map(place).collect();
-                let result = Place::register(row.result, 3);
+                let place = |(index, &kind): (usize, &Kind)| RegisterId::register(kind, index);
+                let args: Vec<RegisterId> = row.args.iter().enumerate().map(place).collect();
+                let result = RegisterId::register(row.result, 3);
                 let mut rows = Rows {
                     registers: &mut registers,
                     constants: &constants,

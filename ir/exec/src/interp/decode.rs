@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::allocate;
 use super::batch::{self, Batch};
-use super::registers::{Place, Registers};
+use super::registers::{RegisterId, Registers};
 use crate::Stop;
 use margay_ir::analysis::{Cfg, Linear};
 use margay_ir::entity::{Block, Entity, Inst, SecondaryMap, Value};
@@ -53,9 +53,9 @@ pub(super) enum Action {
 pub(super) struct Step {
     pub(super) action: Action,
     /// The first result.
-    pub(super) result: Place,
+    pub(super) result: RegisterId,
     /// The first operands.
-    pub(super) args: [Place; 3],
+    pub(super) args: [RegisterId; 3],
     /// Where the places of all operands begin, which those of all results follow.
     places: u32,
     arg_count: u32,
@@ -76,15 +76,15 @@ pub(super) struct Body {
     pub(super) steps: Vec<Step>,
     /// The instruction of each step; `None` where a block lacks its end.
     insts: Vec<Option<Inst>>,
-    places: Vec<Place>,
+    places: Vec<RegisterId>,
     edges: Vec<Edge>,
     /// Targets and sources, in an order in which none is overwritten that is still read.
-    moves: Vec<(Place, Place)>,
+    moves: Vec<(RegisterId, RegisterId)>,
     pub(super) constants: Registers,
     /// Rows of each width that an activation needs.
     pub(super) rows: [usize; 3],
     /// Where the function's parameters are.
-    pub(super) params: Vec<Place>,
+    pub(super) params: Vec<RegisterId>,
 }
 
 impl Body {
@@ -126,12 +126,12 @@ impl Body {
     }
 
     /// Places of a step's operands.
-    pub(super) fn args(&self, step: &Step) -> &[Place] {
+    pub(super) fn args(&self, step: &Step) -> &[RegisterId] {
         &self.places[step.places as usize..][..step.arg_count as usize]
     }
 
     /// Places of a step's results.
-    pub(super) fn results(&self, step: &Step) -> &[Place] {
+    pub(super) fn results(&self, step: &Step) -> &[RegisterId] {
         &self.places[(step.places + step.arg_count) as usize..][..step.result_count as usize]
     }
 
@@ -140,7 +140,7 @@ impl Body {
     }
 
     /// What is moved on the way to a block: targets and sources.
-    pub(super) fn moves(&self, edge: &Edge) -> &[(Place, Place)] {
+    pub(super) fn moves(&self, edge: &Edge) -> &[(RegisterId, RegisterId)] {
         &self.moves[edge.moves as usize..][..edge.move_count as usize]
     }
 }
@@ -150,9 +150,9 @@ fn places_of_constants(
     function: &Function,
     order: &[Block],
     rows: &mut Registers,
-) -> SecondaryMap<Value, Place> {
-    let mut places = SecondaryMap::with_default(Place::NONE);
-    let mut known: FxHashMap<(Kind, u64), Place> = FxHashMap::default();
+) -> SecondaryMap<Value, RegisterId> {
+    let mut places = SecondaryMap::with_default(RegisterId::NONE);
+    let mut known: FxHashMap<(Kind, u64), RegisterId> = FxHashMap::default();
     for &inst in order.iter().flat_map(|&block| function.insts(block)) {
         let data = &function.dfg.insts[inst];
         if data.opcode != Opcode::Const {
@@ -170,7 +170,7 @@ fn places_of_constants(
 
 struct Decoder<'a> {
     function: &'a Function,
-    places: &'a SecondaryMap<Value, Place>,
+    places: &'a SecondaryMap<Value, RegisterId>,
     /// A row of each width for breaking cycles of moves.
     scratch: [usize; 3],
     /// The first step of each block.
@@ -201,10 +201,10 @@ impl Decoder<'_> {
         let places = args.iter().chain(results).map(|&v| self.places[v]);
         self.body.places.extend(places);
         let here = &self.body.places[start..];
-        let place = |index: usize| here.get(index).copied().unwrap_or(Place::NONE);
+        let place = |index: usize| here.get(index).copied().unwrap_or(RegisterId::NONE);
         let arg = |index: usize| match index < args.len() {
             true => place(index),
-            false => Place::NONE,
+            false => RegisterId::NONE,
         };
         let step = Step {
             action,
@@ -286,21 +286,26 @@ impl Decoder<'_> {
 
 /// Appends moves that happen at once, (target, source) each, as moves one after the other with the same effect.
 /// Each target is there once.
-fn in_sequence(mut moves: Vec<(Place, Place)>, scratch: [usize; 3], out: &mut Vec<(Place, Place)>) {
+fn in_sequence(
+    mut moves: Vec<(RegisterId, RegisterId)>,
+    scratch: [usize; 3],
+    out: &mut Vec<(RegisterId, RegisterId)>,
+) {
     moves.retain(|(to, from)| to != from);
     if moves.len() < 2 {
         out.extend(moves);
         return;
     }
-    let mut readers: FxHashMap<Place, u32> = FxHashMap::default();
-    let mut writers: FxHashMap<Place, usize> = FxHashMap::default();
+    let mut readers: FxHashMap<RegisterId, u32> = FxHashMap::default();
+    let mut writers: FxHashMap<RegisterId, usize> = FxHashMap::default();
     for (number, &(to, from)) in moves.iter().enumerate() {
         *readers.entry(from).or_default() += 1;
         writers.insert(to, number);
     }
     let mut done = vec![false; moves.len()];
-    let free =
-        |to: Place, readers: &FxHashMap<Place, u32>| readers.get(&to).is_none_or(|&n| n == 0);
+    let free = |to: RegisterId, readers: &FxHashMap<RegisterId, u32>| {
+        readers.get(&to).is_none_or(|&n| n == 0)
+    };
     let mut ready: Vec<usize> = (0..moves.len())
         .filter(|&i| free(moves[i].0, &readers))
         .collect();
@@ -317,7 +322,7 @@ fn in_sequence(mut moves: Vec<(Place, Place)>, scratch: [usize; 3], out: &mut Ve
             }
             // What is left are cycles. The source of one move goes to the scratch row.
             let from = moves[first].1;
-            let place = Place::register(from.kind(), scratch[from.width() as usize]);
+            let place = RegisterId::register(from.kind(), scratch[from.width() as usize]);
             out.push((place, from));
             moves[first].1 = place;
             release(from, &mut readers, &writers, &done, &mut ready);
@@ -327,9 +332,9 @@ fn in_sequence(mut moves: Vec<(Place, Place)>, scratch: [usize; 3], out: &mut Ve
 
 /// A source has been read once more: when nobody reads it any longer, it may be written.
 fn release(
-    from: Place,
-    readers: &mut FxHashMap<Place, u32>,
-    writers: &FxHashMap<Place, usize>,
+    from: RegisterId,
+    readers: &mut FxHashMap<RegisterId, u32>,
+    writers: &FxHashMap<RegisterId, usize>,
     done: &[bool],
     ready: &mut Vec<usize>,
 ) {
@@ -348,8 +353,8 @@ fn release(
 #[cfg(test)]
 impl Step {
     /// A step without an instruction.
-    pub(super) fn for_test(result: Place, args: &[Place]) -> Step {
-        let arg = |index: usize| args.get(index).copied().unwrap_or(Place::NONE);
+    pub(super) fn for_test(result: RegisterId, args: &[RegisterId]) -> Step {
+        let arg = |index: usize| args.get(index).copied().unwrap_or(RegisterId::NONE);
         Step {
             action: Action::Fault,
             result,
@@ -386,7 +391,7 @@ mod tests {
                 (0, 7),
             ],
         ];
-        let place = |index| Place::register(Kind::B32, index);
+        let place = |index| RegisterId::register(Kind::B32, index);
         for list in lists {
             let moves = list.iter().map(|&(to, from)| (place(to), place(from)));
             let mut sequence = Vec::new();

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::Machine;
 use super::code::Code;
 use super::decode::{Body, Step};
-use super::registers::{Active, Place, Rows};
+use super::registers::{Active, RegisterId, Rows};
 use super::warp::Activation;
 use crate::{CtaInfo, FaultKind, LaunchInfo, lanes};
 use margay_ir::function::{Function, InstData};
@@ -77,7 +77,7 @@ impl<M: Machine> View<'_, M> {
         self.arg(step.args[0], lane)
     }
 
-    pub(super) fn arg(&self, place: Place, lane: u32) -> Bits {
+    pub(super) fn arg(&self, place: RegisterId, lane: u32) -> Bits {
         let rows = (&self.activation.registers, &self.body.constants);
         super::registers::get(rows, place, lane as usize)
     }
@@ -173,7 +173,7 @@ impl<M: Machine> View<'_, M> {
         };
         let transfer = self.transfer(&data, step);
         let bits = data.ty.bits();
-        if data.mods.vec() > 1 || step.result == Place::NONE || bits > 64 {
+        if data.mods.vec() > 1 || step.result == RegisterId::NONE || bits > 64 {
             for lane in lanes(self.active.mask) {
                 let out = self.load_elements(&data, &transfer, lane);
                 self.set_results(step, lane, &out.map_err(|kind| (lane, kind))?);

@@ -9,7 +9,7 @@ use margay_ops::types::Kind;
 
 /// Where a value lies: its kind, whether it is a constant, and the number of its row among those of its width.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(super) struct Place(u32);
+pub(super) struct RegisterId(u32);
 
 /// Width of a row's lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,16 +33,16 @@ impl Width {
 const INDEX_BITS: u32 = 28;
 const CONSTANT: u32 = 1 << 31;
 
-impl Place {
+impl RegisterId {
     /// No place: what fills the operands that a step lacks.
-    pub(super) const NONE: Place = Place(u32::MAX);
+    pub(super) const NONE: RegisterId = RegisterId(u32::MAX);
 
-    pub(super) fn register(kind: Kind, index: usize) -> Place {
-        Place((kind as u32) << INDEX_BITS | index as u32)
+    pub(super) fn register(kind: Kind, index: usize) -> RegisterId {
+        RegisterId((kind as u32) << INDEX_BITS | index as u32)
     }
 
-    pub(super) fn constant(kind: Kind, index: usize) -> Place {
-        Place(CONSTANT | Place::register(kind, index).0)
+    pub(super) fn constant(kind: Kind, index: usize) -> RegisterId {
+        RegisterId(CONSTANT | RegisterId::register(kind, index).0)
     }
 
     pub(super) fn kind(self) -> Kind {
@@ -99,7 +99,7 @@ impl Registers {
     }
 
     /// Appends a row that holds the same bits for every lane.
-    pub(super) fn push_constant(&mut self, kind: Kind, bits: Bits) -> Place {
+    pub(super) fn push_constant(&mut self, kind: Kind, bits: Bits) -> RegisterId {
         let bits = bits & mask(kind.bits());
         let index = match Width::of(kind) {
             Width::Word => {
@@ -115,7 +115,7 @@ impl Registers {
                 self.wides.len()
             }
         };
-        Place::constant(kind, index - 1)
+        RegisterId::constant(kind, index - 1)
     }
 }
 
@@ -128,7 +128,7 @@ pub(super) struct Rows<'a> {
 /// A value of a lane, in the registers or among the constants.
 pub(super) fn get(
     (registers, constants): (&Registers, &Registers),
-    place: Place,
+    place: RegisterId,
     lane: usize,
 ) -> Bits {
     let rows = match place.is_constant() {
@@ -145,7 +145,7 @@ pub(super) fn get(
 
 impl Rows<'_> {
     #[inline]
-    fn of(&self, place: Place) -> &Registers {
+    fn of(&self, place: RegisterId) -> &Registers {
         match place.is_constant() {
             true => self.constants,
             false => self.registers,
@@ -153,12 +153,12 @@ impl Rows<'_> {
     }
 
     /// A value of a lane.
-    pub(super) fn get(&self, place: Place, lane: usize) -> Bits {
+    pub(super) fn get(&self, place: RegisterId, lane: usize) -> Bits {
         get((self.registers, self.constants), place, lane)
     }
 
     /// Sets a value of a lane, cut to its kind.
-    pub(super) fn set(&mut self, place: Place, lane: usize, bits: Bits) {
+    pub(super) fn set(&mut self, place: RegisterId, lane: usize, bits: Bits) {
         let (index, bits) = (place.index(), bits & mask(place.kind().bits()));
         match place.width() {
             Width::Word => self.registers.words[index][lane] = bits as u32,
@@ -168,7 +168,7 @@ impl Rows<'_> {
     }
 
     /// The values of all lanes, zero-extended to 64 bits.
-    pub(super) fn longs(&self, place: Place) -> [u64; 32] {
+    pub(super) fn longs(&self, place: RegisterId) -> [u64; 32] {
         let (rows, index) = (self.of(place), place.index());
         match place.width() {
             Width::Word => rows.words[index].map(u64::from),
@@ -178,7 +178,7 @@ impl Rows<'_> {
     }
 
     /// The lanes whose lowest bit is set.
-    pub(super) fn lowest_bits(&self, place: Place) -> u32 {
+    pub(super) fn lowest_bits(&self, place: RegisterId) -> u32 {
         let all = |bits: &mut dyn Iterator<Item = bool>| {
             bits.zip(0..)
                 .fold(0, |mask, (bit, lane)| mask | u32::from(bit) << lane)
@@ -195,7 +195,7 @@ impl Rows<'_> {
     }
 
     /// Writes a value of the active lanes, cut to its kind.
-    pub(super) fn set_longs(&mut self, place: Place, values: &[u64; 32], active: Active) {
+    pub(super) fn set_longs(&mut self, place: RegisterId, values: &[u64; 32], active: Active) {
         let cut = mask(place.kind().bits()) as u64;
         match place.width() {
             Width::Word => self.write::<u32>(place, &values.map(|v| (v & cut) as u32), active),
@@ -205,7 +205,7 @@ impl Rows<'_> {
     }
 
     /// Gives active lanes the value that another place holds for them.
-    pub(super) fn copy(&mut self, to: Place, from: Place, active: Active) {
+    pub(super) fn copy(&mut self, to: RegisterId, from: RegisterId, active: Active) {
         if to.kind() == from.kind() {
             match to.width() {
                 Width::Word => self.write::<u32>(to, &{ *self.read(from) }, active),
@@ -222,13 +222,13 @@ impl Rows<'_> {
 
     /// The row of a place, whose width is that of `L`.
     #[inline]
-    pub(super) fn read<L: Lane>(&self, place: Place) -> &[L; 32] {
+    pub(super) fn read<L: Lane>(&self, place: RegisterId) -> &[L; 32] {
         &L::rows(self.of(place))[place.index()]
     }
 
     /// Writes the active lanes of a row, whose width is that of `L`.
     #[inline]
-    pub(super) fn write<L: Lane>(&mut self, place: Place, values: &[L; 32], active: Active) {
+    pub(super) fn write<L: Lane>(&mut self, place: RegisterId, values: &[L; 32], active: Active) {
         let row = &mut L::rows_mut(self.registers)[place.index()];
         if active.mask | active.unused == u32::MAX && !active.are_few() {
             *row = *values;

@@ -75,7 +75,7 @@ pub struct Product {
 }
 
 /// A row and a column.
-pub type Place = (u32, u32);
+pub type Coordinates = (u32, u32);
 
 impl Product {
     /// The product that an operation describes.
@@ -162,7 +162,7 @@ impl Product {
     }
 
     /// The row and column of element `index` (over all its registers) of a lane.
-    pub fn place(&self, part: Part, lane: u32, index: u32) -> Place {
+    pub fn place(&self, part: Part, lane: u32, index: u32) -> Coordinates {
         if self.fragments {
             return self.fragment_place(part, lane, index);
         }
@@ -184,7 +184,7 @@ impl Product {
         }
     }
 
-    fn fragment_place(&self, part: Part, lane: u32, index: u32) -> Place {
+    fn fragment_place(&self, part: Part, lane: u32, index: u32) -> Coordinates {
         let (rows, columns) = self.size(part);
         let count = self.registers(part) * self.packed(part);
         let at = (lane * count + index) % (rows * columns);
@@ -195,7 +195,7 @@ impl Product {
     }
 
     /// `m8n8k4` of `f16`: the lanes of two quads, 16 apart, make one product of four.
-    fn volta_place(&self, part: Part, lane: u32, index: u32) -> Place {
+    fn volta_place(&self, part: Part, lane: u32, index: u32) -> Coordinates {
         let high = if lane < 16 { 0 } else { 4 };
         let (own, other) = (lane % 4, index);
         match part {
@@ -442,7 +442,7 @@ mod tests {
     /// Corners of the ISA's figures: (part, lane, element) and the row and column there.
     #[test]
     fn elements_lie_where_the_isa_draws_them() {
-        let check = |product: Product, cases: &[(Part, u32, u32, Place)]| {
+        let check = |product: Product, cases: &[(Part, u32, u32, Coordinates)]| {
             for &(part, lane, index, place) in cases {
                 assert_eq!(
                     product.place(part, lane, index),

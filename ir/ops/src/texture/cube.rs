@@ -2,7 +2,7 @@
 
 /// A point of a face; both coordinates go from -1 to 1.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Place {
+pub(super) struct FacePoint {
     /// 0 to 5: +x, -x, +y, -y, +z, -z.
     pub(super) face: u32,
     pub(super) s: f64,
@@ -36,7 +36,7 @@ fn direction(face: u32, s: f64, t: f64) -> [f64; 3] {
 }
 
 /// Where a direction hits the cube. No direction at all hits the middle of face 4.
-pub(super) fn place(at: [f64; 3]) -> Place {
+pub(super) fn place(at: [f64; 3]) -> FacePoint {
     let at = at.map(|c| if c.is_nan() { 0.0 } else { c });
     let [x, y, z] = at.map(f64::abs);
     let pair = |axis: u32, c: f64| 2 * axis + u32::from(c.is_sign_negative() && c != 0.0);
@@ -58,7 +58,7 @@ pub(super) fn place(at: [f64; 3]) -> Place {
             c / major
         }
     };
-    Place {
+    FacePoint {
         face,
         s: part(s),
         t: part(t),

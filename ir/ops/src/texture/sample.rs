@@ -3,7 +3,7 @@
 use half::f16;
 use smallvec::SmallVec;
 
-use super::cube::{self, Place};
+use super::cube::{self, FacePoint};
 use super::lod::{self, Levels};
 use super::sampler::within_periods;
 use super::{
@@ -286,7 +286,7 @@ impl Texture<'_> {
         let last = self.image.layers().max(1) - 1;
         let layer = operands.layer.min(last);
         if access.geometry.is_cube() {
-            let Place { face, s, t, .. } = cube::place(coords);
+            let FacePoint { face, s, t, .. } = cube::place(coords);
             let part = |c: f64| (c + 1.0) / 2.0;
             let at = [part(s) * size[0], part(t) * size[1], 0.0];
             return (At::Point(at), layer * 6 + face);
@@ -534,7 +534,7 @@ impl Texture<'_> {
 
 /// The gradients of the coordinates on the face that the direction hits, in texels.
 fn gradients_on_face(operands: &Operands, size: f64) -> [[f64; 3]; 2] {
-    let Place {
+    let FacePoint {
         face, s, t, major, ..
     } = cube::place(operands.coords);
     operands.gradients.map(|gradient| {

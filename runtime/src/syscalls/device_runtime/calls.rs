@@ -4,7 +4,7 @@
 
 use margay_ir::syscall::Syscall;
 
-use super::copies::{Job, Place, Source};
+use super::copies::{Job, PitchedBox, Source};
 use super::{Child, Configured, DEEPEST, DeviceRuntime, Line, Wish};
 use crate::context::{Context, Limit};
 use crate::engine::{Coordinates, Services};
@@ -143,13 +143,13 @@ impl Call<'_> {
                 .free(self.at, arg(0))
                 .map_err(|fault| Failure::Fault(Box::new(fault))),
             Syscall::DevMemcpy => self.copy(
-                [Place::row(arg(0)), Place::row(arg(1))],
+                [PitchedBox::row(arg(0)), PitchedBox::row(arg(1))],
                 [arg(2), 1, 1],
                 small(3),
                 arg(4),
             ),
             Syscall::DevMemcpy2D => {
-                let place = |start, pitch| Place {
+                let place = |start, pitch| PitchedBox {
                     start,
                     pitch,
                     slice: 0,
@@ -158,9 +158,11 @@ impl Call<'_> {
                 self.copy(places, [arg(4), arg(5), 1], small(6), arg(7))
             }
             Syscall::DevMemcpy3D => self.copy_3d(arg(0), arg(1)),
-            Syscall::DevMemset => self.fill(Place::row(arg(0)), arg(1), [arg(2), 1, 1], arg(3)),
+            Syscall::DevMemset => {
+                self.fill(PitchedBox::row(arg(0)), arg(1), [arg(2), 1, 1], arg(3))
+            }
             Syscall::DevMemset2D => {
-                let place = Place {
+                let place = PitchedBox {
                     start: arg(0),
                     pitch: arg(1),
                     slice: 0,
@@ -445,7 +447,13 @@ impl Call<'_> {
         self.store(out, &address.to_le_bytes())
     }
 
-    fn copy(&self, [to, from]: [Place; 2], extent: [u64; 3], kind: u32, stream: u64) -> Done<()> {
+    fn copy(
+        &self,
+        [to, from]: [PitchedBox; 2],
+        extent: [u64; 3],
+        kind: u32,
+        stream: u64,
+    ) -> Done<()> {
         if !DEVICE_TO_DEVICE.contains(&kind) {
             return Err(CudaError::INVALID_DIRECTION.into());
         }
@@ -461,7 +469,7 @@ impl Call<'_> {
     fn copy_3d(&self, params: u64, stream: u64) -> Done<()> {
         let bytes: [u8; COPY_3D] = self.read(params)?;
         // An array and a position each, then a pitched pointer; then the extent and the kind.
-        let side = |first: usize| -> Done<Place> {
+        let side = |first: usize| -> Done<PitchedBox> {
             if word(&bytes, first) != 0 {
                 return Err(CudaError::NOT_SUPPORTED.into());
             }
@@ -471,7 +479,7 @@ impl Call<'_> {
             let offset = x
                 .wrapping_add(y.wrapping_mul(pitch))
                 .wrapping_add(z.wrapping_mul(slice));
-            Ok(Place {
+            Ok(PitchedBox {
                 start: start.wrapping_add(offset),
                 pitch,
                 slice,
@@ -482,7 +490,7 @@ impl Call<'_> {
         self.copy(places, extent, word(&bytes, 19) as u32, stream)
     }
 
-    fn fill(&self, to: Place, value: u64, extent: [u64; 3], stream: u64) -> Done<()> {
+    fn fill(&self, to: PitchedBox, value: u64, extent: [u64; 3], stream: u64) -> Done<()> {
         check_box(&to, extent)?;
         let line = self.line(stream)?;
         let from = Source::Value(value as u8);
@@ -494,7 +502,7 @@ impl Call<'_> {
     fn fill_3d(&self, place: u64, value: u64, extent: u64, stream: u64) -> Done<()> {
         let place: [u8; PITCHED] = self.read(place)?;
         let extent: [u8; EXTENT] = self.read(extent)?;
-        let to = Place {
+        let to = PitchedBox {
             start: word(&place, 0),
             pitch: word(&place, 1),
             slice: word(&place, 1).wrapping_mul(word(&place, 3)),
@@ -504,7 +512,7 @@ impl Call<'_> {
 }
 
 /// Rows and slices do not overlap, so that a box is no larger than the memory that it lies in.
-fn check_box(place: &Place, [width, height, depth]: [u64; 3]) -> Answer {
+fn check_box(place: &PitchedBox, [width, height, depth]: [u64; 3]) -> Answer {
     let rows = height <= 1 || place.pitch >= width;
     let plane = place.pitch.checked_mul(height);
     let slices = depth <= 1 || plane.is_some_and(|plane| place.slice >= plane.max(1));

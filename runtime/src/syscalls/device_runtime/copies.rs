@@ -6,7 +6,7 @@ use crate::memory::Visible;
 
 /// A box of `width` bytes, `height` rows and `depth` slices, somewhere in memory.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Place {
+pub(crate) struct PitchedBox {
     pub(crate) start: u64,
     /// Bytes from row to row.
     pub(crate) pitch: u64,
@@ -14,12 +14,12 @@ pub(crate) struct Place {
     pub(crate) slice: u64,
 }
 
-impl Place {
+impl PitchedBox {
     /// One row.
-    pub(crate) fn row(start: u64) -> Place {
-        Place {
+    pub(crate) fn row(start: u64) -> PitchedBox {
+        PitchedBox {
             start,
-            ..Place::default()
+            ..PitchedBox::default()
         }
     }
 
@@ -33,14 +33,14 @@ impl Place {
 /// What to write.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Source {
-    Bytes(Place),
+    Bytes(PitchedBox),
     Value(u8),
 }
 
 /// A copy or fill.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Job {
-    pub(crate) to: Place,
+    pub(crate) to: PitchedBox,
     pub(crate) from: Source,
     /// Width in bytes, rows, slices.
     pub(crate) extent: [u64; 3],
@@ -102,12 +102,12 @@ mod tests {
         let from: Vec<u8> = (0..64).collect();
         let mut to = vec![0xff; 64];
         let job = Job {
-            to: Place {
+            to: PitchedBox {
                 start: to.as_mut_ptr() as u64,
                 pitch: 8,
                 slice: 32,
             },
-            from: Source::Bytes(Place {
+            from: Source::Bytes(PitchedBox {
                 start: from.as_ptr() as u64,
                 pitch: 4,
                 slice: 16,
@@ -125,14 +125,14 @@ mod tests {
         }
         assert_eq!(to, wanted);
         let fill = Job {
-            to: Place::row(to.as_mut_ptr() as u64),
+            to: PitchedBox::row(to.as_mut_ptr() as u64),
             from: Source::Value(7),
             extent: [2, 1, 1],
         };
         fill.run("k", None).expect("writable");
         assert_eq!(to[..3], [7, 7, 2]);
         let bad = Job {
-            to: Place::row(16),
+            to: PitchedBox::row(16),
             ..fill
         };
         assert!(

@@ -78,11 +78,11 @@ pub(crate) struct DeviceRuntime {
     /// Whether there are wishes.
     some: AtomicBool,
     next: AtomicU64,
-    state: Mutex<State>,
+    state: Mutex<DeviceRuntimeState>,
 }
 
 #[derive(Default)]
-struct State {
+struct DeviceRuntimeState {
     wishes: Vec<(Line, Wish)>,
     buffers: FxHashMap<u64, Configured>,
     streams: FxHashSet<u64>,

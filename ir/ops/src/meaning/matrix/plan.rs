@@ -7,7 +7,7 @@
 //! numbers, whose bits depend on how a processor adds them.
 
 use super::super::soft::Format;
-use super::{Part, Place, Product, double};
+use super::{Coordinates, Part, Product, double};
 use crate::meaning::{Bits, Desc};
 use crate::mods::{AtomOp, Rounding};
 use crate::types::OpType;
@@ -146,11 +146,11 @@ impl Plan {
         if !fits {
             return None;
         }
-        let by_k = |(row, column): Place| (column / packed[0] * m + row) as usize;
+        let by_k = |(row, column): Coordinates| (column / packed[0] * m + row) as usize;
         let left = gathered(&product, Part::A, |place| (place.1, by_k(place)))?;
-        let of_b = |place: Place| (place.0, (place.0 / packed[0] * n + place.1) as usize);
+        let of_b = |place: Coordinates| (place.0, (place.0 / packed[0] * n + place.1) as usize);
         let right = gathered(&product, Part::B, of_b)?;
-        let of_c = |place: Place| (place.1, ((place.0 * n + place.1) / packed[1]) as usize);
+        let of_c = |place: Coordinates| (place.1, ((place.0 * n + place.1) / packed[1]) as usize);
         let addend = gathered(&product, Part::C, of_c)?;
         let mut scatter = Vec::new();
         for register in 0..product.registers(Part::D) {
@@ -421,7 +421,7 @@ fn gather(table: &[u8], rows: &[&[u32; 32]; REGISTERS], words: &mut [u32; WORDS]
 fn gathered(
     product: &Product,
     part: Part,
-    at: impl Fn(Place) -> (u32, usize),
+    at: impl Fn(Coordinates) -> (u32, usize),
 ) -> Option<Box<[u8]>> {
     let registers = product.registers(part);
     let packed = product.packed(part);
@@ -439,13 +439,13 @@ fn gathered(
 
 /// Whether the elements of each register lie side by side `along` one direction, from a multiple of their
 /// number.
-fn adjacent(product: &Product, part: Part, along: impl Fn(Place) -> u32) -> Option<()> {
+fn adjacent(product: &Product, part: Part, along: impl Fn(Coordinates) -> u32) -> Option<()> {
     let packed = product.packed(part);
     for register in 0..product.registers(part) {
         for lane in 0..32 {
             let place = |i| product.place(part, lane, register * packed + i);
             let first = place(0);
-            let across = |place: Place| place.0 + place.1 - along(place);
+            let across = |place: Coordinates| place.0 + place.1 - along(place);
             let side_by_side = (0..packed)
                 .all(|i| along(place(i)) == along(first) + i && across(place(i)) == across(first));
             if !side_by_side || !along(first).is_multiple_of(packed) {
