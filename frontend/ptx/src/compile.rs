@@ -34,10 +34,12 @@
 //! the size), `u32`, `int` (any integer), `any`.
 //! Conditions: `?` (may be missing), `if mod` (exactly with that modifier), `<lo..hi/step>` (range).
 //!
-//! *Actions*: `-> Opcode`, `-> control`, `-> several` (operations), `-> nothing`, `-| family` (left out).
+//! *Actions*: `-> Opcode`, `-> lowering` (one of [`Lowering`]: control flow, or several operations), `-> nothing`, `-| family` (left
+//! out).
 //!
 //! Invariant: the table is part of the program, so a mistake in it panics, in every test.
 
+use crate::lowering::Lowering;
 use crate::pattern::{
     Action, Allow, Choice, Count, Form, OperandPattern, Range, Shape, Slot, Space, TypeRule,
     Variable,
@@ -360,11 +362,13 @@ fn action(line: &'static str, text: &'static str, form: &mut Form) {
     }
     let mut words = words(text.trim_start_matches("-> "));
     form.action = match words.next() {
-        Some("control" | "several") => Action::Structural,
         Some("nothing") => Action::Nothing,
         // The head names the opcode.
         Some("*") => Action::Becomes(Opcode::Const),
-        Some(name) => Action::Becomes(opcode(line, name)),
+        Some(name) => match Lowering::named(name) {
+            Some(lowering) => Action::Lowers(lowering),
+            None => Action::Becomes(opcode(line, name)),
+        },
         None => bad(line, "no action"),
     };
     for word in words {

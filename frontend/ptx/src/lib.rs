@@ -15,6 +15,7 @@
 mod compile;
 mod describe;
 mod error;
+mod lowering;
 mod operands;
 mod pattern;
 mod setter;
@@ -24,6 +25,7 @@ mod target;
 
 pub use describe::TypeList;
 pub use error::{FormError, FormErrorKind};
+pub use lowering::Lowering;
 pub use operands::{
     Nested, OperandShape, OperandShapes, Role, Roles, match_operands, register_fits,
 };

@@ -3,6 +3,7 @@
 //! Invariant: forms live as long as the process; every `&'static str` in them is a piece of the
 //! table's text.
 
+use crate::lowering::Lowering;
 use crate::target::{Requirement, Target, Version};
 use margay_ops::mods::Mods;
 use margay_ops::ops::Opcode;
@@ -42,8 +43,8 @@ pub struct Form {
 pub enum Action {
     /// A row of the op table.
     Becomes(Opcode),
-    /// Control flow, a call, or several operations: lowered by the instruction's head.
-    Structural,
+    /// Control flow, a call, or several operations.
+    Lowers(Lowering),
     /// Nothing to do: a hint without an effect on results.
     Nothing,
     /// Accepted, but running it is an error that names the instruction and this family.

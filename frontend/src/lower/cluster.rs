@@ -12,7 +12,7 @@ use margay_ops::types::{OpType, Type};
 
 use super::Lowered;
 use super::function::FunctionLowering;
-use super::signal::Parts;
+use super::parts::Parts;
 
 impl FunctionLowering<'_, '_> {
     /// What a shared memory's number is shifted by in addresses.

@@ -3,43 +3,29 @@
 use margay_ir::entity::{Block, Value};
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
+use margay_ptx::{Action, Lowering};
 
 use super::env::Binding;
 use super::function::{FunctionLowering, ReturnPlace};
 use super::{Lowered, wrong_kind};
-use crate::ast::{self, Name, Operand, OperandKind};
+use crate::ast::{Name, Operand, OperandKind};
 use crate::{Code, Diagnostic, Span};
 
 impl FunctionLowering<'_, '_> {
-    pub(super) fn structural(
-        &mut self,
-        instruction: &ast::Instruction,
-        operands: &[Operand],
-    ) -> Lowered<()> {
-        match self.ast.text(instruction.opcode) {
-            "bra" => {
-                let target = self.branch_target(operands)?;
-                self.b.jump(target);
-                Ok(())
-            }
-            "brx" => self.branch_indexed(operands),
-            "call" => self.call(instruction),
-            other => Err(Diagnostic::error(
-                Code::UNKNOWN_OPCODE,
-                instruction.span,
-                format!("`{other}` is not supported"),
-            )),
-        }
+    pub(super) fn branch(&mut self, operands: &[Operand]) -> Lowered<()> {
+        let target = self.branch_target(operands)?;
+        self.b.jump(target);
+        Ok(())
     }
 
     /// A guarded `bra`: both ways are known, no extra block is needed. True when it was one.
     pub(super) fn branch_guarded(
         &mut self,
-        instruction: &ast::Instruction,
+        action: Action,
         guard: Value,
         operands: &[Operand],
     ) -> Lowered<bool> {
-        if self.ast.text(instruction.opcode) != "bra" {
+        if action != Action::Lowers(Lowering::Branch) {
             return Ok(false);
         }
         let target = self.branch_target(operands)?;
@@ -64,7 +50,7 @@ impl FunctionLowering<'_, '_> {
         })
     }
 
-    fn branch_indexed(&mut self, operands: &[Operand]) -> Lowered<()> {
+    pub(super) fn branch_indexed(&mut self, operands: &[Operand]) -> Lowered<()> {
         let [index, list] = operands else {
             return Ok(());
         };

@@ -5,12 +5,14 @@ use margay_ops::meaning::Desc;
 use margay_ops::mods::{Mode, Mods};
 use margay_ops::ops::{Effects, Opcode};
 use margay_ops::types::{OpType, Type};
-use margay_ptx::Action;
+use margay_ptx::{Action, Lowering};
 use smallvec::SmallVec;
 
 use super::Lowered;
 use super::function::FunctionLowering;
+use super::matrix::words_of;
 use super::operand::{Destination, bits_type};
+use super::parts::Parts;
 use super::video;
 use crate::ast::{self, Operand, OperandKind, Prefix};
 use crate::resolve::ResolvedInstruction;
@@ -44,7 +46,7 @@ impl FunctionLowering<'_, '_> {
             self.guard = None;
             return result;
         }
-        if self.branch_guarded(instruction, guard, operands)? {
+        if self.branch_guarded(action, guard, operands)? {
             return Ok(());
         }
         let (then, next) = (self.b.create_block(), self.b.create_block());
@@ -99,18 +101,50 @@ impl FunctionLowering<'_, '_> {
                 self.b.function.unsupported.push((line, what));
                 Ok(())
             }
-            Action::Structural if self.is_matrix(instruction) => {
-                self.matrix(instruction, resolved, operands)
-            }
-            Action::Structural if self.is_signal(instruction) => {
-                self.signal(instruction, resolved, operands)
-            }
-            Action::Structural => self.structural(instruction, operands),
+            Action::Lowers(lowering) => self.lowers(lowering, instruction, resolved, operands),
             Action::Becomes(Opcode::Mma) => self.product(instruction, resolved, operands),
             Action::Becomes(
                 opcode @ (Opcode::Tex | Opcode::Txq | Opcode::Suld | Opcode::Sust | Opcode::Sured),
             ) => self.texture(opcode, instruction, resolved, operands),
             Action::Becomes(opcode) => self.operation(opcode, resolved, operands),
+        }
+    }
+
+    /// Control flow, and what becomes several operations.
+    fn lowers(
+        &mut self,
+        lowering: Lowering,
+        instruction: &ast::Instruction,
+        resolved: &ResolvedInstruction,
+        operands: &[Operand],
+    ) -> Lowered<()> {
+        let parts = Parts {
+            resolved,
+            operands,
+            words: words_of(self.ast, instruction),
+        };
+        match lowering {
+            Lowering::Branch => self.branch(operands),
+            Lowering::IndexedBranch => self.branch_indexed(operands),
+            Lowering::Call => self.call(instruction),
+            Lowering::MbarrierInit => self.init_object(&parts),
+            Lowering::MbarrierInval => self.touch_object(&parts),
+            Lowering::MbarrierPendingCount => self.pending_count(&parts),
+            Lowering::MbarrierArrive => self.arrive(&parts),
+            Lowering::MbarrierWait => self.has_passed(&parts),
+            Lowering::CopyArrive => self.arrive_after_copies(&parts),
+            Lowering::BulkCopy => self.copy_bulk(&parts),
+            Lowering::BulkReduction => self.reduce_bulk(&parts),
+            Lowering::BulkClear => self.clear_bulk(&parts),
+            Lowering::AsyncStore => self.store_and_signal(&parts),
+            Lowering::AsyncReduction => self.reduce_and_signal(&parts),
+            Lowering::MapShared => self.mapa(&parts),
+            Lowering::ClusterRank => self.rank_of_address(&parts),
+            Lowering::TileLoad
+            | Lowering::TileStore
+            | Lowering::MatrixLoad
+            | Lowering::MatrixStore
+            | Lowering::MatrixTranspose => self.matrix(lowering, instruction, resolved, operands),
         }
     }
 

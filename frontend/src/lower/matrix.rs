@@ -11,6 +11,7 @@ use margay_ops::mods::{Mode, Mods, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::sreg::SpecialReg;
 use margay_ops::types::{OpType, Type};
+use margay_ptx::Lowering;
 use smallvec::SmallVec;
 
 use super::function::FunctionLowering;
@@ -137,29 +138,29 @@ impl FunctionLowering<'_, '_> {
     /// What is made of several operations, by the instruction's head.
     pub(super) fn matrix(
         &mut self,
+        lowering: Lowering,
         instruction: &ast::Instruction,
         resolved: &ResolvedInstruction,
         operands: &[Operand],
     ) -> Lowered<()> {
-        match (self.ast.text(instruction.opcode), operands) {
-            ("wmma", [first, second, rest @ ..]) => {
-                if words_of(self.ast, instruction).first() == Some(&"load") {
-                    let tile = self.tile(instruction, resolved, second, rest.first())?;
-                    self.load_tile(&tile, first)
-                } else {
-                    let tile = self.tile(instruction, resolved, first, rest.first())?;
-                    self.store_tile(&tile, second)
-                }
+        match (lowering, operands) {
+            (Lowering::TileLoad, [to, address, rest @ ..]) => {
+                let tile = self.tile(instruction, resolved, address, rest.first())?;
+                self.load_tile(&tile, to)
             }
-            ("ldmatrix", [to, address]) => {
+            (Lowering::TileStore, [address, from, rest @ ..]) => {
+                let tile = self.tile(instruction, resolved, address, rest.first())?;
+                self.store_tile(&tile, from)
+            }
+            (Lowering::MatrixLoad, [to, address]) => {
                 let rows = self.rows(resolved, address)?;
                 self.load_rows(&rows, to)
             }
-            ("stmatrix", [address, from]) => {
+            (Lowering::MatrixStore, [address, from]) => {
                 let rows = self.rows(resolved, address)?;
                 self.store_rows(&rows, from)
             }
-            ("movmatrix", [to, from]) => self.transpose(to, from),
+            (Lowering::MatrixTranspose, [to, from]) => self.transpose(to, from),
             _ => Err(wrong_kind(instruction.span, "an operand is missing")),
         }
     }
@@ -501,12 +502,6 @@ impl FunctionLowering<'_, '_> {
         let place = self.place(to)?;
         self.write(place, value, OpType::B32);
         Ok(())
-    }
-
-    /// Whether an instruction's head is one of [`FunctionLowering::matrix`].
-    pub(super) fn is_matrix(&self, instruction: &ast::Instruction) -> bool {
-        let head = self.ast.text(instruction.opcode);
-        matches!(head, "wmma" | "ldmatrix" | "stmatrix" | "movmatrix")
     }
 }
 

@@ -8,6 +8,8 @@
 //! `.param` variables of calls and scalar parameters become SSA values when every access is a whole
 //! one; otherwise, and for arrays, they live in local memory and are passed by generic address.
 
+mod asynchronous;
+mod bulk;
 mod call;
 mod cluster;
 mod control;
@@ -17,10 +19,11 @@ mod function;
 mod instruction;
 mod lazy;
 mod matrix;
+mod mbarrier;
 mod memory;
 mod module;
 mod operand;
-mod signal;
+mod parts;
 mod texture;
 mod video;
 

@@ -297,7 +297,7 @@ fn declined(module: &Module, id: FuncId, inline: &Inlining, why: CompileError) -
 
 fn register(function: &CompiledFunction, owner: u64) -> Entry {
     let start = function.code.start();
-    crate::fault::register_code(start as u64, function.code.len(), owner);
+    crate::fault::register_code(start as u64, function.code.bytes().len(), owner);
     Entry(start)
 }
 

@@ -1,0 +1,67 @@
+//! Instructions that are more than one operation: how each is lowered.
+
+/// Declares [`Lowering`] with the names that the table gives its variants.
+macro_rules! lowerings {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
+        /// How an instruction is lowered that does not become one row of the op table.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Lowering {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Lowering {
+            /// The lowering that a line of the table names.
+            pub(crate) fn named(name: &str) -> Option<Lowering> {
+                match name {
+                    $($name => Some(Lowering::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+lowerings! {
+    /// `bra`.
+    Branch = "branch";
+    /// `brx.idx`.
+    IndexedBranch = "indexed_branch";
+    /// `call`.
+    Call = "call";
+    /// `mbarrier.init`.
+    MbarrierInit = "mbarrier_init";
+    /// `mbarrier.inval`.
+    MbarrierInval = "mbarrier_inval";
+    /// `mbarrier.pending_count`.
+    MbarrierPendingCount = "mbarrier_pending_count";
+    /// `mbarrier.arrive`, `arrive_drop`, `expect_tx` and `complete_tx`.
+    MbarrierArrive = "mbarrier_arrive";
+    /// `mbarrier.test_wait` and `try_wait`.
+    MbarrierWait = "mbarrier_wait";
+    /// `cp.async.mbarrier.arrive`.
+    CopyArrive = "copy_arrive";
+    /// `cp.async.bulk`.
+    BulkCopy = "bulk_copy";
+    /// `cp.reduce.async.bulk`.
+    BulkReduction = "bulk_reduction";
+    /// `st.bulk`.
+    BulkClear = "bulk_clear";
+    /// `st.async`.
+    AsyncStore = "async_store";
+    /// `red.async`.
+    AsyncReduction = "async_reduction";
+    /// `mapa`.
+    MapShared = "map_shared";
+    /// `getctarank`.
+    ClusterRank = "cluster_rank";
+    /// `wmma.load`.
+    TileLoad = "tile_load";
+    /// `wmma.store`.
+    TileStore = "tile_store";
+    /// `ldmatrix`.
+    MatrixLoad = "matrix_load";
+    /// `stmatrix`.
+    MatrixStore = "matrix_store";
+    /// `movmatrix`.
+    MatrixTranspose = "matrix_transpose";
+}

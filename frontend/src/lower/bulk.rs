@@ -1,0 +1,215 @@
+//! Bulk copies, reductions and stores. They complete when they are issued, as those of [`super::asynchronous`] do.
+
+use margay_ir::entity::Value;
+use margay_ops::mods::{CmpOp, StateSpace};
+use margay_ops::ops::Opcode;
+use margay_ops::sreg::SpecialReg;
+use margay_ops::types::{OpType, Type};
+
+use super::Lowered;
+use super::function::FunctionLowering;
+use super::parts::{At, Parts};
+/// Bytes that bulk copies move at once; their sizes are multiples of it.
+const CHUNK: u64 = 16;
+
+impl FunctionLowering<'_, '_> {
+    /// A loop up to `size`, most often bytes, in steps; `body` gets the offset, a `u64`.
+    pub(super) fn count_up(
+        &mut self,
+        size: Value,
+        step: u64,
+        body: impl FnOnce(&mut Self, Value) -> Lowered<()>,
+    ) -> Lowered<()> {
+        let offset = self.b.declare(Type::B64);
+        let zero = self.b.constant(Type::B64, 0);
+        self.b.write(offset, zero);
+        let [head, again, end] = std::array::from_fn(|_| self.b.create_block());
+        self.b.jump(head);
+        self.b.switch_to(head);
+        let at = self.b.read(offset);
+        let more = self.compare(CmpOp::Lt, OpType::U64, at, size);
+        self.b.brif(more, again, end);
+        self.b.switch_to(again);
+        let at = self.b.read(offset);
+        body(self, at)?;
+        let step = self.b.constant(Type::B64, step);
+        let next = self.b64(Opcode::Add, at, step);
+        self.b.write(offset, next);
+        self.b.jump(head);
+        self.b.switch_to(end);
+        Ok(())
+    }
+
+    /// An address so many bytes on.
+    pub(super) fn beyond(&mut self, at: At, offset: Value) -> At {
+        let ty = self.address_type(at.address);
+        let address = self.plain(at.address);
+        let offset = self.convert(offset, OpType::U64, ty);
+        At {
+            address: self.b.simple(Opcode::Add, ty, &[address, offset]),
+            space: at.space,
+        }
+    }
+
+    /// Runs the code for the target and the mbarrier of a copy; those of a copy to many blocks lie at the same
+    /// offsets in each block whose bit is set in its mask.
+    pub(super) fn for_each_target(
+        &mut self,
+        parts: &Parts<'_>,
+        (to, object): (At, Option<At>),
+        code: impl FnOnce(&mut Self, At, Option<At>) -> Lowered<()>,
+    ) -> Lowered<()> {
+        if !parts.has("multicast::cluster") {
+            return code(self, to, object);
+        }
+        let mask = match parts.operand("mask") {
+            Some(operand) => {
+                let mask = self.read(operand, OpType::U16)?;
+                self.cut_to(mask, OpType::U16)
+            }
+            None => self.b.constant(Type::B16, 1),
+        };
+        let mask = self.convert(mask, OpType::U16, OpType::U32);
+        let blocks = self.b.sreg(SpecialReg::ClusterNctarank);
+        let blocks = self.convert(blocks, OpType::U32, OpType::U64);
+        self.count_up(blocks, 1, |s, rank| {
+            let rank = s.convert(rank, OpType::U64, OpType::U32);
+            let one = s.b.constant(Type::B32, 1);
+            let bit = s.b.simple(Opcode::Shr, OpType::U32, &[mask, rank]);
+            let bit = s.b.simple(Opcode::And, OpType::B32, &[bit, one]);
+            let is_meant = s.compare(CmpOp::Eq, OpType::U32, bit, one);
+            let (then, next) = (s.b.create_block(), s.b.create_block());
+            s.b.brif(is_meant, then, next);
+            s.b.switch_to(then);
+            let to = s.at_block(to, rank);
+            let object = object.map(|object| s.at_block(object, rank));
+            code(s, to, object)?;
+            s.go_on_in(next);
+            Ok(())
+        })
+    }
+
+    /// The same place in the shared memory of the block with a rank.
+    pub(super) fn at_block(&mut self, at: At, rank: Value) -> At {
+        let ty = self.address_type(at.address);
+        let address = self.plain(at.address);
+        let offset = self.convert(address, ty, OpType::U32);
+        At {
+            address: self.in_block(offset, rank),
+            space: at.space,
+        }
+    }
+
+    pub(super) fn spaces_of_copy(parts: &Parts<'_>) -> [StateSpace; 2] {
+        // The first space word is the target's: `.global` first means that shared memory is read.
+        let spaces = ["global", "shared::cta", "shared::cluster"];
+        let mut found = parts.words.iter().filter(|word| spaces.contains(*word));
+        let mut next = || match found.next() {
+            Some(&"global") => StateSpace::Global,
+            _ => StateSpace::Shared,
+        };
+        [next(), next()]
+    }
+
+    pub(super) fn copy_bulk(&mut self, parts: &Parts<'_>) -> Lowered<()> {
+        let [to, from] = Self::spaces_of_copy(parts);
+        let (to, from) = (self.at(parts, "d", to)?, self.at(parts, "s", from)?);
+        let size = self.long(parts, "size")?;
+        if parts.has("cp_mask") {
+            return self.copy_masked(parts, to, from, size);
+        }
+        let object = match parts.operand("m") {
+            Some(_) => Some(self.object_of(parts)?),
+            None => None,
+        };
+        self.for_each_target(parts, (to, object), |s, to, object| {
+            s.count_up(size, CHUNK, |s, offset| {
+                let (to, from) = (s.beyond(to, offset), s.beyond(from, offset));
+                for half in [0, 8] {
+                    let source = s.offset_by(from.address, half);
+                    let desc = Self::plain_access(Opcode::Ld, OpType::B64, from.space);
+                    let value = s.b.op(desc, &[source], Type::B64);
+                    let target = s.offset_by(to.address, half);
+                    let desc = Self::plain_access(Opcode::St, OpType::B64, to.space);
+                    s.b.inst(desc, &[target, value], &[]);
+                }
+                Ok(())
+            })?;
+            if let Some(object) = object {
+                s.complete_bytes(object, size);
+            }
+            Ok(())
+        })
+    }
+
+    /// Of each 16 bytes those whose bit is set.
+    pub(super) fn copy_masked(
+        &mut self,
+        parts: &Parts<'_>,
+        to: At,
+        from: At,
+        size: Value,
+    ) -> Lowered<()> {
+        let Some(operand) = parts.operand("mask") else {
+            return Ok(());
+        };
+        let mask = self.read(operand, OpType::U16)?;
+        let mask = self.cut_to(mask, OpType::U16);
+        let mask = self.convert(mask, OpType::U16, OpType::U32);
+        self.count_up(size, 1, |s, offset| {
+            let low = s.convert(offset, OpType::U64, OpType::U32);
+            let fifteen = s.b.constant(Type::B32, 15);
+            let at = s.b.simple(Opcode::And, OpType::B32, &[low, fifteen]);
+            let bit = s.b.simple(Opcode::Shr, OpType::U32, &[mask, at]);
+            let one = s.b.constant(Type::B32, 1);
+            let bit = s.b.simple(Opcode::And, OpType::B32, &[bit, one]);
+            let set = s.compare(CmpOp::Eq, OpType::U32, bit, one);
+            let (then, next) = (s.b.create_block(), s.b.create_block());
+            s.b.brif(set, then, next);
+            s.b.switch_to(then);
+            let (to, from) = (s.beyond(to, offset), s.beyond(from, offset));
+            let desc = Self::plain_access(Opcode::Ld, OpType::B8, from.space);
+            let value = s.b.op(desc, &[from.address], Type::B8);
+            let desc = Self::plain_access(Opcode::St, OpType::B8, to.space);
+            s.b.inst(desc, &[to.address, value], &[]);
+            s.go_on_in(next);
+            Ok(())
+        })
+    }
+
+    pub(super) fn reduce_bulk(&mut self, parts: &Parts<'_>) -> Lowered<()> {
+        let [to, from] = Self::spaces_of_copy(parts);
+        let (to, from) = (self.at(parts, "d", to)?, self.at(parts, "s", from)?);
+        let size = self.long(parts, "size")?;
+        let like = parts.resolved.desc();
+        let ty = like.ty;
+        let object = match parts.operand("m") {
+            Some(_) => Some(self.object_of(parts)?),
+            None => None,
+        };
+        self.count_up(size, u64::from(ty.bits() / 8), |s, offset| {
+            let (to, from) = (s.beyond(to, offset), s.beyond(from, offset));
+            let desc = Self::plain_access(Opcode::Ld, ty, from.space);
+            let value = s.b.op(desc, &[from.address], ty.held());
+            s.reduce(to, like, ty, value);
+            Ok(())
+        })?;
+        if let Some(object) = object {
+            self.complete_bytes(object, size);
+        }
+        Ok(())
+    }
+
+    /// `st.bulk`: zeros.
+    pub(super) fn clear_bulk(&mut self, parts: &Parts<'_>) -> Lowered<()> {
+        let to = self.at(parts, "a", StateSpace::Shared)?;
+        let size = self.long(parts, "size")?;
+        let zero = self.b.constant(Type::B64, 0);
+        self.count_up(size, 8, |s, offset| {
+            let to = s.beyond(to, offset);
+            let desc = Self::plain_access(Opcode::St, OpType::B64, to.space);
+            s.b.inst(desc, &[to.address, zero], &[]);
+            Ok(())
+        })
+    }
+}
