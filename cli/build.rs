@@ -1,7 +1,7 @@
-//! Where the libraries lie that the program holds (`src/run/embedded.rs`).
+//! Names the folder of the libraries that the program embeds (`src/run/embedded.rs`).
 //!
-//! Cargo builds every kind of a dependency's library, shared ones too, and puts them into `deps`, before it translates
-//! this program. Invariant: the path is used when code is generated, never when it is only checked.
+//! Cargo builds every crate type of a dependency, shared libraries included, and puts them into `deps` before it
+//! compiles this program. Invariant: code generation uses the path; `cargo check` does not.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,6 +1,6 @@
-//! Runs three kernels that NVIDIA's compiler built and compares their results with the same calculation in
-//! Rust: the Mandelbrot set (threads that loop for different times), a matrix product (shared memory and
-//! barriers) and the letters of a text (atomics).
+//! Runs three kernels that NVIDIA's compiler built and compares their results with the same calculation in Rust: the
+//! Mandelbrot set (threads whose loops differ in length), a matrix product (shared memory and barriers) and the number
+//! of each letter in a text (atomics).
 //!
 //! ```sh
 //! cargo run --release -p margay --example demo
@@ -17,7 +17,7 @@ const MANDELBROT: &str = include_str!("../tests/cuda/ptx/mandelbrot.ptx");
 const MATMUL: &str = include_str!("../tests/cuda/ptx/matmul_tiled.ptx");
 const HISTOGRAM: &str = include_str!("../tests/cuda/ptx/histogram.ptx");
 
-/// A text that is at hand.
+/// A text to count letters in.
 const TEXT: &str = include_str!("../LICENSE-APACHE");
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// An error unless both are the same, and a line that says so.
+/// Prints a line if the values are equal, and returns an error otherwise.
 fn verify<T: PartialEq>(
     what: &str,
     got: &[T],
@@ -69,7 +69,7 @@ fn mandelbrot(runtime: &Runtime) -> Result<(), Box<dyn Error>> {
     verify("Mandelbrot set", &got, &want, started)
 }
 
-/// Turns until the point leaves the circle, in the order of roundings that the kernel has.
+/// Returns the number of iterations until the point leaves the circle; roundings are in the kernel's order.
 fn turns_at(px: f32, py: f32) -> u8 {
     let (cx, cy) = (px.mul_add(3.0 / 128.0, -2.0), py.mul_add(2.0 / 64.0, -1.0));
     let (mut x, mut y) = (0f32, 0f32);
@@ -99,7 +99,7 @@ const SHAPE: [usize; 3] = [300, 250, 310];
 
 fn matrix_product(runtime: &Runtime) -> Result<(), Box<dyn Error>> {
     let [rows, inner, columns] = SHAPE;
-    // Small integers: every order of addition gives the same bits.
+    // The values are small integers, so every order of addition gives the same bits.
     let value = |i: usize| ((i * 7919) % 17) as f32 - 8.0;
     let a: Vec<f32> = (0..rows * inner).map(value).collect();
     let b: Vec<f32> = (0..inner * columns).map(|i| value(i + 5)).collect();

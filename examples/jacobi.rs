@@ -1,8 +1,9 @@
-//! Solves two boundary value problems at the same time, each in a stream of its own, with events between the iterations.
+//! Solves two boundary value problems at the same time, each in a stream of its own, with events between the
+//! iterations.
 //!
 //! Jacobi's method replaces each point by the mean of its neighbours and the right-hand side. Every 500 steps a second
-//! kernel finds the largest change; an event behind it tells the host when it may read that number. Meanwhile the other
-//! problem's kernels go on. The CUDA C is `kernels/jacobi.cu`, the PTX beside it is part of this program.
+//! kernel computes the largest change, and an event after it tells the host when it may read that number. Meanwhile the
+//! other problem's kernels run. The CUDA C is `kernels/jacobi.cu`; this program includes the PTX beside it.
 //!
 //! ```sh
 //! cargo run --release -p margay --example jacobi
@@ -16,12 +17,12 @@ use margay::{DeviceBuffer, Event, EventFlags, Kernel, LaunchConfig, Runtime, Str
 
 const PTX: &str = include_str!("kernels/jacobi.ptx");
 
-/// Points between the two ends, and their distance.
+/// Number of points between the two ends, and their distance.
 const POINTS: usize = 31;
 const DISTANCE: f64 = 1.0 / (POINTS + 1) as f64;
-/// Steps between two looks at the change.
+/// Number of steps between two computations of the change.
 const BATCH: usize = 500;
-/// The change at which a problem is solved.
+/// A problem is solved when the change is below this.
 const SMALL: f64 = 1e-14;
 
 struct Kernels {
@@ -29,16 +30,16 @@ struct Kernels {
     change: Kernel,
 }
 
-/// `u'' = -f` between 0 and 1, where `u` is 0 at both ends and `f` is `(wave pi)^2 sin(wave pi x)`.
+/// A problem `u'' = -f` between 0 and 1, where `u` is 0 at both ends and `f` is `(wave pi)^2 sin(wave pi x)`.
 struct Problem {
     wave: f64,
     stream: Stream,
-    /// Before the first step, and behind the last batch.
+    /// Events recorded before the first step, and after the last batch.
     events: [Event; 2],
     u: DeviceBuffer<f64>,
     next: DeviceBuffer<f64>,
     f: DeviceBuffer<f64>,
-    /// The largest change, as bits.
+    /// The bits of the largest change.
     change: DeviceBuffer<u64>,
     steps: usize,
 }
@@ -65,7 +66,7 @@ impl Problem {
         Ok(problem)
     }
 
-    /// Submits steps and the search for their last change. Returns before they run.
+    /// Submits steps and the kernel that computes their last change. Returns before they run.
     fn submit(&mut self, kernels: &Kernels) -> margay::Result<()> {
         let (config, n) = (LaunchConfig::linear(POINTS as u32, 64), POINTS as i32);
         for _ in 0..BATCH {
@@ -82,13 +83,13 @@ impl Problem {
         self.events[1].record(&self.stream)
     }
 
-    /// Waits for what was submitted; whether it changed next to nothing.
+    /// Waits for the submitted work; returns whether the change is small enough.
     fn is_solved(&self) -> margay::Result<bool> {
         self.events[1].synchronize()?;
         Ok(f64::from_bits(self.change.to_vec()?[0]) < SMALL)
     }
 
-    /// The largest distance from the exact solution of the equations between neighbouring points.
+    /// Returns the largest difference from the exact solution of the discrete equations.
     fn error(&self) -> margay::Result<f64> {
         let angle = self.wave * PI * DISTANCE;
         let size = angle * angle / (2.0 - 2.0 * angle.cos());

@@ -1,6 +1,6 @@
-//! Runs a kernel that `nvcc` compiled beforehand: it has shared memory, a barrier and a structure among its parameters.
+//! Runs a kernel that `nvcc` compiled beforehand, with shared memory, a barrier and a structure among its parameters.
 //!
-//! The CUDA C is `kernels/smooth.cu`, the PTX beside it is part of this program. Neither `nvcc` nor a GPU is needed here.
+//! The CUDA C is `kernels/smooth.cu`; this program includes the PTX beside it, so it needs neither `nvcc` nor a GPU.
 //!
 //! ```sh
 //! cargo run --release -p margay --example smooth
@@ -13,7 +13,7 @@ use margay::{Bytes, LaunchConfig, Runtime};
 
 const PTX: &str = include_str!("kernels/smooth.ptx");
 
-/// `BLOCK` in the CUDA source: the kernel's shared array has that many elements and two more.
+/// `BLOCK` in the CUDA source: the kernel's shared array has two elements more.
 const BLOCK: u32 = 128;
 
 /// `struct Filter` of the CUDA source: 4 + 3 * 4 + 8 bytes, without gaps.
@@ -24,7 +24,7 @@ struct Filter {
 }
 
 impl Filter {
-    /// The bytes that the kernel reads from its parameter space.
+    /// Returns the bytes that the kernel reads from its parameter space.
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = self.n.to_le_bytes().to_vec();
         bytes.extend(self.weights.iter().flat_map(|weight| weight.to_le_bytes()));
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         weights: [0.25, 0.5, 0.25],
         scale: 2.0,
     };
-    // Small multiples of 1/4: all sums are exact, so their order does not matter.
+    // Small integers with weights that are multiples of 1/4: all sums are exact, so their order does not matter.
     let input: Vec<f32> = (0..filter.n).map(|i| (i % 23) as f32).collect();
 
     let runtime = Runtime::new()?;

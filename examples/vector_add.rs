@@ -1,4 +1,4 @@
-//! Adds two vectors with a kernel written in PTX and checks the result: the smallest whole program.
+//! Adds two vectors with a kernel written in PTX and checks the result: a minimal complete program.
 //!
 //! ```sh
 //! cargo run --release -p margay --example vector_add
@@ -55,7 +55,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (device_a, device_b) = (runtime.upload(&a)?, runtime.upload(&b)?);
     let mut device_c = runtime.alloc::<f32>(n)?;
 
-    // As many blocks of 256 threads as cover n elements. The launch returns at once; `to_vec` waits for it.
+    // The grid has enough blocks of 256 threads for n elements. The launch returns at once; `to_vec` waits for the
+    // kernel.
     let config = LaunchConfig::linear(n as u32, 256);
     runtime.launch(
         &add,

@@ -1,6 +1,6 @@
-//! How `libcuda.so` is linked: its soname, and so that nothing outside can come between its own
-//! functions (`-Bsymbolic`) or unload it under its threads (`-z nodelete`). The exports are the
-//! `no_mangle` functions of the table; the compiler's own version script hides the rest.
+//! Sets the linker arguments of `libcuda.so`: its soname, `-Bsymbolic` (calls between its own functions cannot be
+//! interposed) and `-z nodelete` (the library is never unloaded while its threads run). The exports are the `no_mangle`
+//! functions of the table of entry points. The version script that the compiler generates hides all other symbols.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,5 +1,5 @@
-//! Gives the code generator a name for what it was made from (`MARGAY_BUILD`), so that code which one build has
-//! kept on disk is never run by another.
+//! Computes a digest of everything that determines the code generator (`MARGAY_BUILD`), so that code that one
+//! build has stored in the disk cache is never run by another build.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
@@ -7,8 +7,8 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What generated code comes from, beside the code generator: the sources of this crate, of the IR and its operations, and the
-/// versions of everything else.
+/// Sources that determine the generated code: this crate, the IR with its operations, and the versions of all
+/// dependencies.
 const SOURCES: [&str; 9] = [
     "src",
     "build.rs",
@@ -21,7 +21,7 @@ const SOURCES: [&str; 9] = [
     "../Cargo.lock",
 ];
 
-/// What Cargo says of the target and of how it is built for.
+/// Variables that Cargo sets for the target and the build options.
 const SETTINGS: [&str; 6] = [
     "CARGO_PKG_VERSION",
     "TARGET",
@@ -51,7 +51,7 @@ fn main() {
     println!("cargo::rustc-env=MARGAY_BUILD={:016x}", hasher.finish());
 }
 
-/// The files at or below a path, in order, with their content; none where there is nothing.
+/// Reads all files at or below a path, in order of their paths. Returns nothing if the path does not exist.
 fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     if let Ok(content) = std::fs::read(path) {
         return BTreeMap::from([(path.to_owned(), content)]);

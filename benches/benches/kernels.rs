@@ -1,5 +1,6 @@
-//! `kernels`: each kernel on one worker and on all. The results are compared before anything is timed; without
-//! `--bench`, as in CI, the data is small and each runs once. `margay bench` has the rivals beside them.
+//! `kernels`: measures each kernel on one worker and on all. Results are compared before anything is timed; without
+//! `--bench`, as in CI, the data is small and each kernel runs once. `margay bench` also measures other
+//! implementations.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use margay::Runtime;

@@ -1,4 +1,4 @@
-//! `launch`: kernels that do nothing, warm, one by one and many in a stream.
+//! `launch`: measures empty kernels after their first launch, one by one and many in a stream.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use margay::Runtime;

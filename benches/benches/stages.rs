@@ -1,4 +1,5 @@
-//! `lex`, `parse`, `lower` and `compile` over a small, a middle and a large text, as bytes of text a second.
+//! `lex`, `parse`, `lower` and `compile`: measures these stages for a small, a medium and a large text, in bytes of
+//! text per second.
 
 use std::hint::black_box;
 

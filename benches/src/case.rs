@@ -1,18 +1,18 @@
-//! A kernel to measure: its sources in three languages, and the work that it does.
+//! Describes a kernel to measure: its sources in three languages, and its work.
 
 use crate::work::Work;
 
-/// How much data.
+/// The amount of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Enough to measure.
+    /// Enough data for measurements.
     Full,
-    /// Enough to compare results.
+    /// Little data, enough to compare results.
     Small,
 }
 
 impl Scale {
-    /// One of two sizes.
+    /// Returns one of two sizes.
     pub(crate) fn pick(self, full: usize, small: usize) -> usize {
         match self {
             Scale::Full => full,
@@ -21,30 +21,30 @@ impl Scale {
     }
 }
 
-/// Which mean a kernel counts for, besides that over all.
+/// The goal group of a kernel: each group has its own mean, besides the mean over all kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
-    /// The eleven that goals are set for.
+    /// The eleven kernels that goals are set for.
     Goals,
-    /// The others.
+    /// The other kernels.
     More,
 }
 
-/// A kernel in the languages of the contenders. Kernels have the same names and arguments in PTX and OpenCL.
+/// The sources of a kernel for each contender. Kernels have the same names and arguments in PTX and OpenCL.
 #[derive(Clone, Copy, Debug)]
 pub struct Sources {
     pub(crate) ptx: &'static str,
     pub(crate) opencl: &'static str,
     pub(crate) opencl_options: &'static str,
     pub(crate) c: &'static str,
-    /// For clang, beside those for every source.
+    /// Options for clang, besides those for every source.
     pub(crate) c_options: &'static [&'static str],
-    /// Whether parts of equal size take unequal time.
+    /// Whether parts of equal size take different times.
     pub(crate) c_uneven: bool,
 }
 
-/// [`Sources`] from a PTX file, by its path in the repository, and the files of a name in `benches`; of two names
-/// the first is that of the OpenCL file and the second that of the C file.
+/// Builds [`Sources`] from the path of a PTX file in the repository and a file name in `benches`. If there are two
+/// names, the first is that of the OpenCL file and the second that of the C file.
 macro_rules! sources {
     ($ptx:literal, $name:literal $(, $field:ident: $value:expr)* $(,)?) => {
         $crate::case::sources!($ptx, $name / $name $(, $field: $value)*)
@@ -63,7 +63,7 @@ macro_rules! sources {
 pub(crate) use sources;
 
 impl Sources {
-    /// Without options, in parts that take equal time.
+    /// Returns sources without extra options, whose parts take equal time.
     pub(crate) const fn new(ptx: &'static str, opencl: &'static str, c: &'static str) -> Sources {
         Sources {
             ptx,
@@ -78,13 +78,13 @@ impl Sources {
 
 /// A kernel to measure.
 pub struct Case {
-    /// Its name.
+    /// The kernel's name.
     pub name: &'static str,
-    /// The data at [`Scale::Full`], in words.
+    /// The size of the data at [`Scale::Full`], in words.
     pub size: &'static str,
-    /// What it counts for.
+    /// The goal group of the kernel.
     pub group: Group,
     pub(crate) sources: Sources,
-    /// Makes the data and, with a loop in Rust, the results.
+    /// Creates the data, and computes the expected results with a loop in Rust.
     pub(crate) make: fn(Scale) -> Work,
 }

@@ -1,4 +1,4 @@
-//! Kernels on every contender that this machine has.
+//! Compares kernels on every contender that this machine has.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::contender::{Contender, Loaded, checked};
 use crate::kernels::CASES;
 use crate::measure::{self, Action, Time};
 
-/// Who runs kernels.
+/// The kinds of contenders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Kind {
@@ -24,10 +24,10 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The rivals, in the order of the columns.
+    /// The contenders that Margay is compared with, in the order of the columns.
     pub(crate) const RIVALS: [Kind; 3] = [Kind::C, Kind::Pocl, Kind::Driver];
 
-    /// The name in headings.
+    /// Returns the name in headings.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Kind::Margay => "Margay",
@@ -38,56 +38,56 @@ impl Kind {
     }
 }
 
-/// A contender on so many threads.
+/// A contender with a number of threads.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Entrant {
-    /// Its key in [`Row::times`]: kind and threads.
+    /// The key in [`Row::times`]: kind and threads.
     pub(crate) id: String,
     pub(crate) kind: Kind,
-    /// Threads that it computes with; for another driver those of Margay that it is compared with.
+    /// Number of threads; for another driver, the number of Margay's threads that it is compared with.
     pub(crate) threads: usize,
-    /// Which program, and how it was told to compile.
+    /// Name, version and options of the program.
     pub(crate) about: String,
 }
 
-/// A kernel's times.
+/// The times of a kernel.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) data: String,
-    /// Whether it is one of the eleven that goals are set for.
+    /// Whether the kernel is one of the eleven that goals are set for.
     pub(crate) goal: bool,
-    /// What a run computes, in elements.
+    /// Number of elements that a run computes.
     pub(crate) elements: u64,
-    /// Floating-point operations of a run, where that is the measure.
+    /// Floating-point operations of a run, if throughput is measured in them.
     pub(crate) operations: Option<f64>,
-    /// Seconds for a run, by the entrant's id.
+    /// Seconds for a run, by the id of the entrant.
     pub(crate) times: BTreeMap<String, Time>,
-    /// Why an entrant has no time, by its id.
+    /// Reasons why entrants have no time, by their id.
     pub(crate) failures: BTreeMap<String, String>,
 }
 
 impl Row {
-    /// The median of an entrant.
+    /// Returns the median of an entrant.
     pub(crate) fn median(&self, entrant: &Entrant) -> Option<f64> {
         self.times.get(&entrant.id).map(|time| time.median)
     }
 }
 
-/// Everybody who is here.
+/// All contenders on this machine.
 pub(crate) struct Field {
     contenders: Vec<Box<dyn Contender>>,
-    /// As many, in the same order.
+    /// The entrants, one for each contender and in the same order.
     pub(crate) entrants: Vec<Entrant>,
-    /// Who is not here, and why.
+    /// A message for each contender that is missing.
     pub(crate) missing: Vec<String>,
 }
 
 impl Field {
-    /// Margay, and the rivals that are found, each on one thread and on as many as Margay has workers.
+    /// Finds Margay and the other contenders; each runs on one thread and on as many threads as Margay has workers.
     ///
     /// # Errors
-    /// When Margay does not start, or the other driver that was asked for.
+    /// Margay does not start, or the driver at `driver` cannot be opened.
     pub(crate) fn find(driver: Option<&str>) -> Result<Field, String> {
         let all = Margay::with_workers(None)?;
         let workers = all.0.workers();
@@ -158,7 +158,7 @@ impl Field {
         }
     }
 
-    /// Compares and times one kernel.
+    /// Compares the results of one kernel and measures it.
     pub(crate) fn measure(&self, case: &Case, scale: Scale) -> Row {
         let work = (case.make)(scale);
         let (mut loaded, mut failures) = (Vec::new(), BTreeMap::new());
@@ -190,16 +190,16 @@ impl Field {
     }
 }
 
-/// Runs every kernel once through a driver library, with little data; says what it got wrong.
+/// Runs every kernel once through a driver library, with little data, and returns the wrong results.
 ///
 /// # Errors
-/// When the library cannot be opened or has no device.
+/// The library cannot be opened or has no device.
 pub fn check_driver(path: &str) -> Result<Vec<String>, String> {
     let driver = Driver::open(path).map_err(|e| format!("{path}: {e}"))?;
     Ok(wrong(&driver))
 }
 
-/// Which kernels a contender gets wrong, with little data.
+/// Returns the kernels that a contender computes wrongly, with little data.
 pub(crate) fn wrong(contender: &dyn Contender) -> Vec<String> {
     let check = |case: &Case| {
         let work = (case.make)(Scale::Small);
@@ -209,17 +209,17 @@ pub(crate) fn wrong(contender: &dyn Contender) -> Vec<String> {
     CASES.iter().filter_map(check).collect()
 }
 
-/// One thread, and all of them.
+/// Returns the numbers of threads to measure: one, and all if there are more.
 fn counts(workers: usize) -> impl Iterator<Item = usize> {
     [1, workers]
         .into_iter()
         .take(if workers > 1 { 2 } else { 1 })
 }
 
-/// Kernels whose name contains one of these, or all.
+/// Returns the kernels whose name contains one of `names`; all kernels if `names` is empty.
 ///
 /// # Errors
-/// When there is none.
+/// No kernel has such a name.
 pub(crate) fn chosen(names: &[String]) -> Result<Vec<&'static Case>, String> {
     let wanted = |case: &&Case| {
         let name = case.name.to_lowercase();
@@ -232,14 +232,14 @@ pub(crate) fn chosen(names: &[String]) -> Result<Vec<&'static Case>, String> {
     }
 }
 
-/// A kernel that was compared, ready to run on Margay.
+/// A kernel whose results have been compared, ready to run on Margay.
 pub struct Prepared(Box<dyn Loaded>);
 
 impl Prepared {
-    /// Loads and compares.
+    /// Loads the kernel and compares its results.
     ///
     /// # Errors
-    /// What the runtime reports, or the first wrong value.
+    /// An error of the runtime, or the first wrong value.
     pub fn new(case: &Case, scale: Scale, runtime: &margay::Runtime) -> Result<Prepared, String> {
         let work = (case.make)(scale);
         let contender = Margay(runtime.clone());
@@ -247,10 +247,10 @@ impl Prepared {
         loaded.map(Prepared)
     }
 
-    /// Runs it once, to its end.
+    /// Runs the kernel once, to its end.
     ///
     /// # Panics
-    /// When the kernel fails.
+    /// Panics if the kernel fails.
     pub fn run(&mut self) {
         self.0.run().expect("the kernel ran before");
     }

@@ -1,6 +1,6 @@
-//! Input data: the same on every machine and in every run.
+//! Generates input data, which is the same on every machine and in every run.
 
-/// A generator of numbers (xorshift, 64 bits).
+/// A generator of random numbers (xorshift, 64 bits).
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -15,17 +15,17 @@ impl Random {
         (self.0 >> 32) as u32
     }
 
-    /// A number below `bound`.
+    /// Returns a number below `bound`.
     pub(crate) fn below(&mut self, bound: u32) -> u32 {
         self.next() % bound
     }
 
-    /// In [0, 1).
+    /// Returns a number in [0, 1).
     pub(crate) fn unit(&mut self) -> f32 {
         (self.next() >> 8) as f32 / (1 << 24) as f32
     }
 
-    /// So many values.
+    /// Returns `count` values.
     pub(crate) fn fill<T>(
         &mut self,
         count: usize,

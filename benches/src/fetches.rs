@@ -1,4 +1,4 @@
-//! What a fetch through a texture costs, beside a load of the same texel from memory: one worker, in turns.
+//! Measures texture fetches and, alternately, loads of the same texels from memory, on one worker.
 
 use margay::texture::{
     AddressMode, ArrayDescriptor, Filter, ReadMode, Resource, Sampler, TextureObject,
@@ -10,26 +10,26 @@ use crate::measure::{self, Action, Time};
 
 const PTX: &str = include_str!("../cuda/fetch.ptx");
 
-/// Fetches of a thread, as in the text.
+/// Number of fetches of a thread, as in the PTX.
 const TURNS: usize = 16;
 const BLOCK: usize = 256;
 
-/// `CU_AD_FORMAT_*`.
+/// Values of `CU_AD_FORMAT_*`.
 const BYTE: u32 = 0x01;
 const FLOAT: u32 = 0x20;
 
-/// One way to read texels.
+/// The result for one way to read texels.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Fetched {
     pub(crate) what: &'static str,
-    /// Texels that [`Fetched::time`] is for.
+    /// Number of texels that [`Fetched::time`] covers.
     pub(crate) fetches: u64,
     pub(crate) time: Time,
-    /// Its time over that of plain loads of as many texels, in the same run.
+    /// The time divided by that of plain loads of the same number of texels, in the same run.
     pub(crate) loads: f64,
 }
 
-/// A texture to be measured.
+/// A kind of texture to measure.
 struct Kind {
     what: &'static str,
     format: u32,
@@ -64,7 +64,7 @@ const KINDS: [Kind; 4] = [
     },
 ];
 
-/// Texels in memory, and the kernels.
+/// The texels in memory, and the kernels.
 struct Bench {
     runtime: Runtime,
     size: [usize; 2],
@@ -74,12 +74,12 @@ struct Bench {
     texels: DeviceBuffer<f32>,
 }
 
-/// A texel's first component: a multiple of 4 as a number, 0 or 255 as a byte.
+/// Returns a texel's first component as a byte: 0 or 255.
 fn texel(x: usize, y: usize) -> u8 {
     if (x * 7 + y * 13) % 5 < 2 { 0 } else { 255 }
 }
 
-/// 255 is one; as numbers, it is 256 times that.
+/// Converts a byte to the value that a fetch returns: 0, or `unit` for 255.
 fn value(byte: u8, unit: f32) -> f32 {
     if byte == 0 { 0.0 } else { unit }
 }
@@ -148,7 +148,7 @@ impl Bench {
         self.runtime.synchronize()
     }
 
-    /// What each thread must have found, in plain loops.
+    /// Computes the sum that each thread must find, with plain loops.
     fn expected(&self, kind: Option<&Kind>) -> Vec<f32> {
         let [width, height] = self.size;
         let unit = match kind {
@@ -182,7 +182,8 @@ impl Bench {
     }
 }
 
-/// Between four texels where they are blended, else in the middle of one.
+/// Returns the offset of a fetch from a texel's corner: between four texels if they are blended, else the middle of
+/// one.
 fn middle(kind: &Kind) -> f32 {
     match kind.filter {
         Filter::Point => 0.5,
@@ -190,7 +191,7 @@ fn middle(kind: &Kind) -> f32 {
     }
 }
 
-/// Times all kinds, after their sums were compared. `check`: little data.
+/// Compares the sums of all kinds, then measures the kinds. `check` requests little data.
 pub(crate) fn measure(check: bool) -> Result<Vec<Fetched>, String> {
     eprintln!("fetches");
     let size = if check { [256, 3] } else { [1024, 512] };

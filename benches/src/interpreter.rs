@@ -1,4 +1,4 @@
-//! The interpreter beside native code: the same kernels and data, one worker each.
+//! Compares the interpreter with native code: the same kernels and data, one worker each.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use crate::comparison::Prepared;
 use crate::kernels::CASES;
 use crate::measure::{self, Time};
 
-/// The kernels, by the beginnings of their names: arithmetic, shared memory, barriers, shuffles, atomics, divergence.
+/// Beginnings of the names of the kernels: arithmetic, shared memory, barriers, shuffles, atomics, divergence.
 const NAMES: [&str; 9] = [
     "matrix product, tiled",
     "block reduction",
@@ -23,22 +23,22 @@ const NAMES: [&str; 9] = [
     "SHA-256",
 ];
 
-/// Runs of the interpreter that are timed. They take long.
+/// Number of measured runs of the interpreter, which take long.
 const RUNS: usize = 3;
 
-/// A kernel on both engines.
+/// The times of a kernel on both engines.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Interpreted {
     pub(crate) name: &'static str,
     pub(crate) data: &'static str,
-    /// Seconds of native code.
+    /// Seconds that native code takes.
     pub(crate) native: Time,
-    /// Seconds of the interpreter: the median of [`RUNS`].
+    /// Seconds that the interpreter takes: the median of [`RUNS`] runs.
     pub(crate) interpreted: f64,
 }
 
 impl Interpreted {
-    /// How many times longer the interpreter takes.
+    /// Returns the interpreter's time divided by that of native code.
     pub(crate) fn ratio(&self) -> f64 {
         self.interpreted / self.native.median
     }
@@ -49,7 +49,7 @@ fn runtime(engine: EngineChoice) -> Result<Runtime, String> {
     built.map_err(|e| e.to_string())
 }
 
-/// Compares and times every kernel.
+/// Compares the results of every kernel and measures it.
 ///
 /// # Errors
 /// A runtime that does not start, or a kernel that fails.

@@ -1,4 +1,4 @@
-//! Kernels that do nothing: what is left is the cost of a launch.
+//! Measures the cost of a launch with empty kernels.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::measure::{self, Time};
 
 const PTX: &str = include_str!("../cuda/empty.ptx");
 
-/// Launches of a stream of them, and of a long one.
+/// Number of launches in a short stream of launches.
 pub const MANY: u32 = 1000;
-/// See [`MANY`].
+/// Number of launches in a long stream of launches.
 pub const VERY_MANY: u32 = 10_000;
 
-/// Kernels that do nothing, launched before.
+/// Empty kernels that have been launched before.
 pub struct Launches {
     stream: Stream,
     plain: Kernel,
@@ -26,7 +26,7 @@ impl Launches {
     /// Loads the kernels and launches each once.
     ///
     /// # Errors
-    /// What the runtime reports.
+    /// An error of the runtime.
     pub fn new(runtime: &Runtime) -> margay::Result<Launches> {
         let module = runtime.load_ptx(PTX)?;
         let launches = Launches {
@@ -52,20 +52,20 @@ impl Launches {
         self.stream.launch(&self.with_arguments, config, arguments)
     }
 
-    /// One launch without arguments, to its end.
+    /// Launches a kernel without arguments and waits for its end.
     ///
     /// # Panics
-    /// When the kernel fails, as all of these.
+    /// Panics if the kernel fails.
     pub fn empty(&self) {
         self.done(self.try_empty());
     }
 
-    /// One launch with four arguments of 136 bytes, to its end.
+    /// Launches a kernel with four arguments of 136 bytes and waits for its end.
     pub fn with_arguments(&self) {
         self.done(self.try_arguments());
     }
 
-    /// So many launches into one stream, to the end of the last.
+    /// Submits this number of launches to one stream and waits for the last one.
     pub fn many(&self, launches: u32) {
         for _ in 0..launches {
             self.try_empty().expect("the kernel ran before");
@@ -79,19 +79,19 @@ impl Launches {
     }
 }
 
-/// Long enough for every thread to fall asleep.
+/// A pause after which every worker thread sleeps.
 const PAUSE: Duration = Duration::from_millis(3);
 
-/// What one way to launch costs.
+/// The cost of one way to launch.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Launched {
     pub(crate) what: &'static str,
-    /// Launches that [`Launched::time`] is for.
+    /// Number of launches that [`Launched::time`] covers.
     pub(crate) launches: u32,
     pub(crate) time: Time,
 }
 
-/// Times all ways, on as many workers as the machine has cores.
+/// Measures all ways, on as many workers as the machine has cores.
 pub(crate) fn measure() -> Result<Vec<Launched>, String> {
     eprintln!("launches");
     let runtime = Runtime::new().map_err(|e| e.to_string())?;

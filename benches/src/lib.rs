@@ -1,9 +1,9 @@
-//! What the benchmarks measure: kernels beside other ways to run them, launches, what a program pays once, the
-//! stages of loading a text, and what the machine can do at most.
+//! Benchmarks: kernels compared with other implementations, launches, costs at program start, the stages of loading a
+//! text, and the limits of the machine.
 //!
-//! `margay bench` prints [`run`]'s [`Report`] as tables or JSON, `cargo xtask bench` writes the tables of
-//! `BENCHMARKING.md`, and Criterion's benches in `benches/` time the same things. Invariant: nothing here is timed
-//! before its result was compared.
+//! `margay bench` prints the [`Report`] of [`run`] as tables or JSON, `cargo xtask bench` writes the tables of
+//! `BENCHMARKING.md`, and the Criterion benches in `benches/` measure the same code. Invariant: results are compared
+//! before anything is timed.
 
 pub mod case;
 mod comparison;

@@ -1,28 +1,28 @@
-//! Shared libraries opened at run time.
+//! Opens shared libraries at run time.
 
 use std::ffi::{CStr, CString, c_void};
 use std::ptr::NonNull;
 
-/// An open library. It is never closed: threads that it started may go on.
+/// An open library. It is never closed, because its threads may still run.
 #[derive(Clone, Copy)]
 pub(crate) struct Library(NonNull<c_void>);
 
 impl Library {
-    /// Opens a library by its path, or by its name where the system looks for libraries.
+    /// Opens a library by its path, or by its name on the system's search path.
     ///
     /// # Safety
-    /// Its initialisers run.
+    /// The caller must guarantee that the library's initialisers are sound; they run in this call.
     pub(crate) unsafe fn open(name: &str) -> Result<Library, String> {
         let name = CString::new(name).map_err(|e| e.to_string())?;
-        // SAFETY: the name ends with a zero; the caller answers for the initialisers.
+        // SAFETY: the name ends with a zero; the caller guarantees that the initialisers are sound.
         let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         NonNull::new(library).map(Library).ok_or_else(reason)
     }
 
-    /// A function or variable of this name.
+    /// Returns a function or variable by its name.
     ///
     /// # Safety
-    /// `F` is a function pointer of its type, or a pointer to a variable of its type.
+    /// `F` must be a function pointer of the function's type, or a pointer to the variable's type.
     pub(crate) unsafe fn symbol<F: Copy>(&self, name: &CStr) -> Result<F, String> {
         assert_eq!(size_of::<F>(), size_of::<*mut c_void>());
         // SAFETY: the library is open and the name ends with a zero.
@@ -30,19 +30,19 @@ impl Library {
         if symbol.is_null() {
             return Err(reason());
         }
-        // SAFETY: the sizes are equal; the caller answers for the type.
+        // SAFETY: the sizes are equal; the caller guarantees the type.
         Ok(unsafe { std::mem::transmute_copy(&symbol) })
     }
 }
 
-/// What the loader says went wrong.
+/// Returns the loader's error message.
 fn reason() -> String {
-    // SAFETY: `dlerror` gives a text that stays until the next call in this thread, or nothing.
+    // SAFETY: `dlerror` returns a text that is valid until the next call on this thread, or null.
     let text = unsafe { libc::dlerror() };
     if text.is_null() {
         return "the loader does not say why".to_owned();
     }
-    // SAFETY: as above.
+    // SAFETY: the text is valid until the next call of the loader on this thread.
     unsafe { CStr::from_ptr(text) }
         .to_string_lossy()
         .into_owned()
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named() {
-        // SAFETY: nothing has this name.
+        // SAFETY: no library has this name, so no initialiser runs.
         let missing = unsafe { Library::open("libno_such_library.so.9") };
         assert!(
             missing

@@ -1,37 +1,38 @@
-//! What the machine can do at most: memory, and multiply-adds by the width of the registers.
+//! Measures the limits of the machine: memory bandwidth, and multiply-adds for each register width.
 //!
-//! One thread, as goals for kernels are set for one. Buffers are larger than every cache. Sums and copies are written
-//! so that nothing but the hardware limits them; with several accumulators no operation waits for the last.
+//! The limits are those of one thread, because goals for kernels are set for one thread. Buffers are larger than every
+//! cache. Sums and copies are written so that only the hardware limits them; several accumulators avoid waiting for the
+//! previous operation.
 
 use serde::Serialize;
 
 use crate::measure::{self, Time};
 
-/// One limit.
+/// A measured limit.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Limit {
     pub(crate) what: &'static str,
-    /// What [`Limit::each`] counts.
+    /// The unit of [`Limit::each`].
     pub(crate) unit: &'static str,
-    /// Bytes or operations in [`Limit::time`].
+    /// Number of bytes or operations in [`Limit::time`].
     pub(crate) each: f64,
     pub(crate) time: Time,
-    /// Bits of a register, where that is what it is about.
+    /// Number of bits in a register, for limits of multiply-adds.
     pub(crate) bits: Option<u32>,
 }
 
 impl Limit {
-    /// How many a second.
+    /// Returns the number of units per second.
     pub(crate) fn rate(&self) -> f64 {
         self.each / self.time.median
     }
 }
 
-/// Floats in a buffer: 256 MB.
+/// Number of floats in a buffer of 256 MB.
 const FLOATS: usize = 1 << 26;
 const SMALL: usize = 1 << 16;
 
-/// Measures what this processor has. `check`: little data.
+/// Measures the limits of this processor. `check` requests little data.
 pub(crate) fn measure(check: bool) -> Vec<Limit> {
     eprintln!("limits");
     let mut limits = memory(if check { SMALL } else { FLOATS });
@@ -94,7 +95,7 @@ struct Peak {
     what: &'static str,
     bits: u32,
     available: fn() -> bool,
-    /// Runs [`wide::SUMS`] multiply-adds so many times; the sums, so that nothing is left out.
+    /// Runs [`wide::SUMS`] multiply-adds this number of times; returns the sum, so that the optimiser removes nothing.
     run: fn(usize) -> f32,
 }
 
@@ -105,7 +106,7 @@ mod wide {
 
     use super::Peak;
 
-    /// Accumulators: more than two units times a latency of four or five.
+    /// Number of accumulators: more than two execution units times a latency of four or five.
     pub(super) const SUMS: usize = 12;
 
     pub(super) const PEAKS: &[Peak] = &[
@@ -132,7 +133,7 @@ mod wide {
         },
     ];
 
-    /// Twelve sums of one type, kept apart by the optimiser because each is used by itself.
+    /// Defines a loop with twelve independent sums in vector registers of one type.
     macro_rules! peak {
         ($name:ident, $features:literal, $set:ident, $fma:ident, $low:expr) => {
             #[target_feature(enable = $features)]
@@ -166,12 +167,12 @@ mod wide {
         _mm512_cvtss_f32(v)
     });
 
-    /// Whether [`triad`] can run.
+    /// Returns whether [`triad`] can run.
     pub(super) fn streams() -> bool {
         is_x86_feature_detected!("fma")
     }
 
-    /// a = b + 3 c, past the caches.
+    /// Computes a = b + 3 c, with stores that bypass the caches.
     pub(super) fn triad(b: &[f32], c: &[f32], a: &mut [f32]) {
         assert!(streams());
         // SAFETY: the feature is available.
@@ -181,7 +182,7 @@ mod wide {
     #[target_feature(enable = "fma")]
     fn triad_256(b: &[f32], c: &[f32], a: &mut [f32]) {
         let three = _mm256_set1_ps(3.0);
-        // SAFETY: any bytes are floats and a vector of them.
+        // SAFETY: any bytes are valid floats and vectors of floats.
         let (before, middle, after) = unsafe { a.align_to_mut::<__m256>() };
         let first = before.len();
         for (i, a) in before.iter_mut().enumerate() {
@@ -202,7 +203,7 @@ mod wide {
         }
     }
 
-    /// The sum of all values, by vectors where the machine has them.
+    /// Returns the sum of all values, computed with vectors if the machine has them.
     pub(super) fn read(values: &[f32]) -> f32 {
         if is_x86_feature_detected!("fma") {
             // SAFETY: the feature is available.
@@ -257,7 +258,7 @@ mod tests {
             wide::triad(&b, &c, &mut a[3..]);
             assert_eq!(a[3..], [7.0; 100]);
         }
-        // One turn from i: 0.999 i + 0.5, for i from 0 to 11.
+        // One iteration computes 0.999 i + 0.5, for i from 0 to 11.
         for peak in wide::PEAKS.iter().filter(|peak| (peak.available)()) {
             assert!(((peak.run)(1) - (0.999 * 66.0 + 6.0)).abs() < 1e-3);
         }

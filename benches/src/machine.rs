@@ -1,24 +1,24 @@
-//! What has to stand beside a number: the machine, its load, the compiler, the commit and the day.
+//! Facts that are reported with every measurement: the machine, its load, the compiler, the commit and the date.
 
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
-/// Where and with what numbers were measured.
+/// The machine and the versions with which numbers were measured.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Machine {
     pub(crate) date: String,
     pub(crate) commit: String,
     pub(crate) processor: String,
     pub(crate) cores: usize,
-    /// Threads that wanted to run in the minute before.
+    /// The load average of the last minute.
     pub(crate) load: f64,
     pub(crate) rustc: String,
 }
 
 impl Machine {
-    /// This one, now.
+    /// Returns the facts of this machine at this moment.
     pub(crate) fn here() -> Machine {
         Machine {
             date: today(),
@@ -30,13 +30,13 @@ impl Machine {
         }
     }
 
-    /// Whether something else kept it busy.
+    /// Returns whether other work kept the machine busy.
     pub(crate) fn busy(&self) -> bool {
         self.load > 1.25 * self.cores as f64
     }
 }
 
-/// What a program says, on one line.
+/// Returns the output of a program as a trimmed text.
 fn output(program: &str, args: &[&str]) -> String {
     let output = Command::new(program)
         .args(args)
@@ -69,7 +69,7 @@ fn today() -> String {
     format!("{year}-{month:02}-{day:02}")
 }
 
-/// The date so many days after 1970-01-01.
+/// Returns the date `days` days after 1970-01-01.
 fn date(mut days: u64) -> (u64, u64, u64) {
     let leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn dates() {
         assert_eq!(super::date(0), (1970, 1, 1));
-        // `date -d @951782400`, `date -d @1735603200`
+        // Expected values: `date -d @951782400`, `date -d @1735603200`.
         assert_eq!(super::date(951_782_400 / 86_400), (2000, 2, 29));
         assert_eq!(super::date(1_735_603_200 / 86_400), (2024, 12, 31));
     }

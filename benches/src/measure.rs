@@ -1,36 +1,37 @@
-//! Times: medians of samples that are taken in turns.
+//! Measures times: medians of samples that alternate between the measured actions.
 
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-/// Samples a measurement.
+/// Number of samples of a measurement.
 pub const SAMPLES: usize = 5;
-/// A sample repeats its work at least for this long.
+/// Least duration of a sample, which repeats its work that often.
 const SAMPLE_TIME: Duration = Duration::from_millis(40);
 
-/// Samples of something that is over in an instant and cannot be repeated without a pause.
+/// Number of samples of a short action that needs a pause before each run.
 const RESTED_SAMPLES: usize = 101;
 
-/// Work that is repeated runs at least this long before the first sample: Margay compiles a kernel again when it has
-/// run for a while, and everybody has the same warm-up.
+/// Repeated work runs at least this long before the first sample, because Margay compiles a kernel again after some run
+/// time. Every contender has the same warm-up.
 const WARM_UP: Duration = Duration::from_millis(150);
 
-/// What a measurement gave, in seconds for one run.
+/// The result of a measurement, in seconds for one run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Time {
-    /// The sample in the middle.
+    /// The median of the samples.
     pub median: f64,
-    /// The slowest sample over the fastest.
+    /// The slowest sample divided by the fastest.
     pub spread: f64,
-    /// All of them, from the fastest to the slowest.
+    /// All samples, from the fastest to the slowest.
     pub samples: Vec<f64>,
 }
 
-/// One thing to time.
+/// An action to measure.
 pub type Action<'a> = Box<dyn FnMut() + 'a>;
 
-/// Times several actions, warm. Their samples take turns, so that what disturbs the machine meets all of them.
+/// Measures several actions after a warm-up. Their samples alternate, so that a disturbance of the machine affects all
+/// of them.
 pub fn in_turns(actions: &mut [Action<'_>]) -> Vec<Time> {
     let repeats: Vec<u32> = actions.iter_mut().map(|a| repeats(a)).collect();
     let mut samples = vec![Vec::with_capacity(SAMPLES); actions.len()];
@@ -46,13 +47,13 @@ pub fn in_turns(actions: &mut [Action<'_>]) -> Vec<Time> {
     samples.into_iter().map(summary).collect()
 }
 
-/// Times one action.
+/// Measures one action.
 pub fn alone(action: impl FnMut()) -> Time {
     let mut times = in_turns(&mut [Box::new(action)]);
     times.remove(0)
 }
 
-/// Times an action that uses up what `setup` makes, without the time of making it.
+/// Measures an action that consumes the value of `setup`, without the time of `setup`.
 pub fn with_setup<T>(mut setup: impl FnMut() -> T, mut action: impl FnMut(T)) -> Time {
     let mut sample = || {
         let input = setup();
@@ -64,7 +65,7 @@ pub fn with_setup<T>(mut setup: impl FnMut() -> T, mut action: impl FnMut(T)) ->
     summary((0..SAMPLES).map(|_| sample()).collect())
 }
 
-/// Times an action after a pause each time, in which threads fall asleep.
+/// Measures an action that follows a pause each time, in which threads fall asleep.
 pub fn after(pause: Duration, mut action: impl FnMut()) -> Time {
     let mut sample = || {
         std::thread::sleep(pause);
@@ -75,7 +76,7 @@ pub fn after(pause: Duration, mut action: impl FnMut()) -> Time {
     summary((0..RESTED_SAMPLES).map(|_| sample()).collect())
 }
 
-/// Runs that a sample needs, once the action is warm.
+/// Warms an action up and returns the number of runs that a sample needs.
 fn repeats(action: &mut Action<'_>) -> u32 {
     let warm_up = Instant::now();
     while warm_up.elapsed() < WARM_UP {
@@ -96,7 +97,7 @@ fn summary(mut samples: Vec<f64>) -> Time {
     }
 }
 
-/// The geometric mean.
+/// Returns the geometric mean.
 pub fn mean(ratios: &[f64]) -> f64 {
     let sum: f64 = ratios.iter().map(|r| r.ln()).sum();
     (sum / ratios.len() as f64).exp()

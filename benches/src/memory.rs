@@ -1,4 +1,4 @@
-//! Host memory for contenders that compute in place: aligned, and in huge pages where it is large, as Margay's is.
+//! Host memory for contenders that compute in place: aligned, and in huge pages if it is large, like Margay's memory.
 
 use std::alloc::{self, Layout};
 use std::ptr::NonNull;
@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 const HUGE: usize = 2 << 20;
 const LINE: usize = 64;
 
-/// Bytes at a fixed address.
+/// Memory at a fixed address.
 pub(crate) struct Memory {
     start: NonNull<u8>,
     layout: Layout,
@@ -16,7 +16,7 @@ pub(crate) struct Memory {
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// A copy of these bytes.
+    /// Allocates a copy of these bytes.
     pub(crate) fn of(bytes: &[u8]) -> Memory {
         let align = if bytes.len() >= HUGE { HUGE } else { LINE };
         let size = bytes.len().max(1).next_multiple_of(align);
@@ -33,22 +33,22 @@ impl Memory {
         Memory { start, layout }
     }
 
-    /// Where it begins.
+    /// Returns the start address.
     pub(crate) fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// A copy of its first bytes. Nobody may be writing.
+    /// Returns a copy of the first bytes. No thread may write to the memory during the call.
     pub(crate) fn read(&self, len: usize) -> Vec<u8> {
         assert!(len <= self.layout.size());
-        // SAFETY: `Memory::of` wrote what callers ask for; it is inside of the allocation.
+        // SAFETY: `Memory::of` initialised the bytes that callers read, and the range is inside the allocation.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), len) }.to_vec()
     }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout.
+        // SAFETY: the memory was allocated with this layout.
         unsafe { alloc::dealloc(self.start.as_ptr(), self.layout) };
     }
 }

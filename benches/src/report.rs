@@ -1,4 +1,4 @@
-//! Everything that was measured, as data: tables and JSON are written from it.
+//! Runs the benchmarks and collects the results, from which tables and JSON are written.
 
 use serde::Serialize;
 
@@ -12,20 +12,19 @@ use crate::machine::Machine;
 use crate::measure;
 use crate::stages::{self, Rates};
 use crate::start::{self, Started};
-use crate::tables;
 
-/// What to measure.
+/// The options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Kernels by parts of their names, and other tables by their names ([`Part`]). Empty: everything.
+    /// Parts of the names of kernels, and names of other tables ([`Part`]). If empty, everything is measured.
     pub names: Vec<String>,
     /// Another `libcuda.so.1` to compare with.
     pub driver: Option<String>,
-    /// Little data, to see that it works.
+    /// Whether to use little data, to test the benchmarks.
     pub check: bool,
 }
 
-/// The tables beside that of the kernels.
+/// The tables besides that of the kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Limits,
@@ -47,13 +46,13 @@ impl Part {
     ];
 }
 
-/// What was measured. Times are in seconds, sizes in bytes.
+/// The results of a run. Times are in seconds, sizes in bytes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     pub(crate) machine: Machine,
-    /// Who ran the kernels.
+    /// The contenders that ran the kernels.
     pub(crate) entrants: Vec<Entrant>,
-    /// Who could not, and why.
+    /// A message for each contender that is missing.
     pub(crate) missing: Vec<String>,
     pub(crate) kernels: Vec<Row>,
     pub(crate) means: Vec<Mean>,
@@ -65,33 +64,28 @@ pub struct Report {
     pub(crate) loading: Vec<Rates>,
 }
 
-/// How much faster Margay is than a rival on as many threads, as a geometric mean.
+/// The geometric mean of Margay's speedup over another contender with the same number of threads.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Mean {
     pub(crate) rival: Kind,
     pub(crate) threads: usize,
-    /// Over the kernels that goals are set for, or over all.
+    /// Whether the mean covers only the kernels that goals are set for.
     pub(crate) goals_only: bool,
-    /// Kernels that both ran.
+    /// Number of kernels that both contenders ran.
     pub(crate) kernels: usize,
     pub(crate) ratio: f64,
 }
 
 impl Report {
-    /// The tables, in Markdown.
-    pub fn markdown(&self) -> String {
-        tables::markdown(self)
-    }
-
-    /// One JSON document; `BENCHMARKING.md` describes it.
+    /// Formats the report as one JSON document; `BENCHMARKING.md` describes its keys.
     ///
     /// # Panics
-    /// Never: every value has a form in JSON.
+    /// Never panics: JSON can represent every value.
     pub fn json(&self) -> String {
         serde_json::to_string_pretty(self).expect("numbers and texts")
     }
 
-    /// Who got a kernel wrong or could not run it.
+    /// Returns the contenders that computed a kernel wrongly or could not run it.
     pub fn failures(&self) -> Vec<String> {
         let told = |row: &Row| {
             let told = row.failures.iter();
@@ -101,14 +95,14 @@ impl Report {
         self.kernels.iter().flat_map(told).collect()
     }
 
-    /// Margay on as many threads as a rival has.
+    /// Returns Margay's entrant with this number of threads.
     pub(crate) fn margay(&self, threads: usize) -> Option<&Entrant> {
         let mut entrants = self.entrants.iter();
         entrants.find(|e| e.kind == Kind::Margay && e.threads == threads)
     }
 }
 
-/// Measures.
+/// Runs the benchmarks and returns the report.
 ///
 /// # Errors
 /// Unknown names, a runtime or a driver that does not start.
@@ -205,7 +199,7 @@ fn means(report: &Report) -> Vec<Mean> {
     means
 }
 
-/// The rival's time over ours: more than 1 is faster.
+/// Returns the other contender's time divided by Margay's; if it is above 1, Margay is faster.
 pub(crate) fn ratio(row: &Row, ours: &Entrant, rival: &Entrant) -> Option<f64> {
     Some(row.median(rival)? / row.median(ours)?)
 }

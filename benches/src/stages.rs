@@ -1,5 +1,5 @@
-//! The stages from a text to code that runs: cutting into tokens, parsing and resolving, lowering, and the first
-//! launch, which compiles.
+//! Measures the stages from a text to native code: lexing, parsing and resolution, lowering, and the first launch,
+//! which compiles.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -14,11 +14,11 @@ use serde::Serialize;
 
 use crate::measure::{self, Time};
 
-/// A text to load.
+/// A PTX text to load.
 pub struct Text {
-    /// Its name and how it came about.
+    /// The text's name and origin.
     pub name: &'static str,
-    /// The text.
+    /// The text itself.
     pub source: Arc<SourceFile>,
 }
 
@@ -31,7 +31,7 @@ macro_rules! ptx {
 /// The smallest program.
 pub(crate) const SAXPY: &str = ptx!("saxpy");
 
-/// What the large text repeats.
+/// The programs that the large text repeats.
 pub(crate) const PARTS: &[&str] = &[
     SAXPY,
     ptx!("reduction"),
@@ -46,7 +46,7 @@ pub(crate) const PARTS: &[&str] = &[
 ];
 const TURNS: usize = 10;
 
-/// A small, a middle and a large text.
+/// Returns a small, a medium and a large text.
 pub fn texts() -> [Text; 3] {
     let text = |name, text: &str| Text {
         name,
@@ -59,7 +59,7 @@ pub fn texts() -> [Text; 3] {
     ]
 }
 
-/// All parts after one header, several times, with names of their own each time.
+/// Concatenates the parts after one header, `turns` times, and renames their symbols so that all are distinct.
 pub(crate) fn repeated(parts: &[&str], turns: usize) -> String {
     let mut text = ".version 9.5\n.target sm_75\n.address_size 64\n".to_owned();
     for turn in 0..turns {
@@ -72,7 +72,7 @@ pub(crate) fn repeated(parts: &[&str], turns: usize) -> String {
     text
 }
 
-/// Copies a text, with `suffix` after each name that is declared outside functions.
+/// Copies a text and appends `suffix` to each name that is declared outside functions.
 fn rename(text: &str, suffix: &str, out: &mut String) {
     let names = module_names(text);
     let mut copied = 0;
@@ -90,7 +90,7 @@ fn rename(text: &str, suffix: &str, out: &mut String) {
     }
 }
 
-/// The first name of each declaration at the outer level: no braces or parentheses around it.
+/// Returns the first name of each declaration outside braces and parentheses.
 fn module_names(text: &str) -> HashSet<&str> {
     let mut names = HashSet::new();
     let mut lexer = Lexer::new(text);
@@ -112,7 +112,7 @@ fn module_names(text: &str) -> HashSet<&str> {
     }
 }
 
-/// Cuts a text into tokens; their number.
+/// Splits a text into tokens and returns their number.
 pub fn lex(text: &str) -> usize {
     let mut lexer = Lexer::new(text);
     let mut tokens = 0;
@@ -125,38 +125,38 @@ pub fn lex(text: &str) -> usize {
 /// Parses a text.
 ///
 /// # Panics
-/// When the text is wrong, as all of these.
+/// Panics if the text has errors.
 pub fn parse(source: &Arc<SourceFile>) -> Parsed {
     let parsed = margay_frontend::parse(Arc::clone(source));
     assert!(!parsed.has_errors(), "{:?}", parsed.diagnostics.first());
     parsed
 }
 
-/// Resolves what was parsed.
+/// Resolves the names of a parsed text.
 pub fn resolved(parsed: &Parsed) -> Resolution {
     resolve(parsed)
 }
 
-/// Lowers what was parsed and resolved.
+/// Lowers a parsed and resolved text.
 pub fn lower(parsed: &Parsed, resolution: &Resolution) -> margay_ir::module::Module {
     margay_frontend::lower(parsed, resolution).expect("the text is right")
 }
 
-/// A loaded text none of whose kernels was launched.
+/// A loaded text whose kernels have not been launched.
 pub struct Loaded {
     runtime: Runtime,
     _module: Module,
     kernels: Vec<Kernel>,
-    /// What every pointer points into the middle of.
+    /// The buffer whose middle all pointer parameters point to.
     scratch: DeviceBuffer<u8>,
 }
 
 impl Loaded {
-    /// Loads a text, with a comment at its end that no load before had: the runtime knows images that it has
-    /// loaded, and keeps their code.
+    /// Loads a text with a unique comment at its end, because the runtime recognises images that it has loaded before
+    /// and reuses their code.
     ///
     /// # Errors
-    /// What the runtime reports.
+    /// An error of the runtime.
     pub fn new(runtime: &Runtime, text: &str) -> margay::Result<Loaded> {
         static LOADS: AtomicU32 = AtomicU32::new(0);
         let load = LOADS.fetch_add(1, Ordering::Relaxed);
@@ -169,10 +169,10 @@ impl Loaded {
         })
     }
 
-    /// Launches each kernel once with one block and no data: what it costs is compiling.
+    /// Launches each kernel once with one block and no data, so that compilation dominates the time.
     ///
     /// # Panics
-    /// When a kernel fails.
+    /// Panics if a kernel fails.
     pub fn launch_all(&self) {
         let stream = self.runtime.context().expect("there").legacy_stream();
         let middle = self.scratch.ptr().address() + self.scratch.len() as u64 / 2;
@@ -188,20 +188,20 @@ impl Loaded {
     }
 }
 
-/// How long the stages of a text take.
+/// The times of the stages for one text.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Rates {
     pub(crate) text: &'static str,
     pub(crate) bytes: usize,
     pub(crate) lexing: Time,
-    /// Parsing and resolving.
+    /// Time of parsing and resolution.
     pub(crate) parsing: Time,
     pub(crate) lowering: Time,
-    /// The first launch of every kernel.
+    /// Time of the first launch of every kernel.
     pub(crate) compiling: Time,
 }
 
-/// Times all texts.
+/// Measures all texts.
 pub(crate) fn measure() -> Result<Vec<Rates>, String> {
     let runtime = Runtime::builder().without_disk_cache().build();
     let runtime = runtime.map_err(|e| e.to_string())?;
@@ -235,7 +235,7 @@ fn rates(runtime: &Runtime, text: &Text) -> Result<Rates, String> {
     })
 }
 
-/// A number of bytes in the unit that suits it.
+/// Formats a number of bytes in a suitable unit.
 pub fn size_of(bytes: usize) -> String {
     let mut text = String::new();
     let kilobytes = bytes as f64 / 1e3;

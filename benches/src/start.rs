@@ -1,7 +1,7 @@
-//! What a program pays once: from nothing to the first result, and a large image for one of its kernels.
+//! Measures costs that occur once in a program: the time to the first result, and the loading of a large image.
 //!
-//! Each is measured in a process of its own ([`Once::measure`] starts this program again, as `margay bench --once`), because what is made
-//! once a process would be there from the second time on, and the peak of its memory would be another's.
+//! Each cost is measured in a process of its own ([`Once::measure`] starts this program again, as `margay bench
+//! --once`), because a process initialises only once, and the peak of its memory would include other measurements.
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -14,28 +14,28 @@ use serde::Serialize;
 use crate::measure;
 use crate::stages;
 
-/// The arguments with which this program measures one of these and prints what came out; its name follows.
+/// The arguments with which this program measures one cost and prints the result; the name of the cost follows.
 const ARGUMENTS: [&str; 2] = ["bench", "--once"];
-/// Elements of the first sum.
+/// Number of elements that the first result has.
 const ELEMENTS: usize = 1024;
-/// Copies of the ten programs in the large image: 20 MB.
+/// Number of copies of the ten programs in the large image of 20 MB.
 const TURNS: usize = 180;
 
-/// What is measured in a process of its own.
+/// A cost that is measured in a process of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Once {
-    /// A runtime, a small image, three copies, one launch: y = a x + y.
+    /// The time to create a runtime, load a small image, copy three times, and launch y = a x + y.
     FirstResult,
-    /// A large image, and the result of one of its kernels.
+    /// The time to load a large image and to get the result of one of its kernels.
     LargeImage,
 }
 
-/// What came out.
+/// The result of measuring a cost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Cost {
-    /// Seconds from the start of the runtime to the result.
+    /// Number of seconds from the start of the runtime to the result.
     pub seconds: f64,
-    /// The largest resident memory of the process, in bytes; 0 where the system does not tell.
+    /// The largest resident memory of the process, in bytes; 0 if the system does not report it.
     pub peak: u64,
 }
 
@@ -49,10 +49,10 @@ impl Once {
         }
     }
 
-    /// Does it, in this process.
+    /// Measures the cost in this process.
     ///
     /// # Errors
-    /// What the runtime reports, and a wrong result.
+    /// An error of the runtime, or a wrong result.
     pub fn run(self) -> Result<Cost, String> {
         let seconds = match self {
             Once::FirstResult => first_result(stages::SAXPY, "saxpy"),
@@ -64,10 +64,10 @@ impl Once {
         })
     }
 
-    /// Does what `name` asks for and says what came out, in the form that [`Once::measure`] reads.
+    /// Measures the cost called `name` and formats the result for [`Once::measure`].
     ///
     /// # Errors
-    /// An unknown name, and those of [`Once::run`].
+    /// An unknown name, and the errors of [`Once::run`].
     pub fn answer(name: &str) -> Result<String, String> {
         let known = Once::ALL.into_iter().find(|once| once.name() == name);
         let cost = known
@@ -78,10 +78,10 @@ impl Once {
         Ok(text)
     }
 
-    /// The medians over several processes, each this program.
+    /// Measures the cost in several processes of this program and returns the medians.
     ///
     /// # Errors
-    /// What the processes report.
+    /// An error of a process.
     pub fn measure(self, code: Code) -> Result<Cost, String> {
         let program = std::env::current_exe().map_err(|e| e.to_string())?;
         let folder = std::env::temp_dir().join(format!("margay-bench-{}", std::process::id()));
@@ -111,7 +111,7 @@ impl Once {
             seconds.push(cost.seconds);
             peaks.push(cost.peak);
         }
-        // It is not there if nothing was kept.
+        // The folder does not exist if nothing was cached.
         let _ = std::fs::remove_dir_all(&folder);
         seconds.sort_by(f64::total_cmp);
         peaks.sort_unstable();
@@ -123,17 +123,17 @@ impl Once {
     }
 }
 
-/// Where a process has its native code from.
+/// The source of a process's native code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// It is compiled.
+    /// The process compiles its code.
     Compiled,
-    /// It comes from the disk, as far as one is wont to keep it there.
+    /// The process loads its code from the disk cache, as far as the cache stores it by default.
     Kept,
 }
 
 impl Code {
-    /// The value of `MARGAY_CACHE`.
+    /// Returns the value of `MARGAY_CACHE`.
     fn setting(self) -> &'static str {
         match self {
             Code::Compiled => "0",
@@ -142,7 +142,7 @@ impl Code {
     }
 }
 
-/// A cost with its name.
+/// A measured cost with its name.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Started {
     pub(crate) what: &'static str,
@@ -150,7 +150,7 @@ pub(crate) struct Started {
     pub(crate) cost: Cost,
 }
 
-/// All of them.
+/// Measures all costs.
 pub(crate) fn measure() -> Result<Vec<Started>, String> {
     let rows = [
         (
@@ -185,7 +185,7 @@ fn read(text: &str) -> Option<Cost> {
     })
 }
 
-/// Seconds from the start of the runtime to the checked result of a kernel of this text.
+/// Returns the seconds from the start of the runtime to the checked result of a kernel in this text.
 fn first_result(text: &str, kernel: &str) -> Result<f64, String> {
     let started = Instant::now();
     let y = saxpy(text, kernel).map_err(|e| e.to_string())?;
@@ -209,7 +209,7 @@ fn saxpy(text: &str, kernel: &str) -> margay::Result<Vec<f32>> {
     y.to_vec()
 }
 
-/// The largest resident memory of this process so far.
+/// Returns the largest resident memory of this process so far.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

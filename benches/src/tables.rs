@@ -1,4 +1,4 @@
-//! A report as tables in Markdown.
+//! Formats a report as Markdown tables.
 
 use std::fmt::Write as _;
 
@@ -9,8 +9,15 @@ use crate::measure::{self, Time};
 use crate::report::{self, Mean, Report};
 use crate::stages;
 
-/// Facts about the machine, and a table for each part that was measured.
-pub(crate) fn markdown(report: &Report) -> String {
+impl Report {
+    /// Formats the tables as Markdown.
+    pub fn markdown(&self) -> String {
+        markdown(self)
+    }
+}
+
+/// Formats the facts about the machine, and a table for each part that was measured.
+fn markdown(report: &Report) -> String {
     let mut text = facts(&report.machine);
     let parts = [
         kernels(report),
@@ -28,7 +35,7 @@ pub(crate) fn markdown(report: &Report) -> String {
     text + "\n"
 }
 
-/// What has to stand beside a number.
+/// Formats the facts about the machine.
 fn facts(machine: &Machine) -> String {
     let Machine {
         date,
@@ -52,7 +59,7 @@ fn line(table: &mut String, text: std::fmt::Arguments<'_>) {
     writeln!(table, "{text}").expect("writing to a string");
 }
 
-/// The kernels: a table for each number of threads.
+/// Formats the tables of the kernels, one for each number of threads.
 fn kernels(report: &Report) -> String {
     if report.kernels.is_empty() {
         return String::new();
@@ -84,7 +91,7 @@ fn kernels(report: &Report) -> String {
     text
 }
 
-/// Margay beside everybody with as many threads.
+/// Formats the table that compares Margay with all contenders of the same number of threads.
 fn comparison(report: &Report, ours: &Entrant) -> String {
     let rivals: Vec<&Entrant> = Kind::RIVALS
         .iter()
@@ -135,7 +142,7 @@ fn comparison(report: &Report, ours: &Entrant) -> String {
     table
 }
 
-/// A rival's time and what ours makes of it.
+/// Formats another contender's time, and Margay's speedup over it.
 fn beside(row: &Row, ours: &Entrant, rival: &Entrant) -> String {
     let ratio = report::ratio(row, ours, rival).map_or(String::new(), speed);
     format!(" {} | {ratio} |", cell(row, rival))
@@ -148,7 +155,7 @@ fn cell(row: &Row, entrant: &Entrant) -> String {
     }
 }
 
-/// What the machine can do, and which part of it kernels reach.
+/// Formats the limits of the machine, and the share that kernels reach.
 fn limits(report: &Report) -> String {
     if report.limits.is_empty() {
         return String::new();
@@ -172,7 +179,7 @@ fn limits(report: &Report) -> String {
     table
 }
 
-/// Kernels whose operations are counted.
+/// Formats the rows of the kernels whose operations are counted.
 fn shares(report: &Report) -> String {
     let mut lines = String::new();
     for row in &report.kernels {
@@ -199,7 +206,7 @@ fn shares(report: &Report) -> String {
     lines
 }
 
-/// What launching costs.
+/// Formats the cost of launches.
 fn launches(report: &Report) -> String {
     if report.launches.is_empty() {
         return String::new();
@@ -217,7 +224,7 @@ fn launches(report: &Report) -> String {
     table
 }
 
-/// What reading texels costs.
+/// Formats the cost of texture fetches.
 fn fetches(report: &Report) -> String {
     if report.fetches.is_empty() {
         return String::new();
@@ -235,7 +242,7 @@ fn fetches(report: &Report) -> String {
     table
 }
 
-/// What the interpreter takes beside native code.
+/// Formats the interpreter's times compared with native code.
 fn interpreter(report: &Report) -> String {
     if report.interpreter.is_empty() {
         return String::new();
@@ -260,7 +267,7 @@ fn interpreter(report: &Report) -> String {
     table
 }
 
-/// What a program pays once.
+/// Formats the costs that occur once in a program.
 fn starting(report: &Report) -> String {
     if report.starting.is_empty() {
         return String::new();
@@ -278,7 +285,7 @@ fn starting(report: &Report) -> String {
     table
 }
 
-/// From a text to code that runs.
+/// Formats the times of the stages from a text to native code.
 fn loading(report: &Report) -> String {
     if report.loading.is_empty() {
         return String::new();
@@ -305,7 +312,7 @@ fn rate(bytes: usize, time: &Time) -> String {
     format!("{rate:.digits$} ({} ms)", milliseconds(time))
 }
 
-/// Three digits, and a mark where the samples lie apart.
+/// Formats a time with three digits, and a mark if the samples differ much.
 fn milliseconds(time: &Time) -> String {
     let value = time.median * 1e3;
     let digits = (2 - value.log10().floor() as i32).clamp(0, 4) as usize;
@@ -313,7 +320,7 @@ fn milliseconds(time: &Time) -> String {
     format!("{mark}{value:.digits$}")
 }
 
-/// Two digits or more.
+/// Formats a ratio with two digits or more.
 fn speed(ratio: f64) -> String {
     let digits = if ratio < 0.1 { 3 } else { 2 };
     format!("{ratio:.digits$}")

@@ -1,17 +1,17 @@
-//! One calculation as data: buffers, launches, and what must come out.
+//! Describes a calculation as data: buffers, launches, and expected results.
 //!
-//! Every contender runs the same [`Work`], so a kernel is described once. The numbers for the C function are its
-//! only part that no launch has: C gets pointers to the same buffers and the extents.
+//! Every contender runs the same [`Work`], so a kernel is described once. C gets pointers to the same buffers; only the
+//! extents for the C function are described separately.
 
-/// A position in [`Work::buffers`].
+/// An index into [`Work::buffers`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Buffer(pub(crate) usize);
 
-/// A value that lies in buffers and arguments.
+/// A type of values in buffers and arguments.
 pub(crate) trait Element: Copy {
-    /// Appends its bytes.
+    /// Appends the value's bytes.
     fn put(self, out: &mut Vec<u8>);
-    /// Reads it from exactly its bytes.
+    /// Reads a value from exactly its bytes.
     fn get(bytes: &[u8]) -> Self;
 }
 
@@ -40,19 +40,19 @@ impl<T: Element, const N: usize> Element for [T; N] {
     }
 }
 
-/// The bytes of values.
+/// Returns the bytes of the values.
 pub(crate) fn bytes<T: Element>(values: &[T]) -> Vec<u8> {
     let mut out = Vec::with_capacity(size_of_val(values));
     values.iter().for_each(|value| value.put(&mut out));
     out
 }
 
-/// An argument of a kernel.
+/// An argument of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Argument {
     /// The address of a buffer.
     Buffer(Buffer),
-    /// A value, as its bytes.
+    /// The bytes of a value.
     Value(Vec<u8>),
 }
 
@@ -68,18 +68,18 @@ impl<T: Element> From<T> for Argument {
     }
 }
 
-/// A list of arguments: buffers and numbers.
+/// Builds a list of arguments from buffers and numbers.
 macro_rules! args {
     ($($argument:expr),* $(,)?) => { vec![$($crate::work::Argument::from($argument)),*] };
 }
 pub(crate) use args;
 
-/// Three extents, x first.
+/// Extents in three dimensions, x first.
 pub(crate) type Extent = [u32; 3];
 
-/// Extents of one, two or three dimensions.
+/// Conversion from extents of one, two or three dimensions.
 pub(crate) trait IntoExtent {
-    /// With ones in the dimensions that are not given.
+    /// Returns the extent, with 1 in the missing dimensions.
     fn extent(self) -> Extent;
 }
 
@@ -101,12 +101,12 @@ impl IntoExtent for (usize, usize, usize) {
     }
 }
 
-/// One thing that a run does, in order.
+/// A step of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Sets all bytes of a buffer to zero.
+    /// Set all bytes of a buffer to zero.
     Zero(Buffer),
-    /// Starts a kernel.
+    /// Launch a kernel.
     Launch(Launch),
 }
 
@@ -119,22 +119,22 @@ pub(crate) struct Launch {
     pub(crate) arguments: Vec<Argument>,
 }
 
-/// What a buffer must hold after the first run.
+/// The expected content of a buffer after the first run.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Values {
-    /// Exactly these bytes, in elements of so many.
+    /// Exactly these bytes, and the size of an element.
     Exact(Vec<u8>, usize),
-    /// These within this much, relative to the larger of 1 and the value.
+    /// These values, and the tolerance relative to the larger of 1 and the value.
     Close(Vec<f32>, f32),
 }
 
 impl Values {
-    /// These and no others.
+    /// Expects exactly these values.
     pub(crate) fn exact<T: Element>(values: &[T]) -> Values {
         Values::Exact(bytes(values), size_of::<T>())
     }
 
-    /// Says where the bytes of a buffer hold something else.
+    /// Compares the bytes of a buffer with the expected values; an error names the first difference.
     pub(crate) fn compare(&self, got: &[u8]) -> Result<(), String> {
         match self {
             Values::Exact(want, element) => same_length(got.len(), want.len()).and_then(|()| {
@@ -151,7 +151,7 @@ impl Values {
             Values::Close(want, tolerance) => {
                 same_length(got.len(), size_of_val(want.as_slice()))?;
                 let got = got.chunks(4).map(f32::get);
-                // What is no number is near nothing.
+                // A NaN is not near any value.
                 let near =
                     |got: f32, want: f32| (got - want).abs() <= tolerance * want.abs().max(1.0);
                 let pairs = got.zip(want);
@@ -176,31 +176,31 @@ fn same_length(got: usize, want: usize) -> Result<(), String> {
     }
 }
 
-/// The bytes of a little-endian number.
+/// Formats the bytes of a little-endian number.
 fn hexadecimal(bytes: &[u8]) -> String {
     let digits = bytes.iter().rev().map(|byte| format!("{byte:02x}"));
     format!("0x{}", digits.collect::<String>())
 }
 
-/// Buffers, what is done with them, and what must come out.
+/// Buffers, the steps of a run, and the expected results.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Work {
-    /// What each buffer holds at first.
+    /// The initial content of each buffer.
     pub(crate) buffers: Vec<Vec<u8>>,
-    /// A run.
+    /// The steps of a run.
     pub(crate) steps: Vec<Step>,
-    /// Extents for the function in C.
+    /// The extents for the C function.
     pub(crate) numbers: Vec<i64>,
-    /// Results.
+    /// The expected contents of the result buffers.
     pub(crate) expected: Vec<(Buffer, Values)>,
-    /// Elements that a run computes: threads' results, or values read where many give one.
+    /// Number of elements that a run computes: threads' results, or input values if many give one result.
     pub(crate) elements: u64,
-    /// Floating-point operations of a run, where that is what a kernel is measured by.
+    /// Number of floating-point operations of a run, if throughput is measured in them.
     pub(crate) operations: Option<f64>,
 }
 
 impl Work {
-    /// Work on so many elements.
+    /// Returns empty work on a number of elements.
     pub(crate) fn on(elements: usize) -> Work {
         Work {
             elements: elements as u64,
@@ -208,24 +208,24 @@ impl Work {
         }
     }
 
-    /// A buffer that holds these values at first.
+    /// Adds a buffer with these initial values.
     pub(crate) fn input<T: Element>(&mut self, values: &[T]) -> Buffer {
         self.buffers.push(bytes(values));
         Buffer(self.buffers.len() - 1)
     }
 
-    /// A buffer whose bytes are all 0xa5 at first, so that no result stands in it by chance.
+    /// Adds a buffer whose bytes are all 0xa5 at first, so that it does not contain a result by chance.
     pub(crate) fn output<T: Element>(&mut self, len: usize) -> Buffer {
         self.buffers.push(vec![0xa5; len * size_of::<T>()]);
         Buffer(self.buffers.len() - 1)
     }
 
-    /// Zeroes a buffer, in every run.
+    /// Adds a step that sets a buffer to zero in every run.
     pub(crate) fn zero(&mut self, buffer: Buffer) {
         self.steps.push(Step::Zero(buffer));
     }
 
-    /// Launches a kernel.
+    /// Adds a step that launches a kernel.
     pub(crate) fn launch(
         &mut self,
         kernel: &'static str,
@@ -241,12 +241,12 @@ impl Work {
         }));
     }
 
-    /// What the function in C gets beside the buffers.
+    /// Sets the extents that the C function gets besides the buffers.
     pub(crate) fn numbers<const N: usize>(&mut self, numbers: [usize; N]) {
         self.numbers = numbers.map(|n| n as i64).to_vec();
     }
 
-    /// A result.
+    /// Adds an expected result.
     pub(crate) fn expect(&mut self, buffer: Buffer, values: Values) {
         self.expected.push((buffer, values));
     }

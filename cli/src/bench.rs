@@ -1,6 +1,6 @@
-//! `margay bench`: how fast kernels run here, beside C, OpenCL and other drivers.
+//! `margay bench`: measures how fast kernels run here, compared with C, OpenCL and other drivers.
 //!
-//! What is measured and how is in `margay-benches`; this file has the options and the files that are written.
+//! `margay-benches` measures; this file defines the options and writes the output files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,24 +24,24 @@ C is compiled by clang-19 or clang, OpenCL runs on PoCL, where these are install
 pub(crate) struct Arguments {
     /// Kernels by parts of their names, and tables: limits, launches, interpreter, starting, loading (default: everything).
     names: Vec<String>,
-    /// Compare with this libcuda.so.1 too.
+    /// Compare with this libcuda.so.1 as well.
     #[arg(long, value_name = "PATH")]
     driver: Option<String>,
     /// Write everything that was measured to a file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Use little data, to see that it works; the times mean nothing.
+    /// Use little data, to test the command; the times mean nothing.
     #[arg(long)]
     check: bool,
-    /// Put the tables between the marks in this file.
+    /// Replace the tables between the markers in this file.
     #[arg(long, value_name = "FILE", hide = true)]
     write: Option<PathBuf>,
-    /// Measure one thing for another process of this program.
+    /// Measure one item for another process of this program.
     #[arg(long, value_name = "NAME", hide = true)]
     once: Option<String>,
 }
 
-/// Measures.
+/// Runs the benchmarks and writes the report.
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     if let Some(name) = &arguments.once {
         return Ok(output::Report::of(format!("{}\n", Once::answer(name)?)));
@@ -70,7 +70,7 @@ fn told(path: &Path, error: &str) -> Failure {
 const BEGIN: &str = "<!-- begin: cargo xtask bench -->\n";
 const END: &str = "<!-- end -->";
 
-/// Puts the tables into the file, in the place of the last ones.
+/// Replaces the tables between the markers of the file.
 fn replace(path: &Path, report: &Report) -> Result<(), Failure> {
     let file = fs::read_to_string(path).map_err(|e| told(path, &e.to_string()))?;
     let parts = file.split_once(BEGIN);

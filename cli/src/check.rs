@@ -1,6 +1,6 @@
-//! `margay check`: a CUDA program in a checking run (`margay::checks`), with a summary and an exit code for CI.
+//! `margay check`: runs a CUDA program with checks (`margay::checks`), prints a summary and sets an exit code for CI.
 //!
-//! The program is a child here, so that there is somebody left to count what it and its own children found.
+//! The program runs as a child process, because this process counts the findings after the program ends.
 
 use std::fs;
 use std::io::{self, Write};
@@ -25,14 +25,14 @@ that of --error-exitcode when anything was found; remarks count for nothing. doc
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Exit code when something was found and the program itself ended with 0.
+    /// Exit code if the checks find something and the program itself ends with 0.
     #[arg(long, value_name = "N", default_value_t = 1)]
     error_exitcode: u8,
     #[command(flatten)]
     run: run::Arguments,
 }
 
-/// The file that findings are appended to; removed when this goes.
+/// The file that collects findings; dropping this value removes the file.
 struct Log(PathBuf);
 
 impl Log {
@@ -43,7 +43,7 @@ impl Log {
         Ok(Log(path))
     }
 
-    /// How many findings there are, and how many remarks.
+    /// Returns the number of findings and the number of remarks.
     fn lines(&self) -> (usize, usize) {
         let text = fs::read_to_string(&self.0).unwrap_or_default();
         let remark = |line: &&str| line.contains(&format!("check: {REMARK}"));
@@ -58,7 +58,7 @@ impl Drop for Log {
     }
 }
 
-/// Runs the program and counts what was found.
+/// Runs the program and counts the findings.
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let log = Log::new().map_err(|e| format!("cannot make a file for what is found: {e}"))?;
     let mut command = run::command(&arguments.run)?;
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         .status()
         .map_err(|error| run::cannot_run(&arguments.run, &error))?;
     let (found, remarks) = log.lines();
-    // Nobody is left to tell when standard error is gone.
+    // If standard error is closed, nothing can report it.
     let _ = writeln!(io::stderr(), "margay: {}", summary(found, remarks));
     let status = match exit_code(status) {
         0 if found > 0 => arguments.error_exitcode,
@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     })
 }
 
-/// The last line.
+/// Returns the summary line.
 fn summary(found: usize, remarks: usize) -> String {
     let found = match found {
         0 => "synccheck: nothing found".to_owned(),
@@ -95,7 +95,7 @@ fn summary(found: usize, remarks: usize) -> String {
     }
 }
 
-/// The exit code of a program, 128 and its number for one that a signal ended.
+/// Returns the exit code of a program, or 128 plus the signal number if a signal ended it.
 fn exit_code(status: ExitStatus) -> u8 {
     let signal = || 128 + status.signal().unwrap_or(0);
     u8::try_from(status.code().unwrap_or_else(signal)).unwrap_or(u8::MAX)

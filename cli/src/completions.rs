@@ -1,4 +1,4 @@
-//! `margay completions`: a script that completes commands and options, from the definition of the command line.
+//! `margay completions`: prints a script that completes commands and options, generated from their definitions.
 
 use clap_complete::Shell;
 
@@ -14,11 +14,11 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The shell.
+    /// The shell for which the script is printed.
     shell: Shell,
 }
 
-/// Prints the script of a shell for `program`.
+/// Prints the completion script of a shell for `program`.
 pub(crate) fn run(arguments: &Arguments, mut program: clap::Command) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut program, "margay", &mut script);

@@ -1,8 +1,7 @@
-//! `margay dis`: what becomes of a kernel on its way to native code.
+//! `margay dis`: shows how a kernel is translated to native code.
 //!
-//! Prints the module's IR as it was lowered, functions behind a pass, or the generated code. Lines that
-//! are not part of a listing begin with `//`, which is a comment in the IR, so the text of a module can
-//! be read back.
+//! Prints the module's IR after lowering, functions after a pass, or the generated code. Other lines begin with `//`,
+//! which is a comment in the IR, so the printed module can be parsed again.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -28,20 +27,20 @@ FILE may also be a module of IR, as printed by the first example.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// PTX text, a fat binary, a program or object that holds one, or IR.
+    /// PTX text, a fat binary, a program or object that contains one, or IR.
     #[arg(required_unless_present = "passes")]
     file: Option<PathBuf>,
-    /// The kernel's or function's (mangled) name; may be repeated. All of them when left out.
+    /// The (mangled) name of a kernel or function; may be repeated (default: all).
     #[arg(long, short, value_name = "NAME")]
     kernel: Vec<String>,
-    /// Show the IR behind the pass of this name.
+    /// Show the IR after the pass of this name.
     #[arg(long, value_name = "PASS", conflicts_with_all = ["clif", "asm", "time"])]
     after: Option<String>,
-    /// Say behind each instruction whether its results are the same for a launch, a CTA or a warp,
-    /// affine in the lane, or varying (behind the last pass, or that of --after).
+    /// Print after each instruction whether its results are equal for a launch, a CTA or a warp, affine in the lane, or
+    /// varying (after the last pass, or after the pass of --after).
     #[arg(long, conflicts_with_all = ["clif", "asm", "time"])]
     uniformity: bool,
-    /// The shape of the blocks that --uniformity may rely on.
+    /// The shape of the blocks that --uniformity may assume.
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = shape, requires = "uniformity")]
     block: Option<[u32; 3]>,
     /// Show the code generator's input.
@@ -50,7 +49,7 @@ pub(crate) struct Arguments {
     /// Show the machine code.
     #[arg(long, conflicts_with = "time")]
     asm: bool,
-    /// Show how long each pass takes and what it leaves.
+    /// Show how long each pass takes and how much IR it leaves.
     #[arg(long)]
     time: bool,
     /// List why the code is slower than it could be, and how often each reason occurs.
@@ -77,14 +76,14 @@ fn shape(text: &str) -> Result<[u32; 3], String> {
     Ok(all)
 }
 
-/// What there is to say about one function.
+/// The output for one function.
 struct Section {
     function: String,
     listings: Vec<Listing>,
     timings: Vec<margay::inspect::Timing>,
 }
 
-/// Loads the file and prints what was asked for.
+/// Loads the file and prints the requested listings.
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let Some(file) = &arguments.file else {
         return Ok(Report::of(list_passes(arguments.json)));
@@ -107,7 +106,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     Ok(Report::of(text))
 }
 
-/// Whether something else than the module as it was lowered is asked for.
+/// Returns whether an option requests something other than the lowered module.
 fn specific(arguments: &Arguments) -> bool {
     arguments.after.is_some()
         || arguments.uniformity

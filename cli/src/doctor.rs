@@ -1,6 +1,6 @@
-//! `margay doctor`: what a program would load and why it would not run; or facts of the machine.
+//! `margay doctor`: lists what a program would load and why it would not run, or describes this machine.
 //!
-//! Invariant: nothing of the program is executed.
+//! Invariant: no code of the program is executed.
 
 mod python;
 
@@ -32,12 +32,12 @@ pub(crate) struct Arguments {
     /// Print one JSON document.
     #[arg(long)]
     json: bool,
-    /// A program, library or object file, a Python interpreter or a script; what follows is not looked at.
+    /// A program, library or object file, a Python interpreter or a script; later arguments are ignored.
     #[arg(value_name = "PROGRAM", num_args = 0.., trailing_var_arg = true)]
     program: Vec<PathBuf>,
 }
 
-/// Explains.
+/// Describes the program, or this machine if no program is given.
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let Some(program) = arguments.program.first() else {
         return machine(arguments.json);
@@ -108,7 +108,7 @@ fn machine(as_json: bool) -> Outcome {
     })
 }
 
-/// Features of the processor that matter for generated code.
+/// Returns the processor features that matter for generated code.
 fn cpu_features() -> String {
     #[cfg(target_arch = "x86_64")]
     let found: [(&str, bool); 5] = [
@@ -127,12 +127,12 @@ fn cpu_features() -> String {
     names.collect::<Vec<_>>().join(" ")
 }
 
-/// What is in one container, and what of it would be compiled.
+/// The entries of one container, and the entry that would be compiled.
 struct Held {
     section: &'static str,
     entries: Vec<(String, String)>,
     choice: Result<String, String>,
-    /// Holds no kernel and nothing that one could use.
+    /// Whether the container has no kernel and no other usable code.
     is_stub: bool,
 }
 
@@ -150,7 +150,7 @@ fn held(section: HostSection, container: &Container<'_>, capability: u32) -> Hel
         choice: choose(container, capability)
             .map_err(|e| e.to_string())
             .and_then(|entry| {
-                // What cannot be decompressed cannot be loaded.
+                // An entry that cannot be decompressed cannot be loaded.
                 entry.text().map_err(|e| e.to_string())?;
                 Ok(format!("{} {}", EntryKind::Ptx, entry.info.target()))
             }),
@@ -210,13 +210,13 @@ fn to_json(held: &Held) -> Value {
     })
 }
 
-/// Whether it would run, in words.
+/// Returns in words whether the program would run.
 fn verdict(held: &[Held], libraries: &[String]) -> Result<String, String> {
     let runtime = match libraries.iter().find(|name| name.starts_with("libcudart.")) {
         Some(name) => format!("NVIDIA's runtime is loaded from {name}, which must be there"),
         None => "NVIDIA's runtime, where used, is linked in".to_owned(),
     };
-    // Toolkits link a container without code into programs, and nothing is ever taken from it.
+    // Toolkits link a container without code into programs; nothing loads it.
     let (stubs, full): (Vec<&Held>, Vec<&Held>) = held.iter().partition(|h| h.is_stub);
     let bad = full.iter().filter(|h| h.choice.is_err()).count();
     match (full.len(), bad) {

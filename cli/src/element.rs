@@ -4,7 +4,7 @@
 
 use half::f16;
 
-/// A type of elements.
+/// A type of scalars and buffer elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Element {
     U8,
@@ -20,7 +20,7 @@ pub(crate) enum Element {
     F64,
 }
 
-/// Every type: its name in PTX, its `.npy` name, its size. Untyped names (`b32`) are in [`Element::named`].
+/// Every type: its name in PTX, its name in `.npy` files, and its size. [`Element::named`] maps untyped names (`b32`).
 const TABLE: [(Element, &str, &str, usize); 11] = [
     (Element::U8, "u8", "u1", 1),
     (Element::I8, "s8", "i1", 1),
@@ -41,7 +41,7 @@ impl Element {
         &TABLE[self as usize]
     }
 
-    /// The type with this name in PTX; `b32` and `i32` are accepted as well.
+    /// Returns the type with this name in PTX; `b32` and `i32` are accepted as well.
     pub(crate) fn named(name: &str) -> Option<Element> {
         let name = match name.split_at_checked(1) {
             Some(("b", bits)) => format!("u{bits}"),
@@ -52,7 +52,7 @@ impl Element {
         Some(row.0)
     }
 
-    /// The type of an `.npy` file: `<f4`.
+    /// Returns the type with this name in an `.npy` file, such as `<f4`.
     pub(crate) fn from_npy(name: &str) -> Option<Element> {
         if name == "|b1" {
             return Some(Element::U8);
@@ -62,23 +62,23 @@ impl Element {
         (name.starts_with('<') || row.3 == 1).then_some(row.0)
     }
 
-    /// Its name in PTX.
+    /// Returns the type's name in PTX.
     pub(crate) fn name(self) -> &'static str {
         self.row().1
     }
 
-    /// Its name in an `.npy` file.
+    /// Returns the type's name in an `.npy` file.
     pub(crate) fn npy(self) -> String {
         let order = if self.size() == 1 { '|' } else { '<' };
         format!("{order}{}", self.row().2)
     }
 
-    /// Its size in bytes.
+    /// Returns the type's size in bytes.
     pub(crate) fn size(self) -> usize {
         self.row().3
     }
 
-    /// The bytes of a value written in decimal, in hexadecimal (integers), or as `nan` and `inf`.
+    /// Parses a value written in decimal, in hexadecimal (integers), or as `nan` or `inf`, and returns its bytes.
     pub(crate) fn parse(self, text: &str) -> Result<Vec<u8>, String> {
         let wrong = || format!("`{text}` is no {}", self.name());
         match self {
@@ -86,7 +86,7 @@ impl Element {
                 let value: f64 = text.parse().map_err(|_| wrong())?;
                 Ok(match self {
                     Element::F16 => f16::from_f64(value).to_le_bytes().to_vec(),
-                    // Parsed again: by way of f64 it would be rounded twice.
+                    // Parsed again as f32: a conversion from f64 would round twice.
                     Element::F32 => {
                         let value: f32 = text.parse().map_err(|_| wrong())?;
                         value.to_le_bytes().to_vec()
@@ -105,7 +105,7 @@ impl Element {
         }
     }
 
-    /// The bytes of a small whole number, wrapped to the type.
+    /// Returns the bytes of a small whole number, wrapped to the type.
     pub(crate) fn counted(self, value: u64) -> Vec<u8> {
         match self {
             Element::F16 => f16::from_f64(value as f64).to_le_bytes().to_vec(),
@@ -152,7 +152,7 @@ impl Element {
         u64::from_le_bytes(all)
     }
 
-    /// The value in `bytes` as text that [`Element::parse`] reads back.
+    /// Formats the value in `bytes` as text that [`Element::parse`] accepts.
     pub(crate) fn show(self, bytes: &[u8]) -> String {
         match self {
             Element::F32 => f32::from_bits(self.integer_of_bits(bytes) as u32).to_string(),
@@ -161,14 +161,14 @@ impl Element {
         }
     }
 
-    /// The value in `bytes` for a JSON document; text where JSON has no such number.
+    /// Converts the value in `bytes` to JSON; text if JSON cannot represent the number.
     pub(crate) fn json(self, bytes: &[u8]) -> serde_json::Value {
         let text = self.show(bytes);
         serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text))
     }
 
-    /// Whether two values agree: the same, both not a number, or apart by at most `tolerance` times
-    /// the larger of 1 and the expected value.
+    /// Returns whether two values agree: both are equal, both are NaN, or they differ by at most `tolerance` times the
+    /// larger of 1 and the absolute expected value.
     pub(crate) fn agree(self, found: &[u8], expected: &[u8], tolerance: f64) -> bool {
         if found == expected {
             return true;
@@ -184,7 +184,7 @@ impl Element {
     }
 }
 
-/// A decimal or hexadecimal (`0x`) number.
+/// Parses a decimal or hexadecimal (`0x`) number.
 fn integer(text: &str) -> Option<i128> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),

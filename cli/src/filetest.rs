@@ -1,8 +1,8 @@
-//! File tests: ordinary PTX whose comments say what it must do.
+//! File tests: ordinary PTX files with comments that state the expected behaviour.
 //!
-//! `margay test` and the project's own tests run files through this one harness. A comment that begins with
-//! `//@` is a directive, one that begins with `//|` a row of a table; all others are only comments. A
-//! directive that is not known and a file that expects nothing are errors.
+//! `margay test` and the project's own tests run files through this harness. A comment that begins with `//@` is a
+//! directive, and a comment that begins with `//|` is a row of a table; all others are ignored. An unknown directive
+//! and a file without expectations are errors.
 //!
 //! # Launches
 //!
@@ -32,21 +32,21 @@
 //! //@ finding: KIND [line N]     a checking run finds this (a `margay::checks::Undefined`), in order of lines
 //! ```
 //!
-//! A module may hold several kernels and a kernel may be launched several times. Each launch runs in the
-//! interpreter and in native code, each with one worker in grid order, with three workers in reverse order and with
-//! one in a checking run ([`Setting`]), and must end the same way everywhere. A checking run finds what the directives
-//! name and nothing else.
+//! A module may contain several kernels, and a kernel may be launched several times. Each launch runs in the
+//! interpreter and in native code, with one worker in grid order, with three workers in reverse order, and with one
+//! worker in a checking run ([`Setting`]). All runs must end in the same way. A checking run must report exactly the
+//! findings that the directives name.
 //!
-//! Types are PTX's own (`u32`, `b64`, `f16`, ...). A value is `0x` and its bits, or a number that the type
-//! has; in expectations also `nan` (any NaN) and `_` (anything). `5*3` is `5 5 5`, `4..6` is `4 5 6`. With a
-//! tolerance (`absolute 2^-20`, `relative 2^-22`, `ulps 2`) decimal numbers are expected to be near, bits
-//! still exactly.
+//! Types have their PTX names (`u32`, `b64`, `f16`, ...). A value is `0x` and its bits, or a number that the type
+//! represents exactly; expectations may also use `nan` (any NaN) and `_` (any value). `5*3` is `5 5 5`, `4..6` is `4 5
+//! 6`. With a tolerance (`absolute 2^-20`, `relative 2^-22`, `ulps 2`) decimal numbers are compared approximately, and
+//! bits exactly.
 //!
 //! # Textures and surfaces
 //!
-//! Texels are `FORMAT SIZE WORDS = TYPE VALUES`. A format is `u8`, `s8`, `u16`, `s16`, `u32`, `s32`, `f16`, `f32`, `unorm8`,
-//! `snorm8`, `unorm16`, `snorm16` or `unorm10`, behind it `x2` or `x4`; a size is width, height and depth (or layers) with
-//! commas between; the values are the contents, level after level. Words are
+//! Texels are written as `FORMAT SIZE WORDS = TYPE VALUES`. FORMAT is `u8`, `s8`, `u16`, `s16`, `u32`, `s32`, `f16`,
+//! `f32`, `unorm8`, `snorm8`, `unorm16`, `snorm16` or `unorm10`, optionally followed by `x2` or `x4`. SIZE is width,
+//! height and depth (or layers), separated by commas. VALUES are the contents, level after level. WORDS are any of
 //!
 //! ```text
 //! layered cube gather levels=N         what array it is; `buffer` and `pitch=BYTES`: device memory instead
@@ -56,7 +56,7 @@
 //! border=R,G,B,A bias=X clamp=LOW,HIGH
 //! ```
 //!
-//! With `margay test --driver PATH` the same launches run through any other driver library ([`driver`]).
+//! `margay test --driver PATH` runs the same launches through any other driver library ([`driver`]).
 //!
 //! # Modules that are refused
 //!
@@ -64,12 +64,12 @@
 //! //@ error: LINE: CODE: MESSAGE     a diagnostic; all of them, in order
 //! ```
 //!
-//! `BLESS=1` writes the text of these diagnostics when their lines are right. It writes nothing else: values,
-//! lines and faults come from the specification.
+//! `BLESS=1` updates the text of these diagnostics if their lines are right. It changes nothing else: values, lines and
+//! faults come from the specification.
 //!
-//! It lives in the library part of `cli`, which sees the runtime alone, so that the program and `tests` share
-//! it. Reading (`directive`, `value`) needs the standard library only; the front end's tests, which know no
-//! code generator, compile these files too.
+//! The harness is in the library part of `cli`, which depends on the runtime only, so that the program and `tests`
+//! share it. The modules `directive` and `value` need the standard library only, because the front end's tests compile
+//! them without the code generator.
 
 pub mod directive;
 pub mod driver;
@@ -81,11 +81,11 @@ pub use run::{Bench, Failure, Setting, bless_from_env};
 
 use std::path::{Path, PathBuf};
 
-/// All `.ptx` files at a path, a folder's in the order of their names.
+/// Returns the `.ptx` file at a path, or all `.ptx` files of a folder in the order of their names.
 ///
 /// # Errors
 ///
-/// What cannot be read, and a folder without such files.
+/// A path that cannot be read, and a folder without `.ptx` files.
 pub fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
     let mut found = Vec::new();
     collect(path, &mut found).map_err(|e| format!("{}: {e}", path.display()))?;

@@ -1,8 +1,8 @@
-//! `margay launch`: one kernel on data from the command line.
+//! `margay launch`: runs one kernel on data from the command line.
 //!
-//! Arguments are given in the order of the kernel's parameters; buffers keep their type, so they can be
-//! printed, saved and compared. Invariant: exit status 0 means that the kernel ran to its end and every
-//! comparison held.
+//! The arguments are in the order of the kernel's parameters. Buffers keep their element type, so that they can be
+//! printed, saved and compared. Invariant: exit status 0 means that the kernel completed and every comparison
+//! succeeded.
 
 mod argument;
 
@@ -46,9 +46,9 @@ The exit status is 1 when the kernel fails or a comparison does not hold.";
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// PTX text, a fat binary, or a program or object that holds one.
+    /// PTX text, a fat binary, or a program or object that contains one.
     file: PathBuf,
-    /// The kernel's (mangled) name; may be left out when there is only one.
+    /// The kernel's (mangled) name; optional if the file has one kernel only.
     #[arg(long, short, value_name = "NAME")]
     kernel: Option<String>,
     /// Blocks in the grid.
@@ -60,34 +60,34 @@ pub(crate) struct Arguments {
     /// Dynamic shared memory of a block.
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     shared: u32,
-    /// All blocks run at once and may wait for each other.
+    /// Launch cooperatively: all blocks are resident at once and may wait for each other.
     #[arg(long)]
     cooperative: bool,
-    /// An argument of the kernel (see below).
+    /// An argument of the kernel; the notation is described below.
     #[arg(long = "arg", short, value_name = "ARG", allow_hyphen_values = true)]
     args: Vec<String>,
-    /// Print a buffer afterwards; arguments are counted from 0.
+    /// Print a buffer after the launch; arguments are counted from 0.
     #[arg(long, value_name = "INDEX")]
     print: Vec<usize>,
     /// How many values of a buffer to print.
     #[arg(long, value_name = "N", default_value_t = 32)]
     limit: usize,
-    /// Write a buffer afterwards: `.npy`, or bare values under any other name.
+    /// Write a buffer after the launch: as `.npy`, or as raw values under any other name.
     #[arg(long, value_name = "INDEX=FILE", value_parser = argument::target)]
     save: Vec<Target>,
     /// Compare a buffer with an `.npy` file or with values, as in `2=[1,2,3]`.
     #[arg(long, value_name = "INDEX=FILE|[VALUES]", value_parser = argument::target)]
     expect: Vec<Target>,
-    /// How far values may be apart: times the expected one, when that is over 1.
+    /// Greatest difference allowed between values, multiplied by the expected value if that is over 1.
     #[arg(long, value_name = "T", default_value_t = 0.0)]
     tolerance: f64,
     /// Worker threads (default: one for each core).
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// End the launch when it runs longer, in seconds.
+    /// End the launch if it runs longer, in seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time_limit: Option<f64>,
-    /// What executes the kernel.
+    /// Select the engine that executes the kernel.
     #[arg(long, value_enum)]
     engine: Option<Engine>,
     /// Run blocks and warps in the opposite order.
@@ -113,14 +113,14 @@ fn extents(text: &str) -> Result<Dim3, String> {
     Ok(Dim3::new(all[0], all[1], all[2]))
 }
 
-/// A buffer on the device and what it holds.
+/// A buffer in device memory and its host copy.
 struct Buffer {
     memory: DeviceBuffer<u8>,
     array: Array,
     save_to: Option<PathBuf>,
 }
 
-/// Runs the kernel.
+/// Runs the command.
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     if let Some(engine) = arguments.engine {
         choose_engine(engine)?;
@@ -160,8 +160,8 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     report(arguments, kernel.name(), elapsed, &buffers)
 }
 
-/// Engines are chosen by the environment, which a process cannot soundly change for itself: it starts
-/// itself again where the choice is another one.
+/// Restarts this program with the engine's environment variable, unless it is already set to `engine`: the runtime
+/// reads the engine from the environment, which a process cannot soundly change for itself.
 fn choose_engine(engine: Engine) -> Result<(), Failure> {
     let name = engine.name();
     if std::env::var_os(ENGINE_VARIABLE).is_some_and(|v| v == name) {
@@ -175,7 +175,7 @@ fn choose_engine(engine: Engine) -> Result<(), Failure> {
     Err(format!("cannot start again with {ENGINE_VARIABLE}={name}: {error}").into())
 }
 
-/// Sees that options name buffers, before anything runs.
+/// Checks before the launch that options name existing buffers.
 fn check_indices(arguments: &Arguments, parsed: &[Argument]) -> Result<(), Failure> {
     let targets = arguments.save.iter().chain(&arguments.expect);
     let named = arguments.print.iter().copied();
@@ -232,7 +232,7 @@ fn kernel_of(module: &Module, arguments: &Arguments) -> Result<Kernel, Failure> 
     }
 }
 
-/// Puts the arguments where the kernel expects them and runs it to its end.
+/// Packs the arguments at the offsets of the kernel's parameters, and runs the kernel to its end.
 fn launch(
     runtime: &Runtime,
     kernel: &Kernel,
@@ -293,7 +293,7 @@ fn save(arguments: &Arguments, buffers: &[Option<Buffer>]) -> Result<(), Failure
     Ok(())
 }
 
-/// How a comparison came out: the index of the argument, and how many values are wrong.
+/// The result of a comparison: the index of the argument, and the number of wrong values.
 struct Comparison {
     index: usize,
     wrong: usize,

@@ -1,9 +1,8 @@
-//! The program `margay`: runs CUDA programs and single kernels on the CPU, and explains what a program
-//! would load.
+//! The program `margay`: runs CUDA programs and single kernels on the CPU, and describes what a program would load.
 //!
-//! One file for each subcommand; each has the command's arguments and a function `run` that returns
-//! what to print and the exit status. Invariant: only `main` ends the process, but for `run`, which
-//! becomes the program it starts.
+//! Each subcommand has one file with the command's arguments and a function `run`, which returns the text to print and
+//! the exit status. Invariant: only `main` ends the process, except that `margay run` replaces the process by the
+//! program.
 
 mod bench;
 mod check;
@@ -49,7 +48,7 @@ Examples:
   margay support
   margay bench saxpy matrix";
 
-/// CUDA on the CPU: PTX to native code behind a drop-in libcuda.so.1.
+/// Runs CUDA programs on the CPU: compiles PTX to native code, as a drop-in replacement of libcuda.so.1.
 #[derive(Parser)]
 #[command(name = "margay", version, styles = STYLES, after_help = EXAMPLES)]
 struct Arguments {
@@ -61,23 +60,23 @@ struct Arguments {
 enum Command {
     /// Run a CUDA program, unmodified, on the CPU.
     Run(run::Arguments),
-    /// Run a CUDA program and look for what its threads do that is undefined.
+    /// Run a CUDA program and report undefined behaviour of its threads.
     Check(check::Arguments),
-    /// Launch one kernel of a PTX file or image on data of your own.
+    /// Launch one kernel of a PTX file or image on your own data.
     Launch(launch::Arguments),
-    /// Run PTX files that say in comments what they must do.
+    /// Run PTX files whose comments state the expected results.
     Test(test::Arguments),
-    /// Show what becomes of kernels on their way to native code.
+    /// Show how kernels are translated to native code.
     Dis(dis::Arguments),
-    /// Show what of the driver API and of PTX works.
+    /// Show which functions of the driver API and which PTX instructions work.
     Support(support::Arguments),
-    /// Measure how fast kernels run here, beside C, OpenCL and other drivers.
+    /// Measure how fast kernels run here, compared with C, OpenCL and other drivers.
     Bench(bench::Arguments),
-    /// Explain what a program would load, or what this machine offers.
+    /// Explain what a program would load, or describe this machine.
     Doctor(doctor::Arguments),
-    /// Show the device, its memory and who uses it.
+    /// Show the device, its memory and the processes that use it.
     Smi(smi::Arguments),
-    /// Print what a shell needs to complete commands and options.
+    /// Print a completion script for a shell.
     Completions(completions::Arguments),
     /// Print a manual page, or write all of them.
     Man(man::Arguments),

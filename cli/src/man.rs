@@ -1,4 +1,4 @@
-//! `margay man`: manual pages, from the definition of the command line.
+//! `margay man`: manual pages, generated from the definition of the command line.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     to: Option<PathBuf>,
 }
 
-/// Prints a page of `program`, or writes all.
+/// Prints a page of `program`, or writes all pages.
 pub(crate) fn run(arguments: &Arguments, program: clap::Command) -> Outcome {
     let pages = pages(program);
     if let Some(folder) = &arguments.to {
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &Arguments, program: clap::Command) -> Outcome {
     Ok(Report::of(render(page)?))
 }
 
-/// The program and its commands, each under the name of its page.
+/// Returns the program and its commands, each with the name of its page.
 fn pages(mut program: clap::Command) -> Vec<(String, clap::Command)> {
     program = program.disable_help_subcommand(true);
     program.build();
@@ -69,7 +69,7 @@ fn render(page: clap::Command) -> Result<String, Failure> {
     Ok(examples_as_they_are(&String::from_utf8_lossy(&text)))
 }
 
-/// What stands behind the options are examples and notes, whose lines are not to be filled.
+/// Marks the text after the options (examples and notes) as preformatted, so that its lines are not filled.
 fn examples_as_they_are(page: &str) -> String {
     let Some((before, rest)) = page.split_once(".SH EXTRA\n") else {
         return page.to_owned();

@@ -1,18 +1,18 @@
-//! Arrays in NumPy's file format, versions 1.0 to 3.0, in C order and little-endian.
+//! Reads and writes arrays in NumPy's file format, versions 1.0 to 3.0, in C order and little-endian.
 //!
-//! A file is the magic, a version, the header's length and the header, a Python dictionary with
-//! `descr`, `fortran_order` and `shape`; then the values. Invariant: an array's bytes are exactly its
-//! shape times its element's size.
+//! A file contains the magic number, a version, the header's length, the header (a Python dictionary with `descr`,
+//! `fortran_order` and `shape`), and the values. Invariant: an array has exactly the bytes of its shape and element
+//! type.
 
 use std::path::Path;
 
 use crate::element::Element;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
-/// The values begin at a multiple of this.
+/// The values begin at a multiple of this offset.
 const ALIGN: usize = 64;
 
-/// An array.
+/// An array with its element type, shape and bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Array {
     pub(crate) element: Element,
@@ -21,23 +21,23 @@ pub(crate) struct Array {
 }
 
 impl Array {
-    /// The number of values.
+    /// Returns the number of values.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len() / self.element.size()
     }
 
-    /// The bytes of each value.
+    /// Returns the bytes of each value.
     pub(crate) fn values(&self) -> impl Iterator<Item = &[u8]> {
         self.bytes.chunks_exact(self.element.size())
     }
 
-    /// Reads a file.
+    /// Reads an `.npy` file.
     pub(crate) fn read(path: &Path) -> Result<Array, String> {
         let bytes = std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
         Array::decode(&bytes).map_err(|e| format!("{}: {e}", path.display()))
     }
 
-    /// Writes a file: `.npy`, or under any other name the bare values.
+    /// Writes an `.npy` file, or the raw values if the name has another extension.
     pub(crate) fn write(&self, path: &Path) -> Result<(), String> {
         let npy = path.extension().is_some_and(|e| e == "npy");
         let result = if npy {
@@ -106,7 +106,7 @@ impl Array {
     }
 }
 
-/// The bytes of an array with this shape.
+/// Returns the number of bytes of an array with this shape.
 pub(crate) fn size(element: Element, shape: &[usize]) -> Result<usize, String> {
     shape
         .iter()
@@ -115,7 +115,7 @@ pub(crate) fn size(element: Element, shape: &[usize]) -> Result<usize, String> {
         .ok_or_else(|| "is too large".to_owned())
 }
 
-/// The value of a key in the header, which is no nested dictionary.
+/// Returns the value of a key in the header; the value must not be a nested dictionary.
 fn entry<'a>(header: &'a str, key: &str) -> Option<&'a str> {
     let quoted = [format!("'{key}'"), format!("\"{key}\"")];
     let (at, len) = quoted
@@ -140,7 +140,7 @@ fn tuple(text: &str) -> Option<Vec<usize>> {
 mod tests {
     use super::*;
 
-    /// Bytes as `numpy.save` of NumPy 2 writes `numpy.array([[1, 2, 3]], dtype=numpy.int16)`.
+    /// Returns the bytes that `numpy.save` of NumPy 2 writes for `numpy.array([[1, 2, 3]], dtype=numpy.int16)`.
     fn saved_by_numpy() -> Vec<u8> {
         let mut file = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
         let header = b"{'descr': '<i2', 'fortran_order': False, 'shape': (1, 3), }";

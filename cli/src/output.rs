@@ -1,25 +1,25 @@
-//! What commands give back, and how it reaches the terminal.
+//! The results of commands, and functions that print them.
 //!
-//! Invariant: a reader that goes away (`margay support | head`) is no failure.
+//! Invariant: it is no failure if the reader of the output exits early (`margay support | head`).
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-/// What a command prints, and its exit status.
+/// The text that a command prints, and its exit status.
 pub(crate) struct Report {
     pub(crate) text: String,
     pub(crate) status: u8,
 }
 
 impl Report {
-    /// A success.
+    /// Returns a report with exit status 0.
     pub(crate) fn of(text: String) -> Report {
         Report { text, status: 0 }
     }
 }
 
-/// Why a command cannot do its work.
+/// An error message and an exit status of a command.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) message: String,
@@ -27,7 +27,7 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// A failure with an exit status of its own.
+    /// Returns a failure with this exit status.
     pub(crate) fn with_status(message: impl Into<String>, status: u8) -> Failure {
         Failure {
             message: message.into(),
@@ -54,13 +54,13 @@ pub(crate) type Outcome = Result<Report, Failure>;
 /// Writes to standard output.
 pub(crate) fn print(text: &str) {
     let mut out = io::stdout().lock();
-    // Nobody is left to tell when standard output is gone.
+    // If standard output is closed, the error cannot be reported.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Writes a line to standard error as it is.
+/// Writes an unmodified line to standard error.
 pub(crate) fn note(line: &str) {
-    // Nobody is left to tell when standard error is gone.
+    // If standard error is closed, the error cannot be reported.
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
@@ -75,12 +75,12 @@ pub(crate) fn complain(message: &str) {
     let _ = writeln!(err, "{label} {}", message.trim_end());
 }
 
-/// Whether to colour what goes to `stream`.
+/// Returns whether output to `stream` is coloured.
 fn colours(stream: &impl IsTerminal) -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()) && stream.is_terminal()
 }
 
-/// How a word of a report is painted on a terminal.
+/// The colour of a word of a report on a terminal.
 #[derive(Clone, Copy)]
 pub(crate) enum Paint {
     Good,
@@ -88,7 +88,7 @@ pub(crate) enum Paint {
     Heading,
 }
 
-/// `text`, coloured when standard output is a terminal.
+/// Returns `text`, coloured if standard output is a terminal.
 pub(crate) fn paint(text: &str, paint: Paint) -> String {
     if !colours(&io::stdout()) {
         return text.to_owned();
@@ -101,7 +101,7 @@ pub(crate) fn paint(text: &str, paint: Paint) -> String {
     format!("\x1b[{code}m{text}\x1b[0m")
 }
 
-/// Does `work` and shows a spinner on the terminal when it takes over a second.
+/// Runs `work`, and shows a spinner on the terminal if it takes over a second.
 pub(crate) fn with_progress<T>(what: &str, work: impl FnOnce() -> T) -> T {
     if !io::stderr().is_terminal() {
         return work();

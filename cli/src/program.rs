@@ -1,6 +1,6 @@
-//! What the dynamic linker would load for a program: the names in its ELF file.
+//! Lists the libraries that the dynamic linker would load for a program: the names in its ELF file.
 //!
-//! Invariant: a broken file gives fewer names, never a panic.
+//! Invariant: a damaged file gives fewer names, never a panic.
 
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
@@ -24,12 +24,12 @@ fn u64_at(bytes: &[u8], at: u64) -> Option<u64> {
     number(bytes, at).map(u64::from_le_bytes)
 }
 
-/// Whether the bytes are a 64-bit little-endian ELF file.
+/// Returns whether the bytes are a 64-bit little-endian ELF file.
 pub(crate) fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\x7fELF\x02\x01")
 }
 
-/// The shared libraries that an ELF file names (`DT_NEEDED`), in order.
+/// Returns the shared libraries that an ELF file names (`DT_NEEDED`), in order.
 pub(crate) fn needed(bytes: &[u8]) -> Vec<String> {
     libraries(bytes).unwrap_or_default()
 }
@@ -72,7 +72,7 @@ fn libraries(bytes: &[u8]) -> Option<Vec<String>> {
     )
 }
 
-/// Where an address lies in the file, if the segment with the header at `header` holds it.
+/// Returns the file offset of an address, if the segment with the header at `header` contains the address.
 fn file_offset(bytes: &[u8], header: u64, address: u64) -> Option<u64> {
     if u32_at(bytes, header)? != PT_LOAD {
         return None;

@@ -1,7 +1,7 @@
-//! `margay run`: a CUDA program with our driver library in front of all others.
+//! `margay run`: runs a CUDA program with our driver library in front of all others.
 //!
-//! The process becomes the program, so its exit code, signals and terminal are its own. Besides the libraries
-//! ([`folder`]), clients that compile kernels are led to PTX ([`environment`]).
+//! The process becomes the program, so the exit code, the signals and the terminal are the program's own. Besides
+//! providing the libraries ([`folder`]), the command makes clients that compile kernels produce PTX ([`environment`]).
 
 #[cfg(feature = "embedded")]
 mod embedded;
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     /// End a launch that runs longer, in seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time_limit: Option<f64>,
-    /// What executes kernels.
+    /// Select the engine that executes kernels.
     #[arg(long, value_enum)]
     engine: Option<Engine>,
     /// Compute capability to report, such as 8.6.
@@ -63,13 +63,13 @@ pub(crate) struct Arguments {
     /// Log every call of the driver API.
     #[arg(long)]
     trace_api: bool,
-    /// Run blocks and warps in the opposite order (finds programs that rely on it).
+    /// Run blocks and warps in the opposite order (finds programs that depend on the order).
     #[arg(long)]
     reverse: bool,
-    /// Write every image that is loaded, its PTX and what could not be run to a folder.
+    /// Write every loaded image, its PTX and a list of what could not run to a folder.
     #[arg(long, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath)]
     dump: Option<PathBuf>,
-    /// Only put the libraries in front; leave caches, compilers and assemblers of clients as they are.
+    /// Only put the libraries in front; do not change the clients' caches, compilers and assemblers.
     #[arg(long)]
     plain: bool,
     /// The program and its arguments.
@@ -83,23 +83,23 @@ pub(crate) struct Arguments {
     program: Vec<OsString>,
 }
 
-/// What executes kernels.
+/// The engine that executes kernels.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Engine {
-    /// Native code, and the interpreter for what it cannot do.
+    /// Native code, and the interpreter for kernels without native code.
     Native,
     /// The interpreter alone.
     Interpreter,
 }
 
-/// Beside the driver library: answers for NVIDIA's run-time compilers.
+/// The auditing library beside the driver library; it replaces the results of NVIDIA's run-time compilers.
 pub(crate) const AUDIT: &str = "libmargay_audit.so";
 
-/// Read by the library.
+/// The variable from which the driver library reads the engine.
 pub(crate) const ENGINE_VARIABLE: &str = "MARGAY_ENGINE";
 
 impl Engine {
-    /// The variable's value.
+    /// Returns the value of [`ENGINE_VARIABLE`] for this engine.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Engine::Native => "native",
@@ -128,11 +128,11 @@ pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Where installations keep the libraries, from the folder of the program.
+/// The folder of the libraries in installations, relative to the folder of the program.
 const LIBRARIES: &str = "../lib/margay";
 
-/// The driver library: `MARGAY_LIBCUDA`, what lies beside this program or where installations have it, or what this
-/// program holds.
+/// Returns the path of the driver library: the one that `MARGAY_LIBCUDA` names, else one beside this program or in the
+/// installation's folder, else the embedded one.
 pub(crate) fn libcuda() -> Result<PathBuf, Failure> {
     if let Some(path) = std::env::var_os("MARGAY_LIBCUDA").filter(|path| !path.is_empty()) {
         let path = PathBuf::from(path);
@@ -155,7 +155,7 @@ pub(crate) fn libcuda() -> Result<PathBuf, Failure> {
     held(&program)
 }
 
-/// What this program holds.
+/// Returns the path of the embedded library, which is written to a folder first.
 #[cfg(feature = "embedded")]
 fn held(program: &Path) -> Result<PathBuf, Failure> {
     embedded::libcuda(program)
@@ -172,7 +172,7 @@ fn held(program: &Path) -> Result<PathBuf, Failure> {
     .into())
 }
 
-/// Folders in front of those that a variable names.
+/// Returns a search path with the folders `first`, followed by those that a variable names.
 fn in_front(first: Vec<PathBuf>, variable: &str) -> Result<OsString, Failure> {
     let rest = std::env::var_os(variable).unwrap_or_default();
     let rest = std::env::split_paths(&rest).filter(|path| !path.as_os_str().is_empty());
@@ -218,7 +218,7 @@ fn settings(arguments: &Arguments) -> Vec<(&'static str, String)> {
     settings
 }
 
-/// The program with its arguments, environment and libraries.
+/// Returns the command that starts the program with its arguments, environment and libraries.
 pub(crate) fn command(arguments: &Arguments) -> Result<Command, Failure> {
     let library = libcuda()?;
     let toolkit = environment::toolkit().filter(|_| !arguments.plain);
@@ -250,13 +250,13 @@ pub(crate) fn command(arguments: &Arguments) -> Result<Command, Failure> {
     Ok(command)
 }
 
-/// Becomes the program; returns only when that fails.
+/// Replaces this process by the program; returns only if that fails.
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let error = command(arguments)?.exec();
     Err(cannot_run(arguments, &error))
 }
 
-/// Why the program did not start.
+/// Returns the failure of a program that did not start.
 pub(crate) fn cannot_run(arguments: &Arguments, error: &io::Error) -> Failure {
     let status = match error.kind() {
         io::ErrorKind::NotFound => 127,

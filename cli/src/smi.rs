@@ -1,4 +1,4 @@
-//! `margay smi`: the device and who uses it, in the form that users of `nvidia-smi` know.
+//! `margay smi`: shows the devices and the processes that use them, in the format of `nvidia-smi`.
 
 use std::fmt::Write;
 
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Shows.
+/// Prints the list, the JSON document or the table.
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let devices = Facts::all();
     if arguments.list_gpus {
@@ -56,7 +56,8 @@ fn cuda(facts: &Facts) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// Devices share the host's cores, so each is as busy as all, and may be used by every process.
+/// Returns the JSON document. Devices share the host's cores, so each has the same utilisation, and every process may
+/// use it.
 fn document(devices: &[Facts], processes: &[(u32, String)]) -> Value {
     let processes: Vec<Value> = processes
         .iter()
@@ -88,7 +89,7 @@ fn document(devices: &[Facts], processes: &[(u32, String)]) -> Value {
     })
 }
 
-/// Columns between the outer bars.
+/// Number of columns between the outer bars.
 const WIDTH: usize = 77;
 
 fn line(text: &mut String, content: &str) {
@@ -154,7 +155,7 @@ fn table(devices: &[Facts], processes: &[(u32, String)]) -> String {
     text
 }
 
-/// What programs that are started with this environment see; the table itself has all devices.
+/// Describes the devices that programs see when they are started with this environment; the table has all devices.
 fn visible(list: &str, devices: &[Facts]) -> String {
     let mut seen: Vec<(u32, u32)> = devices
         .iter()

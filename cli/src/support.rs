@@ -1,7 +1,7 @@
-//! `margay support`: what of the driver API and of PTX works.
+//! `margay support`: shows which functions of the driver API and which PTX instructions work.
 //!
-//! The tables are generated from the project's own and built into this program; tests fail when they are
-//! stale. Invariant: a table says no more than what tests show.
+//! The tables are generated from the project's own tables and embedded into this program; tests fail if they are out of
+//! date. Invariant: a table claims only what tests prove.
 
 mod driver;
 mod ptx;
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     markdown: Option<Subject>,
 }
 
-/// What a table is about.
+/// The subject of a table.
 #[derive(Clone, Copy, ValueEnum)]
 enum Subject {
     /// Entry points of the driver API.
@@ -42,7 +42,7 @@ enum Subject {
     Ptx,
 }
 
-/// Shows a table.
+/// Prints a table.
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let text = match (arguments.markdown, arguments.ptx, arguments.json) {
         (Some(Subject::Driver), ..) => driver::markdown(),

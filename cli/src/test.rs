@@ -1,7 +1,7 @@
-//! `margay test`: PTX files that say in comments what they must do.
+//! `margay test`: runs PTX files whose comments state the expected results.
 //!
-//! The format is described in [`margay_cli::filetest`]. Invariant: exit status 0 means that every file was
-//! run and did what it says.
+//! [`margay_cli::filetest`] describes the format. Invariant: exit status 0 means that every file was run and met its
+//! expectations.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     /// PTX files, or folders of them.
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// Run the launches once each through another driver library, such as a GPU's `libcuda.so.1`.
+    /// Run each launch once, through another driver library, such as a GPU's `libcuda.so.1`.
     #[arg(long, value_name = "PATH")]
     driver: Option<PathBuf>,
     /// Print one JSON document.
@@ -76,10 +76,10 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
     })
 }
 
-/// Runs one file.
+/// A function that runs one file.
 type Runner = Box<dyn Fn(&Path) -> Verdict>;
 
-/// What runs a file: the runtime in every way, or another driver.
+/// Returns the function that runs files: on the runtime with every setting, or through another driver.
 fn runner(driver: Option<&Path>) -> Result<Runner, String> {
     if let Some(path) = driver {
         let driver = Driver::open(path)?;

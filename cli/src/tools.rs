@@ -1,8 +1,9 @@
-//! Stand-ins for NVIDIA's tools: what this program does when it is started under one of their names, or in their stead.
+//! Replacements of NVIDIA's tools: this program acts as a tool if it is started under the tool's name or by a
+//! replacement script.
 //!
-//! `margay run` puts scripts with these names in front of `PATH`, for clients that start an assembler or a compiler of
-//! their own. They take the options of the tools they stand for, and end like them. Scripts, and no links to this
-//! program: clients that follow links (CuPy does) would start it under its own name.
+//! `margay run` puts scripts with these names in front of `PATH`, for clients that start an assembler or a compiler.
+//! The replacements accept the tools' options and return their exit status. They are scripts and not links to this
+//! program, because clients that follow links, such as CuPy, would start the program under its own name.
 
 mod nvcc;
 mod ptxas;
@@ -13,13 +14,13 @@ use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Names the real compiler to the stand-in; set by `margay run`.
+/// The variable that names the real compiler to the replacement; `margay run` sets it.
 pub(crate) const NVCC_VARIABLE: &str = "MARGAY_NVCC";
 
-/// The first argument of a stand-in, with the tool's name behind it.
+/// The first argument of a replacement; the tool's name follows.
 const STAND_IN: &str = "--stand-in-for=";
 
-/// A script that starts `program` in the stead of a tool.
+/// Returns a script that starts `program` in place of a tool.
 pub(crate) fn script(program: &Path, tool: &str) -> Option<String> {
     let program = program.to_str()?.replace('\'', r"'\''");
     Some(format!(
@@ -27,7 +28,7 @@ pub(crate) fn script(program: &Path, tool: &str) -> Option<String> {
     ))
 }
 
-/// Whether a file is such a script, or this program.
+/// Returns whether a file is a replacement script or this program.
 pub(crate) fn is_stand_in(path: &Path) -> bool {
     let own = std::env::current_exe().and_then(fs::canonicalize);
     if own.is_ok_and(|own| fs::canonicalize(path).is_ok_and(|found| found == own)) {
@@ -38,14 +39,14 @@ pub(crate) fn is_stand_in(path: &Path) -> bool {
     read.is_ok() && start.starts_with(b"#!") && String::from_utf8_lossy(&start).contains(STAND_IN)
 }
 
-/// A tool.
+/// A replaced tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tool {
     Ptxas,
     Nvcc,
 }
 
-/// The tool in whose stead this program was started, and its arguments.
+/// Returns the tool that this program was started as, and its arguments.
 pub(crate) fn started_as() -> Option<(Tool, Vec<OsString>)> {
     let mut arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let named = arguments
@@ -69,7 +70,7 @@ impl Tool {
         }
     }
 
-    /// Does its work.
+    /// Runs the replacement of this tool.
     pub(crate) fn run(self, arguments: Vec<OsString>) -> ExitCode {
         match self {
             Tool::Ptxas => ptxas::run(&arguments),

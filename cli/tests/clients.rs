@@ -1,4 +1,4 @@
-//! What `margay run` puts in front of a program for clients that compile kernels.
+//! Tests the libraries, tools and variables that `margay run` provides for clients that compile kernels.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ const GOOD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .ent
 const BAD: &str =
     ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() {\n add.u77 %r1;\n}\n";
 
-/// A folder of one test, removed at its end, with a shell that runs under `margay run`.
+/// The folder of one test, removed at its end; `shell` runs a shell in it under `margay run`.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -16,7 +16,7 @@ impl Folder {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
-        // Any file stands for the library where the program started does not load it.
+        // Any file can replace the library, because the started program does not load it.
         std::fs::write(path.join("libcuda.so"), "").unwrap();
         Folder(path.canonicalize().unwrap())
     }
@@ -29,7 +29,7 @@ impl Folder {
         path
     }
 
-    /// Runs a line of shell.
+    /// Runs a shell command line.
     fn shell(&self, more: &[&str], script: &str) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_margay"));
         command
@@ -132,7 +132,7 @@ fn nvcc_is_the_toolkits_own_and_makes_ptx() {
         env!("CARGO_BIN_EXE_margay")
     );
     assert!(out(&folder.shell(&["--plain"], &users)).ends_with("mine\n"));
-    // Some clients follow links to the file that they start.
+    // Some clients resolve links before they start a file.
     let followed = "$(readlink -f $CUDA_HOME/bin/nvcc) --version; $(readlink -f $(command -v ptxas)) --version";
     let shown = out(&folder.shell(&[], followed));
     assert!(
@@ -144,13 +144,13 @@ fn nvcc_is_the_toolkits_own_and_makes_ptx() {
     assert_eq!(rest, "// a header\nnvcc\nnvlink\n");
 }
 
-/// Preloaded allocators need room that the dynamic linker does not keep beside an auditing library by itself.
+/// Preloaded allocators need static TLS that the dynamic linker does not reserve by default with an auditing library.
 #[test]
 fn room_for_thread_local_variables() {
     let folder = Folder::new("tunables");
     folder.file("libmargay_audit.so", "");
     let ours = "glibc.rtld.optional_static_tls=32768";
-    // What is no library makes the dynamic linker complain, and nothing else.
+    // A file that is no library causes only a message of the dynamic linker.
     let script = "echo $GLIBC_TUNABLES";
     let shown = out(&folder.shell(&[], script));
     assert_eq!(shown, format!("{ours}\n"));

@@ -1,4 +1,4 @@
-//! The file tests with code that another process has left on disk.
+//! Runs the file tests with native code that another process left on disk.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The entries of a cache: name to the number of the file.
+/// Returns the entries of a cache: file name to inode number.
 fn entries(cache: &Path) -> BTreeMap<String, u64> {
     let inside = |path: PathBuf| {
         let entries = fs::read_dir(path).into_iter().flatten();
@@ -48,8 +48,8 @@ fn kernels_do_the_same_with_code_of_an_earlier_process() {
     };
     let first = run();
     assert!(first.len() > 1000, "{} entries", first.len());
-    // An entry that was made again would be another file. New ones may come: when a kernel gets slices depends
-    // on the time that it takes.
+    // A rewritten entry would have another inode. New entries may appear, because run time decides when a kernel gets
+    // vector code.
     let second = run();
     let changed = first
         .iter()

@@ -1,13 +1,13 @@
-//! Where the program finds its libraries: in the folders of an installation, or in itself.
+//! Tests where the program finds its libraries: in the folders of an installation, or in itself.
 //!
-//! The program is copied away from the folder of the build, so that it finds nothing there.
+//! The program is copied out of the build folder, so that it finds no libraries there.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A folder of one test, removed at its end, with a copy of the program in `bin`.
+/// The folder of one test, removed at its end, with a copy of the program in `bin`.
 struct Prefix(PathBuf);
 
 impl Prefix {
@@ -29,7 +29,7 @@ impl Prefix {
         command
     }
 
-    /// The driver library that the program says it uses.
+    /// Returns the path of the driver library that the program reports.
     fn library(&self, home: &str) -> PathBuf {
         let output = self.margay(home).args(["doctor", "--json"]).output();
         let output = succeeded(output.unwrap());
@@ -49,7 +49,7 @@ fn succeeded(output: Output) -> Output {
     output
 }
 
-/// The program that is run says where each library came from.
+/// A shell script that prints the path of each loaded library.
 const LOADED: &str = "for name in libcuda.so.1 libcuda.so libnvidia-ml.so.1 libgpuocelot.so; do \
     readlink -e ${LD_LIBRARY_PATH%%:*}/$name; done; echo $LD_AUDIT";
 
@@ -70,12 +70,12 @@ fn libraries_of_an_installation_are_taken() {
     let loaded: Vec<&str> = said.lines().collect();
     let of = |name: &str| folder.join(name).display().to_string();
     let (cuda, nvml) = (of("libcuda.so"), of("libnvidia_ml.so"));
-    // Without the library for auditing, whose place stays empty.
+    // The auditing library is absent, so its line is empty.
     assert_eq!(loaded, [&cuda, &cuda, &nvml, &of("libgpuocelot.so"), ""]);
     assert!(!prefix.0.join("home").exists(), "nothing was unpacked");
 }
 
-/// What `cargo install` leaves: the program and nothing else.
+/// Tests an installation by `cargo install`, which has the program only.
 #[test]
 fn the_program_alone_brings_its_libraries() {
     let prefix = Prefix::new("alone");
@@ -92,7 +92,7 @@ fn the_program_alone_brings_its_libraries() {
     assert_eq!(prefix.library("home"), library);
     assert_eq!(fs::metadata(&library).unwrap().len(), length);
 
-    // The whole way: a shell with the library for auditing in it, and all libraries in front.
+    // Runs the whole path: a shell with the auditing library, and all libraries in front.
     let output = prefix
         .margay("home")
         .args(["run", "--", "sh", "-c", LOADED])
@@ -105,7 +105,7 @@ fn the_program_alone_brings_its_libraries() {
     assert!(loaded[4].ends_with("libmargay_audit.so"), "{said}");
 }
 
-/// Of folders of other builds, those that are over a month old go; and a home that cannot be used is none.
+/// Folders of other builds that are over a month old are removed; an unusable home folder is treated as absent.
 #[test]
 fn old_builds_go_and_no_home_is_needed() {
     let prefix = Prefix::new("old");
@@ -124,7 +124,7 @@ fn old_builds_go_and_no_home_is_needed() {
     assert!(prefix.library("home").starts_with(&cache));
     assert!(!old.exists() && new.exists());
 
-    // A file where the home should be.
+    // A file is in place of the home folder.
     fs::write(prefix.0.join("none"), "").unwrap();
     let library = prefix.library("none");
     assert!(

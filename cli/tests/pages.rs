@@ -1,4 +1,4 @@
-//! Completions and manual pages, which come from the definition of the command line.
+//! Tests completions and manual pages, which are generated from the definition of the command line.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,7 +13,7 @@ fn margay(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Names of commands, from the list in `margay --help`.
+/// Returns the names of commands in the list of `margay --help`.
 fn commands() -> Vec<String> {
     let help = margay(&["--help"]);
     let lines = help.lines().skip_while(|line| *line != "Commands:");
@@ -24,7 +24,7 @@ fn commands() -> Vec<String> {
         .collect()
 }
 
-/// Long options in the help of a command.
+/// Returns the long options in the help of a command.
 fn options(command: &str) -> BTreeSet<String> {
     let help = margay(&[command, "--help"]);
     let words = help.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
@@ -43,7 +43,7 @@ fn every_command_and_option_is_completed() {
         for command in &commands {
             assert!(script.contains(command.as_str()), "{shell}: no {command}");
         }
-        // fish has options without their dashes.
+        // fish scripts contain options without their dashes.
         let option = if shell == "fish" {
             "time-limit"
         } else {
@@ -53,7 +53,7 @@ fn every_command_and_option_is_completed() {
     }
 }
 
-/// What bash offers for the last word of a command line.
+/// Returns the completions that bash offers for the last word of a command line.
 fn completed(line: &[&str]) -> BTreeSet<String> {
     let words = line.join(" ");
     let script = format!(

@@ -1,4 +1,4 @@
-//! The program from outside: exit codes and what it prints.
+//! Tests the program as a child process: exit codes and output.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -32,7 +32,7 @@ const SAXPY: &str = "\
 }
 ";
 
-/// A folder of one test, removed at its end.
+/// The folder of one test, removed at its end.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -46,7 +46,7 @@ impl Folder {
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_margay"));
-        // Any file stands for the library where the program started does not load it.
+        // Any file can replace the library, because the started program does not load it.
         std::fs::write(self.0.join("libcuda.so"), "").unwrap();
         command
             .args(args)
@@ -316,7 +316,7 @@ fn smi_and_doctor_say_which_devices_programs_see() {
     let json = |output: &Output| -> serde_json::Value {
         serde_json::from_slice(&output.stdout).expect("a document")
     };
-    // All devices are shown, with what CUDA makes of them.
+    // `margay smi` shows all devices, with their CUDA ordinals.
     let smi = json(&with("2,0", &["smi", "--json"]));
     let ordinals: Vec<_> = smi["gpus"]
         .as_array()
@@ -342,7 +342,7 @@ fn smi_and_doctor_say_which_devices_programs_see() {
     let hidden = with("", &["doctor"]);
     assert_eq!(hidden.status.code(), Some(1));
     assert!(out(&hidden).contains("hides every device"));
-    // A launch by the command line is a program, too.
+    // `margay launch` obeys `CUDA_VISIBLE_DEVICES`, too.
     let mut launch = folder.command(&ARGS.split_whitespace().collect::<Vec<_>>());
     let launch = launch.env("CUDA_VISIBLE_DEVICES", "").output().unwrap();
     assert_eq!(launch.status.code(), Some(1));
@@ -486,7 +486,7 @@ fn dis_shows_generated_code_and_times() {
     );
     let asm = folder.margay("dis k.ptx -k saxpy --asm");
     assert!(out(&asm).contains("ret"), "{}", out(&asm));
-    // A loop that waits for nothing has points: regions are shown one by one.
+    // A kernel with a barrier has sync points, so its regions are listed separately.
     std::fs::write(folder.0.join("bar.ptx"), BARRIER).unwrap();
     let regions = out(&folder.margay("dis bar.ptx --clif"));
     for title in [
@@ -509,7 +509,8 @@ const BARRIER: &str = ".version 7.0\n.target sm_70\n.address_size 64\n\
 #[test]
 fn dis_tells_what_lanes_share() {
     let folder = Folder::new("dis-uniformity");
-    // The index is a thread's own; with blocks of whole warps the addresses are a float apart.
+    // The index differs between threads; if blocks have whole warps, the addresses are affine with a stride of one
+    // float.
     let class = |text: &str, code: &str| {
         let line = text.lines().find(|line| line.contains(code)).unwrap();
         line.rsplit("// ").next().unwrap().to_owned()

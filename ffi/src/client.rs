@@ -1,11 +1,13 @@
-//! Which program this is, and how it can be made to send PTX.
+//! Identifies the running program, and finds advice on how to make it load PTX.
 //!
-//! An image of machine code alone cannot be run; what helps depends on who made it. Known makers are told by the
-//! libraries that the process has loaded. Invariant: only called where an error is told, so it may be slow.
+//! An image that contains only machine code cannot be run. What the user can do depends on the library that made the
+//! image. This module recognises known libraries among the files that the process has mapped.
+//!
+//! Invariant: these functions run only when an error is reported or a dump starts, so they may be slow.
 
 use std::path::Path;
 
-/// A part of a loaded file's path, and the way out for the client that loads it. The first that is found counts.
+/// Pairs of a part of a mapped file's path and the advice for programs that load this file. The first match is used.
 const WAYS_OUT: &[(&str, &str)] = &[
     (
         "/libtorch_cuda.so",
@@ -29,7 +31,7 @@ const WAYS_OUT: &[(&str, &str)] = &[
     ),
 ];
 
-/// The program's name as its user knows it: a script where an interpreter runs one.
+/// Returns the program's name as the user knows it; for a Python interpreter the name includes the script or module.
 pub(crate) fn name() -> String {
     let line = std::fs::read("/proc/self/cmdline").unwrap_or_default();
     let words: Vec<String> = line
@@ -63,8 +65,8 @@ fn name_of(words: &[String]) -> Option<String> {
     Some(program)
 }
 
-/// What the user can do about an image without PTX of a known maker. For any other, the error itself says how to build
-/// it.
+/// Returns advice about an image without PTX if the library that made the image is known. For other images the error
+/// message itself explains how to build them.
 pub(crate) fn way_out() -> Option<&'static str> {
     way_out_of(&std::fs::read_to_string("/proc/self/maps").unwrap_or_default())
 }

@@ -1,7 +1,7 @@
-//! Context-local storage: what NVIDIA's runtime keeps for each context.
+//! Context-local storage: values that NVIDIA's runtime stores for each context.
 //!
-//! It looks its entry up before nearly every call, so the last hit is kept by each thread and
-//! is good as long as nothing was changed anywhere: the hit path takes no lock.
+//! The runtime looks up its entry before nearly every call. Each thread therefore caches its last hit, which is valid
+//! until any entry changes. A hit takes no lock.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -30,7 +30,7 @@ fn entries() -> &'static RwLock<Entries> {
     ENTRIES.get_or_init(RwLock::default)
 }
 
-/// Counts changes; never 0, which no cached hit carries.
+/// The number of changes so far, plus 1. It is never 0, because an empty cache contains 0.
 static CHANGES: AtomicU64 = AtomicU64::new(1);
 
 #[derive(Clone, Copy, Default)]
@@ -45,7 +45,7 @@ thread_local! {
     static LAST: Cell<Hit> = const { Cell::new(Hit { changes: 0, context: 0, key: 0, value: 0 }) };
 }
 
-/// The context meant: null is the current one.
+/// Returns the handle of `context`, or of the current context if `context` is null.
 fn resolve(context: CUcontext) -> Result<usize, CuResult> {
     let handle = match context.0 {
         0 => current_handle()?.0,
@@ -57,7 +57,7 @@ fn resolve(context: CUcontext) -> Result<usize, CuResult> {
     }
 }
 
-/// Stores a value; `destructor` is null or a function to call when the context ends.
+/// Stores a value. `destructor` is null or a function to call when the context is destroyed.
 pub(crate) fn put(
     context: CUcontext,
     key: *mut c_void,
@@ -85,7 +85,7 @@ fn changed() {
     CHANGES.fetch_add(1, Ordering::Release);
 }
 
-/// Forgets a value.
+/// Removes a value.
 pub(crate) fn delete(context: CUcontext, key: *mut c_void) -> Served {
     let context = resolve(context)?;
     let removed = entries().write().remove(&(context, key as usize));
@@ -93,7 +93,7 @@ pub(crate) fn delete(context: CUcontext, key: *mut c_void) -> Served {
     removed.map(|_| ()).ok_or(CuResult::INVALID_HANDLE)
 }
 
-/// Finds a value.
+/// Returns a stored value.
 pub(crate) fn get(context: CUcontext, key: *mut c_void) -> Result<*mut c_void, CuResult> {
     let (context, key) = (resolve(context)?, key as usize);
     let changes = CHANGES.load(Ordering::Acquire);
@@ -109,12 +109,12 @@ pub(crate) fn get(context: CUcontext, key: *mut c_void) -> Result<*mut c_void, C
         key,
         value,
     };
-    // At a thread's very end there is no cache, and none is needed.
+    // While the thread's local storage is destroyed there is no cache; the lookup works without it.
     let _ = LAST.try_with(|last| last.set(hit));
     Ok(value as *mut c_void)
 }
 
-/// Ends everything stored for a context.
+/// Removes all values of a context and calls their destructors.
 pub(crate) fn destroy_all(context: CUcontext) {
     let ended: Vec<_> = {
         let mut entries = entries().write();

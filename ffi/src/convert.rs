@@ -1,20 +1,20 @@
-//! Argument conversion: from what C passes to what the serving functions take.
+//! Argument conversion from C types to the parameter types of the serving functions.
 //!
-//! A serving function states what it wants by its parameter types; each type here knows how to
-//! come from the C type and which result code a bad value earns. Scalars, raw pointers and
-//! handles that a function treats itself pass unchanged.
+//! The parameter types of a serving function select the conversions. Each type of this module defines how it is made
+//! from the C type, and which result code an invalid argument gives. Scalars, raw pointers and handles that a function
+//! looks up itself pass unchanged.
 
 use std::ffi::{CStr, c_char};
 
 use crate::guard::Call;
 use crate::result::CuResult;
 
-/// A conversion from an argument of C type `Raw`.
+/// A type that is converted from an argument of C type `Raw`.
 pub(crate) trait FromAbi<Raw>: Sized {
-    /// Converts.
+    /// Converts an argument.
     ///
     /// # Safety
-    /// A pointer must be null or valid for what the entry point does with it.
+    /// A pointer must be null or valid for the accesses of the entry point.
     unsafe fn from_abi(raw: Raw, call: &Call) -> Result<Self, CuResult>;
 }
 
@@ -24,22 +24,22 @@ impl<T> FromAbi<T> for T {
     }
 }
 
-/// A place for a result; null is `INVALID_VALUE`.
+/// An output pointer that must not be null; null gives `INVALID_VALUE`.
 #[derive(Debug)]
 pub(crate) struct Out<T>(*mut T);
 
 impl<T> Out<T> {
     /// Writes the result.
     pub(crate) fn set(&self, value: T) {
-        // SAFETY: not null, and the entry point's caller vouches for the rest.
+        // SAFETY: the pointer is not null; the caller of the entry point guarantees that it is valid.
         unsafe { self.0.write(value) };
     }
 }
 
 impl Out<std::ffi::c_void> {
-    /// Writes a result of another type, which the caller has room for.
+    /// Writes a result of type `T`. The caller provides enough memory for it.
     pub(crate) fn set_as<T>(&self, value: T) {
-        // SAFETY: not null, and the entry point's caller vouches for the rest.
+        // SAFETY: the pointer is not null; the caller of the entry point guarantees that it is valid.
         unsafe { self.0.cast::<T>().write_unaligned(value) };
     }
 }
@@ -53,25 +53,25 @@ impl<T> FromAbi<*mut T> for Out<T> {
     }
 }
 
-/// A place for a result that the caller may not want (null).
+/// An output pointer that may be null; null means that the caller does not want the result.
 #[derive(Debug)]
 pub(crate) struct OptOut<T>(*mut T);
 
 impl<T> OptOut<T> {
-    /// Writes the result if it is wanted.
+    /// Writes the result if the pointer is not null.
     pub(crate) fn set(&self, value: T) {
         if self.is_wanted() {
-            // SAFETY: not null, and the entry point's caller vouches for the rest.
+            // SAFETY: the pointer is not null; the caller of the entry point guarantees that it is valid.
             unsafe { self.0.write(value) };
         }
     }
 
-    /// No place.
+    /// Returns a null output pointer.
     pub(crate) fn unwanted() -> OptOut<T> {
         OptOut(std::ptr::null_mut())
     }
 
-    /// Whether the caller gave a place.
+    /// Returns whether the pointer is not null.
     pub(crate) fn is_wanted(&self) -> bool {
         !self.0.is_null()
     }
@@ -83,7 +83,7 @@ impl<T> FromAbi<*mut T> for OptOut<T> {
     }
 }
 
-/// A structure read from the caller; null is `INVALID_VALUE`.
+/// A structure that is read from the caller's memory; a null pointer gives `INVALID_VALUE`.
 #[derive(Debug)]
 pub(crate) struct In<T>(pub(crate) T);
 
@@ -92,13 +92,13 @@ impl<T: Copy> FromAbi<*const T> for In<T> {
         if raw.is_null() {
             return Err(CuResult::INVALID_VALUE);
         }
-        // SAFETY: not null, and the entry point's caller vouches for the rest; alignment is
-        // not relied on.
+        // SAFETY: the pointer is not null; the caller of the entry point guarantees that it is valid. It need not be
+        // aligned.
         Ok(In(unsafe { raw.read_unaligned() }))
     }
 }
 
-/// A C string that must be there and be UTF-8; anything else is `INVALID_VALUE`.
+/// A C string; a null pointer or text that is not UTF-8 gives `INVALID_VALUE`.
 #[derive(Debug)]
 pub(crate) struct Text(pub(crate) String);
 
@@ -107,7 +107,7 @@ impl FromAbi<*const c_char> for Text {
         if raw.is_null() {
             return Err(CuResult::INVALID_VALUE);
         }
-        // SAFETY: not null, and the entry point's caller vouches for the terminating NUL.
+        // SAFETY: the pointer is not null; the caller of the entry point guarantees the terminating NUL.
         let text = unsafe { CStr::from_ptr(raw) };
         match text.to_str() {
             Ok(text) => Ok(Text(text.to_owned())),
@@ -116,10 +116,10 @@ impl FromAbi<*const c_char> for Text {
     }
 }
 
-/// An array of the caller's with a separate length.
+/// Reads an array of `len` values from the caller's memory.
 ///
 /// # Errors
-/// `INVALID_VALUE` when it is null but not empty, or unreasonably long.
+/// Returns `INVALID_VALUE` if `data` is null and `len` is not 0, or if `len` exceeds 2^20.
 ///
 /// # Safety
 /// `data` must be null or valid for reading `len` values.
@@ -130,7 +130,7 @@ pub(crate) unsafe fn read_array<T: Copy>(data: *const T, len: usize) -> Result<V
     if data.is_null() || len > 1 << 20 {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: the caller vouches for `len` values; alignment is not relied on.
+    // SAFETY: the caller guarantees `len` readable values; they need not be aligned.
     Ok((0..len)
         .map(|index| unsafe { data.add(index).read_unaligned() })
         .collect())

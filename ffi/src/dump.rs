@@ -1,8 +1,12 @@
-//! `MARGAY_DUMP`: a folder with every image that a program loads, its PTX, and what could not be run and why.
+//! `MARGAY_DUMP`: writes every image that a program loads into a folder, with its PTX and the reasons why code could
+//! not be run.
 //!
-//! Each process has a folder of its own below it, named by its id, with `manifest.json` and the files that it names, ready to
-//! be attached to a report. An image that is loaded again is counted. Invariants: the manifest is whole after each
-//! entry; a folder that cannot be written is told once and never fails a call.
+//! Each process writes into a subfolder named by its process id. The subfolder contains `manifest.json` and the files
+//! that the manifest names, and can be attached to a bug report. An image that is loaded repeatedly is written once and
+//! counted.
+//!
+//! Invariants: the manifest on disk is complete after each entry. A write error is reported once and never fails a
+//! call.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -21,20 +25,20 @@ use crate::client;
 use crate::guard::warn;
 use crate::images::Images;
 
-/// More problems than anybody reads.
+/// The largest number of problems in a manifest.
 const MAX_PROBLEMS: usize = 1000;
 
 struct Dump {
     folder: PathBuf,
     program: String,
     images: Vec<Value>,
-    /// Where in `images` an image is, by its digest.
+    /// The index in `images` of each image, by its digest.
     known: HashMap<u64, usize>,
     problems: Vec<Value>,
     broken: bool,
 }
 
-/// The dump of this process, if one is wanted.
+/// Returns the dump of this process, or `None` if `MARGAY_DUMP` is not set.
 fn dump() -> Option<&'static Mutex<Dump>> {
     static DUMP: OnceLock<Option<Mutex<Dump>>> = OnceLock::new();
     let start = || {
@@ -45,7 +49,7 @@ fn dump() -> Option<&'static Mutex<Dump>> {
     DUMP.get_or_init(start).as_ref()
 }
 
-/// Notes an image that a call was given, and what became of it: its kernels, or the error.
+/// Records an image that a call loaded, and the outcome: the names of its kernels, or the error.
 pub(crate) fn image<'e>(
     call: &str,
     images: &Images<'_>,
@@ -58,14 +62,14 @@ pub(crate) fn image<'e>(
     }
 }
 
-/// Notes an error of any call that a bare result code does not explain.
+/// Records an error of any call. Equal error texts are recorded once.
 pub(crate) fn problem(error: &Error) {
     if let Some(dump) = dump() {
         dump.lock().problem(error);
     }
 }
 
-/// The parts of an image.
+/// Returns the parts of an image: several for a linked image, otherwise one.
 fn parts<'a>(image: &Image<'a>) -> Vec<&'a [u8]> {
     match *image {
         Image::Ptx(text) => vec![text.as_bytes()],
@@ -148,7 +152,7 @@ impl Dump {
         names
     }
 
-    /// The PTX that would be compiled, where it is not the image itself.
+    /// Writes the PTX that is selected from the image for compilation. Returns the file names.
     fn write_ptx(&mut self, number: usize, parts: &[&[u8]], capability: u32) -> Vec<String> {
         let mut names = Vec::new();
         let Ok(selection) = select_ptx(parts, capability) else {
@@ -180,7 +184,7 @@ impl Dump {
         self.write("manifest.json", &text);
     }
 
-    /// Writes a file under a name of its own first, so that it is never seen in part.
+    /// Writes a file under a temporary name and renames it, so that no reader sees a partial file.
     fn write(&mut self, name: &str, bytes: &[u8]) {
         if let Err(error) = without_size_signal(|| write_whole(&self.folder, name, bytes))
             && !std::mem::replace(&mut self.broken, true)

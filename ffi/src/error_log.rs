@@ -1,8 +1,10 @@
-//! The driver's log: what failed calls say, kept in memory and given to callbacks.
+//! The driver's log: keeps messages about failed calls in memory and passes them to callbacks.
 //!
-//! An entry is a line: severity, time since the library was loaded, the call and its result or what the library warns
-//! of. Entries are numbered. Invariant: the kept entries have consecutive numbers and at most [`ROOM`] bytes; callbacks are called
-//! without a lock, and not for what they do.
+//! An entry is one line. It contains the severity, the time since the first entry, and either the failed call with its
+//! result or a warning of the library. Entries are numbered.
+//!
+//! Invariants: the kept entries have consecutive numbers and at most [`ROOM`] bytes. Callbacks run without a lock. A
+//! failure inside a callback does not invoke callbacks.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -15,16 +17,16 @@ use parking_lot::Mutex;
 
 use crate::handle_table::HandleTable;
 
-/// Bytes that are kept, as in NVIDIA's driver.
+/// The largest number of bytes that the log keeps, as in NVIDIA's driver.
 const ROOM: usize = 25_600;
-/// `CU_LOG_LEVEL_ERROR` and `WARNING`.
+/// The severities `CU_LOG_LEVEL_ERROR` and `CU_LOG_LEVEL_WARNING`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
     Error = 0,
     Warning = 1,
 }
 
-/// What a program registered.
+/// A callback that a program registered for log entries.
 #[derive(Clone, Copy)]
 pub(crate) struct LogCallback {
     pub(crate) function: unsafe extern "C" fn(*mut c_void, c_uint, *mut c_char, usize),
@@ -35,7 +37,7 @@ pub(crate) struct LogCallback {
 struct Log {
     entries: VecDeque<String>,
     bytes: usize,
-    /// Number of the first kept entry.
+    /// The number of the first kept entry.
     first: u32,
 }
 
@@ -51,7 +53,7 @@ thread_local! {
     static CALLING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Adds an entry.
+/// Adds an entry to the log and passes it to the callbacks.
 pub(crate) fn add(level: Level, text: &str) {
     static START: OnceLock<Instant> = OnceLock::new();
     let seconds = START.get_or_init(Instant::now).elapsed().as_secs_f64();
@@ -87,7 +89,7 @@ fn keep(mut line: String) {
 }
 
 fn tell(level: Level, line: String) {
-    // What a callback does may fail too.
+    // A call inside a callback can fail and log again; its entry invokes no callbacks.
     if CALLING.replace(true) {
         return;
     }
@@ -95,8 +97,8 @@ fn tell(level: Level, line: String) {
     let len = text.len();
     text.push(0);
     for callback in callbacks().all() {
-        // SAFETY: the program registered a function of this type; the text ends with a NUL and lives until the
-        // function returns.
+        // SAFETY: the program registered a function of this type; the text ends with a NUL and lives until the function
+        // returns.
         unsafe {
             (callback.function)(
                 callback.data as *mut c_void,
@@ -109,24 +111,26 @@ fn tell(level: Level, line: String) {
     CALLING.set(false);
 }
 
-/// Calls `callback` for each entry from now on, until its handle is given to [`unsubscribe`]; `None` when there are too many.
+/// Registers a callback for each new entry until [`unsubscribe`] removes it. Returns its handle, or `None` if there are
+/// too many callbacks.
 pub(crate) fn subscribe(callback: LogCallback) -> Option<usize> {
     let handle = callbacks().insert(callback)?;
     LISTENERS.store(true, Ordering::Release);
     Some(handle)
 }
 
-/// Whether there was such a callback.
+/// Removes a callback. Returns whether the handle was valid.
 pub(crate) fn unsubscribe(handle: usize) -> bool {
     callbacks().remove(handle).is_some()
 }
 
-/// The number of the next entry.
+/// Returns the number of the next entry.
 pub(crate) fn end() -> u32 {
     with_log(Log::end)
 }
 
-/// The kept entries from number `start` on, or all, and the number behind them. A first line says when some were lost.
+/// Returns the kept entries from number `start` on (`None`: all) and the number of the next entry. If older entries are
+/// lost, the first line is a notice.
 pub(crate) fn from(start: Option<u32>) -> (Vec<String>, u32) {
     with_log(|log| {
         let (entries, lost) = log.from(start);
@@ -143,12 +147,12 @@ fn with_log<R>(work: impl FnOnce(&Log) -> R) -> R {
 }
 
 impl Log {
-    /// The number of the next entry.
+    /// Returns the number of the next entry.
     fn end(&self) -> u32 {
         self.first.wrapping_add(self.entries.len() as u32)
     }
 
-    /// The kept entries from `start` on, and whether some before them are lost.
+    /// Returns the kept entries from number `start` on, and whether entries from `start` on are lost.
     fn from(&self, start: Option<u32>) -> (Vec<&str>, bool) {
         let start = start.unwrap_or(self.first);
         let ahead = start.wrapping_sub(self.first) as i32;

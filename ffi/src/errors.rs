@@ -1,8 +1,8 @@
-//! The one place where errors of the runtime become result codes.
+//! Translates errors of the runtime into result codes. No other module does this.
 //!
-//! Invariant: each variant of [`margay::Error`] and each [`FaultKind`] has one code. What a bare
-//! code cannot tell (a diagnostic, what is lacking) is said on standard error; the place of a
-//! fault is told by the runtime.
+//! Invariant: each variant of [`margay::Error`] and each [`FaultKind`] has one code. Details that a code cannot express
+//! (a diagnostic, the name of a missing feature) go to standard error. The runtime itself reports the location of a
+//! fault.
 
 use margay::container::{ImageError, ImageFault};
 use margay::{CaptureError, Error, FaultKind};
@@ -28,7 +28,7 @@ impl From<ImageError> for CuResult {
     }
 }
 
-/// The code of an error.
+/// Returns the result code of an error.
 pub(crate) fn code_of(error: &Error) -> CuResult {
     match error {
         Error::InvalidValue(_) => CuResult::INVALID_VALUE,
@@ -66,7 +66,7 @@ pub(crate) fn code_of(error: &Error) -> CuResult {
         Error::GraphUpdate(_) => CuResult::GRAPH_EXEC_UPDATE_FAILURE,
         Error::Unsupported { .. } => CuResult::NOT_SUPPORTED,
         Error::Fault(fault) => fault_code(fault.kind),
-        // `Error` may grow; what is not known here is a defect of this table.
+        // `Error` is non-exhaustive; a variant that is missing here is a defect of this table.
         _ => CuResult::UNKNOWN,
     }
 }
@@ -99,7 +99,7 @@ fn fault_code(kind: FaultKind) -> CuResult {
     }
 }
 
-/// Says what a code cannot. Faults were told when they happened.
+/// Writes the details of an error that the result code cannot express. The runtime has already reported faults.
 pub(crate) fn report(error: &Error) {
     if !matches!(error, Error::NotReady) {
         dump::problem(error);

@@ -1,7 +1,7 @@
-//! What every entry point passes through: the state check, the panic guard and the trace.
+//! The checks around every entry point: the initialisation state, stream capture, panics and the trace.
 //!
-//! Invariant: no panic crosses the C boundary, and in the child of a fork nothing here takes a
-//! lock or touches the runtime.
+//! Invariants: no panic crosses the C boundary. In a forked child nothing in this module takes a lock or uses the
+//! runtime.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -15,7 +15,7 @@ use margay::files::tell;
 use crate::error_log as log;
 use crate::result::{CuResult, Served};
 
-/// Which stream the handle 0 names in an entry point.
+/// The stream that handle 0 names in an entry point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DefaultStream {
     /// The context's legacy null stream.
@@ -24,12 +24,12 @@ pub(crate) enum DefaultStream {
     PerThread,
 }
 
-/// One entry point, as its body sees it.
+/// The properties of one entry point.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) name: &'static str,
     pub(crate) default_stream: DefaultStream,
-    /// It may synchronise, which a capture can forbid.
+    /// The call may synchronise, and a stream capture can forbid it.
     unsafe_in_capture: bool,
     warned: AtomicBool,
 }
@@ -45,8 +45,8 @@ impl Call {
     }
 }
 
-/// Symbols that may synchronise with work that is not captured; each stands for its versions. Those of events look at
-/// the event first (`serve::event`).
+/// Symbols that may synchronise with work that is not captured; each includes its versions. Calls on events are absent
+/// because they check the event first (`serve::event`).
 const UNSAFE_IN_CAPTURE: &[&str] = &[
     "cuArray3DCreate",
     "cuArrayCreate",
@@ -80,7 +80,7 @@ const UNSAFE_IN_CAPTURE: &[&str] = &[
     "cuStreamSynchronize",
 ];
 
-/// Whether an export is a version of one of `symbols`, found when the program is compiled.
+/// Returns whether an export is a version of one of `symbols`. It is evaluated at compile time.
 const fn is_in(export: &str, symbols: &[&str]) -> bool {
     let mut at = 0;
     while at < symbols.len() {
@@ -92,7 +92,7 @@ const fn is_in(export: &str, symbols: &[&str]) -> bool {
     false
 }
 
-/// `symbol`, or `symbol` with `_v2`, `_ptds` and the like.
+/// Returns whether `export` is `symbol`, or `symbol` with a suffix such as `_v2` or `_ptds`.
 const fn is_version_of(export: &[u8], symbol: &[u8]) -> bool {
     if export.len() < symbol.len() {
         return false;
@@ -107,7 +107,7 @@ const fn is_version_of(export: &[u8], symbol: &[u8]) -> bool {
     export.len() == symbol.len() || export[symbol.len()] == b'_'
 }
 
-/// Symbols whose documentation knows no invalid handle and calls one an invalid value.
+/// Symbols for which CUDA documents an invalid handle as `INVALID_VALUE`, not `INVALID_HANDLE`.
 const HANDLES_ARE_VALUES: &[&str] = &[
     "cuArrayGetMemoryRequirements",
     "cuArrayGetSparseProperties",
@@ -199,11 +199,11 @@ const HANDLES_ARE_VALUES: &[&str] = &[
 ];
 
 impl Call {
-    /// The result for a handle that stands for nothing.
+    /// Returns the result for an invalid handle.
     #[cold]
     pub(crate) fn bad_handle(&self) -> CuResult {
         let symbol = symbol_of(self.name);
-        // Graph management, not the graphics of other interfaces.
+        // Names that begin with `cuGraphics` belong to graphics, not to graphs.
         let of_graphs = is_of_graphs(symbol);
         match of_graphs || HANDLES_ARE_VALUES.binary_search(&symbol).is_ok() {
             true => CuResult::INVALID_VALUE,
@@ -212,14 +212,14 @@ impl Call {
     }
 }
 
-/// Whether a symbol is one of graph management, whose documentation calls every wrong handle an
-/// invalid value.
+/// Returns whether a symbol belongs to graph management. For these symbols CUDA documents every invalid handle as
+/// `INVALID_VALUE`.
 fn is_of_graphs(symbol: &str) -> bool {
     let rest = symbol.strip_prefix("cuGraph");
     rest.is_some_and(|rest| !rest.starts_with("ics"))
 }
 
-/// The entry points that work before `cuInit`.
+/// The entry points that are permitted before `cuInit`.
 const BEFORE_INIT: &[&str] = &[
     "cuInit",
     "cuLogsCurrent",
@@ -240,7 +240,7 @@ const BEFORE_INIT: &[&str] = &[
     ERROR_LOG_SWITCH,
 ];
 
-/// The slot of an export table that is called before `cuInit`.
+/// The name of the slot of an export table that runtimes call before `cuInit`.
 pub(crate) const ERROR_LOG_SWITCH: &str = "error log switch";
 
 const UNINITIALIZED: u8 = 0;
@@ -249,10 +249,10 @@ const FORKED: u8 = 2;
 
 static STATE: AtomicU8 = AtomicU8::new(UNINITIALIZED);
 
-/// Marks the library initialised and sees to it that a forked child knows that it is not.
+/// Marks the library as initialised, and registers a fork handler that marks it as unusable in a child process.
 ///
 /// # Errors
-/// `NOT_INITIALIZED` in the child of a process that had initialised the library.
+/// Returns `NOT_INITIALIZED` in the child of a process that initialised the library.
 pub(crate) fn set_ready() -> Served {
     static AT_FORK: OnceLock<()> = OnceLock::new();
     match STATE.load(Ordering::Acquire) {
@@ -277,22 +277,22 @@ fn check_state(name: &str) -> Served {
     match STATE.load(Ordering::Acquire) {
         READY => Ok(()),
         UNINITIALIZED if BEFORE_INIT.contains(&name) => Ok(()),
-        // These two only read constants.
+        // These two functions only read constants.
         FORKED if matches!(name, "cuGetErrorName" | "cuGetErrorString") => Ok(()),
         _ => Err(CuResult::NOT_INITIALIZED),
     }
 }
 
-/// An argument as the trace shows it.
+/// An argument that the trace can print.
 pub(crate) trait Traced {
     /// Writes the argument.
     fn trace(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
-/// The arguments of a call, named.
+/// The names and values of a call's arguments.
 pub(crate) type Arguments<'a> = &'a [(&'static str, &'a dyn Traced)];
 
-/// Runs the body of a served entry point.
+/// Runs the body of an entry point after the state check and the capture check.
 #[inline]
 pub(crate) fn enter(
     call: &'static Call,
@@ -315,7 +315,7 @@ pub(crate) fn enter(
     run(call, body)
 }
 
-/// Whether no capture forbids the call.
+/// Returns an error if an active stream capture forbids the call.
 fn check_capture(call: &Call) -> Served {
     match call.unsafe_in_capture {
         true => Ok(margay::capture::check_unsafe_call()?),
@@ -328,7 +328,7 @@ fn run(call: &'static Call, body: impl FnOnce() -> Served) -> CuResult {
         Ok(Ok(())) => CuResult::SUCCESS,
         Ok(Err(code)) => failed(call, code),
         Err(panic) => {
-            // The payload may be anything, its destructor included: it is not dropped.
+            // The destructor of the payload could panic too, so the payload is not dropped.
             let text = panic_text(&*panic);
             warn(format_args!("{} panicked: {text}", call.name));
             std::mem::forget(panic);
@@ -337,7 +337,7 @@ fn run(call: &'static Call, body: impl FnOnce() -> Served) -> CuResult {
     }
 }
 
-/// Notes a failure in the log. Work that is not complete is none.
+/// Writes a failed call into the log, except `NOT_READY`, which is no failure.
 #[cold]
 fn failed(call: &'static Call, code: CuResult) -> CuResult {
     if code != CuResult::NOT_READY {
@@ -372,7 +372,7 @@ fn traced(
     code
 }
 
-/// An export's name without version and stream suffix.
+/// Returns an export's name without version and stream suffix.
 pub(crate) fn symbol_of(export: &str) -> &str {
     let name = export
         .strip_suffix("_ptds")
@@ -392,7 +392,7 @@ fn print_trace(name: &str, arguments: Arguments<'_>, code: CuResult, start: Inst
     ));
 }
 
-/// Answers for an entry point that has no implementation.
+/// Returns the result of an entry point without implementation, and warns at its first call.
 #[cold]
 pub(crate) fn unsupported(call: &'static Call, arguments: Arguments<'_>) -> CuResult {
     let code = CuResult::NOT_SUPPORTED;
@@ -407,14 +407,14 @@ pub(crate) fn unsupported(call: &'static Call, arguments: Arguments<'_>) -> CuRe
     code
 }
 
-/// Answers for an entry point that has nothing behind it and that the documentation gives a code for.
+/// Returns `code` for an entry point without implementation for which CUDA documents this result.
 #[cold]
 pub(crate) fn refuse(call: &'static Call, arguments: Arguments<'_>, code: CuResult) -> CuResult {
     enter(call, arguments, || Err(code))
 }
 
-/// Says something on standard error and to the `tracing` subscriber, if there is one.
-/// `MARGAY_LOG=off` silences the former.
+/// Writes a warning to the `tracing` subscriber, to the driver's log and to standard error. `MARGAY_LOG=off` disables
+/// only the output to standard error.
 pub(crate) fn warn(text: fmt::Arguments<'_>) {
     static SILENT: OnceLock<bool> = OnceLock::new();
     tracing::warn!("{text}");

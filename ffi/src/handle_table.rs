@@ -1,9 +1,8 @@
-//! `HandleTable`: numbers that stand for objects.
+//! `HandleTable`: maps handles to objects.
 //!
-//! A handle is slot index, kind and generation packed into a word; a slot's generation changes
-//! when its object is removed, so a stale handle is never taken for a newer object. Slots never
-//! move: chunks double in size and are kept for the process's life, so that a lookup takes only
-//! the (uncontended) read lock of its own slot.
+//! A handle is a word that contains slot index, kind and generation. The generation of a slot changes when its object
+//! is removed, so a stale handle never matches a newer object. Slots never move: each chunk of slots has twice the size
+//! of the previous chunk and is never freed. A lookup therefore takes only the (uncontended) read lock of its own slot.
 //!
 //! Invariant: a handle is never 0, 1 or 2 (the special streams), is divisible by 8, and has its
 //! top bit clear.
@@ -12,9 +11,9 @@ use std::sync::OnceLock;
 
 use parking_lot::{Mutex, RwLock};
 
-/// Slots in the first chunk; chunk `k` has `FIRST << k`.
+/// The number of slots in the first chunk; chunk `k` has `FIRST << k` slots.
 const FIRST: usize = 64;
-/// Enough chunks for 2^24 slots.
+/// The number of chunks, enough for 2^24 slots.
 const CHUNKS: usize = 19;
 const INDEX_BITS: u32 = 24;
 const KIND_SHIFT: u32 = 3;
@@ -22,7 +21,7 @@ const INDEX_SHIFT: u32 = 8;
 const GENERATION_SHIFT: u32 = INDEX_SHIFT + INDEX_BITS;
 const GENERATION_MASK: u32 = 0x7fff_ffff;
 
-/// Objects of one kind behind handles.
+/// The objects of one kind, found by their handles.
 pub(crate) struct HandleTable<T> {
     kind: usize,
     chunks: [OnceLock<Box<[Slot<T>]>>; CHUNKS],
@@ -38,12 +37,12 @@ struct Entry<T> {
 
 struct Free {
     slots: Vec<usize>,
-    /// The first slot that was never used.
+    /// The index of the first slot that was never used.
     fresh: usize,
 }
 
 impl<T: Clone> HandleTable<T> {
-    /// A table whose handles carry `kind` (1 to 31).
+    /// Creates a table whose handles contain `kind` (1 to 31).
     pub(crate) const fn new(kind: usize) -> HandleTable<T> {
         HandleTable {
             kind,
@@ -55,7 +54,7 @@ impl<T: Clone> HandleTable<T> {
         }
     }
 
-    /// Puts an object in; `None` when the table is full.
+    /// Inserts an object and returns its handle, or `None` if the table is full.
     pub(crate) fn insert(&self, object: T) -> Option<usize> {
         let index = self.take_slot()?;
         let mut entry = self.slot_or_make(index)?.write();
@@ -63,7 +62,7 @@ impl<T: Clone> HandleTable<T> {
         Some(self.pack(index, entry.generation))
     }
 
-    /// The object behind a handle.
+    /// Returns the object of a handle.
     pub(crate) fn get(&self, handle: usize) -> Option<T> {
         let (index, generation) = self.unpack(handle)?;
         let entry = self.slot(index)?.read();
@@ -73,7 +72,7 @@ impl<T: Clone> HandleTable<T> {
         entry.object.clone()
     }
 
-    /// Takes the object out; the handle is stale from then on.
+    /// Removes the object of a handle and returns it. The handle is then invalid.
     pub(crate) fn remove(&self, handle: usize) -> Option<T> {
         let (index, generation) = self.unpack(handle)?;
         let object = {
@@ -89,7 +88,7 @@ impl<T: Clone> HandleTable<T> {
         Some(object)
     }
 
-    /// Removes every object that `wanted` accepts, and gives them out.
+    /// Removes every object that `wanted` accepts, and returns them.
     pub(crate) fn remove_where(&self, wanted: impl Fn(&T) -> bool) -> Vec<T> {
         let used = self.free.lock().fresh;
         let mut removed = Vec::new();
@@ -109,14 +108,15 @@ impl<T: Clone> HandleTable<T> {
         removed
     }
 
-    /// Every object. For rare calls: looks at all.
+    /// Returns all objects. It visits every slot, so use it only in rare calls.
     pub(crate) fn all(&self) -> Vec<T> {
         let used = self.free.lock().fresh;
         let objects = (0..used).filter_map(|index| self.slot(index)?.read().object.clone());
         objects.collect()
     }
 
-    /// The handle of the first object that `wanted` accepts. For rare calls: looks at all.
+    /// Returns the handle of the first object that `wanted` accepts. It visits every slot, so use it only in rare
+    /// calls.
     pub(crate) fn find(&self, wanted: impl Fn(&T) -> bool) -> Option<usize> {
         let used = self.free.lock().fresh;
         (0..used).find_map(|index| {
@@ -179,7 +179,7 @@ fn next_generation(generation: u32) -> u32 {
     }
 }
 
-/// The chunk and the offset in it of a slot.
+/// Returns the chunk of a slot and the offset in this chunk.
 fn place(index: usize) -> (usize, usize) {
     let chunk = (index / FIRST + 1).ilog2() as usize;
     (chunk, index - FIRST * ((1 << chunk) - 1))

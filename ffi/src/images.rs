@@ -1,11 +1,11 @@
-//! From the bare pointer that a caller passes as an image to slices.
+//! Converts the bare pointer of an image into byte slices.
 //!
-//! No length comes with an image: a wrapper points to containers, a container and an ELF file
-//! tell their length in their headers, text ends at its NUL. What the bytes mean is the
-//! business of `margay::container`; this module only reads as far as it is told.
+//! The caller passes no length. A wrapper points to containers; containers and ELF files contain their length in their
+//! headers; text ends at its NUL. The crate module `margay::container` interprets the bytes. This module only
+//! determines how many bytes belong to the image.
 //!
-//! Invariant: what an image says of its length and addresses is checked against the memory that there is
-//! ([`readable`]) before anything is read, so a damaged image is refused and never a fault.
+//! Invariant: each length and address in an image is checked against the readable memory ([`readable`]) before anything
+//! is read there. A damaged image gives an error and never a fault.
 
 use std::ffi::c_void;
 
@@ -18,20 +18,20 @@ use margay::container::{
 use crate::readable;
 use crate::result::CuResult;
 
-/// More containers than any program has objects.
+/// The largest number of containers in one wrapper.
 const MAX_LINKED: usize = 1 << 16;
 
-/// One image, or several that are linked together.
+/// One image, or several images that are linked together.
 pub(crate) struct Images<'a> {
     parts: Vec<&'a [u8]>,
     wrapped: bool,
 }
 
 impl<'a> Images<'a> {
-    /// The image that begins at `start`.
+    /// Reads the image that begins at `start`.
     ///
     /// # Errors
-    /// `INVALID_VALUE` for null, `INVALID_IMAGE` for what is no image.
+    /// Returns `INVALID_VALUE` for a null pointer and `INVALID_IMAGE` for bytes that are not an image.
     ///
     /// # Safety
     /// `start` is null or points to an image that stays unchanged for `'a`.
@@ -40,10 +40,10 @@ impl<'a> Images<'a> {
             return Err(CuResult::INVALID_VALUE);
         }
         let start = start.cast::<u8>();
-        // SAFETY: the caller vouches for an image, which has as many bytes as are looked at.
+        // SAFETY: the caller guarantees an image, and `prefix` reads no byte after its end.
         let prefix = unsafe { prefix(start) }?;
         let kind = detect(&prefix);
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees an image, whose kind was detected above.
         let parts = unsafe {
             match kind {
                 Some(ImageKind::Wrapper) => wrapped(start)?,
@@ -57,15 +57,16 @@ impl<'a> Images<'a> {
         })
     }
 
-    /// Whether it came in the wrapper that NVIDIA's runtime passes, and nobody else does.
+    /// Returns whether the image has the wrapper that only NVIDIA's runtime passes.
     pub(crate) fn is_wrapped(&self) -> bool {
         self.wrapped
     }
 
-    /// The image that `bytes` hold from end to end, such as a file's.
+    /// Interprets `bytes` as one whole image, for example the content of a file.
     ///
     /// # Errors
-    /// `INVALID_IMAGE` for what is no image, and for a wrapper: its addresses mean nothing.
+    /// Returns `INVALID_IMAGE` for bytes that are not an image, and for a wrapper, whose addresses are meaningless in a
+    /// file.
     pub(crate) fn of(bytes: &'a [u8]) -> Result<Images<'a>, CuResult> {
         match detect(bytes) {
             None | Some(ImageKind::Wrapper) => Err(CuResult::INVALID_IMAGE),
@@ -77,7 +78,7 @@ impl<'a> Images<'a> {
         })
     }
 
-    /// The runtime's view.
+    /// Returns the image in the form that the runtime accepts.
     pub(crate) fn image(&self) -> Image<'_> {
         match self.parts.as_slice() {
             [one] => Image::Bytes(one),
@@ -86,16 +87,17 @@ impl<'a> Images<'a> {
     }
 }
 
-/// The first bytes, up to a NUL: a text may be shorter than the prefix wanted.
+/// Returns the first bytes of an image, up to and including the first NUL. A text can be shorter than the requested
+/// prefix.
 ///
 /// # Safety
-/// As [`Images::at`]; `start` is not null.
+/// The conditions of [`Images::at`] apply, and `start` is not null.
 unsafe fn prefix(start: *const u8) -> Result<Vec<u8>, CuResult> {
     let len = readable::readable(start as usize, DETECT_LEN);
     if len == 0 {
         return Err(CuResult::INVALID_IMAGE);
     }
-    // SAFETY: the caller vouches for what is there.
+    // SAFETY: the caller guarantees that the bytes stay unchanged.
     let mut bytes = unsafe { readable::bytes(start, len) }?.to_vec();
     if let Some(end) = bytes.iter().position(|&byte| byte == 0) {
         bytes.truncate(end + 1);
@@ -103,12 +105,12 @@ unsafe fn prefix(start: *const u8) -> Result<Vec<u8>, CuResult> {
     Ok(bytes)
 }
 
-/// The bytes of an image that holds no pointers.
+/// Returns the bytes of an image that contains no pointers.
 ///
 /// # Safety
-/// As [`Images::at`]; the image is of `kind`.
+/// The conditions of [`Images::at`] apply, and the image is of `kind`.
 unsafe fn plain<'a>(start: *const u8, kind: ImageKind) -> Result<&'a [u8], CuResult> {
-    // SAFETY: each kind is read only as far as its own headers say that it reaches.
+    // SAFETY: each kind is read only up to the length that its own headers give.
     unsafe {
         match kind {
             ImageKind::Fatbin => {
@@ -121,18 +123,18 @@ unsafe fn plain<'a>(start: *const u8, kind: ImageKind) -> Result<&'a [u8], CuRes
                 readable::bytes(start, elf_len(tables)?)
             }
             ImageKind::Text => readable::until_zero(start),
-            // An archive does not tell its length; nobody passes one without.
+            // An archive does not contain its length, so a bare pointer to one is invalid.
             ImageKind::Archive | ImageKind::Wrapper => Err(CuResult::INVALID_IMAGE),
         }
     }
 }
 
-/// The containers that a wrapper points to.
+/// Returns the containers to which a wrapper points.
 ///
 /// # Safety
-/// As [`Images::at`]; a wrapper begins at `start`.
+/// The conditions of [`Images::at`] apply, and a wrapper begins at `start`.
 unsafe fn wrapped<'a>(start: *const u8) -> Result<Vec<&'a [u8]>, CuResult> {
-    // SAFETY: the caller vouches for a whole wrapper.
+    // SAFETY: the caller guarantees a whole wrapper.
     let bytes = unsafe { readable::array::<WRAPPER_LEN>(start) }?;
     let Wrapper {
         version,
@@ -146,13 +148,13 @@ unsafe fn wrapped<'a>(start: *const u8) -> Result<Vec<&'a [u8]>, CuResult> {
     let list = list as *const u64;
     let mut parts = Vec::new();
     while parts.len() < MAX_LINKED {
-        // SAFETY: the list goes on up to its null entry, which was not met yet.
+        // SAFETY: the list extends to its null entry, which was not reached yet.
         let entry = unsafe { readable::array(list.wrapping_add(parts.len()).cast()) }?;
         let address = u64::from_ne_bytes(entry);
         if address == 0 {
             break;
         }
-        // SAFETY: the entries point to containers.
+        // SAFETY: the entries are the addresses of containers.
         parts.push(unsafe { container_at(address) }?);
     }
     match parts.is_empty() {
@@ -162,12 +164,12 @@ unsafe fn wrapped<'a>(start: *const u8) -> Result<Vec<&'a [u8]>, CuResult> {
 }
 
 /// # Safety
-/// `address` is 0 or that of a container that stays unchanged for `'a`.
+/// `address` is 0, or the address of a container that stays unchanged for `'a`.
 unsafe fn container_at<'a>(address: u64) -> Result<&'a [u8], CuResult> {
     if address == 0 {
         return Err(CuResult::INVALID_IMAGE);
     }
-    // SAFETY: the caller vouches for a container; its magic is checked with its length.
+    // SAFETY: the caller guarantees a container; its magic number is checked together with its length.
     unsafe { plain(address as *const u8, ImageKind::Fatbin) }
 }
 

@@ -1,8 +1,7 @@
-//! The option arrays of loading and linking (`CUjit_option` with values in pointer slots).
+//! The option arrays of loading and linking (`CUjit_option` with values in pointer-sized slots).
 //!
-//! A value is the slot itself (an integer), a pointer in it (a log buffer), or written to the
-//! slot on return (times, bytes of a log that were used). Unknown options are passed over, as
-//! hints are.
+//! A slot contains an integer or a pointer (a log buffer), or receives an output on return (the wall time, the number
+//! of log bytes used). Unknown options and hints are ignored.
 
 use std::ffi::{c_char, c_uint, c_void};
 
@@ -21,24 +20,25 @@ const ERROR_LOG_BUFFER_SIZE: u32 = 6;
 const GENERATE_DEBUG_INFO: u32 = 11;
 const LOG_VERBOSE: u32 = 12;
 
-/// The options of one call. The caller's arrays are used until it returns, those of a link
-/// until the link is destroyed, as documented.
+/// The options of one call. The caller's arrays stay in use until the call returns; those of a link stay in use until
+/// the link is destroyed, as CUDA documents.
 pub(crate) struct JitOptions {
     options: Vec<CUjit_option>,
     values: *mut *mut c_void,
 }
 
-// SAFETY: the pointer is the caller's and is only used inside calls with the same object; the
-// interface leaves it to callers not to use one link from two threads at once.
+// SAFETY: the pointer belongs to the caller and is used only inside calls with the same object; CUDA requires that
+// callers do not use one link from two threads at once.
 unsafe impl Send for JitOptions {}
-// SAFETY: as above.
+// SAFETY: the pointer is used only inside calls with the same object, which callers do not make from two threads at
+// once.
 unsafe impl Sync for JitOptions {}
 
 impl JitOptions {
-    /// Reads the options' numbers.
+    /// Reads the numbers of the options.
     ///
     /// # Errors
-    /// `INVALID_VALUE` when an array is null but not empty.
+    /// Returns `INVALID_VALUE` if an array is null and `count` is not 0.
     ///
     /// # Safety
     /// Both arrays hold `count` elements or are null.
@@ -47,7 +47,7 @@ impl JitOptions {
         options: *const CUjit_option,
         values: *mut *mut c_void,
     ) -> Result<JitOptions, CuResult> {
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller guarantees `count` elements, or null.
         let options = unsafe { read_array(options, count as usize) }?;
         if count > 0 && values.is_null() {
             return Err(CuResult::INVALID_VALUE);
@@ -55,7 +55,7 @@ impl JitOptions {
         Ok(JitOptions { options, values })
     }
 
-    /// No options.
+    /// Returns an empty list of options.
     pub(crate) fn none() -> JitOptions {
         JitOptions {
             options: Vec::new(),
@@ -70,11 +70,11 @@ impl JitOptions {
     }
 
     fn value(&self, option: u32) -> Option<usize> {
-        // SAFETY: a slot is inside the caller's array.
+        // SAFETY: the slot is inside the caller's array.
         Some(unsafe { self.slot(option)?.read_unaligned() } as usize)
     }
 
-    /// What the runtime wants to know.
+    /// Converts the options to the load options of the runtime.
     pub(crate) fn load_options(&self, capability: (i32, i32)) -> LoadOptions {
         let flag = |option| self.value(option).is_some_and(|value| value as u32 != 0);
         LoadOptions {
@@ -86,7 +86,7 @@ impl JitOptions {
         }
     }
 
-    /// Whether the caller reads the error log.
+    /// Returns whether the caller provides a buffer for the error log.
     pub(crate) fn has_error_log(&self) -> bool {
         self.value(ERROR_LOG_BUFFER).is_some_and(|start| start != 0)
             && self
@@ -94,18 +94,18 @@ impl JitOptions {
                 .is_some_and(|size| size as u32 != 0)
     }
 
-    /// Writes the logs and the time.
+    /// Writes the logs and the wall time to the caller's buffers and slots.
     pub(crate) fn write_back(&self, info: &str, error: &str, seconds: f32) {
         self.write_log(INFO_LOG_BUFFER, INFO_LOG_BUFFER_SIZE, info);
         self.write_log(ERROR_LOG_BUFFER, ERROR_LOG_BUFFER_SIZE, error);
         if let Some(slot) = self.slot(WALL_TIME) {
-            // SAFETY: the slot is the caller's; a float in milliseconds goes to its beginning.
+            // SAFETY: the slot belongs to the caller; the time is a float in milliseconds at the beginning of the slot.
             unsafe { slot.cast::<f32>().write_unaligned(seconds * 1e3) };
         }
     }
 
-    /// Writes `text` to a log buffer, cut to its size and closed by a NUL, and the bytes used
-    /// to the size's slot.
+    /// Writes `text` to a log buffer, truncated to its size and terminated by a NUL. Stores the number of bytes written
+    /// in the slot of the size.
     fn write_log(&self, buffer: u32, size: u32, text: &str) {
         let (Some(start), Some(room)) = (self.value(buffer), self.value(size)) else {
             return;
@@ -158,7 +158,7 @@ mod tests {
         // SAFETY: null is allowed.
         let read = unsafe { JitOptions::read(1, options.as_ptr(), std::ptr::null_mut()) };
         assert_eq!(read.err(), Some(CuResult::INVALID_VALUE));
-        // SAFETY: as above.
+        // SAFETY: null is allowed.
         let read = unsafe { JitOptions::read(1, std::ptr::null(), std::ptr::null_mut()) };
         assert_eq!(read.err(), Some(CuResult::INVALID_VALUE));
     }

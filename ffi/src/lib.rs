@@ -1,12 +1,11 @@
-//! The drop-in `libcuda.so.1`.
+//! The drop-in replacement for `libcuda.so.1`.
 //!
-//! The C interface of the CUDA driver over crate `margay`, and nothing else: one table of entry
-//! points ([`api`]), the guard that each passes through, handles that are looked up and never
-//! dereferenced, conversions, `cuGetProcAddress` and the tables that NVIDIA's runtimes ask for
-//! through `cuGetExportTable`.
+//! This crate contains only the C interface of the CUDA driver over crate `margay`: the table of entry points
+//! ([`api`]), the guard around each call, handle tables (handles are looked up and never dereferenced), argument
+//! conversion, `cuGetProcAddress`, and the tables that NVIDIA's runtimes request with `cuGetExportTable`.
 //!
-//! Invariants: every export comes from the table; no panic leaves an entry point; every error is
-//! mapped to its result code in one place. Set `MARGAY_TRACE_API=1` to see the calls.
+//! Invariants: every export comes from the table. No panic leaves an entry point. One module maps all errors to result
+//! codes. Set `MARGAY_TRACE_API=1` to trace the calls.
 
 pub mod api;
 mod client;

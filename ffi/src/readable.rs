@@ -1,69 +1,69 @@
-//! How much of the process's memory is readable at an address.
+//! Determines how many bytes of the process's memory are readable at an address.
 //!
-//! Images come as bare pointers, and their own headers say how long they are. A header that lies must not lead to
-//! unmapped memory, so every length is checked here before bytes are read.
+//! Images arrive as bare pointers, and their headers contain their lengths. A wrong length must not lead to an access
+//! to unmapped memory, so every length is checked here before bytes are read.
 //!
-//! Small ranges are probed: the system copies one byte of each page (`process_vm_readv` of this process), which fails
-//! where there is no memory, also behind the end of a mapped file. Where the system call is forbidden, a pipe
-//! does the same. Large ranges are looked up in `/proc/self/maps`, because probing would read whole files from disk;
-//! then only the last page of each mapping is probed.
+//! Small ranges are probed: the system copies one byte of each page (`process_vm_readv` of this process). The copy
+//! fails for unmapped pages and for pages after the end of a mapped file. If the system call is forbidden, writing the
+//! byte to a pipe has the same effect. Large ranges are looked up in `/proc/self/maps`, because probing would read
+//! whole files from disk. In this case only the last page of each mapping is probed.
 //!
-//! Invariant: nothing here reads memory itself, so no address is wrong to ask about. What another thread unmaps
-//! afterwards is its own fault.
+//! Invariant: this module does not read memory before it is known to be readable, so every address is permitted. The
+//! caller ensures that no other thread unmaps the memory afterwards.
 
 use std::io::{BufRead, BufReader};
 
 use crate::result::CuResult;
 
-/// Pages of the probes: no system has smaller ones.
+/// The page size of the probes. No supported system has smaller pages.
 const PAGE: usize = 4096;
-/// Pages that one system call probes.
+/// The number of pages that one system call probes.
 const BATCH: usize = 512;
-/// Larger ranges are looked up before they are probed.
+/// The largest range that is probed without reading `/proc/self/maps`.
 const PROBED: usize = BATCH * PAGE;
 
-/// The `len` bytes at `start`.
+/// Returns the `len` bytes at `start`.
 ///
 /// # Errors
-/// `INVALID_IMAGE` if they are not all readable.
+/// Returns `INVALID_IMAGE` if not all bytes are readable.
 ///
 /// # Safety
-/// What is readable stays so, and unchanged, for `'a`.
+/// Readable bytes stay readable and unchanged for `'a`.
 pub(crate) unsafe fn bytes<'a>(start: *const u8, len: usize) -> Result<&'a [u8], CuResult> {
     match len == readable(start as usize, len) {
-        // SAFETY: all bytes are readable, and the caller vouches for the rest.
+        // SAFETY: all bytes are readable, and the caller guarantees that they stay unchanged.
         true => Ok(unsafe { std::slice::from_raw_parts(start, len) }),
         false => Err(CuResult::INVALID_IMAGE),
     }
 }
 
-/// The first `N` bytes at `start`.
+/// Returns the first `N` bytes at `start`.
 ///
 /// # Errors
-/// As for [`bytes`].
+/// Returns `INVALID_IMAGE` if not all bytes are readable.
 ///
 /// # Safety
-/// As for [`bytes`].
+/// Readable bytes stay readable and unchanged during the call.
 pub(crate) unsafe fn array<const N: usize>(start: *const u8) -> Result<[u8; N], CuResult> {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller guarantees that the bytes stay readable and unchanged.
     let bytes = unsafe { bytes(start, N) }?;
     bytes.try_into().map_err(|_| CuResult::INVALID_IMAGE)
 }
 
-/// The bytes at `start` up to, without, the first zero.
+/// Returns the bytes from `start` up to, but not including, the first zero.
 ///
 /// # Errors
-/// `INVALID_IMAGE` if the memory ends before.
+/// Returns `INVALID_IMAGE` if the readable memory ends before a zero.
 ///
 /// # Safety
-/// As for [`bytes`].
+/// Readable bytes stay readable and unchanged for `'a`.
 pub(crate) unsafe fn until_zero<'a>(start: *const u8) -> Result<&'a [u8], CuResult> {
     let mut known = 0;
     let mut ask = PAGE;
     loop {
         let address = (start as usize).checked_add(known);
         let found = address.map_or(0, |address| probed(address, ask));
-        // SAFETY: the pages up to `known` were readable before, those behind it are now.
+        // SAFETY: the bytes before `known` were probed in earlier iterations, the next `found` bytes in this one.
         let bytes = unsafe { std::slice::from_raw_parts(start, known + found) };
         if let Some(end) = bytes[known..].iter().position(|&byte| byte == 0) {
             return Ok(&bytes[..known + end]);
@@ -76,7 +76,7 @@ pub(crate) unsafe fn until_zero<'a>(start: *const u8) -> Result<&'a [u8], CuResu
     }
 }
 
-/// How many of the `len` bytes at `address` are readable, from the first on.
+/// Returns how many of the `len` bytes at `address` are readable, counted from the first.
 pub(crate) fn readable(address: usize, len: usize) -> usize {
     if address.checked_add(len).is_none() {
         return 0;
@@ -103,7 +103,8 @@ fn in_batches(address: usize, len: usize) -> usize {
     known
 }
 
-/// As [`readable`], by the system's list of mappings; `None` if there is no list.
+/// Returns the same number as [`readable`], computed from the system's list of mappings; `None` if the list cannot be
+/// read.
 fn mapped(address: usize, len: usize) -> Option<usize> {
     let list = std::fs::File::open("/proc/self/maps").ok()?;
     let end = address + len;
@@ -120,7 +121,7 @@ fn mapped(address: usize, len: usize) -> Option<usize> {
             break;
         }
         let last = stop.min(end);
-        // A file may be shorter than its mapping.
+        // A file can be shorter than its mapping.
         if probed(last - 1, 1) == 0 {
             known += in_batches(known, last - known);
             break;
@@ -133,7 +134,7 @@ fn mapped(address: usize, len: usize) -> Option<usize> {
     Some(known - address)
 }
 
-/// First address, end and readability of a line of `/proc/self/maps`.
+/// Parses a line of `/proc/self/maps` into start address, end address and readability.
 fn mapping(line: &[u8]) -> Option<(usize, usize, bool)> {
     let text = std::str::from_utf8(line.get(..line.iter().position(|&b| b == b' ')? + 2)?).ok()?;
     let (range, rights) = text.split_once(' ')?;
@@ -142,7 +143,7 @@ fn mapping(line: &[u8]) -> Option<(usize, usize, bool)> {
     Some((number(start)?, number(stop)?, rights == "r"))
 }
 
-/// As [`readable`], for at most [`PROBED`] bytes, by one byte of each page.
+/// Returns the same number as [`readable`] for at most [`PROBED`] bytes, by probing one byte of each page.
 fn probed(address: usize, len: usize) -> usize {
     if len == 0 || address.checked_add(len).is_none() {
         return 0;
@@ -164,10 +165,10 @@ fn probed(address: usize, len: usize) -> usize {
     }
 }
 
-/// How many of the bytes at these places the system can copy, from the first on.
+/// Returns how many of the bytes at these addresses the system can copy, counted from the first.
 ///
 /// # Errors
-/// The system call is forbidden.
+/// Returns the system's error if the system call is forbidden.
 fn copied(places: &[usize]) -> Result<usize, std::io::Error> {
     let mut bytes = vec![0_u8; places.len()];
     let local = libc::iovec {
@@ -181,7 +182,7 @@ fn copied(places: &[usize]) -> Result<usize, std::io::Error> {
             iov_len: 1,
         })
         .collect();
-    // SAFETY: writes into `bytes` alone; the system checks the other addresses.
+    // SAFETY: the call writes into `bytes` only; the system checks the other addresses.
     let count = unsafe {
         libc::process_vm_readv(
             libc::getpid(),
@@ -201,18 +202,18 @@ fn copied(places: &[usize]) -> Result<usize, std::io::Error> {
     }
 }
 
-/// Whether the system can copy the byte at an address into a pipe. Where there is no pipe, nothing is known, and the
-/// caller of the driver is believed.
+/// Returns whether the system can copy the byte at an address into a pipe. If no pipe can be created, the result is
+/// `true`: the caller's pointer is trusted.
 fn piped(place: usize) -> bool {
     let mut ends = [0; 2];
-    // SAFETY: writes two descriptors into `ends`.
+    // SAFETY: the call writes two descriptors into `ends`.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
         return true;
     }
     // SAFETY: the system checks the address.
     let written = unsafe { libc::write(ends[1], place as *const libc::c_void, 1) };
     for end in ends {
-        // SAFETY: the descriptors are ours.
+        // SAFETY: this function opened the descriptors.
         unsafe { libc::close(end) };
     }
     written == 1
@@ -222,7 +223,7 @@ fn piped(place: usize) -> bool {
 mod tests {
     use super::*;
 
-    /// Pages of the process with a hole behind them.
+    /// Readable pages, followed by an inaccessible page.
     struct Pages {
         start: *mut u8,
         len: usize,
@@ -238,7 +239,7 @@ mod tests {
             let start =
                 unsafe { libc::mmap(std::ptr::null_mut(), len + PAGE, rights, flags, -1, 0) };
             assert_ne!(start, libc::MAP_FAILED);
-            // SAFETY: the last page is ours and nobody uses it.
+            // SAFETY: the last page belongs to this mapping, and nothing uses it.
             unsafe { libc::mprotect(start.add(len), PAGE, libc::PROT_NONE) };
             Pages {
                 start: start.cast(),
@@ -249,7 +250,7 @@ mod tests {
 
     impl Drop for Pages {
         fn drop(&mut self) {
-            // SAFETY: the mapping is ours.
+            // SAFETY: this value owns the mapping.
             unsafe { libc::munmap(self.start.cast(), self.len + PAGE) };
         }
     }
@@ -287,9 +288,9 @@ mod tests {
 
     #[test]
     fn a_mapping_behind_the_end_of_its_file_is_no_memory() {
-        // SAFETY: a new file without a name.
+        // SAFETY: the call creates a new file without a name.
         let file = unsafe { libc::memfd_create(c"short".as_ptr(), 0) };
-        // SAFETY: the file is ours; the mapping is longer than it.
+        // SAFETY: the file is not shared, and the mapping is longer than the file.
         let start = unsafe {
             assert_eq!(libc::ftruncate(file, 3 * PAGE as libc::off_t), 0);
             let len = 4 * PROBED;
@@ -305,7 +306,7 @@ mod tests {
         assert_ne!(start, libc::MAP_FAILED);
         assert_eq!(readable(start as usize, 4 * PROBED), 3 * PAGE);
         assert_eq!(readable(start as usize, 8 * PAGE), 3 * PAGE);
-        // SAFETY: ours, and no longer used.
+        // SAFETY: the mapping and the file belong to this test and are no longer used.
         unsafe {
             libc::munmap(start, 4 * PROBED);
             libc::close(file);
@@ -316,7 +317,7 @@ mod tests {
     fn text_without_an_end_is_refused() {
         for len in [PAGE, 3 * PAGE, PROBED + 3 * PAGE] {
             let pages = Pages::new(len);
-            // SAFETY: the pages are ours.
+            // SAFETY: the pages belong to this test.
             unsafe {
                 std::ptr::write_bytes(pages.start, b' ', len);
                 assert_eq!(until_zero(pages.start), Err(CuResult::INVALID_IMAGE));

@@ -1,17 +1,16 @@
-//! Result codes: every `CUresult` with its name and a short text.
+//! Result codes: every `CUresult` with its name and a short description.
 //!
-//! Invariant: a code has one row here; `cuGetErrorName` and `cuGetErrorString` read no other
-//! list.
+//! Invariant: each code has one row here; `cuGetErrorName` and `cuGetErrorString` read only this table.
 
 use std::ffi::CStr;
 
-/// A result of the driver interface, `CUresult` in C. Any number can be held.
+/// A result of the driver API, `CUresult` in C. It can contain any number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 #[must_use]
 pub struct CuResult(pub u32);
 
-/// What a served entry point answers: `Err` is every result but success.
+/// The result of a serving function: `Err` contains any result except success.
 pub(crate) type Served = Result<(), CuResult>;
 
 macro_rules! results {
@@ -23,7 +22,7 @@ macro_rules! results {
             )*
         }
 
-        /// Number, name and text, in ascending order of the number; texts end with a NUL.
+        /// The number, name and description of each code, in ascending order of the number. The strings end with a NUL.
         static TABLE: &[(u32, &str, &str)] = &[
             $(($value, concat!($full, "\0"), concat!($text, "\0")),)*
         ];
@@ -145,13 +144,13 @@ impl CuResult {
         TABLE.get(at)
     }
 
-    /// The name, such as `CUDA_ERROR_INVALID_VALUE`; `None` for a number that is no result.
+    /// Returns the name, such as `CUDA_ERROR_INVALID_VALUE`, or `None` if the number is not a known result.
     pub fn name(self) -> Option<&'static CStr> {
         self.row()
             .and_then(|row| CStr::from_bytes_with_nul(row.1.as_bytes()).ok())
     }
 
-    /// The text for people.
+    /// Returns the description.
     pub fn text(self) -> Option<&'static CStr> {
         self.row()
             .and_then(|row| CStr::from_bytes_with_nul(row.2.as_bytes()).ok())

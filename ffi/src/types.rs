@@ -1,8 +1,8 @@
-//! The C types of the driver interface, as far as entry points mention them.
+//! The C types of the driver API that the entry points use.
 //!
-//! Handles are opaque numbers: a handle is looked up, never dereferenced. Enumerations are
-//! plain integers, because a C caller may pass any value. Structures that no served entry point
-//! reads are opaque and appear behind pointers only.
+//! Handles are opaque numbers: a handle is looked up, never dereferenced. Enumerations are plain integers, because a C
+//! caller can pass any value. Structures that no implemented entry point reads are opaque and occur only as pointer
+//! targets.
 //!
 //! Invariant: every type here has the size and the calling convention of its C counterpart.
 
@@ -21,7 +21,7 @@ mod textures;
 
 pub use textures::*;
 
-/// Declares handle types: numbers as wide as a pointer.
+/// Declares handle types: integers as wide as a pointer.
 macro_rules! handles {
     ($($name:ident),* $(,)?) => {$(
         #[doc = concat!("The opaque handle `", stringify!($name), "`.")]
@@ -31,7 +31,7 @@ macro_rules! handles {
     )*};
 }
 
-/// Declares enumerations: any value may come in.
+/// Declares enumerations as integers, because callers can pass any value.
 macro_rules! enumerations {
     ($($name:ident),* $(,)?) => {$(
         #[doc = concat!("The enumeration `", stringify!($name), "` as its number.")]
@@ -39,7 +39,7 @@ macro_rules! enumerations {
     )*};
 }
 
-/// Declares structures that are only passed along by pointer.
+/// Declares opaque structures, which are only passed by pointer.
 macro_rules! opaque {
     ($($name:ident),* $(,)?) => {$(
         #[doc = concat!("The structure `", stringify!($name), "`, never read here.")]
@@ -157,56 +157,56 @@ opaque!(
     CUtensorMap,
 );
 
-/// A device: its ordinal.
+/// A device, given by its ordinal.
 pub type CUdevice = c_int;
 /// An address in device memory.
 pub type CUdeviceptr = u64;
-/// A device address of the 32-bit interface of before CUDA 3.2.
+/// A device address of the 32-bit interface before CUDA 3.2.
 pub type CUdeviceptr_v1 = c_uint;
-/// A graph's conditional handle.
+/// The handle that controls a conditional node of a graph.
 pub type CUgraphConditionalHandle = u64;
 /// A position in the driver's log.
 pub type CUlogIterator = c_uint;
 /// The number of a logical endpoint.
 pub type CUlogicalEndpointId = u32;
-/// A physical allocation of the virtual memory interface.
+/// The handle of a physical allocation of the virtual memory interface.
 pub type CUmemGenericAllocationHandle = u64;
-/// A surface object, as kernels get it.
+/// A surface object, as kernels receive it.
 pub type CUsurfObject = u64;
-/// A texture object, as kernels get it.
+/// A texture object, as kernels receive it.
 pub type CUtexObject = u64;
 
-/// A callback that no served entry point calls.
+/// A callback that no implemented entry point calls.
 pub type CUasyncCallback = *const c_void;
-/// A callback that no served entry point calls.
+/// A callback that no implemented entry point calls.
 pub type CUcoredumpStatusCallback = *const c_void;
-/// A callback that no served entry point calls.
+/// A callback that no implemented entry point calls.
 pub type CUgraphRecaptureCallback = *const c_void;
-/// A function that no served entry point calls.
+/// A function that no implemented entry point calls.
 pub type VdpGetProcAddress = c_void;
 
-/// Is told each entry of the log.
+/// A callback that receives each entry of the log.
 pub type CUlogsCallback = Option<
     unsafe extern "C" fn(data: *mut c_void, level: c_uint, message: *mut c_char, length: usize),
 >;
 
-/// A host function run in stream order.
+/// A host function that runs in stream order.
 pub type CUhostFn = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
-/// A host function run in stream order that is told the stream's status.
+/// A host function that runs in stream order and receives the stream's status.
 pub type CUstreamCallback =
     Option<unsafe extern "C" fn(stream: CUstream, status: crate::CuResult, user_data: *mut c_void)>;
-/// Gives the dynamic shared memory of a block size.
+/// A function that returns the dynamic shared memory that a block of the given size needs.
 pub type CUoccupancyB2DSize = Option<unsafe extern "C" fn(block_size: c_int) -> usize>;
 
 /// A UUID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct CUuuid {
-    /// Its bytes in order.
+    /// The bytes in order.
     pub bytes: [u8; 16],
 }
 
-/// A handle for another process's event.
+/// A handle for opening another process's event.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUipcEventHandle {
@@ -214,7 +214,7 @@ pub struct CUipcEventHandle {
     pub reserved: [c_char; 64],
 }
 
-/// A handle for another process's memory.
+/// A handle for opening another process's memory.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUipcMemHandle {
@@ -226,29 +226,29 @@ pub struct CUipcMemHandle {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUeglFrame {
-    /// Arrays or pointers of the planes.
+    /// The arrays or pointers of the planes.
     pub planes: [usize; 3],
-    /// Extents, pitch, counts and formats.
+    /// Dimensions, pitch, counts and formats.
     pub words: [c_uint; 9],
 }
 
-/// Where memory lives.
+/// The location of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct CUmemLocation {
-    /// 1: a device, 2: the host, 3: a host NUMA node, 4: the current one.
+    /// 1: a device, 2: the host, 3: a NUMA node of the host, 4: the NUMA node of the calling thread.
     pub kind: c_uint,
-    /// Ordinal or node.
+    /// The ordinal of the device or the number of the NUMA node.
     pub id: c_int,
 }
 
-/// Who may access memory.
+/// The access rights of one location.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUmemAccessDesc {
-    /// Who.
+    /// The location that accesses the memory.
     pub location: CUmemLocation,
-    /// 0: not, 1: read, 3: read and write.
+    /// 0: no access, 1: read, 3: read and write.
     pub flags: CUmemAccess_flags,
 }
 
@@ -256,25 +256,25 @@ pub struct CUmemAccessDesc {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUmemAllocationProp {
-    /// 1: pinned.
+    /// 1: pinned memory.
     pub kind: CUmemAllocationType,
-    /// Handle types for sharing; 0: none.
+    /// The kinds of handles for sharing the memory; 0: none.
     pub requested_handle_types: CUmemAllocationHandleType,
-    /// Where the memory is.
+    /// The location of the memory.
     pub location: CUmemLocation,
-    /// Windows only.
+    /// Used on Windows only.
     pub win32_handle_meta_data: *mut c_void,
-    /// 1: compressible, a hint.
+    /// 1: compressible memory; a hint.
     pub compression_type: u8,
-    /// Whether it can be reached by RDMA.
+    /// Whether the memory can be accessed by RDMA.
     pub gpu_direct_rdma_capable: u8,
     /// Usage flags.
     pub usage: u16,
-    /// Zero.
+    /// Always zero.
     pub reserved: [u8; 4],
 }
 
-/// Names an allocation of a pool for another process.
+/// The data with which another process imports an allocation of a pool.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUmemPoolPtrExportData {
@@ -286,115 +286,115 @@ pub struct CUmemPoolPtrExportData {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUmemPoolProps {
-    /// 1: pinned; 2: managed.
+    /// 1: pinned memory, 2: managed memory.
     pub alloc_type: CUmemAllocationType,
-    /// Handle types for sharing; 0: none.
+    /// The kinds of handles for sharing the pool; 0: none.
     pub handle_types: CUmemAllocationHandleType,
-    /// Where the memory is.
+    /// The location of the memory.
     pub location: CUmemLocation,
-    /// Windows only.
+    /// Used on Windows only.
     pub win32_security_attributes: *mut c_void,
-    /// Limit in bytes; 0: the system's.
+    /// The largest size in bytes; 0: the limit of the system.
     pub max_size: usize,
     /// Usage flags.
     pub usage: u16,
-    /// Whether it can be reached by RDMA.
+    /// Whether the memory can be accessed by RDMA.
     pub gpu_direct_rdma_capable: u8,
-    /// Zero.
+    /// Always zero.
     pub reserved: [u8; 53],
 }
 
-/// Affinity of a new context.
+/// The execution affinity of a new context.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUexecAffinityParam {
-    /// 0: number of multiprocessors.
+    /// 0: a number of multiprocessors.
     pub kind: CUexecAffinityType,
-    /// The number.
+    /// The number of multiprocessors.
     pub value: c_uint,
 }
 
-/// Parameters of a new context since 12.5.
+/// Parameters of a new context since CUDA 12.5.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUctxCreateParams {
-    /// Affinities.
+    /// The execution affinities.
     pub exec_affinity_params: *mut CUexecAffinityParam,
-    /// Their number.
+    /// The number of execution affinities.
     pub num_exec_affinity_params: c_int,
-    /// Sharing with graphics.
+    /// Parameters for sharing with a graphics client.
     pub cig_params: *mut c_void,
 }
 
-/// The properties that CUDA 2 knew of a device.
+/// The device properties of CUDA 2.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub struct CUdevprop {
-    /// Threads in a block, at most.
+    /// The largest number of threads in a block.
     pub max_threads_per_block: c_int,
-    /// Extents of a block, at most.
+    /// The largest block dimensions.
     pub max_threads_dim: [c_int; 3],
-    /// Extents of a grid, at most.
+    /// The largest grid dimensions.
     pub max_grid_size: [c_int; 3],
-    /// Shared memory of a block.
+    /// Shared memory of a block in bytes.
     pub shared_mem_per_block: c_int,
-    /// Constant memory.
+    /// Constant memory in bytes.
     pub total_constant_memory: c_int,
-    /// Warp size.
+    /// The warp size.
     pub simd_width: c_int,
-    /// Largest pitch.
+    /// The largest pitch in bytes.
     pub mem_pitch: c_int,
-    /// Registers of a block.
+    /// The number of registers of a block.
     pub regs_per_block: c_int,
-    /// Clock rate in kHz.
+    /// The clock rate in kHz.
     pub clock_rate: c_int,
-    /// Alignment of textures.
+    /// The alignment of textures in bytes.
     pub texture_align: c_int,
 }
 
-/// A copy of a rectangle.
+/// The parameters of a 2D copy.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_MEMCPY2D {
-    /// Offset in the source's rows.
+    /// Byte offset in the rows of the source.
     pub src_x_in_bytes: usize,
     /// First row of the source.
     pub src_y: usize,
-    /// Kind of the source.
+    /// Memory type of the source.
     pub src_memory_type: c_uint,
-    /// Source, of kind host.
+    /// Source address if the memory type is host.
     pub src_host: *const c_void,
-    /// Source, of kind device or unified.
+    /// Source address if the memory type is device or unified.
     pub src_device: CUdeviceptr,
-    /// Source, of kind array.
+    /// Source array if the memory type is array.
     pub src_array: CUarray,
-    /// Bytes from row to row.
+    /// Row pitch of the source in bytes.
     pub src_pitch: usize,
-    /// Offset in the destination's rows.
+    /// Byte offset in the rows of the destination.
     pub dst_x_in_bytes: usize,
     /// First row of the destination.
     pub dst_y: usize,
-    /// Kind of the destination.
+    /// Memory type of the destination.
     pub dst_memory_type: c_uint,
-    /// Destination, of kind host.
+    /// Destination address if the memory type is host.
     pub dst_host: *mut c_void,
-    /// Destination, of kind device or unified.
+    /// Destination address if the memory type is device or unified.
     pub dst_device: CUdeviceptr,
-    /// Destination, of kind array.
+    /// Destination array if the memory type is array.
     pub dst_array: CUarray,
-    /// Bytes from row to row.
+    /// Row pitch of the destination in bytes.
     pub dst_pitch: usize,
-    /// Bytes of a row that are copied.
+    /// Number of bytes to copy in each row.
     pub width_in_bytes: usize,
-    /// Rows.
+    /// Number of rows to copy.
     pub height: usize,
 }
 
-/// A copy of a box.
+/// The parameters of a 3D copy.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_MEMCPY3D {
-    /// Offset in the source's rows.
+    /// Byte offset in the rows of the source.
     pub src_x_in_bytes: usize,
     /// First row of the source.
     pub src_y: usize,
@@ -402,21 +402,21 @@ pub struct CUDA_MEMCPY3D {
     pub src_z: usize,
     /// Mipmap level of the source.
     pub src_lod: usize,
-    /// Kind of the source.
+    /// Memory type of the source.
     pub src_memory_type: c_uint,
-    /// Source, of kind host.
+    /// Source address if the memory type is host.
     pub src_host: *const c_void,
-    /// Source, of kind device or unified.
+    /// Source address if the memory type is device or unified.
     pub src_device: CUdeviceptr,
-    /// Source, of kind array.
+    /// Source array if the memory type is array.
     pub src_array: CUarray,
-    /// Zero.
+    /// Always zero.
     pub reserved0: *mut c_void,
-    /// Bytes from row to row.
+    /// Row pitch of the source in bytes.
     pub src_pitch: usize,
-    /// Rows in a slice.
+    /// Number of rows in a slice of the source.
     pub src_height: usize,
-    /// Offset in the destination's rows.
+    /// Byte offset in the rows of the destination.
     pub dst_x_in_bytes: usize,
     /// First row of the destination.
     pub dst_y: usize,
@@ -424,29 +424,29 @@ pub struct CUDA_MEMCPY3D {
     pub dst_z: usize,
     /// Mipmap level of the destination.
     pub dst_lod: usize,
-    /// Kind of the destination.
+    /// Memory type of the destination.
     pub dst_memory_type: c_uint,
-    /// Destination, of kind host.
+    /// Destination address if the memory type is host.
     pub dst_host: *mut c_void,
-    /// Destination, of kind device or unified.
+    /// Destination address if the memory type is device or unified.
     pub dst_device: CUdeviceptr,
-    /// Destination, of kind array.
+    /// Destination array if the memory type is array.
     pub dst_array: CUarray,
-    /// Zero.
+    /// Always zero.
     pub reserved1: *mut c_void,
-    /// Bytes from row to row.
+    /// Row pitch of the destination in bytes.
     pub dst_pitch: usize,
-    /// Rows in a slice.
+    /// Number of rows in a slice of the destination.
     pub dst_height: usize,
-    /// Bytes of a row that are copied.
+    /// Number of bytes to copy in each row.
     pub width_in_bytes: usize,
-    /// Rows.
+    /// Number of rows to copy in each slice.
     pub height: usize,
-    /// Slices.
+    /// Number of slices to copy.
     pub depth: usize,
 }
 
-/// A copy of a rectangle, as before CUDA 3.2.
+/// The parameters of a 2D copy before CUDA 3.2.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "each field is that of `CUDA_MEMCPY2D`")]
@@ -469,7 +469,7 @@ pub struct CUDA_MEMCPY2D_v1 {
     pub height: c_uint,
 }
 
-/// A copy of a box, as before CUDA 3.2.
+/// The parameters of a 3D copy before CUDA 3.2.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "each field is that of `CUDA_MEMCPY3D`")]
@@ -501,7 +501,7 @@ pub struct CUDA_MEMCPY3D_v1 {
     pub depth: c_uint,
 }
 
-/// A copy of a box between contexts.
+/// The parameters of a 3D copy between contexts.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs, reason = "each field is that of `CUDA_MEMCPY3D`")]
@@ -533,43 +533,43 @@ pub struct CUDA_MEMCPY3D_PEER {
     pub depth: usize,
 }
 
-/// How copies of a batch are done.
+/// The attributes of copies in a batch.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUmemcpyAttributes {
-    /// 1: in stream order, 2: during the call, 3: any time.
+    /// When the source is read. 1: in stream order, 2: during the call, 3: at any time.
     pub src_access_order: c_uint,
-    /// A hint.
+    /// Location of the source; a hint.
     pub src_loc_hint: CUmemLocation,
-    /// A hint.
+    /// Location of the destination; a hint.
     pub dst_loc_hint: CUmemLocation,
-    /// 1: beside kernels, a hint.
+    /// 1: prefer to overlap the copy with kernels; a hint.
     pub flags: c_uint,
 }
 
-/// One side of a box of a batch.
+/// One side of a 3D copy in a batch.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUmemcpy3DOperand {
     /// 1: a pointer, 2: an array.
     pub kind: c_uint,
-    /// The union: pointer, length of rows, height of layers, hint; or array and offset.
+    /// The union. For a pointer: address, row length, layer height, location hint. For an array: handle and offset.
     pub words: [u64; 4],
 }
 
-/// A box of a batch.
+/// A 3D copy of a batch.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_MEMCPY3D_BATCH_OP {
-    /// Source.
+    /// The source.
     pub src: CUmemcpy3DOperand,
-    /// Destination.
+    /// The destination.
     pub dst: CUmemcpy3DOperand,
-    /// Width, height, depth.
+    /// Width, height and depth.
     pub extent: [usize; 3],
-    /// As in [`CUmemcpyAttributes`].
+    /// When the source is read, as in [`CUmemcpyAttributes`].
     pub src_access_order: c_uint,
-    /// As in [`CUmemcpyAttributes`].
+    /// Flags as in [`CUmemcpyAttributes`].
     pub flags: c_uint,
 }
 
@@ -577,31 +577,32 @@ pub struct CUDA_MEMCPY3D_BATCH_OP {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUdevResource {
-    /// 1: multiprocessors, 1000: configuration of queues, 10000: queues.
+    /// 1: multiprocessors, 1000: work queue configuration, 10000: work queues.
     pub kind: CUdevResourceType,
-    /// The library's own.
+    /// Private data of the driver.
     pub filler: [u32; 23],
-    /// The union; of multiprocessors: number, fewest of a part, multiple of a part's, flags, domain.
+    /// The union. For multiprocessors: count, smallest count of a part, divisor of a part's count, flags, locality
+    /// domain.
     pub words: [u32; 10],
-    /// Another resource.
+    /// The next resource of a list.
     pub next: *mut c_void,
 }
 
-/// What a part of a split shall be.
+/// The requested properties of one part of a split.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CU_DEV_SM_RESOURCE_GROUP_PARAMS {
-    /// Multiprocessors; 0: as many as there are.
+    /// The number of multiprocessors; 0: all that remain.
     pub sm_count: c_uint,
-    /// Multiprocessors that go together.
+    /// The number of multiprocessors that are scheduled together.
     pub coscheduled_sm_count: c_uint,
-    /// More of them, where possible.
+    /// The preferred number of multiprocessors that are scheduled together.
     pub preferred_coscheduled_sm_count: c_uint,
-    /// 1: others may fill it up.
+    /// 1 (`CU_DEV_SM_RESOURCE_GROUP_BACKFILL`): the count need not be a multiple of `coscheduled_sm_count`.
     pub flags: c_uint,
-    /// A domain.
+    /// The id of a locality domain.
     pub locality_domain_id: c_uint,
-    /// Zero.
+    /// Always zero.
     pub reserved: [c_uint; 11],
 }
 
@@ -609,7 +610,7 @@ pub struct CU_DEV_SM_RESOURCE_GROUP_PARAMS {
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 pub struct CUlaunchAttributeValue {
-    /// The union's bytes.
+    /// The bytes of the union.
     pub bytes: [u8; 64],
 }
 
@@ -618,33 +619,33 @@ pub type CUstreamAttrValue = CUlaunchAttributeValue;
 /// The value of a kernel node's attribute.
 pub type CUkernelNodeAttrValue = CUlaunchAttributeValue;
 
-/// An attribute of a launch.
+/// A launch attribute.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CUlaunchAttribute {
-    /// Which.
+    /// The number of the attribute.
     pub id: c_uint,
-    /// Filler.
+    /// Padding.
     pub pad: [u8; 4],
-    /// Its value.
+    /// The value of the attribute.
     pub value: CUlaunchAttributeValue,
 }
 
-/// A launch's configuration.
+/// The configuration of a launch.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUlaunchConfig {
-    /// Extents of the grid.
+    /// Grid dimensions in blocks.
     pub grid_dim: [c_uint; 3],
-    /// Extents of a block.
+    /// Block dimensions in threads.
     pub block_dim: [c_uint; 3],
-    /// Dynamic shared memory of a block.
+    /// Dynamic shared memory of a block in bytes.
     pub shared_mem_bytes: c_uint,
-    /// Where to run.
+    /// The stream in which the kernel runs.
     pub stream: CUstream,
-    /// Attributes.
+    /// The launch attributes.
     pub attrs: *mut CUlaunchAttribute,
-    /// Their number.
+    /// The number of launch attributes.
     pub num_attrs: c_uint,
 }
 
@@ -652,7 +653,7 @@ pub struct CUlaunchConfig {
 mod tests {
     use super::*;
 
-    /// Sizes that a C compiler gives for the structures of cuda.h 13.5 on a 64-bit machine.
+    /// The sizes are those that a C compiler gives for the structures of cuda.h 13.5 on a 64-bit machine.
     #[test]
     fn layouts_are_those_of_c() {
         assert_eq!(size_of::<CUDA_MEMCPY2D>(), 128);

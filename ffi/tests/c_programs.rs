@@ -1,7 +1,7 @@
-//! C programs against the library, each in a process of its own.
+//! Runs C programs that use the library, each in a process of its own.
 //!
-//! They are compiled against a header written for them (`c/driver.h`), so they see the interface as
-//! C sees it: names, argument widths, structure layouts.
+//! The programs are compiled with a header written for them (`c/driver.h`), so they use the interface of C: names,
+//! argument widths and structure layouts.
 
 mod common;
 
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Programs of one test may be compiled while another test uses the same source.
+/// A number in each program's file name, because several tests may compile the same source at the same time.
 static PROGRAMS: AtomicUsize = AtomicUsize::new(0);
 
 fn compile(name: &str) -> PathBuf {
@@ -78,7 +78,7 @@ fn kernels() {
     run("kernels");
 }
 
-/// `MARGAY_TRACE_API=1` shows each call with its arguments and result.
+/// `MARGAY_TRACE_API=1` prints each call with its arguments and result.
 #[test]
 fn trace() {
     let program = compile("contexts");

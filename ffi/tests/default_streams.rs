@@ -1,4 +1,4 @@
-//! Which stream the handles 0, 1 and 2 mean, by entry point and thread.
+//! The streams that the handles 0, 1 and 2 denote, by entry point and thread.
 
 mod common;
 
@@ -22,7 +22,7 @@ fn id(export: &str, stream: usize) -> u64 {
     id
 }
 
-/// Ids of 0, 1 and 2 through an export on a thread with the primary context.
+/// Returns the ids of the streams 0, 1 and 2 through `export`, on a new thread with the primary context.
 fn ids(export: &'static str) -> [u64; 3] {
     let thread = std::thread::spawn(move || {
         let mut context = 0usize;

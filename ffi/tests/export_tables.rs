@@ -1,4 +1,4 @@
-//! The tables that NVIDIA's runtimes ask for, used as a runtime uses them.
+//! Uses the tables that NVIDIA's runtimes request in the way that a runtime does.
 
 mod common;
 
@@ -21,7 +21,7 @@ fn address<T>(place: &mut T) -> usize {
     std::ptr::from_mut(place) as usize
 }
 
-/// The words of a table.
+/// Returns the words of a table.
 fn table(id: u128, words: usize) -> &'static [usize] {
     let mut bytes = id.to_be_bytes();
     let mut start: *const usize = std::ptr::null();
@@ -30,14 +30,14 @@ fn table(id: u128, words: usize) -> &'static [usize] {
         &[address(&mut start), address(&mut bytes)],
     );
     assert_eq!(code, 0);
-    // SAFETY: the table has at least as many words, and is never freed.
+    // SAFETY: the table has at least `words` words and is never freed.
     unsafe { std::slice::from_raw_parts(start, words) }
 }
 
-/// Calls a slot.
+/// Calls the function in a slot.
 fn call(slot: usize, arguments: [usize; 4]) -> u32 {
     type F = unsafe extern "C" fn(usize, usize, usize, usize) -> u32;
-    // SAFETY: the slot is a function; superfluous arguments do no harm.
+    // SAFETY: the slot contains a function; extra arguments are harmless.
     unsafe {
         let function = std::mem::transmute::<*const c_void, F>(slot as *const c_void);
         function(arguments[0], arguments[1], arguments[2], arguments[3])
@@ -74,7 +74,7 @@ fn the_flag_buffers_are_large_enough_for_every_runtime() {
             [address(&mut buffer), address(&mut count), 0, 0],
         );
         assert!(buffer != 0 && count >= wanted, "slot {slot}: {count}");
-        // SAFETY: the buffer holds as many words at least.
+        // SAFETY: the buffer contains at least `count` words.
         let flags = unsafe { std::slice::from_raw_parts(buffer as *const u32, count) };
         assert!(flags.iter().all(|flag| *flag == 0));
     }
@@ -113,7 +113,7 @@ fn context_local_storage_ends_with_its_context() {
 }
 
 extern "C" fn note(user: usize, function: usize) {
-    // SAFETY: the test gave the address of its list.
+    // SAFETY: the test passed the address of its list.
     unsafe { (*(user as *mut Vec<usize>)).push(function) };
 }
 

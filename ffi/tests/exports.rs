@@ -1,7 +1,7 @@
-//! The library's face: what it exports, and what `cuGetProcAddress` answers.
+//! Checks the exports of the library and the results of `cuGetProcAddress`.
 //!
-//! `data/procaddress.txt` is the list of NVIDIA's own headers: symbol, version and stream suffix,
-//! export. The built library must agree with it, name by name and address by address.
+//! `data/procaddress.txt` is made from NVIDIA's headers. Each line contains a symbol, its version and stream suffix,
+//! and the export. The built library must agree with every name and address.
 
 mod common;
 
@@ -34,7 +34,7 @@ fn facts() -> Vec<Fact> {
         .collect()
 }
 
-/// Names of headers that the list leaves out: profiler and VDPAU.
+/// Exports of other headers that the list does not contain: profiler and VDPAU.
 const OTHERS: &[&str] = &[
     "cuProfilerInitialize",
     "cuProfilerStart",
@@ -111,9 +111,9 @@ impl Asker {
     fn new() -> Asker {
         let driver = Driver::load();
         Asker {
-            // SAFETY: the exports have these types.
+            // SAFETY: the export has this type.
             get_v1: unsafe { driver.function("cuGetProcAddress") },
-            // SAFETY: as above.
+            // SAFETY: the export has this type.
             get_v2: unsafe { driver.function("cuGetProcAddress_v2") },
             driver,
         }
@@ -194,7 +194,7 @@ fn the_flag_chooses_the_default_stream() {
     for flags in [0, 1] {
         assert_eq!(found("cuMemcpyHtoD", 13050, flags), legacy);
     }
-    // Asked for a version before per-thread streams, and for a function without variants.
+    // Requests a version before per-thread streams, and a function without variants.
     assert_eq!(found("cuMemcpyHtoD", 6050, 2), legacy);
     assert_eq!(found("cuMemAlloc", 13050, 2), asker.export("cuMemAlloc_v2"));
     let launch = asker.export("cuLaunchKernel_ptsz");

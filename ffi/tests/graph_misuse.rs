@@ -1,8 +1,7 @@
-//! Every function of graphs, captures and stream memory operations with each argument wrong in turn.
+//! Calls every function for graphs, captures and stream memory operations, with one wrong argument at a time.
 //!
-//! The functions come from the table. A call is made of good arguments, chosen by their types, but
-//! for one: a handle that is null or was never given out, or a null pointer. The result must be an
-//! error that the function's documentation names.
+//! The functions come from the table. Each call has valid arguments, chosen by their types, except for one: an invalid
+//! or null handle, or a null pointer. The result must be an error that the function's documentation names.
 
 mod common;
 
@@ -10,17 +9,17 @@ use std::collections::BTreeMap;
 
 use common::Driver;
 
-/// A number that was never given out as a handle.
+/// A number that is never a valid handle.
 const BOGUS: usize = 0x5a5a_5a58;
 
-/// Functions whose documentation forgets the invalid value.
+/// Functions whose documentation does not list `INVALID_VALUE`.
 const FORGOTTEN: &[&str] = &[
     "cuDeviceGetGraphMemAttribute",
     "cuDeviceSetGraphMemAttribute",
     "cuGraphExecUpdate",
 ];
 
-/// What may be null.
+/// Parameters that may be null.
 const OPTIONAL: &[(&str, &str)] = &[
     ("cuStreamBatchMemOp", "param_array"),
     ("cuGraphAddNode", "dependency_data"),
@@ -52,7 +51,7 @@ const OPTIONAL: &[(&str, &str)] = &[
     ("cuUserObjectCreate", "ptr"),
 ];
 
-/// The dependencies of a new node may be null, for there are none.
+/// The dependencies of a new node may be null when their count is 0.
 const NO_DEPENDENCIES: &str = "dependencies";
 
 fn documented() -> BTreeMap<&'static str, Vec<&'static str>> {
@@ -117,7 +116,7 @@ impl World {
         }
     }
 
-    /// A good argument of a type.
+    /// Returns a valid argument of a type.
     fn argument(&mut self, kind: &str, at: usize) -> usize {
         match kind {
             "CUgraph" => self.graph,
@@ -141,14 +140,14 @@ impl World {
             .driver
             .call("cuGetErrorName", &[code as usize, address(&mut text)]);
         assert_eq!(asked, 0);
-        // SAFETY: the call succeeded, so the text is a C string.
+        // SAFETY: the call succeeded, so the pointer is a C string.
         let text = unsafe { std::ffi::CStr::from_ptr(text) };
         let text = text.to_str().expect("ASCII");
         text.trim_start_matches("CUDA_ERROR_").to_owned()
     }
 }
 
-/// Names and types of a row's parameters.
+/// Returns the names and types of a row's parameters.
 fn parameters(row: &cuda::ApiRow) -> Vec<(String, String)> {
     let text = row.parameters.trim_matches(['(', ')']);
     let pairs = text.split(',').filter_map(|part| part.split_once(':'));
@@ -175,7 +174,7 @@ fn each_argument_wrong_in_turn() {
     let (mut wrong, mut calls) = (Vec::new(), 0);
     for row in cuda::api_rows().filter(|row| concerned(row)) {
         let parameters = parameters(row);
-        // The documentation knows this one by an earlier name.
+        // The documentation describes this function under an earlier name.
         let symbol = match row.symbol() {
             "cuGraphInstantiateWithFlags" => "cuGraphInstantiate",
             symbol => symbol,

@@ -1,7 +1,7 @@
-//! Wrong arguments get the result that the documentation names.
+//! Checks that wrong arguments give the result that CUDA documents.
 //!
-//! Each case calls one export wrongly. The code must be the one written here, and it must stand in
-//! the documentation's list for the function (`data/return-codes.txt`), where there is one.
+//! Each case calls one export with a wrong argument. The result must be the code in the case, and the documentation of
+//! the function must list this code (`data/return-codes.txt`, if the function is in it).
 
 mod common;
 #[path = "misuse/textures.rs"]
@@ -27,7 +27,7 @@ const ALREADY_REGISTERED: u32 = 712;
 const NOT_REGISTERED: u32 = 713;
 const NOT_SUPPORTED: u32 = 801;
 
-/// A number that was never given out as a handle or an address.
+/// A number that is never a valid handle or address.
 const BOGUS: usize = 0x5a5a_5a58;
 
 fn driver() -> &'static Driver {
@@ -52,7 +52,7 @@ fn name_of(code: u32) -> String {
     let mut text: *const std::ffi::c_char = std::ptr::null();
     let code = driver().call("cuGetErrorName", &[code as usize, address(&mut text)]);
     assert_eq!(code, 0);
-    // SAFETY: the call succeeded, so the text is a C string.
+    // SAFETY: the call succeeded, so the pointer is a C string.
     let text = unsafe { std::ffi::CStr::from_ptr(text) };
     let text = text.to_str().expect("ASCII");
     text.trim_start_matches("CUDA_ERROR_").to_owned()
@@ -62,7 +62,7 @@ fn address<T>(place: &mut T) -> usize {
     std::ptr::from_mut(place) as usize
 }
 
-/// Results that NVIDIA's driver gives and its documentation forgets.
+/// Results that NVIDIA's driver returns and its documentation does not list.
 const FORGOTTEN: &[(&str, u32)] = &[
     ("cuCtxGetCurrent", INVALID_VALUE),
     ("cuCtxGetLimit", INVALID_CONTEXT),
@@ -71,7 +71,7 @@ const FORGOTTEN: &[(&str, u32)] = &[
     ("cuStreamAddCallback", INVALID_VALUE),
 ];
 
-/// Makes the calls and collects what is wrong with their results.
+/// Makes the calls and collects the wrong results.
 struct Checker {
     documented: BTreeMap<&'static str, Vec<&'static str>>,
     wrong: Vec<String>,
@@ -109,7 +109,7 @@ impl Checker {
     }
 }
 
-/// The primary context, current on this thread.
+/// Makes the primary context current on this thread.
 fn with_context() {
     let mut context = 0usize;
     assert_eq!(
@@ -345,7 +345,7 @@ fn copies_and_fills() {
     check.expect("cuMemsetD2D8_v2", &[memory, 8, 0, 16, 4], INVALID_VALUE);
     check.expect("cuMemcpy2D_v2", &[0], INVALID_VALUE);
     check.expect("cuMemcpy3D_v2", &[0], INVALID_VALUE);
-    // Nothing to copy is no error, whatever the pointers.
+    // Copying nothing succeeds with any pointers.
     assert_eq!(driver().call("cuMemcpyHtoD_v2", &[memory, host, 0]), 0);
     check.finish();
 }
@@ -440,7 +440,7 @@ fn what_has_no_implementation_says_so() {
     check.finish();
 }
 
-/// What an export table lookup gives for an unknown identifier.
+/// Looks up an export table with an unknown identifier.
 #[test]
 fn unknown_tables() {
     let mut table: *const c_void = std::ptr::null();

@@ -1,7 +1,7 @@
-//! The driver's support table as a file that other programs read (`docs/support-driver.csv`), and that entry points
-//! which cannot succeed answer what it says.
+//! Writes the driver's support table to a file that other programs read (`docs/support-driver.csv`), and checks that
+//! entry points which cannot succeed return the result of their row.
 //!
-//! The file is written from the library's own table: `BLESS=1 cargo test -p margay-ffi`.
+//! The file is generated from the library's own table: `BLESS=1 cargo test -p margay-ffi`.
 
 mod common;
 
@@ -51,7 +51,7 @@ fn the_file_is_up_to_date() {
     assert!(file == table, "docs/support-driver.csv is stale: BLESS=1");
 }
 
-/// The library with a current context of device 0.
+/// Returns the library with a current context of device 0.
 fn driver() -> Driver {
     let driver = Driver::load();
     let mut context = 0usize;
@@ -87,7 +87,7 @@ const UNSUPPORTED_EXEC_AFFINITY: u32 = 224;
 const NOT_PERMITTED: u32 = 800;
 const NOT_SUPPORTED: u32 = 801;
 
-/// `CUDA_ARRAY_DESCRIPTOR`: 16 x 16 elements of one `f32` (format 0x20).
+/// `CUDA_ARRAY_DESCRIPTOR`; the test uses 16 x 16 elements of one `f32` (format 0x20).
 #[repr(C)]
 struct Descriptor {
     width: usize,
@@ -107,7 +107,7 @@ struct Descriptor3D {
     flags: u32,
 }
 
-/// Each is called with arguments that are correct on a GPU that has the feature.
+/// Calls each entry point with arguments that are correct on a GPU that has the feature.
 #[test]
 fn entry_points_that_refuse_fail_with_correct_arguments() {
     let driver = driver();
@@ -155,7 +155,7 @@ fn entry_points_that_refuse_fail_with_correct_arguments() {
         ),
         ("cuMemAlloc", OUT_OF_MEMORY, vec![out, 1024]),
         ("cuMemAllocPitch", OUT_OF_MEMORY, vec![out, other, 64, 4, 4]),
-        // A descriptor of a dma-buf.
+        // The memory is to be exported as a dma-buf.
         (
             "cuMemGetHandleForAddressRange",
             NOT_SUPPORTED,

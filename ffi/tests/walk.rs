@@ -1,9 +1,9 @@
-//! Every entry point, called wrongly in several ways: with nothing, with handles that were never given out, with
-//! numbers that are too large. None may crash, and each code must be one that the documentation lists for it.
+//! Calls every entry point with several kinds of wrong arguments: null pointers, invalid handles, numbers that are too
+//! large. No call may crash, and the documentation of the function must list the result.
 //!
-//! The calls are made in a child, a new instance of this program, which says what it is about to do: when it dies, the
-//! parent knows where, and goes on behind it. Pointers to the program's own memory are null or valid, as a driver may
-//! expect; a place holds zeroes.
+//! A child process, a new instance of this program, makes the calls and prints each call before it makes it. If the
+//! child dies, the parent knows the call and continues with the next one in a new child. Pointers are null or point to
+//! zeroed memory of the child, as a driver may expect.
 
 mod common;
 
@@ -14,14 +14,15 @@ use std::process::{Command, Stdio};
 
 use common::Driver;
 
-/// Set in the child: the number of the first call.
+/// The environment variable of the child that contains the number of the first call.
 const FIRST_CALL: &str = "MARGAY_TEST_FIRST_CALL";
-/// Never given out as a handle or an address.
+/// A number that is never a valid handle or address.
 const BOGUS: usize = 0x5a5a_5a58;
-/// More than the parameters of any entry point.
+/// A number of arguments that is larger than the parameter count of every entry point.
 const MOST: usize = 20;
 
-/// Ways to call: whether there is a current context, and what pointers, handles and numbers are.
+/// The kinds of arguments of a call: whether a context is current, whether pointers are valid, and the values of
+/// handles and numbers.
 #[derive(Clone, Copy)]
 struct Way {
     context: bool,
@@ -76,7 +77,7 @@ fn kinds(parameters: &str) -> Vec<Kind> {
             {
                 Kind::Number
             }
-            // Enumerations are numbers too, but a handle's bits are as good.
+            // Enumerations are numbers too, but the value of a handle is equally useful.
             _ => Kind::Handle,
         })
         .collect()
@@ -90,7 +91,8 @@ type Twenty = unsafe extern "C" fn(
 
 #[rustfmt::skip]
 fn call(driver: &Driver, name: &str, a: &[usize; MOST]) -> u32 {
-    // SAFETY: superfluous arguments do no harm in the C calling convention; what they mean is the test's business.
+    // SAFETY: extra arguments are harmless in the C calling convention; the test chooses the values for the parameter
+    // types.
     unsafe {
         let function: Twenty = driver.function(name);
         function(
@@ -100,12 +102,12 @@ fn call(driver: &Driver, name: &str, a: &[usize; MOST]) -> u32 {
     }
 }
 
-/// The calls, in order: row and way.
+/// Returns the calls in order, as pairs of a row and an index into `WAYS`.
 fn calls() -> impl Iterator<Item = (&'static cuda::ApiRow, usize)> {
     cuda::api_rows().flat_map(|row| (0..WAYS.len()).map(move |way| (row, way)))
 }
 
-/// Makes the calls from the given one on, and says what it does.
+/// Makes the calls from the given number on, and prints the number and result of each.
 #[test]
 fn child() {
     let Ok(first) = std::env::var(FIRST_CALL) else {
@@ -126,7 +128,7 @@ fn child() {
         writeln!(out, "\ncall {number}")
             .and_then(|()| out.flush())
             .expect("a pipe");
-        // One for each parameter, so that an output is not another's input.
+        // Each parameter has its own memory, so that no output is the input of another parameter.
         let mut places = vec![[0u64; 512]; MOST];
         let mut arguments = [0; MOST];
         for (index, kind) in kinds(row.parameters).into_iter().enumerate() {
@@ -139,7 +141,7 @@ fn child() {
         }
         let code = call(&driver, row.export, &arguments);
         if row.export.contains("BeginCapture") && code == 0 {
-            // The thread's own stream captures now, which would forbid much of what comes.
+            // The thread's stream is capturing now, which would forbid many of the following calls.
             let mut graph = 0usize;
             let end = [0, &raw mut graph as usize];
             assert_eq!(driver.call("cuStreamEndCapture_ptsz", &end), 0);
@@ -160,7 +162,8 @@ fn documented() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
         .collect()
 }
 
-/// What NVIDIA's driver answers and its documentation forgets, or what the language of the document leaves open.
+/// Results that NVIDIA's driver returns and its documentation does not list, and results that the documentation leaves
+/// open.
 const FORGOTTEN: &[(&str, &str)] = &[
     ("cuCtxGetCurrent", "INVALID_VALUE"),
     ("cuCtxGetLimit", "INVALID_CONTEXT"),
@@ -200,8 +203,8 @@ const FORGOTTEN: &[(&str, &str)] = &[
     ("cuStreamWriteValue64", "INVALID_CONTEXT"),
 ];
 
-/// Codes that any call may give (CUDA driver API, "Error handling": from work that was launched before, and from the
-/// state of the driver).
+/// Results that any call may return (CUDA driver API, "Error handling"), because of earlier launches or because of the
+/// driver's state.
 const ALWAYS: [&str; 3] = ["SUCCESS", "DEINITIALIZED", "NOT_INITIALIZED"];
 
 fn name_of(driver: &Driver, code: u32) -> String {
@@ -210,7 +213,7 @@ fn name_of(driver: &Driver, code: u32) -> String {
     if got != 0 {
         return format!("{code}, which is no result");
     }
-    // SAFETY: the call succeeded, so the text is a C string.
+    // SAFETY: the call succeeded, so the pointer is a C string.
     let text = unsafe { CStr::from_ptr(text) }.to_str().expect("ASCII");
     let text = text.trim_start_matches("CUDA_ERROR_");
     text.trim_start_matches("CUDA_").to_owned()

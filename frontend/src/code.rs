@@ -1,9 +1,9 @@
 //! The stable codes of diagnostics.
 //!
-//! One row of `codes!` is one kind of problem: its constant, its number and its meaning in a few
-//! words. A number, once published, keeps its meaning; new kinds take new numbers. Blocks:
-//! 1 to 99 text and grammar, 100 to 199 names and scopes, 200 to 299 declarations and headers,
-//! 300 to 399 instruction forms and operand types, 400 to 499 lowering to IR, 500 and on warnings.
+//! Each row of `codes!` is one kind of problem: its constant, its number and a short description. A published
+//! number never changes its meaning, and new kinds get new numbers. Ranges: 1 to 99 text and grammar, 100 to
+//! 199 names and scopes, 200 to 299 declarations and headers, 300 to 399 instruction forms and operand types,
+//! 400 to 499 lowering to IR, from 500 warnings.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ macro_rules! codes {
         impl Code {
             $(#[doc = $meaning] pub const $name: Code = Code($number);)*
 
-            /// Every code with its meaning in a few words, in order of number.
+            /// Every code with a short description, in order of number.
             pub const ALL: &'static [(Code, &'static str)] = &[$((Code($number), $meaning),)*];
         }
     };
@@ -82,7 +82,7 @@ codes! {
 }
 
 impl Code {
-    /// The number without its letter.
+    /// Returns the number without its letter.
     pub const fn number(self) -> u16 {
         self.0
     }

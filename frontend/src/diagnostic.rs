@@ -1,8 +1,8 @@
 //! Problems found in a source text.
 //!
-//! One type serves lexer, parser, resolver and lowering. A diagnostic holds facts only (code, spans,
-//! message); [`Diagnostic::render`] draws it with the source lines and carets. Invariant: a span
-//! refers to the file that is passed to `render`.
+//! Lexer, parser, resolution and lowering use one type. A diagnostic contains facts only (code, spans,
+//! message). [`Diagnostic::render`] draws it with source lines and carets. Invariant: a span refers to the
+//! file that is passed to `render`.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
@@ -10,45 +10,45 @@ use crate::source::{LineColumn, SourceFile, Span};
 
 pub use crate::code::Code;
 
-/// How bad a problem is.
+/// The severity of a problem.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum Severity {
-    /// The program means what it says, but probably not what its author wants.
+    /// The program is valid, but probably not what its author wants.
     Warning,
-    /// The program is not valid; it is not translated.
+    /// The program is invalid and is not compiled.
     Error,
 }
 
-/// A second place that helps to understand a problem.
+/// A second position that helps to explain a problem.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Label {
-    /// Where.
+    /// The position.
     pub span: Span,
-    /// What is there, as a few words.
+    /// A description of this position in a few words.
     pub text: String,
 }
 
-/// One problem at one place of a source text.
+/// One problem at one position in a source text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
     /// The kind of problem.
     pub code: Code,
     /// Error or warning.
     pub severity: Severity,
-    /// Where the problem is.
+    /// The position of the problem.
     pub span: Span,
-    /// What is wrong, one sentence without a full stop.
+    /// What is wrong, as one sentence without a full stop.
     pub message: String,
     /// A few words under the caret, such as what was expected; may be empty.
     pub label: String,
-    /// Other places that matter, such as an earlier declaration.
+    /// Other relevant positions, such as an earlier declaration.
     pub related: Vec<Label>,
     /// Advice and background, one sentence each.
     pub notes: Vec<String>,
 }
 
 impl Diagnostic {
-    /// An error at `span`.
+    /// Creates an error at `span`.
     pub fn error(code: Code, span: Span, message: impl Into<String>) -> Self {
         Diagnostic {
             code,
@@ -61,7 +61,7 @@ impl Diagnostic {
         }
     }
 
-    /// A warning at `span`.
+    /// Creates a warning at `span`.
     pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Self {
         Diagnostic {
             severity: Severity::Warning,
@@ -76,7 +76,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds another place that matters.
+    /// Adds another relevant position.
     #[must_use]
     pub fn with_related(mut self, span: Span, text: impl Into<String>) -> Self {
         self.related.push(Label {
@@ -86,24 +86,24 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a sentence of advice.
+    /// Adds a sentence of advice or background.
     #[must_use]
     pub fn with_note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
     }
 
-    /// True for an error.
+    /// Whether this is an error.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
 
-    /// Line and column at which the problem starts.
+    /// Returns the line and column at which the problem starts.
     pub fn position(&self, source: &SourceFile) -> LineColumn {
         source.line_column(self.span.start)
     }
 
-    /// One line: `file:line:column: error[E0001]: message`.
+    /// Returns one line: `file:line:column: error[E0001]: message`.
     pub fn summary(&self, source: &SourceFile) -> String {
         let at = self.position(source);
         let severity = match self.severity {
@@ -120,8 +120,8 @@ impl Diagnostic {
         )
     }
 
-    /// The problem with its source lines and carets, over several lines; with terminal colours for
-    /// [`Style::Coloured`].
+    /// Draws the problem with its source lines and carets, on several lines. [`Style::Coloured`] uses
+    /// terminal colours.
     pub fn render(&self, source: &SourceFile, style: Style) -> String {
         let level = match self.severity {
             Severity::Error => Level::ERROR,
@@ -170,8 +170,8 @@ pub enum Style {
     Coloured,
 }
 
-/// The part of a file that a diagnostic shows: whole lines around its spans, so that drawing one
-/// problem of a text of many megabytes stays cheap.
+/// The part of a file that a diagnostic shows: whole lines around its spans. This keeps drawing fast even if
+/// the text has many megabytes.
 struct Window<'s> {
     text: &'s str,
     start: usize,
@@ -179,7 +179,7 @@ struct Window<'s> {
 }
 
 impl<'s> Window<'s> {
-    /// Longest stretch of a line shown on either side of a span, in bytes.
+    /// Maximum number of bytes shown on either side of a span.
     const MAX_SIDE: usize = 4096;
 
     fn around(source: &'s SourceFile, diagnostic: &Diagnostic) -> Self {
@@ -206,7 +206,7 @@ impl<'s> Window<'s> {
         }
     }
 
-    /// The span in the window's own offsets, on character boundaries.
+    /// Converts the span to the window's own offsets, on character boundaries.
     fn clip(&self, span: Span) -> std::ops::Range<usize> {
         let place = |offset: u32| {
             let offset = (offset as usize).saturating_sub(self.start);

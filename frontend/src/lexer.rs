@@ -1,14 +1,16 @@
-//! PTX text to tokens.
+//! Splits PTX text into tokens.
 //!
-//! [`Lexer`] yields the kind and the place of each token and skips white space, comments and
-//! `# 1 "file"` lines. What is no token of PTX becomes one of the error kinds, so that the parser can
-//! report it in context. Invariant: every token is at least one byte long except [`Token::End`], so
-//! lexing ends; two tokens never overlap.
+//! [`Lexer`] returns the kind and the position of each token. It skips white space, comments and `# 1 "file"`
+//! lines. Text that is not a PTX token becomes one of the error kinds, so that the parser can report it in
+//! context. Invariant: every token except [`Token::End`] has at least one byte, so lexing ends. Tokens never
+//! overlap.
 //!
-//! Rules that are PTX's own: a modifier, type or directive is its dot and word together
-//! ([`Token::DotWord`]), so `mov. b32` is no instruction while `mov .b32` is; `%` belongs to a name
-//! when a name's character follows, so `5%3` is a number and a name; a literal ends where its digits
-//! end, so `089` is two tokens.
+//! PTX has some unusual rules:
+//!
+//! - A modifier, type or directive is a dot and a word without space between them ([`Token::DotWord`]). So
+//!   `mov .b32` is an instruction, and `mov. b32` is not.
+//! - `%` is part of a name if a name character follows, so `5%3` is a number and a name.
+//! - A literal ends where its digits end, so `089` is two tokens.
 
 use logos::Logos;
 
@@ -26,7 +28,7 @@ pub enum Token {
     /// A name or opcode.
     #[regex(r"[A-Za-z][A-Za-z0-9_$]*|[_$%][A-Za-z0-9_$]+")]
     Ident,
-    /// A dot with its word, such as `.u32`, `.L2::cache_hint`, `.2d`.
+    /// A dot and the word after it, such as `.u32`, `.L2::cache_hint`, `.2d`.
     #[regex(r"\.[0-9]*[A-Za-z][A-Za-z0-9_]*(::[A-Za-z0-9_]+)*", priority = 3)]
     DotWord,
     /// A decimal, octal, hexadecimal or binary integer, with or without `U`.
@@ -155,21 +157,21 @@ pub enum Token {
     /// A dot without a word.
     #[token(".")]
     Dot,
-    /// A block comment without its end; takes the rest of the text.
+    /// A block comment without its end, which extends to the end of the text.
     #[regex(r"/\*[^*]*(\*+[^/*][^*]*)*\**", priority = 1, allow_greedy = true)]
     UnterminatedComment,
-    /// A string without its closing quote; takes the rest of the line.
+    /// A string without its closing quote, which extends to the end of the line.
     #[regex(r#""[^"\n]*"#, priority = 1, allow_greedy = true)]
     UnterminatedString,
-    /// One or more characters that no token starts with.
+    /// One or more characters that cannot begin a token.
     Stray,
     /// The end of the text.
     End,
 }
 
-/// A token as messages show it.
+/// Descriptions of tokens for error messages.
 impl Token {
-    /// A description for messages in which the text itself would not help.
+    /// Returns a description of tokens whose own text would not help in a message.
     pub fn describe(self) -> Option<&'static str> {
         match self {
             Token::End => Some("the end of the text"),
@@ -180,27 +182,27 @@ impl Token {
     }
 }
 
-/// Cuts a text into tokens.
+/// Splits a text into tokens.
 #[derive(Debug, Clone)]
 pub struct Lexer<'s> {
     tokens: logos::Lexer<'s, Token>,
 }
 
 impl<'s> Lexer<'s> {
-    /// A lexer at the start of `text`, which must be shorter than 4 GiB (longer text is cut by
-    /// [`crate::source::SourceFile::MAX_LEN`] in the parser).
+    /// Creates a lexer at the start of `text`, which must be shorter than 4 GiB. The parser truncates longer
+    /// text to [`crate::source::SourceFile::MAX_LEN`].
     pub fn new(text: &'s str) -> Self {
         Lexer {
             tokens: Token::lexer(text),
         }
     }
 
-    /// Goes to the end of the text: from now on each token is [`Token::End`], and lies there.
+    /// Skips to the end of the text. Every later token is [`Token::End`] at this position.
     pub fn skip_to_end(&mut self) {
         self.tokens.bump(self.tokens.remainder().len());
     }
 
-    /// The next token; [`Token::End`] for ever once the text is used up.
+    /// Returns the next token, or [`Token::End`] for every call after the end of the text.
     pub fn next_token(&mut self) -> (Token, Span) {
         let token = match self.tokens.next() {
             Some(Ok(token)) => token,

@@ -1,8 +1,8 @@
-//! PTX text and containers in, checked syntax trees and IR out.
+//! Reads PTX text and its containers, and produces checked syntax trees and IR.
 //!
-//! [`parse`] turns a [`SourceFile`] into a [`Parsed`]: a syntax tree ([`ast::Module`]) that is always
-//! there, and [`Diagnostic`]s for what is wrong with the text. Resolution and lowering work on the
-//! tree. Invariant: no input, however broken, makes this crate panic or run without end.
+//! [`parse`] turns a [`SourceFile`] into a [`Parsed`]: a syntax tree ([`ast::Module`]), which exists for
+//! every input, and [`Diagnostic`]s for the errors in the text. Resolution and lowering use the tree.
+//! Invariant: no input makes this crate panic or loop forever.
 #![forbid(unsafe_code)]
 
 pub mod ast;
@@ -23,14 +23,14 @@ pub use source::{LineColumn, SourceFile, Span};
 
 use std::sync::Arc;
 
-/// What parsing gives: always a tree, and what was wrong.
+/// The result of parsing: a tree for every input, and the problems found.
 #[derive(Debug)]
 pub struct Parsed {
-    /// The text that all spans point into.
+    /// The text that all spans refer to.
     pub source: Arc<SourceFile>,
-    /// The tree; without the parts that could not be understood.
+    /// The tree, without the parts that could not be parsed.
     pub module: ast::Module,
-    /// Problems in the order of their places.
+    /// The problems, in the order of their positions.
     pub diagnostics: Vec<Diagnostic>,
 }
 

@@ -1,8 +1,8 @@
 //! Source text and positions in it.
 //!
-//! Everything later in the front end points into a [`SourceFile`] by [`Span`], a pair of byte
-//! offsets. Invariant: a file holds less than 4 GiB, so an offset always fits a `u32`, and its
-//! text is valid UTF-8 (bytes that are not are replaced when the file is made).
+//! The front end refers to positions in a [`SourceFile`] by [`Span`], a pair of byte offsets. Invariant: a
+//! file has less than 4 GiB, so an offset always fits in a `u32`. Its text is valid UTF-8; invalid bytes are
+//! replaced when the file is created.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -18,39 +18,39 @@ pub struct Span {
 }
 
 impl Span {
-    /// The span from `start` up to, not including, `end`.
+    /// Creates the span from `start` up to `end`, without `end`.
     pub const fn new(start: u32, end: u32) -> Self {
         Span { start, end }
     }
 
-    /// The empty span at `offset`.
+    /// Creates the empty span at `offset`.
     pub const fn at(offset: u32) -> Self {
         Span::new(offset, offset)
     }
 
-    /// The smallest span that covers `self` and `other`.
+    /// Returns the smallest span that covers `self` and `other`.
     #[must_use]
     pub fn to(self, other: Span) -> Span {
         Span::new(self.start.min(other.start), self.end.max(other.end))
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub const fn len(self) -> u32 {
         self.end.saturating_sub(self.start)
     }
 
-    /// True for a span without bytes, such as the end of the file.
+    /// Whether the span has no bytes, such as the span of the end of the file.
     pub const fn is_empty(self) -> bool {
         self.end <= self.start
     }
 
-    /// The span as a range that indexes the file's text.
+    /// Returns the span as a range that indexes the file's text.
     pub const fn range(self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
 }
 
-/// A position as people count it: both from one, the column in characters.
+/// A position for messages. Line and column count from one, the column in characters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct LineColumn {
     /// Line, from one.
@@ -68,10 +68,10 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
-    /// Longest text taken, in bytes; what lies beyond it is cut off and reported by the parser.
+    /// Maximum length of a text in bytes. The parser ignores and reports text beyond this length.
     pub const MAX_LEN: usize = u32::MAX as usize - 1;
 
-    /// A file called `name` (only shown in messages) with the given text.
+    /// Creates a file with a name, which is only used in messages, and a text.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         SourceFile {
             name: name.into(),
@@ -80,8 +80,8 @@ impl SourceFile {
         }
     }
 
-    /// A file from bytes of unknown encoding; what is not UTF-8 becomes U+FFFD, which PTX allows
-    /// only in comments and strings.
+    /// Creates a file from bytes of unknown encoding. Bytes that are not UTF-8 become U+FFFD, which PTX
+    /// permits only in comments and strings.
     pub fn from_bytes(name: impl Into<String>, bytes: &[u8]) -> Self {
         let text = match String::from_utf8_lossy(bytes) {
             Cow::Borrowed(text) => text.to_owned(),
@@ -90,22 +90,22 @@ impl SourceFile {
         SourceFile::new(name, text)
     }
 
-    /// The name given at creation.
+    /// Returns the name of the file.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The text under `span`; empty if the span does not lie on character boundaries of this file.
+    /// Returns the text of `span`; empty if the span is not on character boundaries of this file.
     pub fn slice(&self, span: Span) -> &str {
         self.text.get(span.range()).unwrap_or("")
     }
 
-    /// Line and column of a byte offset; an offset past the end counts as the end.
+    /// Returns line and column of a byte offset. An offset beyond the end counts as the end.
     pub fn line_column(&self, offset: u32) -> LineColumn {
         let starts = self.line_starts();
         let offset = (offset as usize).min(self.text.len());
@@ -121,7 +121,8 @@ impl SourceFile {
         }
     }
 
-    /// Offsets at which lines start, found on first use (messages and line tables only).
+    /// Returns the offsets at which lines start. They are computed on first use (for messages and line tables
+    /// only).
     fn line_starts(&self) -> &[u32] {
         self.line_starts.get_or_init(|| {
             let newlines = self.text.bytes().enumerate().filter(|&(_, b)| b == b'\n');

@@ -1,6 +1,6 @@
-//! Container reading against images that NVIDIA's tools built (`tests/data/make.sh`) and images put
-//! together here byte by byte from the format's description, then both damaged in every way that one bit
-//! or one cut can damage them.
+//! Tests of container parsing. The images are built by NVIDIA's tools (`tests/data/make.sh`) or assembled
+//! here byte by byte from the description of the format. Both are then damaged by flipping single bits and by
+//! truncation.
 
 use margay_frontend::container::{
     Codec, Container, EntryKind, HostSection, Image, ImageError, ImageFault, ImageKind,
@@ -12,7 +12,7 @@ const LZ4: &[u8] = include_bytes!("data/scale-speed.fatbin");
 const ZSTD: &[u8] = include_bytes!("data/scale-default.fatbin");
 const MANY: &[u8] = include_bytes!("data/scale-many.fatbin");
 const SASS: &[u8] = include_bytes!("data/scale-sass.fatbin");
-/// What the linker leaves in every program of one module.
+/// The container that the linker leaves in every program of one module.
 const STUB: &[u8] = include_bytes!("data/linked-stub.fatbin");
 const ARCH_90A: &[u8] = include_bytes!("data/scale-90a.fatbin");
 const CUBIN: &[u8] = include_bytes!("data/scale-sm_80.cubin");
@@ -20,7 +20,7 @@ const HOST: &[u8] = include_bytes!("data/scale-host.o");
 const RDC: &[u8] = include_bytes!("data/scale-rdc.o");
 const ALL: [&[u8]; 9] = [NONE, LZ4, ZSTD, MANY, SASS, ARCH_90A, CUBIN, HOST, RDC];
 
-/// One entry to be put into a container by [`container`].
+/// One entry for [`container`] to write.
 struct Put<'a> {
     kind: u16,
     sm: u32,
@@ -54,7 +54,7 @@ impl<'a> Put<'a> {
     }
 }
 
-/// A container as `fatbinary` writes it, without extensions.
+/// Creates a container as `fatbinary` writes it, without extensions.
 fn container(entries: &[Put<'_>]) -> Vec<u8> {
     let mut body = Vec::new();
     for put in entries {
@@ -295,7 +295,7 @@ fn host_files() {
     assert_eq!(found[0].section, HostSection::Linked);
     assert!(found[0].container.entries[0].info.relocatable());
     assert!(only_text(RDC, 80).contains(".visible .global .align 4 .f32 factor"));
-    // An ELF header alone, of an x86-64 file.
+    // The ELF header of an x86-64 file, without anything else.
     let mut bare = HOST[..64].to_vec();
     bare[40..48].fill(0);
     bare[60..64].fill(0);
@@ -346,7 +346,7 @@ fn linked_images_defer_the_device_runtime() {
     let user = ".version 9.5\n.extern .func cudaLaunchDeviceV2;\n";
     let runtime = "\n.version 9.5\n.target sm_121\n.entry __nv_static_51__0afad4c0_22_cuda_device_runtime_cu_f78b5b52()\n";
     let mut with_options = container(&[Put::ptx(121, runtime.as_bytes())]);
-    // Grow the entry's header by an options block: offset of the text, its length, the text.
+    // Extend the entry's header by an options block: offset of the text, its length, the text.
     let text = b" --compile-only ";
     let mut block = 72u32.to_le_bytes().to_vec();
     block.extend(16u32.to_le_bytes());
@@ -364,7 +364,7 @@ fn linked_images_defer_the_device_runtime() {
     assert_eq!(selection.texts[0].text, user);
     let deferred = selection.device_runtime.expect("kept aside");
     assert_eq!(deferred.text().expect("reads").text, runtime);
-    // Loaded alone it is a module like any other.
+    // Loaded alone, the device runtime is an ordinary module.
     assert_eq!(only_text(&with_options, 80), runtime);
 }
 
@@ -401,7 +401,8 @@ fn declared_sizes_are_not_believed() {
             select_ptx(&[&container(&[Put::packed(0x8011, size, &frame)])], 80).expect_err("a lie");
         assert!(matches!(error, ImageError::TooLarge { .. }), "{error}");
     }
-    // An LZ4 block: one literal 'y', a match of 19 + 255 + 1 bytes one back, one last literal 'z' five times.
+    // An LZ4 block: one literal 'y', a match of 19 + 255 + 1 bytes at distance 1, and five literals 'z' at
+    // the end.
     let block = [0x1f, b'y', 1, 0, 255, 1, 0x50, b'z', b'z', b'z', b'z', b'z'];
     let text = format!("{}zzzzz", "y".repeat(1 + 4 + 15 + 256));
     let good = container(&[Put::packed(0x2011, text.len() as u64, &block)]);
@@ -420,8 +421,8 @@ fn declared_sizes_are_not_believed() {
     );
 }
 
-/// Reads `image` in every way that the driver library and the tools do. Only termination and the absence
-/// of panics are asked for; the caller knows whether it can be good.
+/// Reads `image` in every way that the driver library and the tools do. Checks only that this ends without a
+/// panic. Returns whether a selection succeeds.
 fn read_all(image: &[u8]) -> bool {
     if let Some(header) = image.first_chunk() {
         let _ = container_len(header);
@@ -450,7 +451,7 @@ fn every_truncation_is_an_error() {
                 || image == HOST
                 || image == RDC
         );
-        // Below 8 bytes the prefix may pass for text.
+        // A prefix below 8 bytes can be mistaken for text.
         let step = if image.len() > 2000 { 7 } else { 1 };
         for end in (8..image.len()).step_by(step) {
             let ok = read_all(&image[..end]);
@@ -483,7 +484,7 @@ fn an_entry_that_claims_no_size_does_not_stop_progress() {
         image[20..24].copy_from_slice(&header.to_le_bytes());
         assert!(Container::parse(&image).is_err(), "header size {header}");
     }
-    // A header shorter than its fixed part, with a payload that fills the rest.
+    // A header shorter than the fixed part, with a payload that fills the rest.
     image[20..24].copy_from_slice(&63u32.to_le_bytes());
     image[24..32].copy_from_slice(&9u64.to_le_bytes());
     assert!(Container::parse(&image).is_err());

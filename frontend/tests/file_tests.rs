@@ -1,8 +1,8 @@
-//! The file tests of `tests/ptx` through parser, lowering and interpreter alone, on a bare machine: memory is
-//! a few byte vectors. No code generator is needed, so `cargo xtask mutants` can afford it for every mutant.
+//! Runs the file tests of `tests/ptx` with parser, lowering and interpreter only. Memory is a few byte
+//! vectors. No code generator is needed, so `cargo xtask mutants` can run these tests for every mutant.
 //!
-//! Only launches that expect values run here, and none that calls the system. The whole runtime runs all of
-//! them in `tests/tests/file_tests.rs`.
+//! Only launches that expect values run here, and no launches that use system calls.
+//! `tests/tests/file_tests.rs` runs all launches with the whole runtime.
 
 #[allow(
     dead_code,
@@ -32,32 +32,32 @@ use margay_ops::mods::StateSpace;
 use margay_ops::ops::Opcode;
 use smallvec::SmallVec;
 
-/// Files that need what a bare machine has not, and why.
+/// Files that need features missing here, each with the reason.
 const LEFT_OUT: [(&str, &str); 5] = [
     ("control/system_calls", "calls the system"),
     ("warp/clusters", "launches a cluster"),
     ("texture/", "needs textures and surfaces"),
-    // Here one runs after the other.
+    // Here blocks run one after the other.
     ("semantics/ordering", "blocks wait for blocks"),
     ("semantics/progress", "blocks wait for blocks"),
 ];
 
-/// Where each piece of memory begins: pieces are so far apart that no offset reaches the next.
+/// Distance between the start addresses of memory areas, which is larger than any offset.
 const STEP: u64 = 1 << 40;
 const SHARED: u64 = STEP;
 const LOCAL: u64 = 2 * STEP;
 const PARAMS: u64 = 3 * STEP;
 const FIRST_BUFFER: u64 = 4 * STEP;
-/// Local memory of a thread.
+/// Size of the local memory of a thread.
 const STRIDE: u32 = 1 << 14;
 
-/// Memory by pieces.
+/// Memory that consists of separate areas.
 #[derive(Default)]
 struct Bare {
-    /// Address and content.
+    /// Address and contents of each area.
     pieces: Vec<(u64, Vec<u8>)>,
     time: u64,
-    /// Branches left before the launch is given up.
+    /// Number of branches until the launch is aborted.
     patience: u64,
 }
 
@@ -127,7 +127,8 @@ impl Machine for Bare {
     }
 }
 
-/// Addresses of a module's variables, in shared memory from 0 on; their initial contents go into `memory`.
+/// Returns the addresses of a module's variables, which start at 0 in shared memory. Writes their initial
+/// contents to `memory`.
 fn place_symbols(module: &Module, memory: &mut Bare, next: &mut u64) -> (Vec<u64>, u32) {
     let mut shared = 0u64;
     let mut addresses = Vec::new();
@@ -161,7 +162,7 @@ fn place_symbols(module: &Module, memory: &mut Bare, next: &mut u64) -> (Vec<u64
     (addresses, shared as u32)
 }
 
-/// The kernel's arguments as its parameter space, and the addresses of the buffers.
+/// Writes the kernel's arguments to its parameter space. Returns the addresses of the buffers.
 fn place_arguments(
     module: &Module,
     launch: &Launch,
@@ -193,7 +194,7 @@ fn place_arguments(
     buffers
 }
 
-/// Runs a launch, block after block; the contents of its buffers.
+/// Runs a launch, block after block. Returns the contents of its buffers.
 fn run(module: &Module, code: &Code, launch: &Launch) -> Result<Vec<Vec<u8>>, String> {
     let mut memory = Bare {
         patience: 2_000_000,
@@ -251,7 +252,7 @@ fn run(module: &Module, code: &Code, launch: &Launch) -> Result<Vec<Vec<u8>>, St
     Ok(buffers.iter().map(content).collect())
 }
 
-/// What is wrong with the contents.
+/// Returns the first difference from the expected contents.
 fn judge(launch: &Launch, contents: &[Vec<u8>]) -> Option<String> {
     let buffers = launch.arguments.iter().filter_map(Argument::buffer);
     for (buffer, content) in buffers.zip(contents) {
@@ -283,7 +284,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// How many launches of a file ran, and what is wrong.
+/// Returns the number of launches of a file that ran. Adds problems to `wrong`.
 fn run_file(name: &str, text: &str, wrong: &mut Vec<String>) -> usize {
     let Ok(FileTest::Launches(launches)) = directive::read(text) else {
         return 0;
@@ -305,7 +306,8 @@ fn run_file(name: &str, text: &str, wrong: &mut Vec<String>) -> usize {
         }
     }
     ran += run_launches(name, &module, &launches, wrong);
-    // Once more as native code sees kernels that call functions in which threads may wait.
+    // Some kernels call functions in which threads can wait. Run these kernels again, in the form that native
+    // code uses.
     let mut calls = Vec::new();
     for (id, _) in original.kernels() {
         let prepared = pass::prepare(&original, id, None);
@@ -320,7 +322,7 @@ fn run_file(name: &str, text: &str, wrong: &mut Vec<String>) -> usize {
     ran + run_launches(name, &module, &launches, wrong)
 }
 
-/// How many launches ran, and what is wrong.
+/// Returns the number of launches that ran. Adds problems to `wrong`.
 fn run_launches(
     name: &str,
     module: &Module,

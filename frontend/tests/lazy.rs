@@ -1,4 +1,4 @@
-//! Functions that are lowered on demand are those that are lowered at once.
+//! Checks that functions lowered on demand are equal to functions lowered all at once.
 
 use std::io::Read;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn lazy(text: &str) -> LazyModule {
     LazyModule::new(parsed, resolution).expect("the heads are right")
 }
 
-/// Names of the functions that have a body.
+/// Returns the names of the functions that have a body.
 fn bodies(module: &Module) -> Vec<&str> {
     let functions = module.functions.values().filter(|f| f.has_body());
     functions.map(|f| f.name.as_str()).collect()
@@ -23,7 +23,8 @@ fn bodies(module: &Module) -> Vec<&str> {
 
 const HEADER: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
-/// `a` calls `inner`, `b` any function, `c` and `d` none; `d` is long.
+/// Returns a module of kernels: `a` calls `inner`, `b` may call any function, `c` and `d` call none. `d` is
+/// long.
 fn four_kernels() -> String {
     let long = "add.u32 r, r, 1;\n".repeat(200);
     format!(
@@ -66,7 +67,7 @@ fn who_asks_for_much_gets_more() {
     assert_eq!(lazy.lower(c), Ok(true));
     assert_eq!(bodies(lazy.module()), ["c"]);
     assert!(!lazy.is_whole());
-    // It is as long as all others together.
+    // Lowering `d` also lowers other functions, as much text as the first call lowered.
     let d = id(&lazy, "d");
     assert_eq!(lazy.lower(d), Ok(true));
     assert_eq!(
@@ -124,7 +125,7 @@ fn text_of(path: &Path) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// A function as text, with signatures in the place of their numbers, which go by the order of lowering.
+/// Prints a function with signatures instead of their numbers, which depend on the order of lowering.
 fn printed(module: &Module, id: FuncId) -> String {
     let mut text = module.functions[id].to_string();
     for (sig, signature) in module
@@ -140,7 +141,7 @@ fn printed(module: &Module, id: FuncId) -> String {
     text
 }
 
-/// Bodies do not depend on the order in which they are asked for.
+/// Checks that bodies do not depend on the order in which they are requested.
 #[test]
 fn any_order_gives_the_same_bodies() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cuda/ptx");

@@ -54,8 +54,8 @@ fn checked_in_programs_lower() {
     assert!(kernels > 80, "only {kernels} kernels");
 }
 
-/// A quarter of a million statements, each a block of its own, with all registers live throughout: what
-/// lowering does for one block must not depend on how many there are.
+/// Lowers a quarter of a million statements, each in its own block, with all registers live throughout. The
+/// cost of lowering a block must not depend on the number of blocks.
 #[test]
 fn many_guarded_accesses_lower() {
     let mut text = String::from(

@@ -1,4 +1,4 @@
-//! The grammar, case by case: what parses to what, and where each mistake is reported.
+//! Tests of the grammar, case by case: the tree of each construct and the position of each error.
 
 use margay_frontend::ast::{
     Attribute, Constant, DirectiveKind, DwarfLine, DwarfValue, FunctionKind, InitializerKind,
@@ -13,7 +13,7 @@ fn parse_text(text: &str) -> Parsed {
     parse(SourceFile::new("t", text))
 }
 
-/// Parses items after a header of three lines.
+/// Parses items after a header of three lines, without errors.
 fn items(items: &str) -> Parsed {
     let parsed = parse_text(&format!("{HEAD}{items}"));
     assert!(
@@ -24,12 +24,12 @@ fn items(items: &str) -> Parsed {
     parsed
 }
 
-/// Parses statements in a kernel's body, on line 5.
+/// Parses statements in a kernel's body on line 5, without errors.
 fn body(statements: &str) -> Parsed {
     items(&format!(".entry k()\n{{ {statements} }}\n"))
 }
 
-/// `E0001 5:9` and so on.
+/// Returns problems such as `E0001 5:9`.
 fn problems_of(text: &str) -> Vec<String> {
     let parsed = parse_text(text);
     let show = |d: &margay_frontend::Diagnostic| {
@@ -62,7 +62,7 @@ fn instruction(parsed: &Parsed) -> &Instruction {
     found.expect("an instruction")
 }
 
-/// An operand in a notation of its own, to compare structure.
+/// Prints an operand in a notation that shows its structure, for comparison.
 fn show(module: &Module, operand: &Operand) -> String {
     let text = |name| module.text(name);
     let list = |list: margay_frontend::ast::List<Operand>| {
@@ -107,7 +107,7 @@ fn show(module: &Module, operand: &Operand) -> String {
     }
 }
 
-/// The operands of the only instruction of a body.
+/// Returns the operands of the only instruction of a body.
 fn operands(text: &str) -> Vec<String> {
     let parsed = body(text);
     let module = &parsed.module;
@@ -476,7 +476,7 @@ fn debugging_sections() {
     assert_eq!(values(&lines[5]), (8, vec![Int(u64::MAX)]));
 }
 
-/// As PTX had them before `.section`, until 1.5.
+/// Parses debugging sections as PTX 1.5 and earlier versions had them, before `.section`.
 #[test]
 fn old_debugging_sections() {
     const LINES: &str = "@@DWARF .section .debug_info, \"\", @progbits\n@@DWARF .byte 0x01, 0x02\n\

@@ -1,5 +1,5 @@
-//! Whatever the text, parsing and checking end, do not panic, and give a tree whose spans lie in the
-//! text.
+//! Checks that parsing and checking of any text end without a panic, and that all spans of the tree are
+//! inside the text.
 
 use margay_frontend::ast::{Instruction, Statement};
 use margay_frontend::diagnostic::Style;

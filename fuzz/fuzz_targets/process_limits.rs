@@ -1,4 +1,4 @@
-//! See `margay_tests::fuzz::process_limits`.
+//! Runs `margay_tests::fuzz::process_limits` on the inputs of the fuzzer.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| margay_tests::fuzz::process_limits(bytes));

@@ -1,4 +1,4 @@
-//! Facts about functions that passes and engines ask for.
+//! Analyses: facts about functions that passes, engines and code generators use.
 
 pub mod callees;
 pub mod cfg;

@@ -1,12 +1,11 @@
-//! Building functions from code with mutable variables (PTX registers): instructions are appended
-//! block by block, variables are read and written freely, and [`FunctionBuilder::finish`] turns them
-//! into SSA values with block parameters.
+//! Builds functions from code with mutable variables (PTX registers). Instructions are appended block by block,
+//! variables are read and written freely, and [`FunctionBuilder::finish`] turns the variables into SSA values with
+//! block parameters.
 //!
-//! While building, a read of a variable that the block has not written yields a placeholder value.
-//! `finish` places parameters at the iterated dominance frontiers of each variable's writes where it
-//! is live, walks the dominator tree and replaces each placeholder. A variable that is read before
-//! any write is zero (PTX leaves it undefined; execution-model section 8 wants the same bits on
-//! every run).
+//! While a function is built, a read of a variable that the block has not written returns a placeholder value. For
+//! each variable, `finish` adds block parameters at the iterated dominance frontiers of the writes, in blocks where
+//! the variable is live. It then walks the dominator tree and replaces each placeholder. A variable that is read
+//! before any write is zero: PTX leaves its value undefined, and Margay computes the same bits on every run.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -33,17 +32,18 @@ impl Entity for Variable {
     }
 }
 
-/// Appends instructions to a function and keeps track of its variables.
+/// Appends instructions to a function and records the reads and writes of its variables.
 #[derive(Debug)]
 pub struct FunctionBuilder {
     /// The function under construction.
     pub function: Function,
     variables: PrimaryMap<Variable, Type>,
-    /// Latest value of a variable in a block.
+    /// The last value that a block wrote to a variable or read from it.
     current: FxHashMap<(Block, Variable), Value>,
-    /// Placeholder that stands for a variable's value at a block's start.
+    /// The placeholder for the value of a variable at the start of a block.
     incoming: FxHashMap<(Block, Variable), Value>,
-    /// Variables read before written, per block, in order (for deterministic output).
+    /// For each block the variables that are read before they are written, in order, so that the output is
+    /// deterministic.
     reads: SecondaryMap<Block, Vec<Variable>>,
     writes: PrimaryMap<Variable, Vec<Block>>,
     block: Option<Block>,
@@ -51,7 +51,7 @@ pub struct FunctionBuilder {
 }
 
 impl FunctionBuilder {
-    /// Starts with an entry block whose parameters are the signature's.
+    /// Creates a builder whose current block is the entry block, with the parameters of the signature.
     pub fn new(mut function: Function) -> FunctionBuilder {
         let entry = function.append_block();
         for ty in function.signature.params.clone() {
@@ -69,38 +69,39 @@ impl FunctionBuilder {
         }
     }
 
-    /// Declares a variable.
+    /// Declares a variable of this type.
     pub fn declare(&mut self, ty: Type) -> Variable {
         self.writes.push(Vec::new());
         self.variables.push(ty)
     }
 
-    /// Type of a variable.
+    /// Returns the type of a variable.
     pub fn variable_type(&self, variable: Variable) -> Type {
         self.variables[variable]
     }
 
-    /// Source position of the instructions that follow.
+    /// Sets the source position of the instructions that are appended after this call.
     pub fn set_loc(&mut self, loc: SourceLoc) {
         self.loc = loc;
     }
 
-    /// A new block at the end of the layout; does not switch to it.
+    /// Creates a block at the end of the layout, without switching to it.
     pub fn create_block(&mut self) -> Block {
         self.function.append_block()
     }
 
-    /// Goes on in `block`. Blocks may be filled in any order, each only once.
+    /// Makes `block` the current block. Blocks may be filled in any order, but each only once.
     pub fn switch_to(&mut self, block: Block) {
         self.block = Some(block);
     }
 
-    /// Whether the current block still takes instructions (has no terminator).
+    /// Returns whether there is a current block that has no terminator yet.
     pub fn is_open(&self) -> bool {
         self.block.is_some()
     }
 
-    /// The block being filled. After a terminator a new, unreachable one is opened.
+    /// Returns the current block. After a terminator, creates a new, unreachable block and makes it the current
+    /// block.
     pub fn current_block(&mut self) -> Block {
         match self.block {
             Some(block) => block,
@@ -112,7 +113,7 @@ impl FunctionBuilder {
         }
     }
 
-    /// Reads a variable.
+    /// Returns the value of a variable at this place, perhaps a placeholder.
     pub fn read(&mut self, variable: Variable) -> Value {
         let block = self.current_block();
         if let Some(&value) = self.current.get(&(block, variable)) {
@@ -129,7 +130,7 @@ impl FunctionBuilder {
         value
     }
 
-    /// Writes a variable; the value's type must be the variable's.
+    /// Writes a variable. The value must have the variable's type.
     pub fn write(&mut self, variable: Variable, value: Value) {
         debug_assert_eq!(self.function.dfg.ty(value), self.variables[variable]);
         let block = self.current_block();
@@ -154,13 +155,13 @@ impl FunctionBuilder {
         inst
     }
 
-    /// Appends an instruction with one result and returns that.
+    /// Appends an instruction with one result and returns the result.
     pub fn op(&mut self, desc: Desc, args: &[Value], result: Type) -> Value {
         let inst = self.inst(desc, args, &[result]);
         self.function.dfg.results(inst)[0]
     }
 
-    /// A plain op of one type without modifiers.
+    /// Appends an op with one type and no modifiers, and returns its result.
     pub fn simple(&mut self, opcode: Opcode, ty: OpType, args: &[Value]) -> Value {
         self.op(
             Desc {
@@ -174,7 +175,7 @@ impl FunctionBuilder {
         )
     }
 
-    /// An op whose payload is `payload`.
+    /// Appends an op with a payload and no operands, and returns its result.
     pub fn payload(&mut self, opcode: Opcode, ty: OpType, payload: u64, result: Type) -> Value {
         self.op(
             Desc {
@@ -188,14 +189,14 @@ impl FunctionBuilder {
         )
     }
 
-    /// A constant with the given bits (the low 64).
+    /// Appends a constant and returns it; `bits` are its low 64 bits.
     pub fn constant(&mut self, ty: Type, bits: u64) -> Value {
         let kind = ty.kind();
         let bits = bits & meaning::mask(kind.bits()) as u64;
         self.payload(Opcode::Const, kind.op_type(), bits, ty)
     }
 
-    /// Reads a special register.
+    /// Appends a read of a special register and returns the result.
     pub fn sreg(&mut self, register: SpecialReg) -> Value {
         let opcode = if register.is_time() {
             Opcode::Clock
@@ -206,7 +207,8 @@ impl FunctionBuilder {
         self.payload(opcode, ty, register as u64, ty.held())
     }
 
-    /// The same bits as another type of the same width; the value itself if it is one already.
+    /// Reinterprets the bits of a value as another type of the same width. Returns the value itself if it has that
+    /// type.
     pub fn bitcast(&mut self, value: Value, to: Type) -> Value {
         let from = self.function.dfg.ty(value);
         if from == to {
@@ -235,7 +237,7 @@ impl FunctionBuilder {
         }
     }
 
-    /// Ends the block with a jump.
+    /// Ends the block with a jump to `target`.
     pub fn jump(&mut self, target: Block) {
         self.terminator(
             Opcode::Jump,
@@ -244,13 +246,13 @@ impl FunctionBuilder {
         );
     }
 
-    /// Ends the block: to `then` when `cond` is true, else to `other`.
+    /// Ends the block with a branch to `then` if `cond` is true, and to `other` otherwise.
     pub fn brif(&mut self, cond: Value, then: Block, other: Block) {
         let calls = SmallVec::from_iter([BlockCall::to(then), BlockCall::to(other)]);
         self.terminator(Opcode::Brif, &[cond], calls);
     }
 
-    /// Ends the block: to `table[index]`, to `default` when the index is too large.
+    /// Ends the block with a branch to `table[index]`, or to `default` if the index is out of range.
     pub fn br_table(&mut self, index: Value, default: Block, table: &[Block]) {
         let calls = std::iter::once(default)
             .chain(table.iter().copied())
@@ -258,12 +260,12 @@ impl FunctionBuilder {
         self.terminator(Opcode::BrTable, &[index], calls.collect());
     }
 
-    /// Ends the block: `ret`, `exit`, `trap` or `unreachable`.
+    /// Ends the block with a terminator without targets: `ret`, `exit`, `trap` or `unreachable`.
     pub fn end(&mut self, opcode: Opcode, args: &[Value]) {
         self.terminator(opcode, args, SmallVec::new());
     }
 
-    /// A call through a function handle.
+    /// Appends a call of a function through its handle `target`.
     pub fn call_indirect(
         &mut self,
         sig: SigId,
@@ -282,13 +284,13 @@ impl FunctionBuilder {
         self.inst(desc, &all, results)
     }
 
-    /// A new local-memory slot.
+    /// Adds a local-memory slot.
     pub fn slot(&mut self, slot: SlotData) -> Slot {
         self.function.slots.push(slot)
     }
 
-    /// Turns variables into SSA values and returns the function. Blocks without a terminator get
-    /// `exit` (kernels) or `ret`; unreachable blocks are removed.
+    /// Turns the variables into SSA values and returns the function. A block without a terminator gets `exit` in a
+    /// kernel and `ret` in other functions. Unreachable blocks are removed.
     pub fn finish(mut self) -> Function {
         self.close_blocks();
         let cfg = remove_unreachable(&mut self.function);
@@ -325,7 +327,8 @@ impl FunctionBuilder {
         }
     }
 
-    /// Adds block parameters at the iterated dominance frontiers of writes where variables live.
+    /// Adds block parameters at the iterated dominance frontiers of each variable's writes, in blocks where the
+    /// variable is live.
     fn place_params(
         &mut self,
         cfg: &Cfg,
@@ -355,7 +358,8 @@ impl FunctionBuilder {
         params
     }
 
-    /// Walks the dominator tree and gives every placeholder and block argument its value.
+    /// Walks the dominator tree, replaces every placeholder by its value, and adds the arguments for the block
+    /// parameters.
     fn rename(
         &mut self,
         cfg: &Cfg,
@@ -453,7 +457,7 @@ impl FunctionBuilder {
         self.function.dfg.targets.insert(inst, calls);
     }
 
-    /// The value that reaches here, or a zero made at the start of the entry block.
+    /// Returns the value of the variable where the walk stands, or a new zero at the start of the entry block.
     fn reaching(
         &mut self,
         variable: Variable,
@@ -471,8 +475,8 @@ impl FunctionBuilder {
     }
 }
 
-/// Where variables live. Marks are numbers of variables, so that nothing has to be cleared between one variable
-/// and the next.
+/// The blocks where variables are live. The marks are numbers of variables, so nothing has to be cleared between
+/// two variables.
 struct Lives {
     written: SecondaryMap<Block, u32>,
     live: SecondaryMap<Block, u32>,
@@ -486,7 +490,7 @@ impl Lives {
         }
     }
 
-    /// Marks the blocks at whose start the variable is live.
+    /// Marks the blocks at whose start a variable is live.
     fn find(&mut self, cfg: &Cfg, variable: Variable, writes: &[Block], reads: &[Block]) {
         let mark = variable.0;
         for &block in writes {
@@ -503,7 +507,8 @@ impl Lives {
     }
 }
 
-/// Whether one write is seen by all reads of other blocks, so that no values meet.
+/// Returns whether only one block writes the variable, and that block strictly dominates each block that reads the
+/// variable before writing it. Then no block parameter is needed.
 fn is_written_once(cfg: &Cfg, dominators: &Dominators, writes: &[Block], reads: &[Block]) -> bool {
     match writes {
         [write] => reads
@@ -529,7 +534,7 @@ fn entry_zero(function: &mut Function, entry: Block, ty: Type) -> Value {
 mod tests {
     use super::*;
 
-    /// A loop that counts a variable down: the variable needs a parameter at the loop's header only.
+    /// A loop that counts a variable down: only the loop's header needs a parameter for the variable.
     #[test]
     fn loop_variable_becomes_a_header_parameter() {
         let mut b = FunctionBuilder::new(Function {

@@ -1,15 +1,15 @@
 //! Entity references: `u32` newtypes that index maps.
 //!
-//! Invariant: an entity is only meaningful in the map (and function or module) that made it.
+//! Invariant: an entity is only meaningful in the map (and the function or module) that created it.
 
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
 /// A reference to an entity: a small index.
 pub trait Entity: Copy + Eq + std::hash::Hash + std::fmt::Debug {
-    /// The entity with that index.
+    /// Creates the entity with this index.
     fn new(index: usize) -> Self;
-    /// Its index.
+    /// Returns the index of the entity.
     fn index(self) -> usize;
 }
 
@@ -55,7 +55,7 @@ entities! {
     SigId "sig";
 }
 
-/// A map that hands out its keys: a typed vector.
+/// A vector with typed keys, which [`PrimaryMap::push`] creates.
 #[derive(Clone, Hash, Debug)]
 pub struct PrimaryMap<K, V> {
     items: Vec<V>,
@@ -79,37 +79,37 @@ impl<K: Entity, V> PrimaryMap<K, V> {
         key
     }
 
-    /// Number of entries.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether there is no entry.
+    /// Returns whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// The value of a key, if it is of this map.
+    /// Returns the value of a key, or `None` if the key is out of range.
     pub fn get(&self, key: K) -> Option<&V> {
         self.items.get(key.index())
     }
 
-    /// Keys in order.
+    /// Returns the keys in order.
     pub fn keys(&self) -> impl DoubleEndedIterator<Item = K> + use<K, V> {
         (0..self.items.len()).map(K::new)
     }
 
-    /// Values in key order.
+    /// Returns the values in key order.
     pub fn values(&self) -> std::slice::Iter<'_, V> {
         self.items.iter()
     }
 
-    /// Values in key order, mutable.
+    /// Returns mutable references to the values, in key order.
     pub fn values_mut(&mut self) -> std::slice::IterMut<'_, V> {
         self.items.iter_mut()
     }
 
-    /// Keys and values.
+    /// Returns pairs of a key and its value, in key order.
     pub fn iter(&self) -> impl Iterator<Item = (K, &V)> {
         self.items.iter().enumerate().map(|(i, v)| (K::new(i), v))
     }
@@ -128,7 +128,7 @@ impl<K: Entity, V> IndexMut<K> for PrimaryMap<K, V> {
     }
 }
 
-/// A map from another map's keys, with a default for keys never written.
+/// A map that uses the keys of a [`PrimaryMap`]. A key that was never written has the default value.
 #[derive(Clone, Hash, Debug)]
 pub struct SecondaryMap<K, V> {
     items: Vec<V>,
@@ -147,7 +147,7 @@ impl<K: Entity, V: Clone + Default> Default for SecondaryMap<K, V> {
 }
 
 impl<K: Entity, V: Clone> SecondaryMap<K, V> {
-    /// A map with `default` for every key.
+    /// Creates a map in which every key has the value `default`.
     pub fn with_default(default: V) -> Self {
         SecondaryMap {
             items: Vec::new(),
@@ -174,11 +174,11 @@ impl<K: Entity, V: Clone> IndexMut<K> for SecondaryMap<K, V> {
     }
 }
 
-/// A list of values or blocks in a pool.
+/// A reference to a list of values in a [`ListPool`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct List(u32);
 
-/// Storage of [`List`]s: each is its length followed by its elements. List 0 is empty.
+/// Storage of [`List`]s. A list is stored as its length followed by its elements. List 0 is empty.
 #[derive(Clone, Hash, Debug)]
 pub struct ListPool {
     words: Vec<Value>,
@@ -193,7 +193,7 @@ impl Default for ListPool {
 }
 
 impl ListPool {
-    /// Stores a list.
+    /// Stores a list and returns a reference to it.
     pub fn push(&mut self, values: &[Value]) -> List {
         if values.is_empty() {
             return List(0);
@@ -204,21 +204,21 @@ impl ListPool {
         List(start)
     }
 
-    /// The elements.
+    /// Returns the elements of a list.
     pub fn get(&self, list: List) -> &[Value] {
         let start = list.0 as usize;
         let len = self.words[start].0 as usize;
         &self.words[start + 1..start + 1 + len]
     }
 
-    /// The elements, or `None` for a list that is not of this pool.
+    /// Returns the elements of a list, or `None` if the reference is out of range.
     pub fn try_get(&self, list: List) -> Option<&[Value]> {
         let start = list.0 as usize;
         let len = self.words.get(start)?.0 as usize;
         self.words.get(start + 1..)?.get(..len)
     }
 
-    /// The elements, for replacing them in place.
+    /// Returns the elements of a list, so that a caller can replace them in place.
     pub fn get_mut(&mut self, list: List) -> &mut [Value] {
         let start = list.0 as usize;
         let len = self.words[start].0 as usize;

@@ -1,11 +1,15 @@
-//! Functions: data-flow graph, layout, local slots.
+//! Functions: data-flow graph, layout and local-memory slots.
 //!
-//! SSA with block parameters. Instruction data is 16 bytes (a test pins it) with operands in a
-//! pool; the order of blocks and of instructions in them ([`Layout`]) is apart from the data.
-//! Invariants: every block ends with exactly one terminator and holds
-//! no other; a value is defined once and its definition dominates its uses; the entry block is first
-//! and nobody's target; a block call passes as many arguments, of the same types, as the target has
-//! parameters.
+//! Functions are in SSA form with block parameters. The data of an instruction has 16 bytes (a test checks this);
+//! the operands are in a pool. [`Layout`] holds the order of the blocks and of the instructions in each block,
+//! separately from the instruction data.
+//!
+//! Invariants:
+//!
+//! - Every block ends with exactly one terminator and contains no other terminator.
+//! - A value is defined once, and its definition dominates its uses.
+//! - The entry block is the first block, and no branch leads to it.
+//! - A branch passes one argument, of the same type, for each parameter of its target.
 
 use std::hash::{Hash, Hasher};
 
@@ -21,14 +25,14 @@ use margay_ops::ops::{Effects, Opcode};
 use margay_ops::sreg::SpecialReg;
 use margay_ops::types::{OpType, Type};
 
-/// One instruction without its results: 16 bytes.
+/// An instruction without its results: 16 bytes.
 #[derive(Clone, Copy, Hash, Debug)]
 pub struct InstData {
     /// The op.
     pub opcode: Opcode,
-    /// (First) type.
+    /// The type, or the first of two types.
     pub ty: OpType,
-    /// Second type.
+    /// The second type, such as the source type of a conversion.
     pub src: OpType,
     /// Operands.
     pub args: List,
@@ -37,7 +41,7 @@ pub struct InstData {
 }
 
 impl InstData {
-    /// The instruction without its operands.
+    /// Returns the description of the instruction, without its operands.
     pub fn desc(&self) -> Desc {
         Desc {
             opcode: self.opcode,
@@ -47,31 +51,31 @@ impl InstData {
         }
     }
 
-    /// The payload of a structural op.
+    /// Returns the payload, for an op whose effects contain `PAYLOAD`.
     pub fn payload(&self) -> u64 {
         self.mods.0
     }
 }
 
-/// Where a value comes from.
+/// How a value is defined.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ValueDef {
-    /// Result number of an instruction.
+    /// The result with this number of an instruction.
     Result(Inst, u16),
-    /// Parameter number of a block.
+    /// The parameter with this number of a block.
     Param(Block, u16),
-    /// Replaced by another value (resolved by [`Dfg::resolve`]).
+    /// An alias of another value; [`Dfg::resolve`] follows it.
     Alias(Value),
-    /// Not defined (yet): only while a function is built.
+    /// Not defined yet; occurs only while a function is built.
     Pending,
 }
 
-/// Type and origin of a value.
+/// Type and definition of a value.
 #[derive(Clone, Copy, Hash, Debug)]
 pub struct ValueData {
     /// Type.
     pub ty: Type,
-    /// Origin.
+    /// Definition.
     pub def: ValueDef,
 }
 
@@ -85,7 +89,7 @@ pub struct BlockCall {
 }
 
 impl BlockCall {
-    /// A call without arguments.
+    /// Creates a branch target without arguments.
     pub fn to(block: Block) -> BlockCall {
         BlockCall {
             block,
@@ -97,9 +101,9 @@ impl BlockCall {
 /// Source position of an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SourceLoc {
-    /// Line in the PTX text, from 1; 0 when unknown.
+    /// Line in the PTX text, counted from 1; 0 if unknown.
     pub ptx_line: u32,
-    /// Index into [`crate::module::Module::locs`] plus 1; 0 when there is no `.loc`.
+    /// Index into [`crate::module::Module::locs`] plus 1; 0 if there is no `.loc`.
     pub loc: u32,
 }
 
@@ -110,7 +114,7 @@ pub struct BlockData {
     pub params: Vec<Value>,
 }
 
-/// The data-flow graph: instructions, values, blocks, without their order.
+/// The data-flow graph: instructions, values and blocks. [`Layout`] holds their order.
 #[derive(Clone, Debug, Default)]
 pub struct Dfg {
     /// Instructions.
@@ -141,7 +145,7 @@ impl Hash for Dfg {
             locs,
         } = self;
         (insts, values, blocks, pool, results, locs).hash(state);
-        // The map's own order is not the same in every process.
+        // The iteration order of the map differs between processes.
         let mut targets: Vec<_> = targets.iter().collect();
         targets.sort_unstable_by_key(|&(inst, _)| *inst);
         targets.hash(state);
@@ -149,7 +153,7 @@ impl Hash for Dfg {
 }
 
 impl Dfg {
-    /// Makes an instruction (not yet in the layout) with fresh results of the given types.
+    /// Creates an instruction with new results of the given types. The instruction is not in the layout yet.
     pub fn make_inst(&mut self, desc: Desc, args: &[Value], results: &[Type]) -> Inst {
         let args = self.pool.push(args);
         let inst = self.insts.push(InstData {
@@ -173,7 +177,7 @@ impl Dfg {
         inst
     }
 
-    /// Adds a parameter to a block.
+    /// Adds a parameter to a block and returns its value.
     pub fn append_param(&mut self, block: Block, ty: Type) -> Value {
         let number = self.blocks[block].params.len() as u16;
         let value = self.values.push(ValueData {
@@ -184,29 +188,29 @@ impl Dfg {
         value
     }
 
-    /// Operands of an instruction.
+    /// Returns the operands of an instruction.
     pub fn args(&self, inst: Inst) -> &[Value] {
         self.pool.get(self.insts[inst].args)
     }
 
-    /// Results of an instruction.
+    /// Returns the results of an instruction.
     pub fn results(&self, inst: Inst) -> &[Value] {
         self.pool.get(self.results[inst])
     }
 
-    /// Branch targets of a terminator; empty for other instructions.
+    /// Returns the branch targets of a terminator; empty for other instructions.
     pub fn targets(&self, inst: Inst) -> &[BlockCall] {
         self.targets
             .get(&inst)
             .map_or(&[], |calls| calls.as_slice())
     }
 
-    /// Type of a value.
+    /// Returns the type of a value.
     pub fn ty(&self, value: Value) -> Type {
         self.values[value].ty
     }
 
-    /// Follows aliases.
+    /// Follows the aliases of a value and returns the value at their end.
     pub fn resolve(&self, mut value: Value) -> Value {
         while let ValueDef::Alias(of) = self.values[value].def {
             value = of;
@@ -214,8 +218,8 @@ impl Dfg {
         value
     }
 
-    /// As [`Dfg::resolve`]; chains of aliases on the way become short, so that resolving all values
-    /// of a function takes linear time.
+    /// Returns the same value as [`Dfg::resolve`], and makes every alias on the chain point to it directly. With
+    /// this, resolving all values of a function takes linear time.
     pub fn resolve_and_shorten(&mut self, value: Value) -> Value {
         let end = self.resolve(value);
         let mut at = value;
@@ -226,7 +230,7 @@ impl Dfg {
         end
     }
 
-    /// Lets an instruction name the values that stand for its operands by now.
+    /// Replaces the operands of an instruction that are aliases by the values that they resolve to.
     pub fn resolve_args(&mut self, inst: Inst) {
         let list = self.insts[inst].args;
         for i in 0..self.pool.get(list).len() {
@@ -235,7 +239,7 @@ impl Dfg {
         }
     }
 
-    /// The instruction that defines a value, if one does.
+    /// Returns the instruction whose result the value is, if it is a result.
     pub fn def_inst(&self, value: Value) -> Option<Inst> {
         match self.values[value].def {
             ValueDef::Result(inst, _) => Some(inst),
@@ -243,7 +247,7 @@ impl Dfg {
         }
     }
 
-    /// The payload of the `const` that defines a value, if one does.
+    /// Returns the payload of the `const` that defines the value, if it is defined by one.
     pub fn constant(&self, value: Value) -> Option<u64> {
         let inst = self.def_inst(value)?;
         let data = &self.insts[inst];
@@ -251,152 +255,151 @@ impl Dfg {
     }
 }
 
-/// Order of blocks and of instructions in them.
+/// The order of the blocks, and of the instructions in each block.
 #[derive(Clone, Hash, Debug, Default)]
 pub struct Layout {
-    /// Blocks; the first is the entry.
+    /// Blocks; the first is the entry block.
     pub order: Vec<Block>,
     /// Instructions of each block.
     pub insts: SecondaryMap<Block, Vec<Inst>>,
 }
 
 impl Layout {
-    /// The last instruction of a block.
+    /// Returns the last instruction of a block.
     pub fn terminator(&self, block: Block) -> Option<Inst> {
         self.insts[block].last().copied()
     }
 }
 
-/// A piece of a thread's local memory.
+/// A slot: a part of a thread's local memory.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SlotData {
-    /// Name in the source, or empty.
+    /// Name in the PTX text; may be empty.
     pub name: String,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u32,
     /// Alignment in bytes, a power of two.
     pub align: u32,
 }
 
-/// Types of parameters and results of a function.
+/// The types of the parameters and results of a function.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Signature {
-    /// Parameters. A byte array is passed as the generic address of the caller's copy.
+    /// Parameters. A byte array is passed as the generic address of a copy that the caller makes.
     pub params: Vec<Type>,
-    /// Results. A returned byte array is an extra leading parameter: the address it is written to.
+    /// Results. A byte array is returned through an additional first parameter: the address to write it to.
     pub returns: Vec<Type>,
 }
 
 /// One parameter of a kernel.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct KernelParam {
-    /// Name in the source.
+    /// Name in the PTX text.
     pub name: String,
     /// Offset in the parameter buffer.
     pub offset: u32,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u32,
-    /// Alignment.
+    /// Alignment in bytes.
     pub align: u32,
 }
 
-/// What only kernels have.
+/// The data that only kernels have.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct KernelData {
     /// Parameters in order.
     pub params: Vec<KernelParam>,
-    /// Bytes of the parameter buffer.
+    /// Size of the parameter buffer in bytes.
     pub param_bytes: u32,
     /// `.maxntid`, if given.
     pub maxntid: Option<[u32; 3]>,
     /// `.reqntid`, if given.
     pub reqntid: Option<[u32; 3]>,
-    /// `.minnctapersm`.
+    /// `.minnctapersm`, if given.
     pub minnctapersm: Option<u32>,
-    /// `.maxnreg`.
+    /// `.maxnreg`, if given.
     pub maxnreg: Option<u32>,
-    /// `.reqnctapercluster`.
+    /// `.reqnctapercluster`, if given.
     pub cluster: Option<[u32; 3]>,
-    /// `.maxclusterrank`.
+    /// `.maxclusterrank`, if given.
     pub maxclusterrank: Option<u32>,
-    /// `.blocksareclusters`.
+    /// Whether the kernel has `.blocksareclusters`.
     pub blocksareclusters: bool,
 }
 
-/// How a name is seen from other modules.
+/// How other modules see a name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Linkage {
-    /// This module only.
+    /// Visible in this module only.
     #[default]
     Internal,
-    /// Defined here, seen elsewhere.
+    /// Defined in this module and visible to others.
     Visible,
-    /// Defined elsewhere.
+    /// Defined in another module.
     Extern,
-    /// Defined here unless a stronger definition exists.
+    /// Defined in this module, unless another module has a stronger definition.
     Weak,
-    /// `.common`.
+    /// Declared with `.common`.
     Common,
 }
 
 /// A function or kernel.
 #[derive(Clone, Hash, Debug, Default)]
 pub struct Function {
-    /// Name in the source.
+    /// Name in the PTX text.
     pub name: String,
     /// Linkage.
     pub linkage: Linkage,
-    /// Kernel data; `None` for a `.func`.
+    /// The data of a kernel; `None` for a `.func`.
     pub kernel: Option<KernelData>,
-    /// Parameters and results; a kernel has none.
+    /// Parameters and results; empty for a kernel.
     pub signature: Signature,
     /// Data-flow graph.
     pub dfg: Dfg,
-    /// Order.
+    /// Order of blocks and instructions.
     pub layout: Layout,
     /// Local-memory slots.
     pub slots: PrimaryMap<Slot, SlotData>,
-    /// Why the body cannot run: names of instructions that are left out, with their lines. Empty
-    /// when the whole body was lowered.
+    /// Why the body cannot run: line and name of each unsupported instruction. Empty if the whole body was lowered.
     pub unsupported: Vec<(u32, String)>,
-    /// Declared registers, for attribute queries.
+    /// Number of declared registers, for attribute queries.
     pub declared_registers: u32,
 }
 
 impl Function {
-    /// Whether there is a body.
+    /// Returns whether the function has a body.
     pub fn has_body(&self) -> bool {
         !self.layout.order.is_empty()
     }
 
-    /// The entry block. Only for functions with a body.
+    /// Returns the entry block. Panics if the function has no body.
     pub fn entry(&self) -> Block {
         self.layout.order[0]
     }
 
-    /// Blocks in layout order.
+    /// Returns the blocks in layout order.
     pub fn blocks(&self) -> &[Block] {
         &self.layout.order
     }
 
-    /// Instructions of a block.
+    /// Returns the instructions of a block.
     pub fn insts(&self, block: Block) -> &[Inst] {
         &self.layout.insts[block]
     }
 
-    /// Successor calls of a block.
+    /// Returns the branch targets of a block's terminator.
     pub fn successors(&self, block: Block) -> &[BlockCall] {
         self.layout
             .terminator(block)
             .map_or(&[], |inst| self.dfg.targets(inst))
     }
 
-    /// Effects of an instruction.
+    /// Returns the effects of an instruction.
     pub fn effects(&self, inst: Inst) -> Effects {
         self.dfg.insts[inst].opcode.effects()
     }
 
-    /// Makes a new block at the end of the layout.
+    /// Creates a block at the end of the layout.
     pub fn append_block(&mut self) -> Block {
         let block = self.dfg.blocks.push(BlockData::default());
         self.layout.order.push(block);
@@ -408,8 +411,7 @@ impl Function {
         self.layout.insts[block].push(inst);
     }
 
-    /// Replaces every use of a value (in operands and block arguments) through the aliases set in
-    /// the data-flow graph, so that no alias is used any more.
+    /// Replaces every use of an alias (in operands and block arguments) by the value that the alias resolves to.
     pub fn resolve_aliases(&mut self) {
         let order = self.layout.order.clone();
         for block in order {
@@ -426,32 +428,32 @@ impl Function {
     }
 }
 
-/// Payload of `symbol.addr`: the symbol and an addend in bytes.
+/// Returns the payload of a `symbol.addr` with this symbol and this addend in bytes.
 pub fn symbol_payload(symbol: SymbolId, addend: i32) -> u64 {
     u64::from(symbol.0) | u64::from(addend as u32) << 32
 }
 
-/// The parts of a `symbol.addr` payload.
+/// Returns the symbol and the addend of a `symbol.addr` payload.
 pub fn split_symbol_payload(payload: u64) -> (SymbolId, i32) {
     (SymbolId(payload as u32), (payload >> 32) as i32)
 }
 
-/// The function named by the payload of `call` or `func.addr`.
+/// Returns the function that the payload of a `call` or `func.addr` names.
 pub fn payload_func(payload: u64) -> FuncId {
     FuncId(payload as u32)
 }
 
-/// The signature named by the payload of `call.indirect`.
+/// Returns the signature that the payload of a `call.indirect` names.
 pub fn payload_sig(payload: u64) -> SigId {
     SigId(payload as u32)
 }
 
-/// The slot named by the payload of `local.addr`.
+/// Returns the slot that the payload of a `local.addr` names.
 pub fn payload_slot(payload: u64) -> Slot {
     Slot(payload as u32)
 }
 
-/// The register named by the payload of `sreg` or `clock`.
+/// Returns the special register that the payload of a `sreg` or `clock` names.
 pub fn payload_sreg(payload: u64) -> Option<SpecialReg> {
     SpecialReg::from_index(payload)
 }

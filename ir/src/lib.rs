@@ -1,9 +1,9 @@
-//! Margay's typed SSA intermediate representation of PTX kernels.
+//! Margay's typed SSA intermediate representation (IR) of PTX kernels.
 //!
-//! Functions ([`function`]) in modules ([`module`]), built by [`builder`], printed by [`mod@print`], read by
-//! [`parse`] and checked by [`verify`]. Their instructions are operations of `margay-ops`. Analyses are in
-//! [`analysis`], passes in [`pass`], the words for synchronisation points in [`point`]. This crate knows no
-//! code generator, does no I/O and holds no `unsafe`.
+//! [`function`] defines functions and [`module`] defines modules. [`builder`] builds functions, [`mod@print`]
+//! writes the text form, [`parse`] reads it, and [`verify`] checks functions and modules. Instructions are
+//! operations of the crate `margay-ops`. [`analysis`] holds the analyses, [`pass`] the passes, and [`point`] the
+//! types for sync points. This crate knows no code generator, does no I/O and contains no `unsafe` code.
 #![forbid(unsafe_code)]
 
 pub mod analysis;

@@ -7,57 +7,59 @@ use crate::function::{Function, Linkage, Signature};
 use margay_ops::mods::StateSpace;
 use margay_ops::texture::Reference;
 
-/// What an address in an initialiser refers to.
+/// The target of an address in an initialiser.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RelocTarget {
-    /// Address of a variable (generic address when `generic`, else in its own space).
+    /// Address of a variable: the generic address if `generic` is set, otherwise the address in the variable's
+    /// space.
     Symbol {
         /// The variable.
         symbol: SymbolId,
-        /// Whether the generic address was asked for.
+        /// Whether the initialiser contains the generic address.
         generic: bool,
     },
-    /// Handle of a function, as `call.indirect` takes it.
+    /// Handle of a function, the operand of a `call.indirect`.
     Func(FuncId),
 }
 
-/// An address inside a variable's initial bytes.
+/// An address in a variable's initial bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reloc {
-    /// Byte offset in the variable.
+    /// Offset in the variable in bytes.
     pub offset: u64,
-    /// Bytes written.
+    /// Number of bytes written.
     pub size: u8,
-    /// Right shift applied to the address before it is truncated (byte masks).
+    /// Number of bits by which the address is shifted right before it is truncated (for PTX byte masks).
     pub shift: u8,
-    /// What is addressed.
+    /// The function or variable whose address it is.
     pub target: RelocTarget,
-    /// Added to the address.
+    /// Number of bytes added to the address.
     pub addend: i64,
 }
 
 /// A module-scope variable.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Symbol {
-    /// Name in the source.
+    /// Name in the PTX text.
     pub name: String,
-    /// `Global`, `Const` or `Shared`.
+    /// State space: `Global`, `Const` or `Shared`.
     pub space: StateSpace,
-    /// Bytes; 0 for an unsized extern array.
+    /// Size in bytes; 0 for an extern array without a size.
     pub size: u64,
-    /// Alignment, a power of two.
+    /// Alignment in bytes, a power of two.
     pub align: u32,
-    /// Initial bytes; shorter than `size` means zeros follow.
+    /// Initial bytes. If there are fewer than `size`, the rest is zero.
     pub init: Vec<u8>,
-    /// Addresses to fill in.
+    /// Addresses to write into the initial bytes.
     pub relocs: Vec<Reloc>,
     /// Linkage.
     pub linkage: Linkage,
-    /// `.attribute(.managed)`.
+    /// Whether the variable has `.attribute(.managed)`.
     pub managed: bool,
-    /// For `.shared`: the function it was declared in, if any.
+    /// For a `.shared` variable: the function that declares it, if it is not at module scope.
     pub owner: Option<FuncId>,
-    /// What it refers to, if its type is opaque: its address is then a handle.
+    /// Kind and declared properties of a texture, sampler or surface reference; `None` for other variables. The
+    /// address of a reference is a handle.
     pub reference: Option<Reference>,
 }
 
@@ -70,7 +72,7 @@ pub struct Loc {
     pub line: u32,
     /// Column.
     pub column: u32,
-    /// Position of the call this was inlined at: index into [`Module::locs`].
+    /// Source position of the call that was inlined: index into [`Module::locs`].
     pub inlined_at: Option<u32>,
 }
 
@@ -79,18 +81,18 @@ pub struct Loc {
 pub struct Target {
     /// `sm_XX` number: 80 for `sm_80`.
     pub sm: u32,
-    /// Suffix: 0, `b'a'` or `b'f'`.
+    /// Suffix of the architecture: 0 for none, `b'a'` or `b'f'`.
     pub suffix: u8,
-    /// `.target ... debug`.
+    /// Whether the `.target` directive contains `debug`.
     pub debug: bool,
 }
 
-/// A module: what one PTX text defines.
+/// A module: the content of one PTX text.
 #[derive(Clone, Debug, Default)]
 pub struct Module {
-    /// `.version`.
+    /// Major and minor number of `.version`.
     pub version: (u32, u32),
-    /// `.target`.
+    /// The architecture of `.target`.
     pub target: Target,
     /// Variables.
     pub symbols: PrimaryMap<SymbolId, Symbol>,
@@ -102,14 +104,14 @@ pub struct Module {
     pub files: Vec<String>,
     /// Source positions.
     pub locs: Vec<Loc>,
-    /// Functions by name.
+    /// Function of each name.
     pub by_name: FxHashMap<String, FuncId>,
-    /// Variables by name (module scope only).
+    /// Variable of each name, for variables at module scope.
     pub symbols_by_name: FxHashMap<String, SymbolId>,
 }
 
 impl Module {
-    /// Adds a function and enters its name.
+    /// Adds a function and records its name.
     pub fn add_function(&mut self, function: Function) -> FuncId {
         let name = function.name.clone();
         let id = self.functions.push(function);
@@ -117,7 +119,7 @@ impl Module {
         id
     }
 
-    /// Adds a variable and enters its name.
+    /// Adds a variable and records its name.
     pub fn add_symbol(&mut self, symbol: Symbol) -> SymbolId {
         let name = symbol.name.clone();
         let id = self.symbols.push(symbol);
@@ -125,8 +127,8 @@ impl Module {
         id
     }
 
-    /// The variables with their initial contents, which the module loses: they are needed once, where variables
-    /// are given their places.
+    /// Takes the initial contents out of the module and returns all variables with them. They are needed only once,
+    /// when memory is allocated for the variables.
     pub fn take_contents(&mut self) -> PrimaryMap<SymbolId, Symbol> {
         let mut taken = PrimaryMap::default();
         for symbol in self.symbols.values_mut() {
@@ -143,13 +145,13 @@ impl Module {
         taken
     }
 
-    /// The kernel of that name.
+    /// Returns the kernel with this name.
     pub fn kernel(&self, name: &str) -> Option<FuncId> {
         let id = *self.by_name.get(name)?;
         self.functions[id].kernel.is_some().then_some(id)
     }
 
-    /// Kernels in order of definition.
+    /// Returns the kernels in order of definition.
     pub fn kernels(&self) -> impl Iterator<Item = (FuncId, &Function)> {
         self.functions
             .iter()

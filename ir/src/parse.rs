@@ -1,12 +1,11 @@
-//! Reads the IR's text form (see [`mod@crate::print`]).
+//! Parses the IR's text form (see [`mod@crate::print`]).
 //!
-//! The parser is for people who write or change IR by hand and for tests: the first mistake ends it,
-//! with line, column and what was expected. It checks what it must to build a module (names of ops,
-//! types and modifiers, each value defined once); whether the module makes sense is for
-//! [`crate::verify`] to say.
+//! The parser is for tests and for people who write or change IR by hand. It stops at the first error and reports
+//! the line, the column and what was expected. It checks only what it needs to build a module: names of ops, types
+//! and modifiers exist, and each value is defined once. [`crate::verify`] checks everything else.
 //!
-//! Invariant: no text makes it panic, and memory is bounded by the text's length (numbers of values
-//! and blocks may leave gaps, but only [`MAX_GAPS`] together).
+//! Invariant: the parser does not panic on any text, and its memory is bounded by the length of the text. Numbers
+//! of values and blocks may have gaps, but all gaps together are limited by [`MAX_GAPS`].
 
 mod cursor;
 mod function;
@@ -19,17 +18,17 @@ use crate::function::Function;
 use crate::module::Module;
 use cursor::Cursor;
 
-/// So many numbers of values and blocks may be left out in a text, besides one for each of its bytes.
+/// Most unused numbers of values and blocks in a text, in addition to one for each byte of the text.
 pub const MAX_GAPS: usize = 1 << 20;
 
-/// Where a text is wrong and what was expected.
+/// An error in a text: its position and what was expected.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParseError {
-    /// Line, from 1.
+    /// Line, counted from 1.
     pub line: u32,
-    /// Column in characters, from 1.
+    /// Column in characters, counted from 1.
     pub column: u32,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
 }
 
@@ -43,20 +42,20 @@ impl std::error::Error for ParseError {}
 
 type Parsed<T> = Result<T, ParseError>;
 
-/// Reads a module.
+/// Parses a module.
 ///
 /// # Errors
 ///
-/// The first place where the text is not a module's.
+/// Returns the first error in the text.
 pub fn module(text: &str) -> Result<Module, ParseError> {
     module::module(&mut Cursor::new(text))
 }
 
-/// Reads one function.
+/// Parses a single function.
 ///
 /// # Errors
 ///
-/// The first place where the text is not a function's.
+/// Returns the first error in the text.
 pub fn function(text: &str) -> Result<Function, ParseError> {
     let mut cursor = Cursor::new(text);
     cursor.skip_lines();

@@ -1,14 +1,15 @@
-//! Passes: each a file with one `run` that changes a function.
+//! Passes. Each pass is a file with a function `run` that changes a function.
 //!
-//! [`PASSES`] names each once, in the order in which [`prepare`] makes a kernel ready for an engine
-//! that runs regions; [`prepare_watched`] shows the function behind each pass and how long it took.
-//! Invariant: what a pass leaves behind is as [`crate::verify`] wants it; debug builds check.
+//! [`PASSES`] lists all passes in the order in which [`prepare`] runs them to prepare a kernel for an engine that
+//! runs regions. [`prepare_watched`] also passes the function and the time taken to a callback after each pass.
+//! Invariant: the function that a pass produces passes [`crate::verify`]; debug builds check this.
 //!
-//! No pass moves out of loops what they do not change, and that is a choice: of 36,076 instructions in the 1,067 innermost
-//! loops of the public programs, as nvcc leaves them, 755 (2 %) are such, and most of them constants added to addresses. In
-//! 63 loops of CUTLASS's kernels it is 6,521 of 44,592 (15 %): pieces of addresses that nvcc makes anew to save registers, and
-//! that would have to live in frames across barriers, where to load one costs as much as to make it. What is the same for a
-//! CTA does leave the loops over its threads, in the code generator.
+//! There is no pass that moves loop-invariant instructions out of loops, because few instructions would move. The
+//! 1,067 innermost loops of the public programs, as compiled by nvcc, have 36,076 instructions; 755 (2 %) are
+//! invariant, and most of these add constants to addresses. In 63 loops of CUTLASS's kernels, 6,521 of 44,592
+//! instructions (15 %) are invariant. They compute parts of addresses, which nvcc recomputes to save registers.
+//! Outside of the loop these values would be in frames across barriers, where a load costs as much as the
+//! computation. The code generator does move values that are equal for a CTA out of the loops over its threads.
 
 pub mod calls;
 mod copy;
@@ -30,32 +31,32 @@ use crate::function::Function;
 use crate::module::Module;
 use crate::verify::{self, Stage};
 
-/// What a pass may know besides the function.
+/// The input of a pass besides the function.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     /// The module.
     pub module: &'a Module,
-    /// The function's number in it.
+    /// The function's number in the module.
     pub id: FuncId,
-    /// Which functions are inlined.
+    /// The decisions about which functions are inlined.
     pub inline: &'a Inlining,
 }
 
 /// A pass: a row of [`PASSES`].
 #[derive(Debug)]
 pub struct Pass {
-    /// Name, for people.
+    /// Name, for listings and for `after` of [`prepare`].
     pub name: &'static str,
-    /// What it does, in a few words.
+    /// Short description of what the pass does.
     pub about: &'static str,
-    /// What functions have been through behind it.
+    /// The verifier's stage of a function after this pass.
     pub stage: Stage,
     run: fn(&mut Function, &Context<'_>),
 }
 
 macro_rules! passes {
     ($($name:literal $stage:ident $about:literal $run:expr;)*) => {
-        /// All passes, in order.
+        /// All passes, in the order in which they run.
         pub static PASSES: &[Pass] = &[$(Pass {
             name: $name,
             about: $about,
@@ -89,13 +90,13 @@ passes! {
     "points" Cut "blocks cut at synchronisation points" |f, c| points::run(f, c.module);
 }
 
-/// A kernel (or function) with calls inlined where possible and every point at the end of its block.
-/// With `after`, stops behind the pass of that name.
+/// Returns a kernel or function after all passes: calls are inlined where possible, and every sync point is at the
+/// end of its block. With `after`, stops after the pass with this name.
 pub fn prepare(module: &Module, id: FuncId, after: Option<&str>) -> Function {
     prepare_watched(module, id, after, |_, _, _| {})
 }
 
-/// [`prepare`] for a kernel or a function that it calls, with what is decided for that kernel.
+/// Prepares a kernel, or a function that it calls, like [`prepare`], with the inlining decisions for that kernel.
 pub fn prepare_within(
     module: &Module,
     id: FuncId,
@@ -106,7 +107,7 @@ pub fn prepare_within(
     run_passes(&context, after, |_, _, _| {})
 }
 
-/// [`prepare`], calling `watch` behind each pass with the time it took.
+/// Prepares a function like [`prepare`], and calls `watch` after each pass with the time it took.
 pub fn prepare_watched(
     module: &Module,
     id: FuncId,

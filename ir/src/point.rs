@@ -1,4 +1,4 @@
-//! Synchronisation points and the places where lanes stop.
+//! Sync points, and the numbers of the places where lanes stop.
 
 use crate::function::SourceLoc;
 use margay_ops::meaning::Desc;
@@ -6,20 +6,20 @@ use margay_ops::mods::Mods;
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 
-/// Where a lane stopped: an index that only the runner understands, except [`Stop::START`] and
-/// [`Stop::EXIT`]. Lower numbers come earlier in the program (reverse postorder): lanes that are
-/// behind run first, which makes lanes meet again where their paths join.
+/// The place where a lane stopped: the number of a sync point, [`Stop::START`] or [`Stop::EXIT`]. Sync points are
+/// numbered in reverse postorder. Lagging lanes, which have the lowest number, run first, so that diverged lanes
+/// reconverge where their paths join.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct Stop(pub u32);
 
 impl Stop {
-    /// Before the first instruction.
+    /// The lane stands before the first instruction.
     pub const START: Stop = Stop(0);
-    /// After the last.
+    /// The lane has exited.
     pub const EXIT: Stop = Stop(u32::MAX);
 }
 
-/// A synchronisation point as the scheduler sees it.
+/// The data of a sync point that the CTA scheduler needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Point {
     /// The operation.
@@ -29,7 +29,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// What a stop that is no point looks like.
+    /// Returns a placeholder for a place that is not a sync point, with the operation `exit`.
     pub fn exit() -> Point {
         let desc = Desc {
             opcode: Opcode::Exit,

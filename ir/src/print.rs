@@ -1,4 +1,4 @@
-//! The IR's text form, as [`crate::parse`] reads it.
+//! Prints the IR's text form, which [`crate::parse`] reads.
 //!
 //! ```text
 //! module version 8.0 target sm_80
@@ -19,13 +19,13 @@
 //! }
 //! ```
 //!
-//! An instruction is its results with their types, the op with its types, the payload or the
-//! modifiers in braces, operands, branch targets with arguments, and behind `;` the line of the PTX
-//! text and the number of the source position. `//` begins a comment. Numbers of values and blocks
-//! stay as they are, so that the text behind one pass can be compared with the one behind another.
+//! An instruction consists of its results with their types, the op with its types, the payload or the modifiers in
+//! braces, the operands, and the branch targets with their arguments. After `;` follow the line of the PTX text and
+//! the index of the source position. `//` begins a comment. The numbers of values and blocks are those of the
+//! function, so that the texts before and after a pass can be compared.
 //!
-//! Invariant: what is printed is all there is to a module that verifies: parsed again and printed, it
-//! gives the same text.
+//! Invariant: the text of a module that passes [`crate::verify`] is complete. If it is parsed and printed again,
+//! the result is the same text.
 
 mod module;
 pub(crate) mod words;
@@ -42,15 +42,15 @@ use margay_ops::types::{OpType, Type};
 pub use words::modifier_words;
 use words::{linkage_word, name};
 
-/// Text to put behind an instruction or a block's label, as a comment.
+/// Comments for a listing, printed after instructions and after the labels of blocks.
 pub trait Notes {
-    /// About an instruction.
+    /// Returns the comment for an instruction.
     fn inst(&self, inst: Inst) -> Option<String>;
-    /// About a block.
+    /// Returns the comment for a block.
     fn block(&self, block: Block) -> Option<String>;
 }
 
-/// No notes.
+/// [`Notes`] without any comment.
 struct Silent;
 
 impl Notes for Silent {
@@ -63,7 +63,7 @@ impl Notes for Silent {
     }
 }
 
-/// The text of a function with notes.
+/// Returns the text of a function with comments.
 pub fn with_notes(function: &Function, notes: &dyn Notes) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
@@ -158,7 +158,7 @@ fn write_inst(
 
 fn write_note(f: &mut impl Write, note: Option<String>) -> fmt::Result {
     match note {
-        // A note is one line, whatever it says.
+        // A line break would end the comment.
         Some(note) => writeln!(f, "  // {}", note.replace(['\n', '\r'], " ")),
         None => writeln!(f),
     }
@@ -187,7 +187,7 @@ fn write_block(
         .try_for_each(|&inst| write_inst(f, function, inst, notes))
 }
 
-/// `(b32, b64) -> (f32)`.
+/// Returns a list of types in parentheses, such as `(b32, b64)`.
 fn types(list: &[Type]) -> String {
     let texts: Vec<String> = list.iter().map(ToString::to_string).collect();
     format!("({})", texts.join(", "))

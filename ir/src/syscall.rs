@@ -1,29 +1,30 @@
-//! Functions that the CUDA runtime gives to device code: what `call` of these names becomes.
+//! System functions: functions that the CUDA runtime provides to device code. A `call` of such a name is lowered to
+//! the op `syscall`.
 
 use margay_ops::types::Type;
 
 macro_rules! syscalls {
     ($($(#[$doc:meta])* $name:ident $text:literal ($($param:ident),*) -> ($($result:ident),*);)*) => {
-        /// A function that the system provides to device code.
+        /// A function that the CUDA runtime provides to device code.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[repr(u8)]
         pub enum Syscall { $($(#[$doc])* $name,)* }
 
         impl Syscall {
-            /// All of them, in payload order.
+            /// All system functions, in payload order.
             pub const ALL: &'static [Syscall] = &[$(Syscall::$name,)*];
 
-            /// The name that device code calls.
+            /// Returns the name that device code calls.
             pub const fn name(self) -> &'static str {
                 match self { $(Syscall::$name => $text,)* }
             }
 
-            /// Types of the arguments.
+            /// Returns the types of the arguments.
             pub const fn params(self) -> &'static [Type] {
                 match self { $(Syscall::$name => &[$(Type::$param,)*],)* }
             }
 
-            /// Types of the results.
+            /// Returns the types of the results.
             pub const fn results(self) -> &'static [Type] {
                 match self { $(Syscall::$name => &[$(Type::$result,)*],)* }
             }
@@ -36,31 +37,32 @@ macro_rules! syscalls {
 }
 
 syscalls! {
-    /// `int vprintf(const char *format, void *arguments)`: characters written or negative.
+    /// `int vprintf(const char *format, void *arguments)`: returns the number of characters written, or a negative
+    /// number.
     Vprintf "vprintf" (B64, B64) -> (B32);
-    /// `void *malloc(size_t)`: null when the heap is full.
+    /// `void *malloc(size_t)`: returns null if the heap is full.
     Malloc "malloc" (B64) -> (B64);
     /// `void free(void *)`.
     Free "free" (B64) -> ();
-    /// `void __assertfail(message, file, line, function, size of a character)`: ends the launch.
+    /// `void __assertfail(message, file, line, function, character size)`: ends the launch.
     Assertfail "__assertfail" (B64, B64, B32, B64, B64) -> ();
-    /// `void cudaGraphSetConditional(handle, unsigned)`: the number of a conditional node.
+    /// `void cudaGraphSetConditional(handle, unsigned)`: sets the value of a conditional node.
     GraphSetConditional "cudaGraphSetConditional" (B64, B32) -> ();
 
-    // CUDA's device runtime (`cuda_device_runtime_api.h`): each returns a `cudaError_t` unless said otherwise.
-    // Structures come as addresses.
+    // CUDA's device runtime (`cuda_device_runtime_api.h`). A function returns a `cudaError_t` unless its comment
+    // states another type. Structures are passed as addresses.
 
     /// `void *GetParameterBuffer(size_t alignment, size_t size)`.
     DevGetParameterBuffer "__cudaCDP2GetParameterBuffer" (B64, B64) -> (B64);
-    /// `void *GetParameterBufferV2(void *func, dim3 grid, dim3 block, unsigned shared bytes)`.
+    /// `void *GetParameterBufferV2(void *func, dim3 grid, dim3 block, unsigned shared_bytes)`.
     DevGetParameterBufferV2 "__cudaCDP2GetParameterBufferV2" (B64, B64, B64, B32) -> (B64);
-    /// `LaunchDevice(void *func, void *buffer, dim3 grid, dim3 block, unsigned shared bytes, stream)`.
+    /// `LaunchDevice(void *func, void *buffer, dim3 grid, dim3 block, unsigned shared_bytes, stream)`.
     DevLaunchDevice "__cudaCDP2LaunchDevice" (B64, B64, B64, B64, B32, B64) -> (B32);
     /// `LaunchDeviceV2(void *buffer, stream)`.
     DevLaunchDeviceV2 "__cudaCDP2LaunchDeviceV2" (B64, B64) -> (B32);
-    /// `GetLastError()`; forgets it.
+    /// `GetLastError()`: returns the last error and resets it.
     DevGetLastError "__cudaCDP2GetLastError" () -> (B32);
-    /// `PeekAtLastError()`.
+    /// `PeekAtLastError()`: returns the last error without resetting it.
     DevPeekAtLastError "__cudaCDP2PeekAtLastError" () -> (B32);
     /// `const char *GetErrorString(error)`.
     DevGetErrorString "__cudaCDP2GetErrorString" (B32) -> (B64);
@@ -84,7 +86,8 @@ syscalls! {
     DevFuncGetAttributes "__cudaCDP2FuncGetAttributes" (B64, B64) -> (B32);
     /// `OccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, func, int threads, size_t shared)`.
     DevOccupancy "__cudaCDP2OccupancyMaxActiveBlocksPerMultiprocessor" (B64, B64, B32, B64) -> (B32);
-    /// The same with flags.
+    /// `OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, func, int threads, size_t shared, unsigned
+    /// flags)`.
     DevOccupancyWithFlags "__cudaCDP2OccupancyMaxActiveBlocksPerMultiprocessorWithFlags"
         (B64, B64, B32, B64, B32) -> (B32);
     /// `StreamCreateWithFlags(cudaStream_t *, unsigned flags)`.
@@ -107,7 +110,7 @@ syscalls! {
     DevFree "__cudaCDP2Free" (B64) -> (B32);
     /// `MemcpyAsync(to, from, size_t bytes, kind, stream)`.
     DevMemcpy "__cudaCDP2MemcpyAsync" (B64, B64, B64, B32, B64) -> (B32);
-    /// `Memcpy2DAsync(to, its pitch, from, its pitch, width, height, kind, stream)`.
+    /// `Memcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, stream)`.
     DevMemcpy2D "__cudaCDP2Memcpy2DAsync" (B64, B64, B64, B64, B64, B64, B32, B64) -> (B32);
     /// `Memcpy3DAsync(const cudaMemcpy3DParms *, stream)`.
     DevMemcpy3D "__cudaCDP2Memcpy3DAsync" (B64, B64) -> (B32);
@@ -119,12 +122,13 @@ syscalls! {
     DevMemset3D "__cudaCDP2Memset3DAsync" (B64, B32, B64, B64) -> (B32);
 }
 
-/// Before the names of the device runtime's functions.
+/// Prefix of the names of the device runtime's functions.
 const DEVICE_RUNTIME: &str = "__cudaCDP2";
 
 impl Syscall {
-    /// The system function of that name. The device runtime's go by its earlier names (`cudaMalloc`) too, and
-    /// by those for a default stream of each thread, of which device code has none (`_ptsz`).
+    /// Returns the system function with this name. A function of the device runtime is also found by its earlier
+    /// name (such as `cudaMalloc`), and with the suffix `_ptsz`, which selects a default stream per thread and has
+    /// no effect in device code.
     pub fn from_name(name: &str) -> Option<Syscall> {
         let rest = match name.strip_prefix(DEVICE_RUNTIME) {
             Some(rest) => rest,
@@ -137,7 +141,7 @@ impl Syscall {
         Syscall::of_text(name).or_else(|| Syscall::of_text(&format!("{DEVICE_RUNTIME}{rest}")))
     }
 
-    /// The system function of that payload.
+    /// Returns the system function with this payload.
     pub fn from_payload(payload: u64) -> Option<Syscall> {
         Syscall::ALL.get(usize::try_from(payload).ok()?).copied()
     }

@@ -1,42 +1,44 @@
-//! The verifier: whether modules and functions are as the rest of Margay takes them to be.
+//! The verifier: checks that modules and functions have the properties on which the rest of Margay relies.
 //!
-//! It runs between passes in debug builds and in the tests. Problems are values, as many as are
-//! found up to a limit. Invariant: no module makes it panic, however broken.
+//! The verifier runs between passes in debug builds and in tests. It returns the problems that it finds, at most
+//! [`MAX_PROBLEMS`]. Invariant: the verifier does not panic on any module.
 //!
 //! # What is checked
 //!
 //! Structure ([`Rule::Structure`]):
 //!
 //! - every block, instruction, value and list that is referred to exists;
-//! - a block is in the layout once, an instruction in one place of one block;
-//! - the entry is the first block and no branch's target; its parameters are those of the signature,
+//! - a block occurs once in the layout, and an instruction at one place in one block;
+//! - the entry block is the first block and no branch leads to it; its parameters are those of the signature, or
 //!   none for a kernel;
-//! - a block ends with a terminator and holds no other;
-//! - branches lead to blocks of the layout; a terminator has the number of targets of its op.
+//! - a block ends with a terminator and contains no other terminator;
+//! - branches lead to blocks of the layout; a terminator has as many targets as its op requires.
 //!
 //! Values ([`Rule::Value`], [`Rule::Dominance`], [`Rule::Argument`]):
 //!
-//! - a result or parameter knows the instruction or block that defines it, and its number there;
-//! - what is used is a result or parameter: no alias, nothing pending;
-//! - a definition dominates its uses (in blocks that the entry reaches);
-//! - a branch passes as many arguments, of the same types, as its target has parameters.
+//! - a result or parameter records the instruction or block that defines it, and its number there;
+//! - every used value is a result or a parameter, not an alias and not undefined;
+//! - a definition dominates its uses (in reachable blocks);
+//! - a branch passes one argument, of the same type, for each parameter of its target.
 //!
 //! Operations ([`Rule::Type`], [`Rule::Operand`], [`Rule::Result`], [`Rule::Modifier`],
 //! [`Rule::Payload`], [`Rule::Call`]):
 //!
-//! - types, operands, results and modifiers are those of the op's [`margay_ops::ops::Shape`];
+//! - types, operands, results and modifiers match the op's [`margay_ops::ops::Shape`];
 //! - modifiers have no unknown bits;
-//! - a constant fits its type; slots, symbols, functions, signatures, special registers, system
-//!   calls and kernel parameters that are named exist;
-//! - calls and returns agree with the signature.
+//! - a constant fits its type;
+//! - slots, symbols, functions, signatures, special registers, system calls and texture accesses that an
+//!   instruction names exist;
+//! - `param.addr` occurs in kernels only;
+//! - calls and returns match the signature.
 //!
-//! After [`crate::pass::points`] ([`Rule::Point`]): a point is followed only by a jump without
-//! arguments, to a block that nobody else jumps to.
+//! After [`crate::pass::points`] ([`Rule::Point`]): each sync point is followed by a jump without arguments, to a
+//! block that no other branch targets.
 //!
-//! Around the code ([`Rule::Slot`], [`Rule::Source`], [`Rule::Module`]): slots have a power of two
-//! as alignment; source positions are in the module's tables; parameters lie in the kernel's buffer
-//! and do not overlap; initial contents and addresses in them lie in their variables; names lead to
-//! what bears them.
+//! Data outside of the code ([`Rule::Slot`], [`Rule::Source`], [`Rule::Module`]): the alignment of a slot is a
+//! power of two. Source positions are in the module's tables. Parameters are inside the kernel's parameter buffer
+//! and do not overlap. Initial contents, and the addresses in them, are inside their variables. Each name in the
+//! module's tables leads to a function or variable with this name.
 
 mod module;
 mod ops;
@@ -50,20 +52,20 @@ use crate::entity::{Block, FuncId, Inst, Slot, SymbolId, Value};
 use crate::function::Function;
 use crate::module::Module;
 
-/// So many problems of a function or module are reported.
+/// Most problems of a function or module that are reported.
 pub const MAX_PROBLEMS: usize = 100;
 
-/// What a function has been through.
+/// The passes that have run on a function, as far as they matter to the verifier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Stage {
-    /// Points may be anywhere.
+    /// Sync points may be anywhere in a block.
     #[default]
     Lowered,
-    /// [`crate::pass::points`] has run.
+    /// [`crate::pass::points`] has run, so each sync point is the last instruction before a jump.
     Cut,
 }
 
-/// The invariant that does not hold; see the module's documentation.
+/// The invariant that a problem violates; the documentation of this module lists the invariants.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs, reason = "the module's documentation lists them")]
 pub enum Rule {
@@ -83,7 +85,7 @@ pub enum Rule {
     Module,
 }
 
-/// Where a problem is.
+/// The place of a problem.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "each names the entity")]
 pub enum ProblemSite {
@@ -96,16 +98,16 @@ pub enum ProblemSite {
     Symbol(SymbolId),
 }
 
-/// Something that is not as it must be.
+/// A violated invariant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
-    /// The function, when a whole module was checked.
+    /// The function, if a whole module was checked.
     pub function: Option<FuncId>,
-    /// The entity.
+    /// The place of the problem.
     pub place: ProblemSite,
-    /// The invariant.
+    /// The violated invariant.
     pub rule: Rule,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
 }
 
@@ -150,7 +152,7 @@ impl Report {
     }
 }
 
-/// The problems of a function of `module` (or of a changed copy of one).
+/// Returns the problems of a function of `module`, or of a changed copy of such a function.
 pub fn function(module: &Module, function: &Function, stage: Stage) -> Vec<Problem> {
     let mut report = Report::default();
     module::function_data(module, function, &mut report);
@@ -160,7 +162,7 @@ pub fn function(module: &Module, function: &Function, stage: Stage) -> Vec<Probl
     structure::check(function, &mut report);
     let sound = |problem: &Problem| problem.rule != Rule::Structure;
     if !report.problems.iter().all(sound) {
-        // The other checks follow references.
+        // The other checks follow references, which must be valid.
         return report.problems;
     }
     values::check(function, &mut report);
@@ -171,7 +173,7 @@ pub fn function(module: &Module, function: &Function, stage: Stage) -> Vec<Probl
     report.problems
 }
 
-/// The problems of a module as it was lowered, all functions included.
+/// Returns the problems of a module as it was lowered, including those of its functions.
 pub fn module(module: &Module) -> Vec<Problem> {
     let mut report = Report::default();
     module::check(module, &mut report);

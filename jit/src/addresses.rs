@@ -1,8 +1,8 @@
-//! Addresses of the host that generated code holds: of the descriptions of operations that are computed by their
-//! meanings, and of the points of a kernel. All others are reached through the context.
+//! Host addresses inside generated code: addresses of the descriptions of operations that are computed by their
+//! meanings, and of a kernel's sync points. Generated code reaches everything else through the context.
 //!
-//! Code generation leaves the eight bytes of each open and says where they are ([`Site`]); [`fill`] puts the
-//! addresses of this process there, so the same code serves another process too (`cache`).
+//! Code generation leaves eight bytes empty for each address and records their place ([`Site`]). [`fill`]
+//! writes the addresses of this process there, so cached code also works in other processes (`cache`).
 
 use cranelift_codegen::binemit::Reloc;
 use cranelift_codegen::ir::{
@@ -14,17 +14,17 @@ use margay_ops::meaning::Desc;
 
 use crate::points::PointTable;
 
-/// What an address in the code is of.
+/// The object whose address is in the code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Target {
     /// A description in the function's [`DescTable`].
     Desc(u32),
-    /// A point of the kernel.
+    /// A sync point of the kernel.
     Point(u32),
 }
 
 impl Target {
-    /// Its kind and its number.
+    /// Returns the kind and the index of this target.
     pub(crate) fn parts(self) -> (u32, u32) {
         match self {
             Target::Desc(index) => (0, index),
@@ -32,7 +32,7 @@ impl Target {
         }
     }
 
-    /// The target of a kind and a number.
+    /// Creates the target of a kind and an index; `None` if the kind does not exist.
     pub(crate) fn of_parts(kind: u32, index: u32) -> Option<Target> {
         match kind {
             0 => Some(Target::Desc(index)),
@@ -41,7 +41,7 @@ impl Target {
         }
     }
 
-    /// Its address, to be filled in later, as a value of the function that is being made.
+    /// Emits the address of this target as a value; [`fill`] writes the actual address later.
     pub(crate) fn emit(self, b: &mut FunctionBuilder<'_>) -> ir::Value {
         let (kind, index) = self.parts();
         let name = UserExternalName::new(kind, index);
@@ -56,17 +56,17 @@ impl Target {
     }
 }
 
-/// Eight bytes of code that hold an address.
+/// Eight bytes of code that contain an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Site {
-    /// From the start of the code.
+    /// Offset from the start of the code.
     pub(crate) offset: u32,
-    /// Whose address.
+    /// The object whose address is at this place.
     pub(crate) target: Target,
 }
 
 impl Site {
-    /// The site of a relocation; `None` if it is for anything else.
+    /// Returns the site of a relocation; `None` if the relocation is of another kind.
     pub(crate) fn of(function: &ir::Function, reloc: &FinalizedMachReloc) -> Option<Site> {
         let FinalizedRelocTarget::ExternalName(ExternalName::User(name)) = reloc.target else {
             return None;
@@ -82,8 +82,8 @@ impl Site {
     }
 }
 
-/// Puts the addresses into the code. `None`, with some of them in place, if a site lies outside of the code or its
-/// target does not exist.
+/// Writes the addresses of this process into the code. Returns `None`, possibly after some of them are written,
+/// if a site is outside the code or its target does not exist.
 pub(crate) fn fill(
     code: &mut [u8],
     sites: &[Site],
@@ -100,7 +100,7 @@ pub(crate) fn fill(
     Some(())
 }
 
-/// Makes code the same in all processes again.
+/// Replaces all addresses by zeros, so that the code is equal in all processes.
 pub(crate) fn clear(code: &mut [u8], sites: &[Site]) -> Option<()> {
     for site in sites {
         bytes_of(code, site)?.fill(0);
@@ -113,7 +113,7 @@ fn bytes_of<'a>(code: &'a mut [u8], site: &Site) -> Option<&'a mut [u8]> {
     code.get_mut(start..start.checked_add(8)?)
 }
 
-/// Descriptions that generated code refers to by address.
+/// Descriptions whose addresses are in generated code.
 #[derive(Debug, Default)]
 pub struct DescTable(
     #[expect(
@@ -124,7 +124,7 @@ pub struct DescTable(
 );
 
 impl DescTable {
-    /// The number of a description, which is added where it is new.
+    /// Returns the index of a description, which is added if it is new.
     pub(crate) fn number_of(&mut self, desc: Desc) -> u32 {
         let index = match self.0.iter().position(|known| **known == desc) {
             Some(index) => index,
@@ -136,13 +136,13 @@ impl DescTable {
         index as u32
     }
 
-    /// The address of a description, which stays the same as long as the table lives.
+    /// Returns the address of a description. It does not change while the table exists.
     fn address(&self, index: u32) -> Option<u64> {
         let desc: &Desc = self.0.get(index as usize)?;
         Some(std::ptr::from_ref(desc) as u64)
     }
 
-    /// The descriptions, by number.
+    /// Iterates over the descriptions by index.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Desc> {
         self.0.iter().map(Box::as_ref)
     }

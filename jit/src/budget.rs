@@ -1,8 +1,8 @@
-//! What a function may have to get native code.
+//! Size limits of functions that are compiled to native code.
 //!
-//! Code generation takes time and memory that grow with a function's size, some parts of it faster than that. What is over
-//! a budget here runs in the interpreter. Budgets are counts, never times: a kernel has native code on a busy machine if
-//! it has some on another.
+//! The time and memory of code generation grow with a function's size, some of it faster than linearly. A
+//! function beyond a limit runs in the interpreter. The limits are counts and never times, so whether a kernel
+//! gets native code does not depend on how busy the machine is.
 
 use margay_ir::analysis::{Cfg, liveness};
 use margay_ir::entity::Block;
@@ -10,32 +10,32 @@ use margay_ir::function::Function;
 
 use crate::error::CompileError;
 
-/// Most instructions of a function with all that is inlined into it.
+/// Most instructions of a function, including everything inlined into it.
 const MAX_INSTS: usize = 200_000;
 /// Most blocks.
 const MAX_BLOCKS: usize = 50_000;
-/// Most values that live at the start of a block, summed over all blocks.
+/// Most values that are live at the start of a block, summed over all blocks.
 const MAX_LIVE: usize = 4_000_000;
 
 /// Most values that branches pass to blocks.
 const MAX_PASSED: usize = 400_000;
 
-/// How large a function is.
+/// Size of a function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
-    /// Branches back to a block that was there before: about as many as there are loops.
+    /// Number of back edges in reverse postorder, about the number of loops.
     pub(crate) loops: usize,
-    /// Values that live at the start of a block, summed over all blocks.
+    /// Values that are live at the start of a block, summed over all blocks.
     pub(crate) live: usize,
     /// Values that branches pass to blocks.
     pub(crate) passed: usize,
 }
 
 impl Shape {
-    /// The shape of a prepared function.
+    /// Measures a prepared function.
     ///
     /// # Errors
-    /// [`CompileError::Budget`] if it is too large.
+    /// [`CompileError::Budget`] if the function is too large.
     pub(crate) fn of(function: &Function, cfg: &Cfg) -> Result<Shape, CompileError> {
         let blocks = cfg.rpo();
         let insts: usize = blocks.iter().map(|&b| function.insts(b).len()).sum();

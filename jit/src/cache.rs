@@ -1,11 +1,11 @@
-//! Native code that earlier processes made, kept in a folder.
+//! Disk cache of the native code that earlier processes compiled.
 //!
-//! An entry is found by a digest of all that its code was made from: the sources and the toolchain of this build,
-//! the machine's features, the prepared function down to its numbers and source positions, and which form of it was
-//! compiled. What compiles faster than an entry is written is not kept. Nothing here ever fails a
-//! compilation: what cannot be read, written or trusted is compiled.
+//! The key of an entry is a digest of everything that determines its code: the sources and the toolchain of
+//! this build, the machine's features, the prepared function with its numbers and source positions, and the
+//! compiled form. Code that compiles faster than an entry is written is not stored. The cache never makes a
+//! compilation fail: if an entry cannot be read, written or trusted, the function is compiled.
 //!
-//! Invariant: code comes from a file only after its owner, its key and its checksum were found right.
+//! Invariant: code is taken from a file only after the file's owner, key and checksum have been checked.
 
 mod digest;
 mod entry;
@@ -27,36 +27,38 @@ use self::folder::Folder;
 use crate::function::CompiledFunction;
 use crate::points::PointTable;
 
-/// What this build of the code generator was made from: a digest of its sources, their toolchain and options.
+/// Digest of everything that determines this build of the code generator: its sources, toolchain and build
+/// options.
 const BUILD: &str = env!("MARGAY_BUILD");
 
-/// What compiles in less time is not kept: so long takes writing an entry, about.
+/// Shortest compilation whose code is stored: about the time that writing an entry takes.
 const WORTH: Duration = Duration::from_micros(300);
 
-/// What the code in an entry was made from.
+/// The kernel data that an entry is written from and read with.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) function: &'a Function,
     pub(crate) points: &'a PointTable,
 }
 
-/// A folder of native code, for one compiler.
+/// A disk cache of native code, for one compiler.
 #[derive(Debug)]
 pub struct DiskCache {
     folder: Folder,
     build: String,
     worth: Duration,
-    /// All that the keys of one compiler share.
+    /// Digest of the part that all keys of one compiler have in common.
     common: OnceLock<Digester>,
     found: AtomicU64,
     kept: AtomicU64,
 }
 
 impl DiskCache {
-    /// A cache in a folder, which is made when it is first needed, of about `limit` bytes at most.
+    /// Creates a cache of about `limit` bytes at most in a folder. The folder is created at the first access.
     ///
-    /// Code in it is run. So a folder that belongs to somebody else or that others may write to is refused, and
-    /// so is every such file; the cache then finds and keeps nothing.
+    /// The process executes code from this folder. A folder or file that belongs to another user, or that other
+    /// users may write to, is therefore refused. If the folder is refused, the cache neither reads nor writes
+    /// entries.
     pub fn new(folder: PathBuf, limit: u64) -> DiskCache {
         DiskCache {
             folder: Folder::new(folder, limit),
@@ -68,30 +70,30 @@ impl DiskCache {
         }
     }
 
-    /// The same, but it keeps code that took at least this long to compile (0.3 ms).
+    /// Sets the shortest compilation time whose code is stored; the default is 0.3 ms.
     pub fn worth(self, worth: Duration) -> DiskCache {
         DiskCache { worth, ..self }
     }
 
-    /// The same for another build of the code generator, whose code this one never runs.
+    /// Sets the identifier of the build of the code generator. Code of other builds is never used.
     pub fn build(self, build: &str) -> DiskCache {
         let build = build.to_owned();
         DiskCache { build, ..self }
     }
 
-    /// Why the folder is not used; `None` as long as nothing speaks against it.
+    /// Returns why the folder is refused; `None` if it is usable.
     pub fn refusal(&self) -> Option<String> {
         self.folder.refusal()
     }
 
-    /// How many functions were found, and how many were written.
+    /// Returns the number of functions read from the cache and the number written to it.
     pub fn counts(&self) -> (u64, u64) {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         (read(&self.found), read(&self.kept))
     }
 
-    /// What code is found by: what all keys of one compiler share, which `machine` adds to the digest once; the function's
-    /// content; and its form.
+    /// Computes the key of a function's code. It covers the part that all keys of one compiler share (`machine`
+    /// adds its features to that part once), the digest of the function, and the form of the code.
     pub(crate) fn key(
         &self,
         machine: impl FnOnce(&mut Digester),
@@ -110,12 +112,13 @@ impl DiskCache {
         key.digest()
     }
 
-    /// Whether there seems to be code of a key.
+    /// Returns whether a file with the name of a key exists. Its content is not checked.
     pub(crate) fn has(&self, key: &Digest) -> bool {
         self.folder.has(key)
     }
 
-    /// The code of a key; else what `make` makes, which is kept if that took long.
+    /// Returns the cached code of a key. If there is none, compiles with `make` and stores the code if that
+    /// took long enough.
     pub(crate) fn found_or<E>(
         &self,
         key: &Digest,
@@ -156,7 +159,7 @@ impl DiskCache {
     }
 }
 
-/// Everything that is known of the machine and of how code is made for it.
+/// Hashes all properties of the target machine and of the code generator's settings.
 pub(crate) fn hash_machine(isa: &dyn TargetIsa, to: &mut Digester) {
     (isa.name(), isa.triple().to_string()).hash(to);
     isa.flags().to_string().hash(to);

@@ -1,9 +1,10 @@
-//! Executable memory: whole pages per function, never writable and executable at once.
+//! Executable memory: whole pages per function, which are never writable and executable at the same time.
 
 use memmap2::{Mmap, MmapMut};
 
-/// The user whose files may be run as code: the one who started this process. `None` where the process was given
-/// another user's rights, so that its environment comes from somebody who lacks them.
+/// Returns the user whose files this process may execute as code: its effective user. Returns `None` if the
+/// process runs with another user's rights (set-user-ID), because a less privileged user then controls its
+/// environment.
 pub(crate) fn trusted_user() -> Option<u32> {
     // SAFETY: getauxval has no preconditions.
     let raised = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
@@ -20,10 +21,10 @@ pub struct CodeMemory {
 }
 
 impl CodeMemory {
-    /// Copies code into fresh pages and makes them executable.
+    /// Copies code into new pages and makes them executable.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Errors of the operating system.
     pub fn new(code: &[u8]) -> std::io::Result<CodeMemory> {
         let mut pages = MmapMut::map_anon(code.len().max(1))?;
         pages[..code.len()].copy_from_slice(code);
@@ -33,12 +34,12 @@ impl CodeMemory {
         })
     }
 
-    /// First byte of the code.
+    /// Returns the address of the first byte of the code.
     pub fn start(&self) -> *const u8 {
         self.pages.as_ptr()
     }
 
-    /// The code bytes.
+    /// Returns the code bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.pages[..self.code_len]
     }

@@ -1,4 +1,4 @@
-//! The compiler: IR functions in, native functions out.
+//! The compiler: it translates IR functions to native functions.
 
 use std::hash::Hash;
 use std::sync::OnceLock;
@@ -36,49 +36,50 @@ use crate::slices::{self, Widths};
 use crate::verifiers::Verifiers;
 use crate::version::Version;
 
-/// Which code of a function. Whatever else the code of one function depends on must be named here.
+/// Identifies one native function of a kernel; part of its cache key. Everything that the code depends on
+/// besides the kernel and the compiler must be a field here.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Form {
-    /// The warp form of a region.
+    /// The warp form of the region with this number.
     Region(u32),
-    /// The CTA form of a version, with slices of so many lanes.
+    /// The CTA form of a kernel without sync points: specialisation, and lanes per chunk.
     Cta(Version, u32),
-    /// The same of a kernel with points.
+    /// The CTA form of a kernel with sync points: specialisation, and lanes per chunk.
     Phases(Version, u32),
     /// A device function.
     Device,
 }
 
-/// A kernel ready to compile: regions known, forms compiled when first asked for.
+/// A kernel ready to compile. Its regions are computed; each native function is compiled at its first use.
 #[derive(Debug)]
 pub struct CompiledKernel {
     /// The prepared function.
     pub function: Function,
-    /// Its regions and frame.
+    /// The function's regions and the layout of its frame.
     pub regions: Regions,
-    /// Bytes of local memory that the kernel's own slots take.
+    /// Bytes of local memory that the kernel's own slots need.
     pub local_bytes: u32,
     slots: SecondaryMap<Slot, u32>,
-    /// State space and size of the variables that the function names.
+    /// State space and size of the module variables that the function names.
     symbols: FxHashMap<SymbolId, (StateSpace, u64)>,
     pointers: Pointers,
-    /// Why its code is slower than it could be.
+    /// Why the kernel's code is slower than it could be.
     pub fallbacks: Fallbacks,
-    /// How large the function is.
+    /// Size of the function.
     shape: Shape,
-    /// The block of every instruction.
+    /// Block of every instruction.
     homes: SecondaryMap<Inst, Option<Block>>,
     pub(crate) points: PointTable,
-    /// The digest of the function: what cached code is found by.
+    /// Digest of the function, part of the cache keys of its code.
     pub(crate) content: OnceLock<Digest>,
-    /// Asked of one compiler: a kernel has one.
+    /// Chunk widths, computed for the first compiler that asks; a kernel is used with one compiler only.
     widths: OnceLock<Widths>,
     warp: Vec<OnceLock<Result<CompiledFunction, CompileError>>>,
     phases: [OnceLock<Result<CompiledFunction, CompileError>>; Version::COUNT],
     cta: [OnceLock<Result<CompiledFunction, CompileError>>; Version::COUNT],
 }
 
-/// What slices need to know of a function.
+/// Analyses that vector code needs.
 struct Sides {
     uniformity: Uniformity,
     linear: Linear,
@@ -117,18 +118,18 @@ impl Sides {
 }
 
 impl CompiledKernel {
-    /// Prepares a kernel (or, for [`CompiledKernel::device`], a function that is looked at alone) of a module.
+    /// Prepares a kernel of a module, or a single function for [`CompiledKernel::device`].
     ///
     /// # Errors
-    /// [`CompileError::Budget`] if its native code would take too long to make.
+    /// [`CompileError::Budget`] if its native code would take too long to compile.
     pub fn new(module: &Module, id: FuncId) -> Result<CompiledKernel, CompileError> {
         CompiledKernel::within(module, id, &Inlining::of(module, id))
     }
 
-    /// Prepares a kernel, or a function that a kernel calls for which this is what is inlined.
+    /// Prepares a kernel, or a function that a kernel calls; `inline` is the inlining decided for that kernel.
     ///
     /// # Errors
-    /// As those of [`CompiledKernel::new`].
+    /// Returns the same errors as [`CompiledKernel::new`].
     pub fn within(
         module: &Module,
         id: FuncId,
@@ -169,7 +170,7 @@ impl CompiledKernel {
         })
     }
 
-    /// What cached code is read and written with.
+    /// Returns the data that cached code is written from and read with.
     pub(crate) fn source(&self) -> Source<'_> {
         Source {
             function: &self.function,
@@ -177,24 +178,24 @@ impl CompiledKernel {
         }
     }
 
-    /// A digest of all that the kernel's code depends on.
+    /// Computes a digest of everything in the kernel that its code depends on.
     pub(crate) fn digest(&self) -> Digest {
         let mut symbols: Vec<_> = self.symbols.iter().collect();
         symbols.sort_unstable_by_key(|(id, _)| **id);
         digest_of(&(&self.function, symbols))
     }
 
-    /// Whether no thread ever waits for another.
+    /// Returns whether the kernel has no sync points, so that no thread ever waits for another.
     pub fn is_pointless(&self) -> bool {
         self.regions.entries.len() == 1
     }
 
-    /// The point behind a stop.
+    /// Returns the sync point with a number.
     pub fn point(&self, stop: Stop) -> Option<Point> {
         self.regions.point(&self.function, stop)
     }
 
-    /// The warp form's function of a region, compiled on first need.
+    /// Returns the warp form of a region, which is compiled at the first call.
     pub fn region(
         &self,
         compiler: &Compiler,
@@ -216,7 +217,7 @@ impl CompiledKernel {
         made.as_ref().map_err(Clone::clone)
     }
 
-    /// The CTA form of a kernel without points, compiled on first need.
+    /// Returns the CTA form of a kernel without sync points, which is compiled at the first call.
     pub fn cta(
         &self,
         compiler: &Compiler,
@@ -238,8 +239,8 @@ impl CompiledKernel {
         made.as_ref().map_err(Clone::clone)
     }
 
-    /// The CTA form of a kernel with points, compiled on first need. Refused for kernels so large that
-    /// one function of all regions would take too long to compile.
+    /// Returns the CTA form of a kernel with sync points, which is compiled at the first call. Fails with
+    /// [`CompileError::Budget`] if one function of all regions would take too long to compile.
     pub fn phases(
         &self,
         compiler: &Compiler,
@@ -267,7 +268,8 @@ impl CompiledKernel {
         made.as_ref().map_err(Clone::clone)
     }
 
-    /// Whether an earlier process has left the code of a version on disk, as far as its name tells.
+    /// Returns whether the disk cache appears to contain the code of a specialisation; only the file name is
+    /// checked.
     pub fn is_kept(&self, compiler: &Compiler, version: Version) -> bool {
         let form = match self.is_pointless() {
             true => Form::Cta,
@@ -276,7 +278,7 @@ impl CompiledKernel {
         compiler.keeps(self, form(version, self.width(compiler, version)))
     }
 
-    /// Makes code for slices; for single lanes where there is none.
+    /// Compiles vector code. Falls back to scalar code if that fails.
     fn in_slices(
         &self,
         compiler: &Compiler,
@@ -301,7 +303,7 @@ impl CompiledKernel {
         })
     }
 
-    /// Lanes of the kernel's slices.
+    /// Returns the chunk widths of the kernel.
     pub fn widths(&self, compiler: &Compiler) -> Widths {
         *self.widths.get_or_init(|| {
             slices::widths(
@@ -313,7 +315,7 @@ impl CompiledKernel {
         })
     }
 
-    /// Lanes of a version's slices; 1 where lanes run one by one.
+    /// Returns the lanes per chunk of a specialisation; 1 for scalar code.
     fn width(&self, compiler: &Compiler, version: Version) -> u32 {
         let widths = self.widths(compiler);
         match version {
@@ -323,7 +325,8 @@ impl CompiledKernel {
         }
     }
 
-    /// How long the kernel should have run lane by lane before slices are worth their compilation.
+    /// Returns the compile budget: how long the kernel should run as scalar code before vector code is
+    /// compiled.
     pub fn patience(&self, compiler: &Compiler) -> Duration {
         if compiler.width.is_some() {
             return Duration::ZERO;
@@ -331,27 +334,29 @@ impl CompiledKernel {
         slices::patience(&self.function, &self.regions, self.widths(compiler).wide)
     }
 
-    /// Offsets of the parameters that addresses are computed from. Where each holds an address of device memory, with margins
-    /// of [`crate::MARGIN`] bytes around the range, and the grid has at most [`crate::MAX_BLOCKS`] blocks in each dimension, code
-    /// of [`Version::trusted`] may run.
+    /// Returns the offsets of the parameters that device addresses are computed from. Code of
+    /// [`Version::trusted`] may run if every such parameter contains an address of device memory, inaccessible
+    /// margins of [`crate::MARGIN`] bytes surround device memory, and the grid has at most
+    /// [`crate::MAX_BLOCKS`] blocks in each dimension.
     pub fn roots(&self) -> &[u32] {
         self.pointers.params()
     }
 
-    /// The version that people are shown: that of the shape that the kernel asks for, or of single rows.
+    /// Returns the specialisation to display: the one for the block shape that the kernel requires, else for a
+    /// block of one row.
     fn shown(&self, compiler: &Compiler) -> Version {
         let shape = self.function.kernel.as_ref().and_then(|k| k.reqntid);
         let widths = self.widths(compiler);
         Version::of(shape.unwrap_or([widths.wide, 1, 1]), widths).trusted(compiler.isolated)
     }
 
-    /// Where the operands of the points lie in the frames.
+    /// Returns where the operands of the sync points are stored in the frames.
     pub fn points(&self) -> &PointTable {
         &self.points
     }
 
-    /// Instructions of all regions that phases hold; those that several regions share count for each. Counts no further
-    /// than to the first number beyond `most` that it meets.
+    /// Counts the instructions of all regions that phases contain. An instruction shared by several regions
+    /// counts once for each. Stops counting when the sum exceeds `most`.
     fn size_in_regions(&self, most: usize) -> usize {
         let mut size = 0;
         for (index, entry) in self.regions.entries.iter().enumerate() {
@@ -368,7 +373,7 @@ impl CompiledKernel {
         size
     }
 
-    /// Whether all regions may be compiled, each as a function of its own.
+    /// Checks that all regions may be compiled, each as a separate function.
     ///
     /// # Errors
     /// [`CompileError::Budget`] if that would take too long.
@@ -382,7 +387,8 @@ impl CompiledKernel {
         Ok(())
     }
 
-    /// What is stored by lanes that give way, over all points where they may, times the instructions of the function.
+    /// Returns the number of values stored by yielding lanes, over all sync points where lanes may yield, times
+    /// the number of instructions of the function.
     fn stores_to_give_way(&self) -> usize {
         let entries = self.regions.entries.iter().enumerate();
         let gives_way = |index| self.points.completion(index) == Completion::General;
@@ -395,7 +401,7 @@ impl CompiledKernel {
                 .sum::<usize>()
     }
 
-    /// A device function: no lane may wait in it.
+    /// Returns the function compiled as a device function, in which no lane may wait.
     pub fn device(&self, compiler: &Compiler) -> Result<&CompiledFunction, CompileError> {
         let make = || {
             compiler.function((device::signature(), false), self, |b, descs| {
@@ -406,14 +412,15 @@ impl CompiledKernel {
         made.as_ref().map_err(Clone::clone)
     }
 
-    /// Whether threads keep what lives across calls on a stack of their own, as [`pass::calls`] has it.
+    /// Returns whether each thread keeps values that live across calls on a stack of its own, which
+    /// [`pass::calls`] sets up.
     pub fn keeps_frames(&self) -> bool {
         let mut insts = self.function.blocks().iter();
         let checks = |inst: &Inst| self.function.dfg.insts[*inst].opcode == Opcode::StackCheck;
         insts.any(|&block| self.function.insts(block).iter().any(checks))
     }
 
-    /// Functions called directly, and whether any is called through a handle.
+    /// Returns the functions that are called directly, and whether any function is called through a handle.
     pub fn calls(&self) -> (Vec<FuncId>, bool) {
         let mut direct = Vec::new();
         let mut indirect = false;
@@ -432,7 +439,7 @@ impl CompiledKernel {
         (direct, indirect)
     }
 
-    /// Native functions compiled so far.
+    /// Returns the native functions that have been compiled so far.
     pub fn compiled(&self) -> impl Iterator<Item = &CompiledFunction> {
         let warp = self.warp.iter().filter_map(|cell| cell.get());
         let whole = self.cta.iter().chain(&self.phases);
@@ -464,7 +471,7 @@ impl CompiledKernel {
     }
 }
 
-/// State space and size of the variables of a module that a function names.
+/// Collects state space and size of the module variables that a function names.
 fn symbols_of(module: &Module, function: &Function) -> FxHashMap<SymbolId, (StateSpace, u64)> {
     let mut found = FxHashMap::default();
     for &inst in function
@@ -483,51 +490,53 @@ fn symbols_of(module: &Module, function: &Function) -> FxHashMap<SymbolId, (Stat
     found
 }
 
-/// Most instructions, over all regions, of a kernel that gets phases.
+/// Most instructions, over all regions, of a kernel that is compiled as phases.
 const MAX_PHASES: usize = 30_000;
-/// Most regions that get functions of their own, and most instructions of them together.
+/// Most regions of a kernel that are compiled as separate functions, and most instructions of all of them.
 const MAX_REGIONS: usize = 4_000;
 const MAX_IN_REGIONS: usize = 100_000;
 
-/// Makes native code for the machine it runs on. Shared by threads.
+/// Compiles native code for the machine that it runs on. Several threads may share a compiler.
 pub struct Compiler {
-    /// For lanes one by one: addresses are folded and computed once.
+    /// For scalar code. Cranelift's optimiser folds addresses and computes each of them only once.
     isa: OwnedTargetIsa,
-    /// For slices: Cranelift's optimiser would move all loads of an unrolled body to its front and spill
-    /// them (matrix product: half the speed), so instructions stay in the order they are made in.
+    /// For vector code. Cranelift's optimiser would move all loads of an unrolled body to its front and spill
+    /// their results, which halves the speed of a matrix product; without it, instructions stay in the order in
+    /// which they are emitted.
     plain: OwnedTargetIsa,
-    /// For functions so large that the better register allocator would take minutes: where tens of thousands
-    /// of values live at once, its time grows with their square.
+    /// For functions so large that the better register allocator would take minutes: where tens of thousands of
+    /// values are live at once, its time grows quadratically.
     large: OwnedTargetIsa,
     has_fma: bool,
-    /// Whether accesses are tested to lie in memory of the kernel.
+    /// Whether generated code tests that accesses stay in memory of the kernel.
     isolated: bool,
     verifiers: OnceLock<Result<Verifiers, CompileError>>,
-    /// Lanes of all kernels' slices; `None`: as suits each.
+    /// Lanes per chunk of all kernels; `None` to choose for each kernel.
     width: Option<u32>,
-    /// Code that earlier processes made.
+    /// Disk cache of code that earlier processes compiled.
     pub(crate) cache: Option<DiskCache>,
 }
 
-/// Most instructions, in Cranelift's form, for which registers are allocated well.
+/// Most Cranelift instructions of a function that gets the better register allocator.
 const MAX_ALLOCATED: usize = 60_000;
 
-/// Most stores for lanes that give way, times instructions, for which registers are allocated well: code of a hundred loops
-/// through which twenty values live would take minutes.
+/// Largest product of stores by yielding lanes and instructions ([`CompiledKernel::stores_to_give_way`]) of a
+/// function that gets the better register allocator. A function of a hundred loops with twenty live values
+/// would take minutes.
 const MAX_STORES: usize = 3_000_000;
 
-/// The same of other numbers: of loops (inside each other), of blocks, and of values that live at the start of a block,
-/// summed over all blocks.
+/// Further limits for the better register allocator: the number of loops (each nested loop counts), the number
+/// of blocks, and the number of values that are live at the start of a block, summed over all blocks.
 const MAX_LOOPS: usize = 400;
 const MAX_BLOCKS: usize = 6_000;
 const MAX_LIVE: usize = 400_000;
-/// And of values that branches pass to blocks.
+/// Most values that branches pass to blocks of a function that gets the better register allocator.
 const MAX_PASSED: usize = 20_000;
 
-/// Most instructions of Cranelift's form of a function.
+/// Most Cranelift instructions of a function that is compiled at all.
 const MAX_FORM: usize = 1_000_000;
 
-/// A code generator for this machine.
+/// Creates a Cranelift code generator for this machine.
 fn machine(opt_level: &str, allocator: &str) -> Result<OwnedTargetIsa, CompileError> {
     let mut flags = settings::builder();
     for (name, value) in [
@@ -557,18 +566,18 @@ fn machine(opt_level: &str, allocator: &str) -> Result<OwnedTargetIsa, CompileEr
 }
 
 impl Compiler {
-    /// The same with a cache of what it makes.
+    /// Sets the disk cache for compiled code.
     pub fn with_cache(mut self, cache: Option<DiskCache>) -> Compiler {
         self.cache = cache;
         self
     }
 
-    /// The cache, if there is one.
+    /// Returns the disk cache, if there is one.
     pub fn cache(&self) -> Option<&DiskCache> {
         self.cache.as_ref()
     }
 
-    /// What the code of a form is found by in a cache.
+    /// Computes the cache key of a native function.
     pub(crate) fn key(&self, cache: &DiskCache, kernel: &CompiledKernel, form: Form) -> Digest {
         let machine = |to: &mut Digester| {
             for isa in self.machines() {
@@ -580,7 +589,7 @@ impl Compiler {
         cache.key(machine, content, &form)
     }
 
-    /// The cached code of a form; else what `make` makes.
+    /// Returns the cached code of a native function; if there is none, compiles it with `make`.
     fn cached(
         &self,
         kernel: &CompiledKernel,
@@ -593,7 +602,7 @@ impl Compiler {
         cache.found_or(&self.key(cache, kernel, form), kernel.source(), make)
     }
 
-    /// Whether there seems to be cached code of a form.
+    /// Returns whether the cache contains a file for a native function. The file's content is not checked.
     fn keeps(&self, kernel: &CompiledKernel, form: Form) -> bool {
         let cache = self.cache.as_ref();
         cache.is_some_and(|cache| cache.has(&self.key(cache, kernel, form)))
@@ -607,7 +616,7 @@ impl std::fmt::Debug for Compiler {
 }
 
 impl Compiler {
-    /// A compiler for this machine.
+    /// Creates a compiler for this machine.
     pub fn new() -> Result<Compiler, CompileError> {
         let isa = machine("speed", "backtracking")?;
         let has = |name: &str| {
@@ -628,23 +637,24 @@ impl Compiler {
         })
     }
 
-    /// The same with slices of `width` lanes for every kernel: 1, 4, 8, 16 or 32.
+    /// Sets the lanes per chunk for every kernel: 1, 4, 8, 16 or 32. Other values are ignored.
     pub fn with_width(self, width: Option<u32>) -> Compiler {
         let width = width.filter(|width| [1, 4, 8, 16, 32].contains(width));
         Compiler { width, ..self }
     }
 
-    /// The same, whose code tests accesses, or trusts them.
+    /// Sets whether generated code tests its memory accesses.
     pub fn with_isolation(self, isolated: bool) -> Compiler {
         Compiler { isolated, ..self }
     }
 
-    /// Whether code tests accesses.
+    /// Returns whether generated code tests its memory accesses.
     pub fn isolates(&self) -> bool {
         self.isolated
     }
 
-    /// The functions that generated code asks about accesses through, for [`crate::abi::NativeContext`].
+    /// Returns the functions through which generated code calls the host about accesses, for
+    /// [`crate::abi::NativeContext`].
     pub fn verifiers(&self) -> Result<[*const u8; 2], CompileError> {
         let made = self.verifiers.get_or_init(|| Verifiers::new(&*self.isa));
         match made {
@@ -653,17 +663,17 @@ impl Compiler {
         }
     }
 
-    /// All that code is made with.
+    /// Returns the code generators that this compiler uses.
     pub(crate) fn machines(&self) -> [&dyn TargetIsa; 3] {
         [&*self.isa, &*self.plain, &*self.large]
     }
 
-    /// Lanes of all kernels' slices, if they were asked for.
+    /// Returns the lanes per chunk requested for all kernels, if any.
     pub(crate) fn asked_width(&self) -> Option<u32> {
         self.width
     }
 
-    /// Makes code for a machine that has nothing but these features.
+    /// Replaces the target machine by one with only the given features.
     #[cfg(test)]
     pub(crate) fn set_features(&mut self, names: &[&str]) {
         let builder = cranelift_native::builder_with_options(false);
@@ -699,7 +709,7 @@ impl Compiler {
         }
     }
 
-    /// Compiles one native function whose body `emit` writes; `sliced` if it runs slices.
+    /// Compiles one native function whose body `emit` writes; `sliced` tells whether it is vector code.
     fn function(
         &self,
         (signature, sliced): (ir::Signature, bool),
@@ -709,7 +719,8 @@ impl Compiler {
         let mut descs = DescTable::default();
         let mut context = self.built(signature, &mut descs, emit)?;
         if sliced && context.func.dfg.num_insts() > MAX_ALLOCATED {
-            // Every vector would have a place of its own in a frame of megabytes.
+            // The simple register allocator would give every vector a stack slot of its own, in a frame of
+            // megabytes.
             return Err(CompileError::Budget("slices".into()));
         }
         if context.func.dfg.num_insts() > MAX_FORM {
@@ -767,7 +778,8 @@ impl Compiler {
         Ok(Context::for_function(function))
     }
 
-    /// Cranelift's text of a kernel's form, for people: the CTA form, or the region behind a stop.
+    /// Returns Cranelift's text of a kernel's CTA form or, with `stop`, of one region of the warp form, for
+    /// display.
     pub fn clif(
         &self,
         kernel: &CompiledKernel,
@@ -778,7 +790,8 @@ impl Compiler {
         Ok(context.func.display().to_string())
     }
 
-    /// The machine's instructions of a kernel's form, for people.
+    /// Returns the machine instructions of a kernel's CTA form or, with `stop`, of one region of the warp form,
+    /// for display.
     pub fn assembly(
         &self,
         kernel: &CompiledKernel,
@@ -795,7 +808,8 @@ impl Compiler {
         Ok(compiled.vcode.clone().unwrap_or_default())
     }
 
-    /// The CTA form (in phases, if there are points) or a region, before Cranelift has worked on it.
+    /// Builds the CTA form (with phases if the kernel has sync points) or a region, without running Cranelift's
+    /// passes.
     fn form(
         &self,
         kernel: &CompiledKernel,

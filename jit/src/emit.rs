@@ -1,7 +1,7 @@
 //! Emission of one native function.
 //!
-//! [`Lane`] translates IR instructions for one lane; its submodules wrap it in the loop of the form
-//! asked for.
+//! [`Lane`] translates IR instructions for one lane. The modules `warp_form`, `cta_form`, `phases` and `device`
+//! wrap that code in the loop of the requested form.
 
 pub(crate) mod aligned;
 pub(crate) mod atomic;
@@ -25,7 +25,7 @@ pub(crate) use lane::{Lane, Unsupported};
 use cranelift_codegen::ir::{self, types};
 use margay_ops::types::{Kind, Type};
 
-/// How a value of a type is held by Cranelift.
+/// Returns the Cranelift type that holds a value of an IR type.
 pub(crate) fn clif_type(ty: Type) -> ir::Type {
     match ty.kind() {
         Kind::Pred | Kind::B8 => types::I8,

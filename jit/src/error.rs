@@ -1,29 +1,29 @@
-//! Why there is no native code.
+//! Errors of native code generation.
 
 use crate::fallback::Fallback;
 
-/// Why there is no native code for a function.
+/// Why a function has no native code.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CompileError {
-    /// The code uses something native code cannot do; the interpreter can.
+    /// The function uses something that native code cannot do, but the interpreter can.
     #[error("no native code for {0}")]
     Unsupported(String),
-    /// Native code would take too long to make, or too much memory.
+    /// Native code would take too much time or memory to compile.
     #[error("{0}: too large for native code")]
     Budget(String),
-    /// The machine is not one that code can be made for.
+    /// Code cannot be generated for this machine.
     #[error("no code generator for this machine: {0}")]
     Machine(String),
     /// The code generator failed.
     #[error("code generation failed: {0}")]
     Backend(String),
-    /// No memory for code.
+    /// Executable memory could not be allocated.
     #[error("no memory for code: {0}")]
     Memory(String),
 }
 
 impl CompileError {
-    /// The reason that is counted when a kernel has no native code.
+    /// Returns the fallback that is counted when this error leaves a kernel without native code.
     pub fn fallback(&self) -> Fallback {
         match self {
             CompileError::Unsupported(_) => Fallback::InterpreterUnsupported,

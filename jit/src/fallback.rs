@@ -1,6 +1,7 @@
-//! Why a kernel's code is slower than it could be: each place that gives way to slower code counts here.
+//! Why a kernel's code is slower than it could be. Every place that falls back to slower code counts a
+//! [`Fallback`].
 //!
-//! [`Fallback`] is the one list. `docs/fallbacks.md` shows it, and a test compares.
+//! [`Fallback`] is the only list of these reasons. A test checks that `docs/fallbacks.md` matches it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -16,14 +17,14 @@ macro_rules! fallbacks {
             /// All reasons.
             pub const ALL: &'static [Fallback] = &[$(Fallback::$variant,)*];
 
-            /// Its name in reports.
+            /// Returns the name of this reason in reports.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Fallback::$variant => $name,)*
                 }
             }
 
-            /// What it means, in a sentence.
+            /// Returns a sentence that explains this reason.
             pub fn about(self) -> &'static str {
                 match self {
                     $(Fallback::$variant => $about,)*
@@ -56,8 +57,8 @@ fallbacks! {
     SlowOperation "slow-operation" "An operation that the code generator has no instructions for is a call of its reference meaning.";
 }
 
-/// How often each reason occurred for a kernel, in the code made so far. Code that an earlier process left on disk counts
-/// nothing, as none is made.
+/// Counts how often each reason occurred for a kernel in this process, while it was prepared or compiled.
+/// Reasons that occur only in compilation are not counted for code from the disk cache.
 #[derive(Debug)]
 pub struct Fallbacks([AtomicU32; Fallback::ALL.len()]);
 
@@ -68,12 +69,12 @@ impl Default for Fallbacks {
 }
 
 impl Fallbacks {
-    /// Notes that a reason occurred.
+    /// Counts one occurrence of a reason.
     pub fn note(&self, why: Fallback) {
         self.0[why as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The reasons that occurred, and how often.
+    /// Returns the reasons that occurred, with their counts.
     pub fn all(&self) -> Vec<(Fallback, u32)> {
         let counts = Fallback::ALL.iter().zip(&self.0);
         let counts = counts.map(|(&why, count)| (why, count.load(Ordering::Relaxed)));

@@ -1,29 +1,30 @@
-//! Writing files, standard error among them, in a process whose files may only have some size (`RLIMIT_FSIZE`).
+//! Writing to files and standard error in a process with a limit on file sizes (`RLIMIT_FSIZE`).
 //!
-//! A write past the limit ends the process by `SIGXFSZ` unless the signal is ignored or blocked; then it fails with `EFBIG`
-//! [setrlimit(2)]. No program shall end because a library of it writes a cache, and the signal's action is the program's.
+//! A write past the limit ends the process by `SIGXFSZ`, unless the signal is ignored or blocked; then the
+//! write fails with `EFBIG` [setrlimit(2)]. A program must not end because this library writes a cache, and the
+//! library must not change the program's action for the signal. It therefore blocks the signal during a write.
 
 use std::io::Write;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// Runs `write`, in which a write past the limit is an error.
+/// Runs `write` with `SIGXFSZ` blocked, so that a write past the size limit returns an error.
 pub fn without_size_signal<T>(write: impl FnOnce() -> T) -> T {
     let _blocked = Blocked::new();
     write()
 }
 
-/// Writes a line to standard error. Nobody is left to tell where that fails.
+/// Writes a line to standard error. Errors are ignored.
 pub fn tell(line: std::fmt::Arguments<'_>) {
     without_size_signal(|| {
         let _ = writeln!(std::io::stderr(), "{line}");
     });
 }
 
-/// The signal is blocked in this thread.
+/// A guard: `SIGXFSZ` is blocked in this thread while it exists.
 struct Blocked {
     signal: libc::sigset_t,
-    /// Whether it was blocked or waited for already: then nothing changes.
+    /// Whether the signal was blocked before. Dropping the guard then changes nothing.
     before: bool,
 }
 
@@ -31,7 +32,7 @@ impl Blocked {
     fn new() -> Blocked {
         let mut signal = MaybeUninit::<libc::sigset_t>::uninit();
         let mut mask = MaybeUninit::<libc::sigset_t>::zeroed();
-        // SAFETY: `sigemptyset` initialises the set, and the mask is zeroes or what the system wrote.
+        // SAFETY: `sigemptyset` initialises the set. The mask contains zeros or what the system wrote.
         unsafe {
             libc::sigemptyset(signal.as_mut_ptr());
             libc::sigaddset(signal.as_mut_ptr(), libc::SIGXFSZ);
@@ -53,7 +54,8 @@ impl Drop for Blocked {
             tv_sec: 0,
             tv_nsec: 0,
         };
-        // SAFETY: all are valid for the calls. The signal of a write goes to the thread that writes, so it is taken back here.
+        // SAFETY: all arguments are valid for the calls. A write past the limit sends the signal to the writing
+        // thread, so this thread can consume it here.
         unsafe {
             libc::sigtimedwait(&self.signal, ptr::null_mut(), &now);
             libc::pthread_sigmask(libc::SIG_UNBLOCK, &self.signal, ptr::null_mut());

@@ -1,4 +1,4 @@
-//! One native function, and the source positions of its code.
+//! A native function and the source positions of its code.
 
 use margay_ir::entity::Inst;
 use margay_ir::function::SourceLoc;
@@ -6,31 +6,35 @@ use margay_ir::function::SourceLoc;
 use crate::addresses::{DescTable, Site};
 use crate::code_memory::CodeMemory;
 
-/// Bits of a place that are the instruction's number; above them is the lane's.
+/// Number of low bits of a source place that contain the instruction's number; the bits above contain the
+/// lane's number.
 pub(crate) const PLACE_LANE: u32 = 26;
 pub(crate) const PLACE_INST: u32 = (1 << PLACE_LANE) - 1;
 
-/// What code generation remembers of an instruction's code for one lane of a slice.
+/// Encodes the source place of an instruction's code for one lane of a chunk; code generation attaches it to
+/// the code.
 pub(crate) fn place_word(inst: Inst, lane: u32) -> u32 {
     inst.0 & PLACE_INST | lane << PLACE_LANE
 }
 
-/// One native function.
+/// A native function.
 #[derive(Debug)]
 pub struct CompiledFunction {
     /// The code.
     pub code: CodeMemory,
-    /// Source position of the code from each offset on, ascending; and for which lane of a slice it is.
+    /// Code offset, source position and lane of the chunk; each entry is valid from its offset to that of the
+    /// next. Ascending.
     pub locs: Vec<(u32, SourceLoc, u32)>,
-    /// Operations that the code computes by their meanings; it holds their addresses.
+    /// Operations that the code computes by calling their meanings. The code contains the addresses of these
+    /// descriptions.
     pub descs: DescTable,
-    /// Where it holds addresses.
+    /// Places in the code that contain addresses.
     pub(crate) sites: Vec<Site>,
 }
 
 impl CompiledFunction {
-    /// Source position of the instruction at an address, if it lies in this function, and the number of
-    /// the lane behind the context's thread that it is for.
+    /// Returns the source position of the instruction at an address, if the address is in this function, and
+    /// the distance of its lane from the thread in the context.
     pub fn loc_at(&self, pc: u64) -> Option<(SourceLoc, u32)> {
         let offset = pc.checked_sub(self.code.start() as u64)?;
         if offset >= self.code.bytes().len() as u64 {

@@ -1,13 +1,12 @@
 //! Native code from IR regions, through Cranelift.
 //!
-//! [`Compiler`] turns a kernel prepared by [`margay_ir::pass::prepare`] into native functions: the
-//! *warp form*, one function for each region entry that runs the lanes of a mask to their next
-//! points; the *CTA form*, one function that loops over the threads of a range of CTAs itself, and
-//! over the phases between their barriers.
-//! Both keep live values in the same frames ([`margay_ir::analysis::Regions`]), so a CTA can go from
-//! the CTA form to the scheduler of [`margay_exec`] in the middle.
+//! [`Compiler`] turns a kernel prepared by [`margay_ir::pass::prepare`] into native functions. The *warp form*
+//! is one function per resume point; it runs the lanes of a mask from there to their next sync points. The *CTA
+//! form* is one function that loops over a range of CTAs, over the phases between their barriers, and over
+//! their threads. Both forms keep live values in the same frames ([`margay_ir::analysis::Regions`]), so the
+//! scheduler of [`margay_exec`] can take a CTA over from the CTA form in the middle of its execution.
 //!
-//! Cranelift is hidden behind [`emit`]; nothing of it shows in this crate's interface.
+//! No Cranelift type appears in this crate's interface.
 
 pub mod abi;
 mod addresses;

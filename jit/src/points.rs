@@ -1,7 +1,7 @@
-//! Where the operands and results of a kernel's points lie, for the host's helpers.
+//! Where the operands and results of a kernel's sync points are stored, for the host's helpers.
 //!
-//! Generated code passes the address of a [`PointPlaces`] to the helper that completes the point.
-//! Invariant: a table never changes after it was made, so the addresses stay good as long as it lives.
+//! Generated code passes the address of a [`PointPlaces`] to the helper that completes the sync point.
+//! Invariant: a table never changes after its construction, so these addresses are valid as long as it exists.
 
 use margay_exec::Stop;
 use margay_ir::analysis::Regions;
@@ -14,33 +14,33 @@ use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 use smallvec::{SmallVec, smallvec};
 
-/// Where an operand's or a result's lanes are.
+/// Where the lanes of an operand or result are stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum LaneStorage {
-    /// There is no such operand, or nobody reads the result.
+    /// The operand does not exist, or the result is never read.
     #[default]
     Absent,
     /// The same constant in every lane.
     Constant(u64),
     /// An array of 32 elements in the warp's frame.
     Stored {
-        /// From the frame's start.
+        /// Offset from the start of the frame.
         offset: u32,
-        /// Of an element: 1, 2, 4, 8 or 16.
+        /// Bytes of an element: 1, 2, 4, 8 or 16.
         bytes: u32,
     },
 }
 
-/// What completes a point at which all lanes of a warp that have not exited stand.
+/// How a sync point is completed at which all live lanes of a warp stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Completion {
-    /// Nothing: the lanes go on.
+    /// Nothing is needed: the lanes continue.
     Nothing,
     /// The host computes the results.
     Collective,
-    /// All warps of the CTA at the same barrier.
+    /// All warps of the CTA must arrive at the same barrier.
     Barrier,
-    /// The same, and the host computes the results.
+    /// All warps of the CTA must arrive at the same barrier, and the host then computes the results.
     Reduction,
     /// The scheduler decides.
     General,
@@ -54,7 +54,8 @@ impl Completion {
         match desc.opcode {
             Opcode::Converge => Completion::Nothing,
             Opcode::BarWarp if constant(0).is_some() => Completion::Nothing,
-            // Lanes that stand together may wait for others than each other, by masks of their own.
+            // Lanes that stand here may wait, by their masks, for lanes that stand elsewhere. The host must
+            // check the masks.
             Opcode::BarWarp
             | Opcode::Shfl
             | Opcode::Vote
@@ -74,33 +75,33 @@ impl Completion {
         }
     }
 
-    /// Whether it is a barrier of all threads.
+    /// Returns whether this is a barrier of all threads of the CTA.
     pub fn is_barrier(self) -> bool {
         matches!(self, Completion::Barrier | Completion::Reduction)
     }
 }
 
-/// One point.
+/// A sync point.
 #[derive(Clone, Debug)]
 pub struct PointPlaces {
-    /// What completes it.
+    /// How the sync point is completed.
     pub completion: Completion,
     /// The operation.
     pub desc: Desc,
-    /// Operands, in the op's order; four at least.
+    /// Places of the operands, in the op's order; at least four.
     pub args: SmallVec<[LaneStorage; 4]>,
-    /// Results, in the op's order; two at least.
+    /// Places of the results, in the op's order; at least two.
     pub results: SmallVec<[LaneStorage; 2]>,
-    /// How a product of matrices is computed, if it is one that can be worked out beforehand.
+    /// The precomputed plan of a matrix product, if the op is one and a plan exists for it.
     pub plan: Option<Box<Plan>>,
 }
 
-/// The points of a kernel, by stop number.
+/// The sync points of a kernel, by number.
 #[derive(Debug)]
 pub struct PointTable(Box<[PointPlaces]>);
 
 impl PointTable {
-    /// The table of a prepared function.
+    /// Creates the table of a prepared function.
     pub fn new(function: &Function, regions: &Regions) -> PointTable {
         let place =
             |value: Value| match function.dfg.constant(value) {
@@ -152,28 +153,28 @@ impl PointTable {
         PointTable(points.collect())
     }
 
-    /// The point behind a stop.
+    /// Returns the sync point with a number.
     pub fn get(&self, stop: Stop) -> Option<&PointPlaces> {
         self.0.get(stop.0 as usize)
     }
 
-    /// Number of entries, the start among them.
+    /// Returns the number of entries, including the start of the kernel.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// What completes each point, by stop number.
+    /// Returns how the sync point with a number is completed.
     pub(crate) fn completion(&self, index: usize) -> Completion {
         self.0[index].completion
     }
 
-    /// Whether phases may begin behind a stop.
+    /// Returns whether a phase may begin at the resume point with this number.
     pub fn begins_at(&self, stop: Stop) -> bool {
         let barrier = |point: &PointPlaces| point.completion.is_barrier();
         stop == Stop::START || self.get(stop).is_some_and(barrier)
     }
 
-    /// The address that generated code passes on.
+    /// Returns the address of an entry, which generated code passes to helpers.
     pub(crate) fn address(&self, index: u32) -> Option<u64> {
         let place: &PointPlaces = self.0.get(index as usize)?;
         Some(std::ptr::from_ref(place) as u64)

@@ -1,4 +1,4 @@
-//! How many lanes of a kernel run side by side.
+//! Chunk widths: how many lanes of a kernel run together in vector registers.
 
 use std::time::Duration;
 
@@ -12,35 +12,35 @@ use rustc_hash::FxHashSet;
 
 use crate::fallback::{Fallback, Fallbacks};
 
-/// Most vector instructions of a native function, about; more take too long to compile.
+/// Approximate limit of the vector instructions of a native function. More would take too long to compile.
 const BUDGET: usize = 20_000;
-/// Most vectors that live at once, about; the machine has 16 registers for them, and what is spilled costs
-/// little as long as it is not much.
+/// Most live vectors at the start of a block. The machine has 16 vector registers; a moderate number of spills
+/// costs little.
 const MAX_LIVE: usize = 40;
-/// The same of slices that are whole warps whose lanes ask each other for something: else the host answers.
+/// Most live vectors for chunks of a whole warp in a kernel with collectives. With narrower chunks, the host
+/// would have to perform the collectives.
 const MAX_LIVE_WARP: usize = 160;
-/// Most blocks: the order of the masked code is found in time that grows with them and with their depth.
+/// Most blocks. The time to order the blocks of masked code grows with their number and nesting depth.
 const MAX_BLOCKS: usize = 2_000;
 
-/// Most vectors that live behind points, over all points: what lanes that have parted save and take up again there. Code
-/// of twice as many compiles in seconds.
+/// Most vectors that are live after sync points, summed over all sync points: diverged lanes save and reload
+/// them there. Code with twice this number compiles in seconds.
 const MAX_SAVED: usize = 1_600;
 
-/// Most vectors that live at once, within blocks too, of slices that are as wide as a warp although no lane
-/// asks another for anything.
+/// Most live vectors anywhere, also inside blocks, for chunks of a whole warp in a kernel without collectives.
 const MAX_LIVE_WIDE: usize = 32;
 
-/// Lanes of a kernel's slices; 1 where lanes run one by one.
+/// Lanes per chunk of a kernel; 1 for scalar code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Widths {
-    /// Where slices lie in rows of the block.
+    /// Width if every chunk then is located in one row of the block.
     pub wide: u32,
-    /// Elsewhere; no more.
+    /// Width for other block shapes, at most `wide`.
     pub narrow: u32,
 }
 
 impl Widths {
-    /// The same everywhere.
+    /// Returns the same width for all block shapes.
     pub const fn all(width: u32) -> Widths {
         Widths {
             wide: width,
@@ -49,8 +49,8 @@ impl Widths {
     }
 }
 
-/// Lanes of a function's slices. `asked` stands in for what suits the function best, as far as the budget
-/// goes.
+/// Chooses the chunk widths of a function. `asked` replaces the preferred width, but the budgets still limit
+/// it.
 pub(crate) fn widths(
     function: &Function,
     regions: &Regions,
@@ -90,7 +90,8 @@ pub(crate) fn widths(
         Some(_) => (0, usize::MAX),
     };
     let saved = saved(regions);
-    // Both copies of the code count, and a vector instruction for every four lanes.
+    // The function contains two copies of the code, with and without masks; an instruction takes one vector per
+    // four lanes.
     let refused = |width: u32| {
         let vectors = width as usize / 4;
         let most = match width {
@@ -129,7 +130,7 @@ pub(crate) fn widths(
     }
 }
 
-/// Values that live behind points, over all points.
+/// Counts the values that are live after sync points, summed over all sync points.
 fn saved(regions: &Regions) -> usize {
     regions
         .entries
@@ -138,7 +139,8 @@ fn saved(regions: &Regions) -> usize {
         .sum()
 }
 
-/// Most 32-bit words of a lane that vary and live at the start of a block, and anywhere.
+/// Returns the most 32-bit words of varying values of a lane that are live at the start of a block, and
+/// anywhere.
 fn live_words(function: &Function) -> (usize, usize) {
     let cfg = Cfg::new(function);
     let rows = Assumptions {
@@ -181,8 +183,8 @@ fn live_words(function: &Function) -> (usize, usize) {
     (starts, anywhere.max(starts))
 }
 
-/// How long a kernel should have run lane by lane before slices are worth their compilation: about as
-/// long as that takes.
+/// Returns the compile budget: how long a kernel should run as scalar code before vector code is compiled. It
+/// is about the time that compiling the vector code takes.
 pub(crate) fn patience(function: &Function, regions: &Regions, width: u32) -> Duration {
     let insts: usize = function
         .blocks()

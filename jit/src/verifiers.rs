@@ -1,6 +1,6 @@
-//! Functions between generated code and [`Helpers::verify`]: they preserve all registers, so that a call on a path
-//! that is hardly ever taken keeps no value of the code around it out of a register. All means all: the answer is
-//! left in the context.
+//! Functions through which generated code calls [`Helpers::verify`] and [`Helpers::verify_lanes`]. They
+//! preserve all registers, including those for results, so that a call on a rarely taken path does not force
+//! the values around it out of registers. The helper's result is therefore stored in the context.
 
 use std::mem::offset_of;
 
@@ -15,13 +15,14 @@ use crate::code_memory::CodeMemory;
 use crate::emit::lane::{fixed, host};
 use crate::error::CompileError;
 
-/// The functions of one compiler.
+/// The verifier functions of one compiler.
 #[derive(Debug)]
 pub(crate) struct Verifiers([CodeMemory; 2]);
 
 impl Verifiers {
     pub(crate) fn new(isa: &dyn TargetIsa) -> Result<Verifiers, CompileError> {
-        // Context, address, stride, what is accessed, thread; or context, addresses, what is accessed, thread.
+        // Parameters of `verify`: context, address, stride, properties of the accesses, thread. Parameters of
+        // `verify_lanes`: context, addresses, properties, thread.
         let strided = [types::I64, types::I64, types::I64, types::I64, types::I32];
         let each = [types::I64, types::I64, types::I64, types::I32];
         Ok(Verifiers([
@@ -30,13 +31,13 @@ impl Verifiers {
         ]))
     }
 
-    /// Their addresses.
+    /// Returns the addresses of the two functions.
     pub(crate) fn entries(&self) -> [*const u8; 2] {
         self.0.each_ref().map(CodeMemory::start)
     }
 }
 
-/// A function that passes its arguments on to a helper.
+/// Compiles a function that passes its arguments to a helper and stores the result in the context.
 fn compiled(
     isa: &dyn TargetIsa,
     params: &[ir::Type],

@@ -1,31 +1,33 @@
-//! Versions of a kernel's code: what is assumed of the launch.
+//! Specialisations of a kernel's code, by what they assume about the launch.
 
 use margay_ir::analysis::uniformity::Assumptions;
 
 use crate::slices::Widths;
 
-/// What is known of the blocks of a launch; code is made for each case.
+/// A specialisation of a kernel's code: what the code assumes about the blocks and pointers of a launch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Version(u8);
 
 impl Version {
-    /// Number of versions.
+    /// Number of specialisations.
     pub const COUNT: usize = 18;
 
-    /// Lanes one by one, for blocks of any shape: compiled in a tenth of the time.
+    /// Scalar code, one lane after the other, for blocks of any shape. It compiles in a tenth of the time of
+    /// vector code.
     pub const SINGLE: Version = Version(8);
 
-    /// Slices lie in rows.
+    /// Every chunk is located in one row of the block.
     const ROWS: u8 = 1;
-    /// The rows are a multiple of the slices.
+    /// `%ntid.x` is a multiple of the chunk width.
     const ALIGNED: u8 = 2;
-    /// Slices are as wide as the kernel's get.
+    /// Chunks have the larger of the kernel's two widths ([`Widths::wide`]).
     pub(crate) const WIDE: u8 = 4;
-    /// The pointers among the parameters name device memory ([`crate::CompiledKernel::roots`]), and shared memory ends where
-    /// its open pages end.
+    /// The pointer parameters of the kernel ([`crate::CompiledKernel::roots`]) contain addresses of device
+    /// memory, and the shared memory of a CTA ends exactly at the end of its accessible pages.
     const TRUSTED: u8 = 16;
 
-    /// The version for blocks of a shape: wide slices where they lie in rows, else narrow ones.
+    /// Returns the specialisation for a block shape: wide chunks if each chunk then is located in one row, else
+    /// narrow chunks.
     pub fn of([x, y, z]: [u32; 3], widths: Widths) -> Version {
         let row = y == 1 && z == 1;
         let aligned = |width: u32| x > 0 && x % width == 0;
@@ -43,7 +45,7 @@ impl Version {
         Version(rows | aligned | wide)
     }
 
-    /// Its number.
+    /// Returns the index of this specialisation, less than [`Version::COUNT`].
     pub fn index(self) -> usize {
         let own = usize::from(self.0 & !Version::TRUSTED);
         own + if self.is_trusted() {
@@ -53,19 +55,20 @@ impl Version {
         }
     }
 
-    /// The same for launches whose pointers are known to name device memory, and whose shared memory ends where its open
-    /// pages end.
+    /// Returns this specialisation with or without the trust in addresses: for launches whose pointer
+    /// parameters are known to contain addresses of device memory, and whose shared memory ends exactly at the
+    /// end of its accessible pages.
     pub fn trusted(self, trusted: bool) -> Version {
         let without = self.0 & !Version::TRUSTED;
         Version(without | if trusted { Version::TRUSTED } else { 0 })
     }
 
-    /// Whether it is for such launches alone.
+    /// Returns whether the code may run only in launches whose addresses are trusted ([`Version::trusted`]).
     pub fn is_trusted(self) -> bool {
         self.has(Version::TRUSTED)
     }
 
-    /// Whether lanes run one by one.
+    /// Returns whether this is the scalar specialisation, which runs the lanes one after the other.
     pub fn is_single(self) -> bool {
         self.trusted(false) == Version::SINGLE
     }

@@ -1,8 +1,8 @@
-//! Processes that share a folder of native code at the same time.
+//! Several processes share a folder of native code at the same time.
 //!
-//! The children are this program again, with one test selected and the folder named in `MARGAY_CHILD`. Each
-//! compiles, finds, drops and runs the same functions in a folder that holds only some of them, while another
-//! process damages entries.
+//! The children are instances of this test program with one test selected and the folder named in
+//! `MARGAY_CHILD`. Each child compiles, reads, deletes and runs the same functions. The folder has room for
+//! only some of them, and the parent process damages entries meanwhile.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, FileExt};
@@ -16,14 +16,14 @@ use margay_jit::abi::{DeviceFn, NativeContext};
 use margay_jit::{CompiledKernel, Compiler, DiskCache};
 use margay_ops::meaning::Bits;
 
-/// How many functions there are.
+/// Number of functions.
 const FUNCTIONS: u32 = 200;
-/// Times that a child goes over all functions.
+/// How often a child runs all functions.
 const ROUNDS: u32 = 5;
-/// Parts of the folder, each with room for one or two entries.
+/// Size limit of the folder: each of its 64 parts has room for one or two entries.
 const LIMIT: u64 = 64 * 8192;
 
-/// A function that adds `number` to its argument.
+/// Compiles a function that adds `number` to its argument.
 fn adder(number: u32) -> CompiledKernel {
     let text = format!(
         "module version 8.0 target sm_80\n\n\
@@ -58,7 +58,7 @@ fn run(kernel: &CompiledKernel, compiler: &Compiler, argument: u32) -> u32 {
     cells[0] as u32
 }
 
-/// In a child: runs all functions again and again, and says how many of them were found.
+/// In a child process: runs all functions repeatedly, and writes how many of them were found in the cache.
 #[test]
 fn child() {
     let Some(folder) = std::env::var_os("MARGAY_CHILD").map(PathBuf::from) else {
@@ -89,9 +89,11 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     inside(folder.to_owned()).flat_map(inside).collect()
 }
 
-/// Changes a byte of the code in a file: whoever runs it does something else, or crashes.
+/// Changes a byte of the code in a file. A process that executed the damaged code would compute wrong results
+/// or crash.
 ///
-/// The file may be gone by now. Then it stays so: a draft that became an entry must not come back.
+/// The file may have been deleted meanwhile. It is then not created again: an unfinished file that has become
+/// an entry must not come back.
 fn damage(path: &Path) -> std::io::Result<()> {
     let file = fs::File::options().read(true).write(true).open(path)?;
     let mut byte = [0];
@@ -149,7 +151,7 @@ fn processes_share_a_folder_that_is_too_small_and_gets_damaged() {
                 .next_multiple_of(4096)
         })
         .sum();
-    // Each of three processes may have found room for the same last entry.
+    // Each of the three processes may have counted the room for the same last entry.
     assert!(bytes <= 3 * LIMIT, "{bytes} bytes");
     assert!(damaged > 0 && found > 0, "{damaged} damaged, {found} found");
     assert!(found < 3 * ROUNDS * FUNCTIONS, "nothing was ever dropped");

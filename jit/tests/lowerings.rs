@@ -1,9 +1,8 @@
-//! Native code of single operations against their reference meanings and the literal tables of
-//! `margay-ir`: each head of the tables becomes a device function, run on the table's operands and
-//! on random ones. Fast lowerings and the slow path are compared alike.
+//! Compares native code of single operations with their meanings and with the literal tables of `margay-ops`.
+//! Each head of the tables becomes a device function, which runs on the table's operands and on random ones.
+//! Fast lowerings and the slow path are both compared.
 //!
-//! NaNs are compared by class: PTX leaves the bits of most of them open, and fast lowerings keep the
-//! host's.
+//! All NaNs count as equal: PTX leaves the bits of most NaNs open, and fast lowerings keep those of the host.
 
 #[path = "../../ir/ops/tests/support/mod.rs"]
 mod support;
@@ -21,8 +20,8 @@ use margay_ops::mods::Half;
 use margay_ops::ops::Opcode;
 use margay_ops::types::{OpType, Type};
 
-/// Lines of the tables for types that no instruction has, or whose operands are not held as [`shape`] has them, which the
-/// verifier refuses. Builds without debug assertions try them, too.
+/// Table lines that the verifier refuses: no instruction has their type, or their operands are held differently
+/// from [`shape`]. Builds without debug assertions run these lines too.
 const REFUSED: [&str; 15] = [
     "abs.ue8m0",
     "cvt.pack.sat.s4.s32.b32",
@@ -55,7 +54,7 @@ fn is_video(opcode: Opcode) -> bool {
     Opcode::Vadd <= opcode && opcode <= Opcode::Vset4
 }
 
-/// How operand `index` is held.
+/// Returns the type that holds operand `index`.
 fn operand_type(desc: &Desc, index: usize) -> Type {
     let (ty, src) = (desc.ty.held(), desc.src.held());
     let wide = desc.mods.half() == Half::Wide;
@@ -88,7 +87,7 @@ fn cvt_operand(desc: &Desc, index: usize) -> Type {
     }
 }
 
-/// How result `index` is held.
+/// Returns the type that holds result `index`.
 fn result_type(desc: &Desc, index: usize) -> Type {
     match desc.opcode {
         opcode if is_video(opcode) => Type::B32,
@@ -102,9 +101,9 @@ fn result_type(desc: &Desc, index: usize) -> Type {
     }
 }
 
-/// A device function that computes one operation of its parameters, of which those that `fixed`
-/// gives a value are constants instead. With debug assertions, passes verify functions: `None` for an operation whose
-/// types or operands the verifier refuses.
+/// Builds a device function that computes one operation of its parameters. Parameters for which `fixed` returns
+/// a value become constants. Passes verify functions when debug assertions are on, so the result is then `None`
+/// if the verifier refuses the operation's types or operands.
 fn function_of(
     desc: Desc,
     params: &[Type],
@@ -138,11 +137,11 @@ fn function_of(
         .then(|| CompiledKernel::new(&module, id).expect("one operation"))
 }
 
-/// The slow path's entry, as the runtime has it.
+/// The helper for the slow path, as in the runtime.
 unsafe extern "C" fn pure_op(desc: *const Desc, args: *const Bits, out: *mut Bits, counts: u32) {
     let (operands, results) = ((counts & 0xffff) as usize, (counts >> 16) as usize);
-    // SAFETY: generated code passes a description that its function owns, and areas of at least as
-    // many cells as it says.
+    // SAFETY: generated code passes a description that its function owns, and areas with at least the given
+    // numbers of cells.
     let (desc, args, out) = unsafe {
         (
             &*desc,
@@ -162,7 +161,7 @@ unsafe extern "C" fn never() {
 fn helpers() -> Helpers {
     let mut helpers = std::mem::MaybeUninit::<Helpers>::uninit();
     let cells = helpers.as_mut_ptr().cast::<unsafe extern "C" fn()>();
-    // SAFETY: the table holds function pointers only; all are set before it is read.
+    // SAFETY: the table contains only function pointers, and all are set before it is read.
     unsafe {
         for i in 0..size_of::<Helpers>() / size_of::<usize>() {
             cells.add(i).write(never);
@@ -175,14 +174,15 @@ fn helpers() -> Helpers {
 fn run(kernel: &CompiledKernel, compiler: &Compiler, args: &[Bits], results: usize) -> Vec<Bits> {
     let code = kernel.device(compiler).expect("single operations compile");
     let helpers = helpers();
-    // SAFETY: all fields are integers or pointers, for which zero is valid; code of a function
-    // without memory, calls and registers reads only what is set here.
+    // SAFETY: all fields are integers or pointers, for which zero is valid. Code of a function without memory
+    // accesses, calls and special registers reads only what is set here.
     let mut context: NativeContext = unsafe { std::mem::zeroed() };
     context.helpers = &helpers;
     context.local_stride = 1 << 16;
     let mut cells = [0 as Bits; 16];
     cells[..args.len()].copy_from_slice(args);
-    // SAFETY: the code was made for this signature; the cells hold its operands and results.
+    // SAFETY: the code was compiled for this signature, and the cells contain its operands and take its
+    // results.
     let status = unsafe {
         let entry: DeviceFn = std::mem::transmute(code.code.start());
         entry(&mut context, 0, 0, cells.as_mut_ptr())
@@ -203,7 +203,7 @@ fn low(ty: Type, bits: Bits) -> Bits {
     bits & Bits::MAX >> (128 - ty.lane_bits())
 }
 
-/// Compares native code with wanted results.
+/// Compares native code with expected results.
 struct Case<'a> {
     head: &'a str,
     desc: Desc,
@@ -213,7 +213,7 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// What differs, if anything does.
+    /// Runs the code and describes a difference from the expected results, if there is one.
     fn check(&self, args: &[Bits], wanted: &[Bits]) -> Option<String> {
         let got = run(self.kernel, self.compiler, args, wanted.len());
         got.iter()
@@ -229,7 +229,7 @@ impl Case<'_> {
     }
 }
 
-/// Operands that reach the corners of most types.
+/// Returns an operand; boundary values of most types are frequent.
 fn random_operand(state: &mut u64, ty: Type) -> Bits {
     *state = state
         .wrapping_mul(0x5851_f42d_4c95_7f2d)
@@ -266,7 +266,7 @@ fn random_operand(state: &mut u64, ty: Type) -> Bits {
 /// Operands and results of one literal line.
 type Line = (Vec<Bits>, Vec<Bits>);
 
-/// Literal lines by head.
+/// Returns the literal lines, grouped by head.
 fn heads() -> BTreeMap<&'static str, Vec<Line>> {
     let mut heads: BTreeMap<&str, Vec<Line>> = BTreeMap::new();
     for (_, line) in TABLES.iter().flat_map(|table| support::lines(table)) {
@@ -280,7 +280,7 @@ fn heads() -> BTreeMap<&'static str, Vec<Line>> {
     heads
 }
 
-/// How operands and results of a line are held.
+/// Returns the types that hold the operands and results of a line.
 fn shape(desc: &Desc, (args, wanted): &Line) -> (Vec<Type>, Vec<Type>) {
     let params = (0..args.len()).map(|i| operand_type(desc, i)).collect();
     let returns = (0..wanted.len()).map(|i| result_type(desc, i)).collect();
@@ -340,7 +340,8 @@ fn native_code_computes_what_tables_and_meanings_say() {
     assert_eq!(Vec::from_iter(refused), expected);
 }
 
-/// Shift amounts, tables and selectors are mostly constants, and code for those differs.
+/// Shift amounts, tables and selectors are constants in most programs, and their code differs from that for
+/// variables.
 #[test]
 fn constant_operands_give_the_same_results() {
     let compiler = &Compiler::new().expect("a code generator for this machine");

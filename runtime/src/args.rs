@@ -3,9 +3,9 @@
 //! A tuple is packed by the kernel's own layout. Invariant: an argument is written only where
 //! its size equals the parameter's, so a mistake is an error and never a wrong value.
 
-use crate::buffer::{DeviceBuffer, DevicePtr};
 use crate::engine::ParamInfo;
 use crate::error::{Error, Result};
+use crate::pointer::DevicePtr;
 
 /// One argument of a kernel.
 ///
@@ -70,24 +70,6 @@ impl KernelArg for DevicePtr {
     }
     fn write(&self, out: &mut [u8]) {
         out.copy_from_slice(&self.address().to_le_bytes());
-    }
-}
-
-impl<T> KernelArg for &DeviceBuffer<T> {
-    fn size(&self) -> usize {
-        8
-    }
-    fn write(&self, out: &mut [u8]) {
-        self.ptr().write(out);
-    }
-}
-
-impl<T> KernelArg for &mut DeviceBuffer<T> {
-    fn size(&self) -> usize {
-        8
-    }
-    fn write(&self, out: &mut [u8]) {
-        self.ptr().write(out);
     }
 }
 

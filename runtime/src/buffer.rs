@@ -1,47 +1,14 @@
-//! Device pointers and owned, typed device memory.
+//! Owned, typed device memory.
 //!
 //! Invariant: a [`DeviceBuffer`] frees its memory exactly once, in the context it came from.
 
 use std::marker::PhantomData;
 
+use crate::args::KernelArg;
 use crate::context::Context;
 use crate::copy::Transfer;
 use crate::error::{Error, Result};
-
-/// An address in device memory (a host address in Margay's own range). Only data: it is looked
-/// up before it is used.
-///
-/// ```
-/// let rt = margay::Runtime::new()?;
-/// let ptr = rt.alloc::<f32>(16)?.ptr();
-/// assert_ne!(ptr.address(), 0);
-/// # Ok::<(), margay::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-#[repr(transparent)]
-pub struct DevicePtr(u64);
-
-impl DevicePtr {
-    /// The pointer with this address.
-    pub const fn new(address: u64) -> DevicePtr {
-        DevicePtr(address)
-    }
-
-    /// The address.
-    pub const fn address(self) -> u64 {
-        self.0
-    }
-
-    /// Whether it is null.
-    pub const fn is_null(self) -> bool {
-        self.0 == 0
-    }
-
-    /// The pointer `bytes` further (wraps; checked when used).
-    pub const fn offset(self, bytes: u64) -> DevicePtr {
-        DevicePtr(self.0.wrapping_add(bytes))
-    }
-}
+use crate::pointer::DevicePtr;
 
 /// Types that are plain bytes: any bit pattern is a value, without padding or pointers.
 ///
@@ -181,6 +148,24 @@ impl<T: Plain> DeviceBuffer<T> {
             "{len} values for a buffer of {}",
             self.len
         )))
+    }
+}
+
+impl<T> KernelArg for &DeviceBuffer<T> {
+    fn size(&self) -> usize {
+        8
+    }
+    fn write(&self, out: &mut [u8]) {
+        self.ptr().write(out);
+    }
+}
+
+impl<T> KernelArg for &mut DeviceBuffer<T> {
+    fn size(&self) -> usize {
+        8
+    }
+    fn write(&self, out: &mut [u8]) {
+        self.ptr().write(out);
     }
 }
 

@@ -4,9 +4,10 @@
 //! destroyed that life ends, the object goes with it and every later use answers an error. A
 //! primary context has many lives, a created one has one.
 
-mod events;
 mod memory;
 mod peers;
+mod registry;
+mod work;
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,18 +16,16 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::device::Device;
-use crate::engine::{Image, LoadOptions};
 use crate::error::{Error, Fault, FaultKind, Result};
-use crate::event::{Event, EventFlags};
-use crate::launched::Launched;
+use crate::heap::DeviceHeap;
 use crate::machine::Machine;
 use crate::memory::host_memory;
-use crate::module::Module;
+use crate::output::Output;
+use crate::pointer::{HostFlags, PointerKind};
 use crate::process::{check_fork, next_id};
+use crate::queue::Queues;
 use crate::service::in_host_function;
-use crate::stream::{Stream, StreamKind, Streams};
-use crate::syscalls::{DeviceHeap, Output};
+use crate::task::Owner;
 
 /// A context. Clones are the same context; a destroyed one stays as a value whose every use
 /// answers [`Error::ContextDestroyed`].
@@ -68,7 +67,7 @@ pub(crate) struct Inner {
     pending: AtomicUsize,
     idle: Mutex<()>,
     became_idle: Condvar,
-    pub(crate) streams: Streams,
+    pub(crate) queues: Queues,
     pub(crate) output: Output,
     heap: Arc<DeviceHeap>,
     /// Where kernels write the parameters of what they launch.
@@ -76,8 +75,28 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    pub(crate) fn id(&self) -> u64 {
-        self.id
+    fn is_alive(&self) -> bool {
+        self.alive.load(Ordering::Acquire)
+    }
+
+    /// Makes the context's first fault sticky.
+    fn make_sticky(&self, mut fault: Fault) {
+        if let (FaultKind::IllegalAddress, Some(address), true) =
+            (fault.kind, fault.address, fault.detail.is_empty())
+        {
+            let machine = &self.machine;
+            let space = machine.memory.space();
+            fault.detail = space
+                .describe(address)
+                .or_else(|| machine.scheduler().describe_window(address))
+                .unwrap_or_else(|| host_memory(address));
+        }
+        report(&fault);
+        let mut slot = self.fault.lock();
+        if slot.is_none() {
+            *slot = Some(Arc::new(fault));
+            self.failed.store(true, Ordering::Release);
+        }
     }
 }
 
@@ -184,53 +203,6 @@ impl Limit {
     }
 }
 
-/// Properties of pinned or registered host memory (`CU_MEMHOSTALLOC_*`).
-///
-/// ```
-/// use margay::HostFlags;
-///
-/// let context = margay::Runtime::new()?.context()?;
-/// let flags = HostFlags { portable: true, ..HostFlags::default() };
-/// let ptr = context.alloc_host(64, flags)?;
-/// assert!(context.host_flags(ptr)?.portable);
-/// context.free_host(ptr)?;
-/// # Ok::<(), margay::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct HostFlags {
-    /// Pinned for all contexts.
-    pub portable: bool,
-    /// Has a device address (always the case here).
-    pub device_map: bool,
-    /// Write-combined (a hint).
-    pub write_combined: bool,
-    /// The device only reads it (registration).
-    pub read_only: bool,
-}
-
-/// What kind of memory an address is in.
-///
-/// ```
-/// use margay::PointerKind;
-///
-/// let rt = margay::Runtime::new()?;
-/// let buffer = rt.alloc::<u8>(100)?;
-/// let info = rt.pointer_info(buffer.ptr().address());
-/// assert_eq!(info.map(|info| info.kind), Some(PointerKind::Device));
-/// # Ok::<(), margay::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PointerKind {
-    /// Device memory.
-    Device,
-    /// Pinned host memory of ours.
-    Pinned,
-    /// The caller's host memory, registered.
-    Registered,
-    /// Managed memory.
-    Managed,
-}
-
 /// What is known of an address of ours.
 ///
 /// ```
@@ -288,17 +260,22 @@ impl Context {
             pending: AtomicUsize::new(0),
             idle: Mutex::new(()),
             became_idle: Condvar::new(),
-            streams: Streams::default(),
+            queues: Queues::default(),
             output: Output::default(),
             heap: DeviceHeap::new(machine, device, id),
             launch_buffers: DeviceHeap::new(machine, device, id),
         });
-        machine.add_context(&inner);
+        registry::add(&inner);
         Context { inner }
     }
 
     pub(crate) fn downgrade(&self) -> std::sync::Weak<Inner> {
         Arc::downgrade(&self.inner)
+    }
+
+    /// The context as the owner of tasks.
+    pub(crate) fn owner(&self) -> Arc<dyn Owner> {
+        Arc::clone(&self.inner) as _
     }
 
     pub(crate) fn machine(&self) -> &Arc<Machine> {
@@ -312,11 +289,6 @@ impl Context {
     /// Unique in the process, never 0, never reused (`cuCtxGetId`).
     pub fn id(&self) -> u64 {
         self.inner.id
-    }
-
-    /// The device.
-    pub fn device(&self) -> Device {
-        Device::of(&self.inner.machine, self.inner.device)
     }
 
     /// Ordinal of the device.
@@ -377,12 +349,17 @@ impl Context {
 
     /// Whether work that has not started is dropped.
     pub(crate) fn work_cancelled(&self) -> bool {
-        self.inner.failed.load(Ordering::Acquire) || !self.is_alive()
+        self.inner.work_cancelled()
+    }
+
+    /// Makes the failure of `what`, work without a call that could return the error, sticky.
+    pub(crate) fn fail_with(&self, error: Error, what: &str) {
+        self.inner.fail_with(error, what);
     }
 
     /// Whether the context exists (a primary context: whether it is retained).
     pub fn is_alive(&self) -> bool {
-        self.inner.alive.load(Ordering::Acquire)
+        self.inner.is_alive()
     }
 
     /// Brings a primary context to life.
@@ -405,21 +382,13 @@ impl Context {
         Ok(())
     }
 
-    /// Waits for all work of the context; flushes printf.
-    pub fn synchronize(&self) -> Result<()> {
-        self.check_wait(self.life())?;
-        crate::capture::check_context(self)?;
-        self.settle();
-        self.fault_status()
-    }
-
     /// Waits for all work submitted so far; streams of other threads may capture meanwhile. A host function, which must
     /// not wait, does not.
     pub(crate) fn settle(&self) {
         if in_host_function() {
             return;
         }
-        for task in self.inner.streams.all_tails() {
+        for task in self.inner.queues.all_tails() {
             task.wait();
         }
         self.flush_output();
@@ -432,30 +401,8 @@ impl Context {
         self.inner.output.flush();
     }
 
-    /// Stops running launches, frees everything the context owns and ends it.
-    ///
-    /// # Errors
-    /// [`Error::InvalidContext`] for a primary context, [`Error::ContextDestroyed`].
-    pub fn destroy(&self) -> Result<()> {
-        check_fork()?;
-        if self.inner.primary {
-            return Err(Error::InvalidContext(
-                "a primary context is released, not destroyed".into(),
-            ));
-        }
-        if !self.is_alive() {
-            return Err(Error::ContextDestroyed);
-        }
-        if self.fault_status().is_ok() {
-            self.settle();
-        }
-        self.end_life(false);
-        Ok(())
-    }
-
-    /// Ends the current life: stops launches, drops work that has not started, frees what the
-    /// context owns, clears the fault. `again`: a new life begins.
-    pub(crate) fn end_life(&self, again: bool) {
+    /// Begins the end of the current life: stops launches, drops work that has not started and waits for the rest.
+    pub(crate) fn stop_life(&self) {
         let inner = &self.inner;
         inner.alive.store(false, Ordering::SeqCst);
         inner.life.fetch_add(1, Ordering::SeqCst);
@@ -464,8 +411,12 @@ impl Context {
             self.wait_idle();
         }
         self.flush_output();
-        crate::capture::forget_context(self);
-        inner.streams.clear();
+    }
+
+    /// Completes the end of a life: frees what the context owns, clears the fault. `again`: a new life begins.
+    pub(crate) fn clear_life(&self, again: bool) {
+        let inner = &self.inner;
+        inner.queues.clear();
         inner.heap.clear();
         inner.launch_buffers.clear();
         inner.machine.textures.remove_of(inner.id);
@@ -504,64 +455,6 @@ impl Context {
 
     pub(crate) fn heap(&self) -> Arc<DeviceHeap> {
         Arc::clone(&self.inner.heap)
-    }
-
-    pub(crate) fn task_submitted(&self) {
-        self.inner.pending.fetch_add(1, Ordering::SeqCst);
-    }
-
-    pub(crate) fn task_completed(&self) {
-        if self.inner.pending.fetch_sub(1, Ordering::SeqCst) == 1 && !self.is_alive() {
-            let _guard = self.inner.idle.lock();
-            self.inner.became_idle.notify_all();
-        }
-    }
-
-    /// A launch has ended, with a fault if it failed.
-    pub(crate) fn launch_finished(&self, launched: &Launched, fault: Option<Fault>) {
-        self.inner.output.append(launched.services());
-        if let Some(fault) = fault {
-            self.fail(fault);
-        }
-    }
-
-    /// Makes the context's first fault sticky.
-    pub(crate) fn fail(&self, mut fault: Fault) {
-        if let (FaultKind::IllegalAddress, Some(address), true) =
-            (fault.kind, fault.address, fault.detail.is_empty())
-        {
-            let machine = &self.inner.machine;
-            let space = machine.memory.space();
-            fault.detail = space
-                .describe(address)
-                .or_else(|| machine.scheduler().describe_window(address))
-                .unwrap_or_else(|| host_memory(address));
-        }
-        report(&fault);
-        let mut slot = self.inner.fault.lock();
-        if slot.is_none() {
-            *slot = Some(Arc::new(fault));
-            self.inner.failed.store(true, Ordering::Release);
-        }
-    }
-
-    /// Makes the failure of `what`, work without a call to answer, stick to the context.
-    pub(crate) fn fail_with(&self, error: Error, what: &str) {
-        match error {
-            Error::Fault(fault) => self.fail((*fault).clone()),
-            other => {
-                let fault = Fault::new(FaultKind::IllegalAddress, what);
-                self.fail(fault.with_detail(other.to_string()));
-            }
-        }
-    }
-
-    /// A copy or fill failed after its call had returned.
-    pub(crate) fn report_async(&self, error: Error) {
-        match error {
-            Error::Fault(fault) => self.fail((*fault).clone()),
-            other => tracing::error!(error = %other, "asynchronous work failed"),
-        }
     }
 
     /// The current value of a limit.
@@ -631,43 +524,6 @@ impl Context {
     /// Least and greatest stream priority: (0, -5).
     pub fn stream_priority_range(&self) -> (i32, i32) {
         (0, -5)
-    }
-
-    /// The legacy null stream.
-    pub fn legacy_stream(&self) -> Stream {
-        Stream::legacy(self)
-    }
-
-    /// The calling thread's default stream, made on first use.
-    pub fn per_thread_stream(&self) -> Stream {
-        Stream::per_thread(self)
-    }
-
-    /// A new stream; `kind` is `Blocking` or `NonBlocking`.
-    ///
-    /// # Errors
-    /// [`Error::InvalidValue`] for the kinds of default streams.
-    pub fn create_stream(&self, kind: StreamKind, priority: i32) -> Result<Stream> {
-        self.status()?;
-        Stream::create(self, kind, priority)
-    }
-
-    /// A new event.
-    pub fn create_event(&self, flags: EventFlags) -> Result<Event> {
-        self.status()?;
-        Event::create(self, flags)
-    }
-
-    /// Loads an image into this context.
-    pub fn load_module(&self, image: Image<'_>, options: &LoadOptions) -> Result<Module> {
-        self.status()?;
-        self.flush_output();
-        let mut options = options.clone();
-        if options.capability == 0 {
-            options.capability = self.inner.machine.config.capability.number();
-        }
-        let loaded = self.inner.machine.loader.load(image, &options)?;
-        Module::bind(self, loaded, &[])
     }
 
     /// Sets the time limit of later launches; `None`: the runtime's.

@@ -3,10 +3,10 @@
 //! Invariant: an address is looked up before a copy is submitted, and touched only through
 //! `fault::access`, so that what is freed or unmapped in between is an error, not a crash.
 
-use crate::buffer::DevicePtr;
-use crate::context::{Context, PointerKind};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fault::access;
+use crate::pointer::{DevicePtr, PointerKind};
 use crate::stream::Stream;
 use crate::task::{DeviceJob, Work};
 

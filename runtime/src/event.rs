@@ -11,13 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::capture::{self, Recorded};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::memory::{SharedKind, SharedMemory};
 use crate::process::next_id;
-use crate::stream::Stream;
-use crate::task::{Task, Work};
+use crate::task::Task;
 
 pub(crate) use shared::SharedEvent;
 
@@ -70,6 +68,15 @@ struct Inner {
     destroyed: AtomicBool,
 }
 
+/// Where in a capture an event was last recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Recorded {
+    /// Identifies the capture.
+    pub(crate) sequence: u64,
+    /// The number of the record in the capture.
+    pub(crate) index: usize,
+}
+
 /// What an event's last record was.
 #[derive(Clone)]
 pub(crate) enum Record {
@@ -88,7 +95,7 @@ impl fmt::Debug for Event {
 }
 
 impl Event {
-    pub(crate) fn create(context: &Context, flags: EventFlags) -> Result<Event> {
+    fn create(context: &Context, flags: EventFlags) -> Result<Event> {
         let shared = match flags.interprocess {
             true => Some(SharedEvent::create(context.ordinal())?),
             false => None,
@@ -157,30 +164,28 @@ impl Event {
         Ok(())
     }
 
+    /// As [`Event::check`], for calls that wait for work.
+    pub(crate) fn check_wait(&self) -> Result<()> {
+        self.inner.context.check_wait(self.inner.life)
+    }
+
+    /// What other processes see of the event, if it was created for them.
+    pub(crate) fn shared(&self) -> Option<&Arc<SharedEvent>> {
+        self.inner.shared.as_ref()
+    }
+
+    /// The marker that `submit` returns is the last record from now on. `submit` runs under the event's lock: of two
+    /// records the one submitted last is the one kept.
+    pub(crate) fn record_with(&self, submit: impl FnOnce() -> Result<Arc<Task>>) -> Result<()> {
+        let mut record = self.inner.record.lock();
+        *record = Record::Task(submit()?);
+        Ok(())
+    }
+
     /// The last record.
     pub(crate) fn record_of(&self) -> Result<Record> {
         self.check()?;
         Ok(self.inner.record.lock().clone())
-    }
-
-    /// The task of the last record.
-    ///
-    /// # Errors
-    /// [`CaptureError::CapturedEvent`](crate::CaptureError) when that was in a capture.
-    pub(crate) fn snapshot(&self) -> Result<Option<Arc<Task>>> {
-        match self.record_of()? {
-            Record::Never => Ok(None),
-            Record::Task(task) => Ok(Some(task)),
-            Record::Captured(recorded) => Err(recorded.refuse()),
-        }
-    }
-
-    /// `Ok` unless the last record was in a capture, which this invalidates.
-    ///
-    /// # Errors
-    /// [`CaptureError::CapturedEvent`](crate::CaptureError).
-    pub fn check_not_captured(&self) -> Result<()> {
-        self.snapshot().map(drop)
     }
 
     /// The task of the last record, for the work of a graph.
@@ -201,103 +206,12 @@ impl Event {
         *self.inner.record.lock() = Record::Captured(recorded);
     }
 
-    /// Records the work submitted to `stream` so far. In a capturing stream it takes note of what
-    /// was captured so far.
-    ///
-    /// # Errors
-    /// [`Error::InvalidHandle`] when the stream belongs to another context.
-    pub fn record(&self, stream: &Stream) -> Result<()> {
-        self.check_stream(stream)?;
-        if stream.is_watched() {
-            return capture::record(stream, self);
-        }
-        // Under the lock, so that of two records the one submitted last is the one kept.
-        let mut record = self.inner.record.lock();
-        *record = Record::Task(stream.mark()?);
-        if let Some(shared) = &self.inner.shared {
-            let completion = shared.record();
-            let job = Box::new(move || {
-                drop(completion);
-                Ok(())
-            });
-            stream.submit(Work::Device { job, short: true });
-        }
-        Ok(())
-    }
-
-    /// Makes each launch of the captured graph record the event (`CU_EVENT_RECORD_EXTERNAL`).
-    ///
-    /// # Errors
-    /// As [`Event::record`]; [`Error::InvalidValue`] when the stream is not capturing.
-    pub fn record_external(&self, stream: &Stream) -> Result<()> {
-        self.check_stream(stream)?;
-        match stream.is_watched() {
-            true => capture::record_external(stream, self),
-            false => Err(Error::invalid("the stream is not capturing")),
-        }
-    }
-
-    fn check_stream(&self, stream: &Stream) -> Result<()> {
-        self.check()?;
-        if stream.context() != self.context() {
-            return Err(Error::InvalidHandle(
-                "event and stream are of different contexts".into(),
-            ));
-        }
-        stream.check()
-    }
-
-    /// Whether the work of the last record is complete; true when never recorded.
-    pub fn query(&self) -> Result<bool> {
-        let snapshot = self.snapshot()?;
-        if let Some(shared) = &self.inner.shared {
-            return Ok(shared.query());
-        }
-        Ok(snapshot.is_none_or(|task| task.is_done()))
-    }
-
-    /// Waits for the work of the last record.
-    pub fn synchronize(&self) -> Result<()> {
-        self.context().check_wait(self.inner.life)?;
-        let snapshot = self.snapshot()?;
-        match &self.inner.shared {
-            Some(shared) => shared.wait(shared.last()),
-            None => {
-                if let Some(task) = snapshot {
-                    task.wait();
-                }
-            }
-        }
-        self.context().flush_output();
-        self.context().fault_status()
-    }
-
     /// The record of several processes that a stream would wait for now; `None` when it is complete, or when the event
     /// is this process's alone.
     pub(crate) fn foreign(&self) -> Option<(Arc<SharedEvent>, u64)> {
         let shared = self.inner.shared.as_ref()?;
         let last = shared.last();
         (!shared.is_complete(last)).then(|| (Arc::clone(shared), last))
-    }
-
-    /// Milliseconds from `start` to this event.
-    ///
-    /// # Errors
-    /// [`Error::InvalidHandle`] when either was never recorded or has no timing,
-    /// [`Error::NotReady`] when either is not complete.
-    pub fn elapsed_ms_since(&self, start: &Event) -> Result<f32> {
-        let nanos = self.time()? as f64 - start.time()? as f64;
-        Ok((nanos * 1e-6) as f32)
-    }
-
-    fn time(&self) -> Result<u64> {
-        let snapshot = self.snapshot()?;
-        if self.inner.flags.disable_timing {
-            return Err(Error::InvalidHandle("the event has no timing".into()));
-        }
-        let task =
-            snapshot.ok_or_else(|| Error::InvalidHandle("the event was never recorded".into()))?;
-        task.completed_at().ok_or(Error::NotReady)
     }
 
     /// Ends the event; work that waits for it goes on waiting for the snapshot it took.
@@ -310,5 +224,13 @@ impl Event {
             return Err(Error::InvalidHandle("the event is destroyed".into()));
         }
         Ok(())
+    }
+}
+
+impl Context {
+    /// A new event.
+    pub fn create_event(&self, flags: EventFlags) -> Result<Event> {
+        self.status()?;
+        Event::create(self, flags)
     }
 }

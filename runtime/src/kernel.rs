@@ -1,24 +1,19 @@
 //! Kernels: what can be launched, with attributes and occupancy.
 //!
-//! Invariant: what [`Kernel::start`] accepts can run; every limit is checked there.
+//! Invariant: what [`Kernel::check_launch`] accepts can run; every limit is checked there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use std::time::Instant;
 
-use crate::context::Limit;
-use crate::device::DeviceConfig;
-use crate::engine::{Engine, KernelInfo, LaunchShape, ParamInfo};
+use crate::device_config::DeviceConfig;
+use crate::engine::{Engine, KernelInfo, ParamInfo};
+use crate::entry::{Entry, Residency, UNSET};
 use crate::error::{Error, Result};
 use crate::launch::{Dim3, LaunchConfig};
-use crate::launched::{Launch, Launched};
 use crate::module::Module;
 use crate::occupancy::{self, Footprint};
 use crate::params::Params;
-use crate::process::next_id;
-use crate::scheduler::{Run, RunSpec, Throttle};
-use crate::syscalls::LaunchServices;
-use crate::syscalls::device_runtime::DeviceRuntime;
+use crate::scheduler::Throttle;
 
 /// `CUfunction_attribute`, same numbers.
 ///
@@ -96,83 +91,11 @@ impl FunctionAttribute {
 
 /// Shared memory of a CTA without opting in.
 const DEFAULT_SHARED: u32 = 48 << 10;
-/// An attribute that the program has not set.
-const UNSET: i32 = -1;
 /// Registers that are reported where the number is not known: what most kernels use.
 const USUAL_REGISTERS: u32 = 32;
 /// CTAs of a cluster on any device, and at most.
 const PORTABLE_CLUSTER: u64 = 8;
 const LARGEST_CLUSTER: u64 = 16;
-
-/// How many blocks of some size are resident on an SM, in a word: 16 bits of threads, 32 of dynamic shared memory,
-/// 16 of the answer. Launches mostly ask the same question again. Zero knows nothing.
-#[derive(Clone, Copy)]
-struct Residency(u64);
-
-impl Residency {
-    fn new(block: u32, dynamic_shared: u64, resident: u32) -> Residency {
-        let known = Residency::key(block, dynamic_shared).zip(u16::try_from(resident).ok());
-        Residency(known.map_or(0, |(key, resident)| key | u64::from(resident)))
-    }
-
-    fn of(self, block: u32, dynamic_shared: u64) -> Option<u32> {
-        let same = Residency::key(block, dynamic_shared)? == self.0 & !0xffff;
-        (same && self.0 != 0).then_some((self.0 & 0xffff) as u32)
-    }
-
-    fn key(block: u32, dynamic_shared: u64) -> Option<u64> {
-        let (block, shared) = (
-            u16::try_from(block).ok()?,
-            u32::try_from(dynamic_shared).ok()?,
-        );
-        Some(u64::from(block) << 48 | u64::from(shared) << 16)
-    }
-}
-
-/// A bound kernel and what the program has set.
-pub(crate) struct Entry {
-    id: u64,
-    /// The kernel's name once more, for what outlives a call.
-    name: Arc<str>,
-    /// Nanoseconds that a unit took lately, at most; 0: none has run.
-    pace: AtomicU64,
-    throttle: Throttle,
-    /// The last answer to how many blocks are resident: see [`Residency`].
-    residency: AtomicU64,
-    engine: Arc<dyn Engine>,
-    /// [`UNSET`]: what static memory leaves of the usual amount.
-    max_dynamic_shared: AtomicI32,
-    carveout: AtomicI32,
-    cluster: [AtomicI32; 3],
-    non_portable_cluster: AtomicI32,
-    cluster_policy: AtomicI32,
-    cache_config: AtomicI32,
-}
-
-impl Entry {
-    pub(crate) fn new(engine: Arc<dyn Engine>) -> Arc<Entry> {
-        let cluster = engine.info().required_cluster;
-        let cluster = cluster.map_or([0; 3], |c| c.to_array().map(|n| n as i32));
-        Arc::new(Entry {
-            id: next_id(),
-            name: engine.info().name.as_str().into(),
-            pace: AtomicU64::new(0),
-            throttle: Throttle::default(),
-            residency: AtomicU64::new(0),
-            engine,
-            max_dynamic_shared: AtomicI32::new(UNSET),
-            carveout: AtomicI32::new(-1),
-            cluster: cluster.map(AtomicI32::new),
-            non_portable_cluster: AtomicI32::new(0),
-            cluster_policy: AtomicI32::new(0),
-            cache_config: AtomicI32::new(0),
-        })
-    }
-
-    pub(crate) fn info(&self) -> &KernelInfo {
-        self.engine.info()
-    }
-}
 
 /// A kernel of a module. Clones are the same kernel.
 ///
@@ -206,7 +129,7 @@ impl PartialEq for Kernel {
 impl Eq for Kernel {}
 
 impl Kernel {
-    pub(crate) fn new(module: &Module, entry: &Arc<Entry>) -> Kernel {
+    fn new(module: &Module, entry: &Arc<Entry>) -> Kernel {
         Kernel {
             module: module.clone(),
             entry: Arc::clone(entry),
@@ -251,6 +174,16 @@ impl Kernel {
     /// How many workers it is given.
     pub(crate) fn throttle(&self) -> &Throttle {
         &self.entry.throttle
+    }
+
+    /// Its code.
+    pub(crate) fn engine(&self) -> &dyn Engine {
+        &*self.entry.engine
+    }
+
+    /// Its name, for what outlives a call.
+    pub(crate) fn shared_name(&self) -> &Arc<str> {
+        &self.entry.name
     }
 
     fn config(&self) -> &DeviceConfig {
@@ -491,11 +424,6 @@ impl Kernel {
         Ok((cluster, resident))
     }
 
-    /// Checks a launch and makes it ready to run.
-    pub(crate) fn start(&self, config: LaunchConfig, params: Params) -> Result<Launch> {
-        self.start_nested(config, params, 0)
-    }
-
     /// Whether a launch could have this shape.
     ///
     /// # Errors
@@ -503,64 +431,6 @@ impl Kernel {
     pub(crate) fn check_config(&self, config: &LaunchConfig) -> Result<()> {
         self.check_shape(config)?;
         self.check_shared(config)
-    }
-
-    /// As [`Kernel::start`], by a kernel `depth` grids below the host.
-    pub(crate) fn start_nested(
-        &self,
-        config: LaunchConfig,
-        params: Params,
-        depth: u32,
-    ) -> Result<Launch> {
-        let (cluster, resident) = self.check_launch(&config, &params)?;
-        let context = self.module.context();
-        let machine = context.machine();
-        let visible = machine.visible()?;
-        let services = Arc::new(LaunchServices::new(
-            &self.entry.name,
-            visible.clone(),
-            context.limit_value(Limit::PrintfFifoSize),
-            (context.heap(), context.limit_value(Limit::MallocHeapSize)),
-            DeviceRuntime::new(Some(self.module.clone()), depth),
-        ));
-        // A launch that no worker would ever take is none.
-        machine.scheduler().start()?;
-        let limit = context.time_limit();
-        let limit = limit.or(machine.scheduler().time_limit());
-        let began = Instant::now();
-        let shape = LaunchShape {
-            deadline: limit.and_then(|limit| began.checked_add(limit)),
-            grid: config.grid,
-            block: config.block,
-            cluster,
-            dynamic_shared: config.shared,
-            params,
-            cooperative: config.cooperative,
-            grid_id: next_id(),
-            sms: machine.config.sms,
-            stack_bytes: context.limit_value(Limit::StackSize),
-            reverse: machine.reverse,
-            windows: machine.scheduler().window_geometry()?,
-            visible,
-            services: Arc::clone(&services) as _,
-            textures: machine.textures.now(),
-            findings: machine.findings.clone(),
-        };
-        let (id, units) = (shape.grid_id, shape.units());
-        let (least, greatest) = context.stream_priority_range();
-        let prepared = self.entry.engine.prepare(shape)?;
-        let priority = config.priority.map(|asked| asked.clamp(greatest, least));
-        let launched = Launched::new(self.clone(), services, priority);
-        let run = Run::new(RunSpec {
-            launcher: Arc::clone(&launched) as _,
-            id,
-            prepared,
-            units,
-            resident,
-            gang: config.cooperative,
-            time_limit: limit.map(|limit| limit.saturating_sub(began.elapsed())),
-        });
-        Ok(Launch { run, launched })
     }
 
     fn check_shape(&self, config: &LaunchConfig) -> Result<()> {
@@ -625,22 +495,22 @@ impl Kernel {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::Residency;
+impl Module {
+    /// A kernel by its (mangled) name.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`].
+    pub fn kernel(&self, name: &str) -> Result<Kernel> {
+        self.check()?;
+        let entry = self
+            .entry(name)
+            .ok_or_else(|| Error::NotFound(format!("kernel {name}")))?;
+        Ok(Kernel::new(self, entry))
+    }
 
-    #[test]
-    fn a_residency_answers_its_own_question_alone() {
-        let known = Residency::new(256, 48 << 10, 6);
-        assert_eq!(known.of(256, 48 << 10), Some(6));
-        assert_eq!(known.of(255, 48 << 10), None);
-        assert_eq!(known.of(256, 0), None);
-        assert_eq!(Residency(0).of(0, 0), None);
-        assert_eq!(
-            Residency::new(32, 1 << 40, 1).of(32, 0),
-            None,
-            "no such question is kept"
-        );
-        assert_eq!(Residency::new(1024, 0, 0).of(1024, 0), Some(0));
+    /// All kernels, in the image's order.
+    pub fn kernels(&self) -> Vec<Kernel> {
+        let entries = self.entries().iter();
+        entries.map(|entry| Kernel::new(self, entry)).collect()
     }
 }

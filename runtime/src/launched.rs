@@ -6,28 +6,25 @@
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use crate::context::Context;
-use crate::error::{Fault, FaultKind};
+use crate::context::Limit;
+use crate::engine::LaunchShape;
+use crate::error::{Fault, FaultKind, Result};
 use crate::kernel::Kernel;
-use crate::scheduler::{Launcher, Run, Throttle};
+use crate::launch::LaunchConfig;
+use crate::params::Params;
+use crate::process::next_id;
+use crate::scheduler::{Launcher, Run, RunSpec, Throttle};
 use crate::syscalls::LaunchServices;
-use crate::syscalls::device_runtime::{Child, Line, Wish};
-use crate::task::{Task, Work};
+use crate::syscalls::device_runtime::{Child, DeviceRuntime, Line, Wish};
+use crate::task::{Launch, Owner, Started, Task, Work};
 
 /// A launch that waits for its turn or runs.
-pub(crate) struct Launch {
-    /// For the scheduler.
-    pub(crate) run: Arc<Run>,
-    /// What the run belongs to.
-    pub(crate) launched: Arc<Launched>,
-}
-
-/// What a run belongs to.
-pub(crate) struct Launched {
+struct Launched {
     /// It keeps code and variables while it runs.
     kernel: Kernel,
     services: Arc<LaunchServices>,
@@ -52,7 +49,7 @@ impl LaunchedState {
     /// A task for a wish, not released; none when nothing has to be done.
     fn submit(
         &mut self,
-        context: &Context,
+        owner: &Arc<dyn Owner>,
         launched: &Launched,
         line: Line,
         wish: Wish,
@@ -65,17 +62,18 @@ impl LaunchedState {
                 self.last.push(*child);
                 return None;
             }
-            Wish::Launch(child) => launch(context, *child)?,
+            Wish::Launch(child) => launch(&**owner, *child)?,
             Wish::Memory(job) => {
                 let kernel = launched.kernel.clone();
-                let visible = context.machine().visible().ok().flatten();
+                let machine = kernel.module().context().machine();
+                let visible = machine.visible().ok().flatten();
                 Work::Device {
                     job: Box::new(move || job.run(kernel.name(), visible.as_deref())),
                     short: false,
                 }
             }
             Wish::Record(event) => {
-                let task = Task::submit(context, priority, Work::Marker, before.iter());
+                let task = Task::submit(Arc::clone(owner), priority, Work::Marker, before.iter());
                 self.events.insert(event, Arc::clone(&task));
                 self.tails.insert(line, Arc::clone(&task));
                 return Some(task);
@@ -83,12 +81,12 @@ impl LaunchedState {
             Wish::Wait(event) => {
                 let recorded = self.events.get(&event)?.clone();
                 let both = before.iter().chain([&recorded]);
-                let task = Task::submit(context, priority, Work::Marker, both);
+                let task = Task::submit(Arc::clone(owner), priority, Work::Marker, both);
                 self.tails.insert(line, Arc::clone(&task));
                 return Some(task);
             }
         };
-        let task = Task::submit(context, priority, work, before.iter());
+        let task = Task::submit(Arc::clone(owner), priority, work, before.iter());
         match line {
             Line::Loose => {
                 self.loose.retain(|task| !task.is_done());
@@ -103,28 +101,86 @@ impl LaunchedState {
 }
 
 /// The work of a launch; what cannot be launched fails the context, as there is nobody to tell.
-fn launch(context: &Context, child: Child) -> Option<Work> {
+fn launch(owner: &dyn Owner, child: Child) -> Option<Work> {
     let name = child.kernel.name().to_owned();
-    match child
-        .kernel
-        .start_nested(child.config, child.params, child.depth)
-    {
+    match start_nested(&child.kernel, child.config, child.params, child.depth) {
         Ok(run) => Some(Work::Launch(run)),
         Err(error) => {
             let fault = Fault::new(FaultKind::LaunchFailed, &*name);
-            context.fail(fault.with_detail(format!("launched by a kernel: {error}")));
+            owner.fail(fault.with_detail(format!("launched by a kernel: {error}")));
             None
         }
     }
 }
 
+impl Kernel {
+    /// Checks a launch and makes it ready to run.
+    pub(crate) fn start(&self, config: LaunchConfig, params: Params) -> Result<Launch> {
+        start_nested(self, config, params, 0)
+    }
+}
+
+/// As [`Kernel::start`], by a kernel `depth` grids below the host.
+fn start_nested(
+    kernel: &Kernel,
+    config: LaunchConfig,
+    params: Params,
+    depth: u32,
+) -> Result<Launch> {
+    let (cluster, resident) = kernel.check_launch(&config, &params)?;
+    let context = kernel.module().context();
+    let machine = context.machine();
+    let visible = machine.visible()?;
+    let services = Arc::new(LaunchServices::new(
+        kernel.shared_name(),
+        visible.clone(),
+        context.limit_value(Limit::PrintfFifoSize),
+        (context.heap(), context.limit_value(Limit::MallocHeapSize)),
+        DeviceRuntime::new(Some(kernel.module().clone()), depth),
+    ));
+    // A launch that no worker would ever take is none.
+    machine.scheduler().start()?;
+    let limit = context.time_limit();
+    let limit = limit.or(machine.scheduler().time_limit());
+    let began = Instant::now();
+    let shape = LaunchShape {
+        deadline: limit.and_then(|limit| began.checked_add(limit)),
+        grid: config.grid,
+        block: config.block,
+        cluster,
+        dynamic_shared: config.shared,
+        params,
+        cooperative: config.cooperative,
+        grid_id: next_id(),
+        sms: machine.config.sms,
+        stack_bytes: context.limit_value(Limit::StackSize),
+        reverse: machine.reverse,
+        windows: machine.scheduler().window_geometry()?,
+        visible,
+        services: Arc::clone(&services) as _,
+        textures: machine.textures.now(),
+        findings: machine.findings.clone(),
+    };
+    let (id, units) = (shape.grid_id, shape.units());
+    let (least, greatest) = context.stream_priority_range();
+    let prepared = kernel.engine().prepare(shape)?;
+    let priority = config.priority.map(|asked| asked.clamp(greatest, least));
+    let launched = Launched::new(kernel.clone(), services, priority);
+    let run = Run::new(RunSpec {
+        launcher: Arc::clone(&launched) as _,
+        id,
+        prepared,
+        units,
+        resident,
+        gang: config.cooperative,
+        time_limit: limit.map(|limit| limit.saturating_sub(began.elapsed())),
+    });
+    Ok(Launch { run, launched })
+}
+
 impl Launched {
     /// For a launch of a kernel, whose priority is its task's if none is given.
-    pub(crate) fn new(
-        kernel: Kernel,
-        services: Arc<LaunchServices>,
-        priority: Option<i32>,
-    ) -> Arc<Launched> {
+    fn new(kernel: Kernel, services: Arc<LaunchServices>, priority: Option<i32>) -> Arc<Launched> {
         Arc::new(Launched {
             kernel,
             services,
@@ -134,18 +190,8 @@ impl Launched {
         })
     }
 
-    /// The task that completes with it.
-    pub(crate) fn begin(&self, task: Arc<Task>) {
-        // A run is submitted once; a second task would never complete.
-        assert!(self.task.set(task).is_ok(), "a run starts once");
-    }
-
-    pub(crate) fn services(&self) -> &LaunchServices {
-        &self.services
-    }
-
-    fn context(&self) -> Option<Context> {
-        self.task.get()?.context()
+    fn owner(&self) -> Option<Arc<dyn Owner>> {
+        self.task.get()?.owner()
     }
 
     /// Completes the launch's task, at once or behind the children.
@@ -155,25 +201,37 @@ impl Launched {
         } = std::mem::take(&mut *self.children.lock());
         let mut before: Vec<Arc<Task>> = tails.into_values().chain(loose).collect();
         before.retain(|task| !task.is_done());
-        let context = task.context();
-        let Some(context) = context.filter(|_| !before.is_empty() || !last.is_empty()) else {
+        let owner = task.owner();
+        let Some(owner) = owner.filter(|_| !before.is_empty() || !last.is_empty()) else {
             task.complete();
             return;
         };
         let mut tasks = Vec::new();
         for child in last {
-            let Some(work) = launch(&context, child) else {
+            let Some(work) = launch(&*owner, child) else {
                 break;
             };
-            let next = Task::submit(&context, task.priority(), work, before.iter());
+            let next = Task::submit(Arc::clone(&owner), task.priority(), work, before.iter());
             before = vec![Arc::clone(&next)];
             tasks.push(next);
         }
         let join = Work::Join(Arc::clone(task));
-        tasks.push(Task::submit(&context, task.priority(), join, before.iter()));
+        tasks.push(Task::submit(
+            Arc::clone(&owner),
+            task.priority(),
+            join,
+            before.iter(),
+        ));
         for task in tasks {
             task.release();
         }
+    }
+}
+
+impl Started for Launched {
+    fn begin(&self, task: Arc<Task>) {
+        // A run is submitted once; a second task would never complete.
+        assert!(self.task.set(task).is_ok(), "a run starts once");
     }
 }
 
@@ -196,7 +254,7 @@ impl Launcher for Launched {
     }
 
     fn is_of(&self, context: u64) -> bool {
-        self.context().is_some_and(|own| own.id() == context)
+        self.owner().is_some_and(|own| own.id() == context)
     }
 
     fn progressed(&self) {
@@ -204,14 +262,14 @@ impl Launcher for Launched {
         if !wishes.has_wishes() {
             return;
         }
-        let Some(context) = self.context() else {
+        let Some(owner) = self.owner() else {
             return;
         };
         let mut tasks = Vec::new();
         {
             let mut state = self.children.lock();
             for (line, wish) in wishes.take() {
-                tasks.extend(state.submit(&context, self, line, wish));
+                tasks.extend(state.submit(&owner, self, line, wish));
             }
         }
         for task in tasks {
@@ -223,8 +281,11 @@ impl Launcher for Launched {
         let Some(task) = self.task.get() else {
             return;
         };
-        if let Some(context) = task.context() {
-            context.launch_finished(self, fault);
+        if let Some(owner) = task.owner() {
+            owner.printed(&self.services.take_printed());
+            if let Some(fault) = fault {
+                owner.fail(fault);
+            }
         }
         self.complete_behind_children(task);
     }

@@ -52,8 +52,14 @@
 //! # }
 //! ```
 
+mod conditional;
+mod enqueue;
+mod entry;
 mod environment;
 mod error_texts;
+mod free;
+mod heap;
+mod lifetime;
 mod machine;
 mod mem;
 #[cfg(test)]
@@ -61,7 +67,9 @@ mod object_tests;
 mod occupancy;
 #[cfg(test)]
 mod ordering_tests;
+mod output;
 mod process;
+mod queue;
 mod service;
 mod settings;
 mod spin;
@@ -78,6 +86,7 @@ pub mod checks;
 pub mod context;
 pub mod copy;
 pub mod device;
+mod device_config;
 pub mod engine;
 pub mod error;
 pub mod event;
@@ -93,6 +102,7 @@ pub mod memory;
 pub mod module;
 mod native;
 mod params;
+pub mod pointer;
 pub mod runtime;
 pub mod scheduler;
 pub mod stream;
@@ -104,8 +114,8 @@ pub use margay_frontend::container;
 pub use margay_jit::files;
 
 pub use args::{Bytes, KernelArg, KernelArgs};
-pub use buffer::{DeviceBuffer, DevicePtr, Plain};
-pub use context::{Context, HostFlags, Limit, PointerInfo, PointerKind};
+pub use buffer::{DeviceBuffer, Plain};
+pub use context::{Context, Limit, PointerInfo};
 pub use copy::{Direction, Transfer};
 pub use device::Device;
 pub use engine::{EngineChoice, Image, KernelInfo, KernelSizes, LoadOptions, ParamInfo};
@@ -116,6 +126,7 @@ pub use launch::{Dim3, LaunchConfig};
 pub use library::Library;
 pub use module::{Module, Symbol};
 pub use params::Params;
+pub use pointer::{DevicePtr, HostFlags, PointerKind};
 pub use runtime::{Runtime, RuntimeBuilder};
 pub use service::in_host_function;
 pub use stream::{Stream, StreamKind};

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::buffer::DevicePtr;
 use crate::context::Context;
 use crate::engine::{Image, KernelInfo, LoadOptions, LoadedImage, VariableInfo};
 use crate::error::{Error, Result};
 use crate::module::{Module, Symbol};
+use crate::pointer::{DevicePtr, PointerKind};
 use crate::runtime::Runtime;
 
 /// An image that belongs to no context (`CUlibrary`). Clones are the same library.
@@ -172,7 +172,7 @@ impl LibraryInner {
         for (index, variable) in managed {
             let allocation = memory.allocate_zeroed(crate::mem::Request {
                 size: variable.size.max(1),
-                kind: crate::context::PointerKind::Managed,
+                kind: PointerKind::Managed,
                 context: 0,
                 device: 0,
                 flags: Default::default(),

@@ -2,17 +2,16 @@
 //!
 //! Invariant: a machine lives as long as any context, buffer or unfinished task of it.
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
 use crate::checks::Findings;
-use crate::context::{Context, Inner as ContextInner};
-use crate::device::DeviceConfig;
+use crate::device_config::DeviceConfig;
 use crate::engine::Loader;
 use crate::environment::isolated;
 use crate::error::Result;
-use crate::mem::{Allocation, DeviceMemory};
+use crate::mem::DeviceMemory;
 use crate::memory::Visible;
 use crate::scheduler::{Scheduler, SchedulerConfig};
 use crate::service::ServiceThread;
@@ -34,8 +33,6 @@ pub(crate) struct Machine {
     /// What handles of textures and surfaces name.
     pub(crate) textures: Registry,
     pub(crate) loader: Arc<dyn Loader>,
-    /// Contexts by id; a destroyed one disappears with its last handle.
-    contexts: Mutex<Vec<Weak<ContextInner>>>,
     /// Those that programs see.
     devices: Vec<DeviceState>,
 }
@@ -44,7 +41,6 @@ pub(crate) struct Machine {
 pub(crate) struct DeviceState {
     /// Its number among all devices.
     number: i32,
-    primary: OnceLock<Weak<ContextInner>>,
     /// How often the primary context is retained.
     pub(crate) retained: Mutex<u64>,
 }
@@ -53,7 +49,6 @@ impl DeviceState {
     fn new(number: u32) -> DeviceState {
         DeviceState {
             number: number as i32,
-            primary: OnceLock::new(),
             retained: Mutex::new(0),
         }
     }
@@ -87,7 +82,6 @@ impl Machine {
             visible: OnceLock::new(),
             textures: Registry::default(),
             loader,
-            contexts: Mutex::new(Vec::new()),
             devices: numbers.into_iter().map(DeviceState::new).collect(),
             config,
         }))
@@ -125,19 +119,6 @@ impl Machine {
         &self.waits
     }
 
-    pub(crate) fn add_context(&self, context: &Arc<ContextInner>) {
-        let mut contexts = self.contexts.lock();
-        contexts.retain(|known| known.strong_count() > 0);
-        contexts.push(Arc::downgrade(context));
-    }
-
-    /// Notes the primary context of its device.
-    pub(crate) fn set_primary(&self, context: &Context) {
-        if let Some(state) = self.device(context.ordinal()) {
-            let _ = state.primary.set(context.downgrade());
-        }
-    }
-
     /// Number of devices that programs see.
     pub(crate) fn device_count(&self) -> i32 {
         self.devices.len() as i32
@@ -150,33 +131,5 @@ impl Machine {
 
     pub(crate) fn device(&self, ordinal: i32) -> Option<&DeviceState> {
         self.devices.get(usize::try_from(ordinal).ok()?)
-    }
-
-    /// A device's primary context; `None` once the runtime is gone.
-    pub(crate) fn primary(&self, ordinal: i32) -> Option<Context> {
-        let state = self.device(ordinal)?;
-        Some(Context::from(state.primary.get()?.upgrade()?))
-    }
-
-    /// All contexts that are alive.
-    pub(crate) fn contexts(&self) -> Vec<Context> {
-        let contexts = self.contexts.lock();
-        let living = contexts.iter().filter_map(Weak::upgrade);
-        living.map(Context::from).collect()
-    }
-
-    /// The context of an allocation. One that has none counts to its device's primary context, and that of a device that is
-    /// not there to the first one's.
-    pub(crate) fn context_of(&self, found: &Allocation) -> Option<Context> {
-        match found.context {
-            0 => self.primary(found.device).or_else(|| self.primary(0)),
-            id => self.context(id),
-        }
-    }
-
-    fn context(&self, id: u64) -> Option<Context> {
-        let contexts = self.contexts.lock();
-        let mut living = contexts.iter().filter_map(Weak::upgrade);
-        living.find(|known| known.id() == id).map(Context::from)
     }
 }

@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use crate::context::{HostFlags, PointerKind};
 use crate::error::Result;
 use crate::memory::{self, AddressSpace, MemoryConfig, MemoryError, MemoryKind};
+use crate::pointer::{HostFlags, PointerKind};
 
 /// One allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

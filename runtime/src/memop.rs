@@ -10,8 +10,6 @@ use std::sync::atomic::{Ordering, fence};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::fault::access;
-use crate::graph::Origin;
-use crate::stream::Stream;
 use crate::task::Work;
 
 /// When a wait is over.
@@ -264,35 +262,6 @@ pub(crate) fn work(ops: Vec<MemOp>) -> Work {
         }
         Ok(true)
     }))
-}
-
-impl Stream {
-    /// Does `ops` one after the other when all earlier work is complete; later work waits for the
-    /// last one (`cuStreamBatchMemOp` and its single forms).
-    ///
-    /// # Errors
-    /// [`Error::InvalidValue`] when an address is not aligned or no memory of the device.
-    pub fn memory_ops(&self, ops: &[MemOp]) -> Result<()> {
-        self.memory_ops_of(ops, || None)
-    }
-
-    /// The same; a capturing stream's node gets the [`Origin`] that `origin` makes.
-    ///
-    /// # Errors
-    /// As [`Stream::memory_ops`].
-    pub fn memory_ops_of(&self, ops: &[MemOp], origin: impl FnOnce() -> Origin) -> Result<()> {
-        self.check()?;
-        for op in ops {
-            op.check(self.context())?;
-        }
-        if self.is_watched() {
-            return crate::capture::memory_ops(self, ops, origin());
-        }
-        if !ops.is_empty() {
-            self.submit(work(ops.to_vec()));
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustc_hash::FxHashMap;
 
-use crate::buffer::DevicePtr;
-use crate::context::{Context, PointerKind};
-use crate::engine::{LoadedImage, VariableInfo};
+use crate::context::Context;
+use crate::engine::{Image, LoadOptions, LoadedImage, VariableInfo};
+use crate::entry::Entry;
 use crate::error::{Error, Result};
-use crate::kernel::{Entry, Kernel};
+use crate::pointer::{DevicePtr, PointerKind};
 use crate::process::next_id;
 use crate::texture::{OpaqueVariable, SurfaceReference, TextureReference};
 
@@ -215,24 +215,15 @@ impl Module {
         self.inner.loaded.log()
     }
 
-    /// A kernel by its (mangled) name.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`].
-    pub fn kernel(&self, name: &str) -> Result<Kernel> {
-        self.check()?;
-        let index = self
-            .inner
-            .by_name
-            .get(name)
-            .ok_or_else(|| Error::NotFound(format!("kernel {name}")))?;
-        Ok(Kernel::new(self, &self.inner.kernels[*index]))
+    /// A bound kernel by its (mangled) name.
+    pub(crate) fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
+        let index = self.inner.by_name.get(name)?;
+        self.inner.kernels.get(*index)
     }
 
-    /// All kernels, in the image's order.
-    pub fn kernels(&self) -> Vec<Kernel> {
-        let kernels = self.inner.kernels.iter();
-        kernels.map(|entry| Kernel::new(self, entry)).collect()
+    /// All bound kernels, in the image's order.
+    pub(crate) fn entries(&self) -> &[Arc<Entry>] {
+        &self.inner.kernels
     }
 
     /// A variable by its (mangled) name.
@@ -306,4 +297,19 @@ fn symbol(variables: &[VariableInfo], addresses: &[u64], name: &str) -> Result<S
             managed: variable.managed,
         })
         .ok_or_else(|| Error::NotFound(format!("variable {name}")))
+}
+
+impl Context {
+    /// Loads an image into this context.
+    pub fn load_module(&self, image: Image<'_>, options: &LoadOptions) -> Result<Module> {
+        self.status()?;
+        self.flush_output();
+        let mut options = options.clone();
+        let machine = self.machine();
+        if options.capability == 0 {
+            options.capability = machine.config.capability.number();
+        }
+        let loaded = machine.loader.load(image, &options)?;
+        Module::bind(self, loaded, &[])
+    }
 }

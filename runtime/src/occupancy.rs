@@ -1,6 +1,6 @@
 //! How many CTAs fit on a multiprocessor: the rules of CUDA's occupancy calculation.
 
-use crate::device::capability::SmLimits;
+use crate::device_config::capability::SmLimits;
 
 /// What a CTA takes.
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +62,7 @@ pub(crate) fn shared_of(limits: &SmLimits, ctas: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Capability;
+    use crate::device_config::Capability;
 
     fn on(capability: &str, threads: u32, registers: u32, shared: u64) -> u32 {
         let limits = Capability::parse(capability).expect("known").limits();

@@ -10,7 +10,8 @@ use crate::args::KernelArgs;
 use crate::buffer::{DeviceBuffer, Plain};
 use crate::checks::{Check, Finding, Findings};
 use crate::context::{Context, PointerInfo};
-use crate::device::{Device, DeviceConfig};
+use crate::device::Device;
+use crate::device_config::DeviceConfig;
 use crate::engine::{EngineChoice, Image, LoadOptions, Loader};
 use crate::environment::{MAX_WORKERS, env, number};
 use crate::error::{Error, Result};
@@ -137,7 +138,7 @@ impl RuntimeBuilder {
                     .filter(|&workers| workers > 0)
                     .map(|n| usize::try_from(n).unwrap_or(usize::MAX))
             })
-            .unwrap_or_else(crate::device::cores)
+            .unwrap_or_else(crate::device_config::cores)
             .clamp(1, MAX_WORKERS);
         let limits = config.capability.limits();
         // Room for every CTA that a full device holds, and a third more, so that a launch that
@@ -164,9 +165,6 @@ impl RuntimeBuilder {
         let primary: Vec<Context> = (0..machine.device_count())
             .map(|device| Context::new(&machine, device, true, 0))
             .collect();
-        for context in &primary {
-            machine.set_primary(context);
-        }
         Ok(Runtime {
             inner: Arc::new(Inner { machine, primary }),
         })
@@ -339,7 +337,7 @@ impl Runtime {
     /// Writes what complete launches have printed (exit); waits for nothing.
     pub fn flush_output(&self) {
         if check_fork().is_ok() {
-            for context in self.inner.machine.contexts() {
+            for context in Context::all_of(&self.inner.machine) {
                 context.flush_output();
             }
         }

@@ -8,8 +8,9 @@ use std::sync::Once;
 use std::time::Duration;
 
 use crate::checks::Check;
-use crate::device::{Capability, MAX_DEVICES};
+use crate::device_config::Capability;
 use crate::environment::{MAX_SMS, MAX_WORKERS, parse};
+use crate::visible_devices::MAX_DEVICES;
 
 /// A variable.
 struct Variable {

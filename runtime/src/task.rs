@@ -15,10 +15,44 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
 
-use crate::context::Context;
-use crate::error::Result;
-use crate::launched::Launch;
+use crate::error::{Error, Fault, Result};
+use crate::scheduler::Run;
 use crate::spin;
+
+/// What tasks belong to: a context.
+pub(crate) trait Owner: Send + Sync {
+    /// Identifies the context in the process.
+    fn id(&self) -> u64;
+    /// Counts a task that has been submitted.
+    fn task_submitted(&self);
+    /// Counts a task that is complete.
+    fn task_completed(&self);
+    /// Returns whether work that has not started is to be dropped.
+    fn work_cancelled(&self) -> bool;
+    /// Makes a fault sticky.
+    fn fail(&self, fault: Fault);
+    /// Makes the failure of `what`, work without a call that could return the error, sticky.
+    fn fail_with(&self, error: Error, what: &str);
+    /// Takes the text that a kernel has printed.
+    fn printed(&self, text: &[u8]);
+    /// Hands the work of `task` to the thread that does it; `submitting`: the caller is the submitting thread. Returns
+    /// true if the work is complete on return; otherwise it calls [`Task::complete`] later.
+    fn start(self: Arc<Self>, task: &Arc<Task>, work: Work, submitting: bool) -> bool;
+}
+
+/// The host's side of a kernel's execution.
+pub(crate) trait Started: Send + Sync {
+    /// Notes the task that completes with the execution; called once, before it begins.
+    fn begin(&self, task: Arc<Task>);
+}
+
+/// A kernel launch that is ready to run.
+pub(crate) struct Launch {
+    /// What the scheduler executes.
+    pub(crate) run: Arc<Run>,
+    /// What is told of the task.
+    pub(crate) launched: Arc<dyn Started>,
+}
 
 /// What a task does once it may start.
 pub(crate) enum Work {
@@ -79,7 +113,7 @@ pub(crate) struct Task {
 
 struct TaskState {
     /// Gone when the task is complete: the tail of a stream must not keep its context alive.
-    context: Option<Context>,
+    owner: Option<Arc<dyn Owner>>,
     work: Option<Work>,
     successors: SmallVec<[Arc<Task>; 2]>,
     /// For [`Work::Caller`]: the caller may go.
@@ -97,11 +131,12 @@ impl Task {
     /// A task with `work` after `predecessors`, and makes it the successor of each. It does not
     /// start before [`Task::release`].
     pub(crate) fn submit<'a>(
-        context: &Context,
+        owner: Arc<dyn Owner>,
         priority: i32,
         work: Work,
         predecessors: impl Iterator<Item = &'a Arc<Task>>,
     ) -> Arc<Task> {
+        owner.task_submitted();
         let task = Arc::new(Task {
             waiting_for: AtomicUsize::new(1),
             done: AtomicBool::new(false),
@@ -109,7 +144,7 @@ impl Task {
             priority,
             time: AtomicU64::new(0),
             state: Mutex::new(TaskState {
-                context: Some(context.clone()),
+                owner: Some(owner),
                 work: Some(work),
                 successors: SmallVec::new(),
                 ready: false,
@@ -117,7 +152,6 @@ impl Task {
             }),
             changed: Condvar::new(),
         });
-        context.task_submitted();
         for predecessor in predecessors {
             task.also_after(predecessor);
         }
@@ -201,19 +235,19 @@ impl Task {
         if self.timed {
             self.time.store(now(), Ordering::Relaxed);
         }
-        let (successors, context) = {
+        let (successors, owner) = {
             let mut state = self.state.lock();
             debug_assert!(!state.done, "a task completes once");
             state.done = true;
             self.done.store(true, Ordering::Release);
-            (std::mem::take(&mut state.successors), state.context.take())
+            (std::mem::take(&mut state.successors), state.owner.take())
         };
         self.changed.notify_all();
         for successor in successors {
             successor.predecessor_done(todo);
         }
-        if let Some(context) = context {
-            context.task_completed();
+        if let Some(owner) = owner {
+            owner.task_completed();
         }
     }
 
@@ -228,9 +262,9 @@ impl Task {
         }
     }
 
-    /// Hands the work to whoever does it; true when nothing is left to do.
+    /// Hands the work to the thread that does it; true when nothing is left to do.
     fn start(self: &Arc<Task>, submitting: bool) -> bool {
-        let (work, context) = {
+        let (work, owner) = {
             let mut state = self.state.lock();
             if let Some(Work::Caller) = state.work {
                 state.ready = true;
@@ -238,70 +272,27 @@ impl Task {
                 self.changed.notify_all();
                 return false;
             }
-            (state.work.take(), state.context.clone())
+            (state.work.take(), state.owner.clone())
         };
-        let (Some(work), Some(context)) = (work, context) else {
+        let (Some(work), Some(owner)) = (work, owner) else {
             return true;
         };
-        let cancelled = context.work_cancelled();
+        let cancelled = owner.work_cancelled();
         match work {
-            Work::Marker | Work::Caller => return true,
+            Work::Marker | Work::Caller => true,
             Work::Join(launch) => {
                 launch.complete();
-                return true;
+                true
             }
-            Work::Launch(_) | Work::Device { .. } | Work::Wait(_) if cancelled => return true,
-            Work::Host(host) if cancelled && !host.always => return true,
-            Work::Launch(Launch { run, launched }) => {
-                let machine = context.machine();
-                machine.memory.space().close_freed();
-                launched.begin(Arc::clone(self));
-                machine.scheduler().submit(run);
-            }
-            Work::Device { job, short: true } if submitting => {
-                run_device(&context, job);
-                return true;
-            }
-            Work::Device { job, .. } => {
-                let (task, machine) = (Arc::clone(self), Arc::clone(context.machine()));
-                let job = Box::new(move || {
-                    run_device(&context, job);
-                    task.complete();
-                });
-                machine.copies().send(self.priority, job);
-            }
-            Work::Host(host) => self.start_host(host, context),
-            Work::Wait(job) => context.machine().waits().add(job, self, context.clone()),
-            Work::Decide(decide) => {
-                let task = Arc::clone(self);
-                let job = Box::new(move || decide(task));
-                context.machine().copies().send(self.priority, job);
-            }
+            Work::Launch(_) | Work::Device { .. } | Work::Wait(_) if cancelled => true,
+            Work::Host(host) if cancelled && !host.always => true,
+            work => owner.start(self, work, submitting),
         }
-        false
-    }
-
-    fn start_host(self: &Arc<Task>, host: HostWork, context: Context) {
-        let (task, machine) = (Arc::clone(self), Arc::clone(context.machine()));
-        let job = Box::new(move || {
-            context.flush_output();
-            // The task completes even if the program's function panics.
-            let call = || (host.function)(context.fault_status());
-            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
-            task.complete();
-        });
-        machine.callbacks().send(self.priority, job);
     }
 
     /// The context, while the task is not complete.
-    pub(crate) fn context(&self) -> Option<Context> {
-        self.state.lock().context.clone()
-    }
-}
-
-fn run_device(context: &Context, job: DeviceJob) {
-    if let Err(error) = job() {
-        context.report_async(error);
+    pub(crate) fn owner(&self) -> Option<Arc<dyn Owner>> {
+        self.state.lock().owner.clone()
     }
 }
 

@@ -9,9 +9,8 @@ use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 
-use crate::context::Context;
 use crate::error::{Fault, FaultKind};
-use crate::task::{Task, WaitJob};
+use crate::task::{Owner, Task, WaitJob};
 
 /// The open waits of a machine.
 #[derive(Default)]
@@ -22,7 +21,7 @@ pub(crate) struct Waits {
 struct Wait {
     job: WaitJob,
     task: Arc<Task>,
-    context: Context,
+    owner: Arc<dyn Owner>,
 }
 
 /// Rounds without an end before the thread sleeps between them, and the longest sleep.
@@ -31,18 +30,18 @@ const LONGEST: Duration = Duration::from_micros(500);
 
 impl Waits {
     /// Completes `task` once `job` says so.
-    pub(crate) fn add(&self, job: WaitJob, task: &Arc<Task>, context: Context) {
+    pub(crate) fn add(&self, job: WaitJob, task: &Arc<Task>, owner: Arc<dyn Owner>) {
         let wait = Wait {
             job,
             task: Arc::clone(task),
-            context,
+            owner,
         };
         let sender = self.sender.get_or_init(start);
         if let Err(unsent) = sender.send(wait) {
             // No thread: the wait can never be looked at.
             let wait = unsent.into_inner();
             let fault = Fault::new(FaultKind::LaunchFailed, "a wait for memory");
-            wait.context.fail(fault.with_detail("no thread"));
+            wait.owner.fail(fault.with_detail("no thread"));
             wait.task.complete();
         }
     }
@@ -97,11 +96,11 @@ fn pause(rounds: u32) -> Duration {
 impl Wait {
     /// Looks once; completes the task when the wait has ended.
     fn is_over(&mut self) -> bool {
-        let over = self.context.work_cancelled()
+        let over = self.owner.work_cancelled()
             || match (self.job)() {
                 Ok(over) => over,
                 Err(error) => {
-                    self.context.fail_with(error, "a wait for memory");
+                    self.owner.fail_with(error, "a wait for memory");
                     true
                 }
             };

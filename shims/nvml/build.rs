@@ -1,4 +1,4 @@
-//! The library's soname, under which programs look for it.
+//! Sets the soname of the library, under which programs load it.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

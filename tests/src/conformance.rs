@@ -1,8 +1,8 @@
-//! The conformance data in `tests/data/conformance`: programs and instruction forms with what the reference
-//! assembler says about each.
+//! The conformance data in `tests/data/conformance`: programs and instruction forms, with the results of the reference
+//! assembler.
 //!
-//! `cargo xtask import-conformance` packs the files. Each line of a file is one program's text with its
-//! facts; the loaders return them all, in file order, which is stable.
+//! `cargo xtask import-conformance` packs the files. Each line of a file is the text of one program with its facts; the
+//! loaders return all lines in file order, which is stable.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -12,7 +12,7 @@ use flate2::read::GzDecoder;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-/// One instruction form in a complete module.
+/// An instruction form in a complete module.
 ///
 /// The kernel is called [`FormKernel::id`] and has the parameters `in`, `out`, `aux` (addresses) and `kparam`
 /// (128 bytes). Thread `t` reads its operands from `in + 1024*t`, 16 bytes apart, and stores its results to
@@ -25,15 +25,15 @@ pub struct FormKernel {
     pub opcode: String,
     /// The instruction.
     pub text: String,
-    /// Lowest ISA version that has it, as written in a `.version` directive.
+    /// Lowest ISA version with this form, as written in a `.version` directive.
     pub ptx_version: String,
-    /// Lowest target that has it.
+    /// Lowest target with this form.
     pub min_sm: String,
     /// Group of instructions.
     pub category: String,
-    /// How often real programs use it.
+    /// Number of uses in real programs.
     pub uses: u64,
-    /// How many files of real programs use it.
+    /// Number of files of real programs that use the form.
     pub files: u64,
     /// The module's text.
     pub module: String,
@@ -46,68 +46,69 @@ pub struct Rejected {
     pub file: String,
     /// Kind of the error.
     pub class: String,
-    /// Line on which the first error is reported, counted from 1; 0 when it is about the text as a whole.
+    /// Line of the first error, counted from 1; 0 if the error concerns the whole text.
     pub line: usize,
-    /// How many errors the reference assembler reports.
+    /// Number of errors that the reference assembler reports.
     pub errors: usize,
     /// Lines of the other errors.
     pub other_lines: Vec<usize>,
-    /// The text that is wrong.
+    /// The erroneous part of the text.
     pub offending: String,
     /// The program's text.
     pub text: String,
 }
 
-/// A program that is about directives and syntax, valid or not.
+/// A program that tests directives and syntax, valid or not.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ModuleCase {
     /// Name of the program.
     pub file: String,
-    /// What it is about.
+    /// The tested feature.
     pub category: String,
-    /// Short name.
+    /// Short name of the case.
     pub name: String,
-    /// Target that it was assembled for.
+    /// Target of the assembly.
     pub arch: String,
-    /// Assembled as an object to be linked later.
+    /// Whether the program was assembled as an object to be linked later.
     pub relocatable: bool,
-    /// Whether the reference assembler accepts it.
+    /// Whether the reference assembler accepts the program.
     pub accepted: bool,
-    /// Lines of its errors, where they were told.
+    /// Lines of the errors, if they are known.
     pub error_lines: Vec<usize>,
     /// The program's text.
     pub text: String,
 }
 
-/// A small program about calls, declarations, headers, pragmas, parameters, directives or DWARF, judged by ptxas 13.5.
+/// A small program that tests calls, declarations, headers, pragmas, parameters, directives or DWARF, with the result
+/// of ptxas 13.5.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ModuleForm {
-    /// What it is about.
+    /// The tested feature.
     pub class: String,
-    /// Target that it was assembled for.
+    /// Target of the assembly.
     pub arch: String,
-    /// Whether ptxas accepts it.
+    /// Whether ptxas accepts the program.
     pub accepted: bool,
-    /// The first line of ptxas' complaint.
+    /// The first line of ptxas' error message.
     pub message: String,
     /// The program's text.
     pub text: String,
 }
 
-/// All programs about calls, declarations and directives. Left out are those that ptxas rejects because nobody defines
-/// what they declare (that is found by linking), those that end ptxas by a signal, and 11 on which it does not follow its own manual
-/// (an unknown target `sm_90b`, numbers above 64 bits, a scalar for a vector).
+/// Returns all programs about calls, declarations and directives. The set omits programs that ptxas rejects because a
+/// declared symbol has no definition (which linking detects), programs on which ptxas ends by a signal, and 11 programs
+/// on which it contradicts its own manual (an unknown target `sm_90b`, numbers above 64 bits, a scalar for a vector).
 pub fn module_forms() -> Vec<ModuleForm> {
     load("module-forms")
 }
 
-/// All instruction forms.
+/// Returns all instruction forms.
 pub fn forms() -> Vec<FormKernel> {
     load("forms")
 }
 
-/// Every `forms().len() / count`-th form or so, beginning at a place that `seed` chooses, so that different
-/// commits try different forms. All of them when `MARGAY_FULL=1` is set in the environment.
+/// Returns about `count` forms at equal distances, beginning at a form that `seed` chooses, so that different commits
+/// try different forms. Returns all forms if `MARGAY_FULL=1` is set in the environment.
 pub fn forms_sample(seed: u64, count: usize) -> Vec<FormKernel> {
     let all = forms();
     if std::env::var_os("MARGAY_FULL").is_some_and(|v| v == "1") {
@@ -118,7 +119,7 @@ pub fn forms_sample(seed: u64, count: usize) -> Vec<FormKernel> {
     all.into_iter().skip(start).step_by(step).collect()
 }
 
-/// The seed for [`forms_sample`] of this run: `MARGAY_SEED` (a commit's hash in CI, any text), or 0.
+/// Returns the seed for [`forms_sample`]: a hash of `MARGAY_SEED` (a commit's hash in CI, or any text), or 0.
 pub fn sample_seed() -> u64 {
     let text = std::env::var("MARGAY_SEED").unwrap_or_default();
     text.bytes().fold(0, |seed: u64, byte| {
@@ -126,17 +127,17 @@ pub fn sample_seed() -> u64 {
     })
 }
 
-/// All invalid programs.
+/// Returns all invalid programs.
 pub fn rejected() -> Vec<Rejected> {
     load("rejected")
 }
 
-/// All programs about directives and syntax.
+/// Returns all programs about directives and syntax.
 pub fn modules() -> Vec<ModuleCase> {
     load("modules")
 }
 
-/// Reads a set; the files are part of the repository, so one that is missing or damaged is a panic.
+/// Reads a set; panics if its file is missing or damaged, because the files are part of the repository.
 fn load<T: DeserializeOwned>(set: &str) -> Vec<T> {
     let name = format!("data/conformance/{set}.jsonl.gz");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);

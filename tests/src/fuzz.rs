@@ -1,7 +1,7 @@
-//! What must hold for any input whatever: the bodies of the fuzz targets in `fuzz/`.
+//! The bodies of the fuzz targets in `fuzz/`: properties that hold for every input.
 //!
-//! A target takes bytes and panics when a promise is broken; it must end soon on every input. The fuzzer
-//! calls them with inputs that it finds, `tests/tests/fuzz_corpora.rs` with the checked-in ones.
+//! A target takes bytes and panics if a property is violated; it must end soon on every input. The fuzzer calls the
+//! targets with generated inputs, and `tests/tests/fuzz_corpora.rs` with the checked-in ones.
 
 pub use crate::fuzz_driver::driver_calls;
 pub use crate::fuzz_images::image_sizes;
@@ -18,11 +18,11 @@ use margay_ir::analysis::uniformity::{Assumptions, Uniformity};
 /// A fuzz target.
 #[derive(Debug)]
 pub struct Target {
-    /// Its name, which is that of its corpus.
+    /// The name of the target and of its corpus.
     pub name: &'static str,
-    /// Its body.
+    /// The body of the target.
     pub run: fn(&[u8]),
-    /// How many damaged copies of a seed the normal tests try; fewer where a run is slow.
+    /// Number of damaged copies of a seed that the normal tests try; fewer if a run is slow.
     pub damaged: u32,
 }
 
@@ -46,7 +46,7 @@ pub const TARGETS: &[Target] = &[
     Target::new("process_limits", process_limits, 10),
 ];
 
-/// Tokens lie in order, do not overlap, are not empty, and end.
+/// Checks that tokens are in order, do not overlap, are not empty, and end.
 pub fn lexer(bytes: &[u8]) {
     let source = SourceFile::from_bytes("fuzz", bytes);
     let text = source.text();
@@ -71,7 +71,7 @@ pub fn lexer(bytes: &[u8]) {
     assert_eq!(lexer.next_token().0, Token::End, "the end is the end");
 }
 
-/// Every text gives a tree and messages that can be shown.
+/// Checks that every text gives a tree and diagnostics that can be rendered.
 pub fn parser(bytes: &[u8]) {
     let parsed = parse(SourceFile::from_bytes("fuzz", bytes));
     let text = parsed.source.text();
@@ -88,7 +88,7 @@ pub fn parser(bytes: &[u8]) {
     }
 }
 
-/// What parses is lowered to a module or refused with messages that can be shown.
+/// Checks that a text without parse errors is lowered to a module or refused with diagnostics that can be rendered.
 pub fn lower(bytes: &[u8]) {
     let parsed = parse(SourceFile::from_bytes("fuzz", bytes));
     if parsed.has_errors() {
@@ -106,7 +106,7 @@ pub fn lower(bytes: &[u8]) {
     }
 }
 
-/// How many messages are rendered for one input.
+/// Number of diagnostics that are rendered for one input.
 const RENDERED: usize = 16;
 
 fn show(diagnostic: &Diagnostic, source: &SourceFile) {
@@ -118,7 +118,7 @@ fn show(diagnostic: &Diagnostic, source: &SourceFile) {
     assert!(!diagnostic.render(source, Style::Plain).is_empty());
 }
 
-/// No image makes the reader panic, and what it hands out lies inside the image.
+/// Checks that no image makes the reader panic, and that its results are inside the image.
 pub fn container(bytes: &[u8]) {
     if let Some(header) = bytes.first_chunk() {
         let _ = wrapper(header);
@@ -143,8 +143,8 @@ pub fn container(bytes: &[u8]) {
     }
 }
 
-/// What reads as a module prints as a text that reads and prints the same; a module that verifies
-/// verifies behind each pass.
+/// Checks that a parsed module prints as a text that parses and prints the same, and that a module that verifies also
+/// verifies after each pass.
 pub fn ir_text(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;

@@ -1,32 +1,30 @@
 //! The fuzz target for sequences of driver calls.
 //!
-//! An input is a program: each call takes one byte for the entry point and one for each argument. Arguments
-//! are made by the parameter's type as the driver's own table spells it: numbers from a list of edge values,
-//! handles from those that earlier calls gave (or none, or nonsense), pointers into memory that is really
-//! there. So every served entry point is reached without anyone having to list them, and whatever goes wrong
-//! is the library's fault.
+//! An input is a program: each call takes one byte for the entry point and one for each argument. Arguments are
+//! generated from the parameter's type in the driver's own table: numbers from a list of edge values, handles from
+//! earlier calls (or null, or invalid ones), pointers to valid memory. The target thus reaches every implemented entry
+//! point without a list of them, and every failure is a defect of the library.
 //!
-//! Broken promises are a crash, a call that never ends, and `CUDA_ERROR_UNKNOWN`, the answer of the guard
-//! when something panicked.
+//! Failures are a crash, a call that never ends, and `CUDA_ERROR_UNKNOWN`, which the panic guard returns.
 
 use std::ffi::c_void;
 use std::sync::{LazyLock, Mutex};
 
 use cuda::{ApiRow, CuResult, api_rows};
 
-/// Most arguments that any entry point takes.
+/// Greatest number of arguments of any entry point.
 const MAX_ARGUMENTS: usize = 14;
-/// Calls of one input; the rest of a longer one is ignored.
+/// Number of calls of one input; later bytes are ignored.
 const MAX_CALLS: usize = 64;
-/// Bytes that each pointer argument has to itself.
+/// Number of bytes that belong to each pointer argument.
 const SLOT: usize = 1 << 16;
-/// Bytes behind an untyped pointer: more than any size that is passed beside one.
+/// Number of bytes at an untyped pointer: more than any size that is passed with one.
 const BULK: usize = 2 << 20;
-/// Values kept from what calls wrote.
+/// Number of values that are kept from the outputs of calls.
 const KEPT: usize = 64;
 
-/// An entry point as an address: twelve or fewer integers or pointers are passed alike, and arguments that
-/// a function does not take do not disturb it.
+/// The type with which entry points are called: up to 14 integers or pointers are passed in the same way, and a
+/// function ignores additional arguments.
 type Entry = unsafe extern "C" fn(
     u64,
     u64,
@@ -44,7 +42,7 @@ type Entry = unsafe extern "C" fn(
     u64,
 ) -> CuResult;
 
-/// Entry points that are left out: they wait for what only another thread of the program could do, or write files.
+/// Entry points that are not called: they wait for an action of another thread, or write files.
 const LEFT_OUT: &[&str] = &[
     "cuStreamWaitValue",
     "cuStreamBatchMemOp",
@@ -58,12 +56,12 @@ const COUNTED: &[&str] = &[
     "cuMemcpy3DBatchAsync",
 ];
 
-/// A kernel that can be launched with any arguments: it takes none.
+/// A module with a kernel that can be launched with any arguments, because it has no parameters.
 const IMAGE: &str = ".version 7.0\n.target sm_70\n.address_size 64\n\
     .visible .global .align 4 .u32 counter = 5;\n\
     .visible .entry count() { .reg .b32 %r; atom.global.add.u32 %r, [counter], 1; ret; }\n";
 
-/// Names that lookups may ask for.
+/// Names that are passed to lookups.
 const NAMES: &[&str] = &[
     "count\0",
     "counter\0",
@@ -73,7 +71,7 @@ const NAMES: &[&str] = &[
     "/nowhere\0",
 ];
 
-/// Numbers that find mistakes.
+/// Edge values that often reveal defects.
 const NUMBERS: &[u64] = &[
     0,
     1,
@@ -111,33 +109,33 @@ const NUMBERS: &[u64] = &[
     u64::MAX,
 ];
 
-/// How an argument is made.
+/// The way to generate an argument.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
-    /// A count, an index, an enumeration.
+    /// A count, an index or an enumeration.
     Count,
     /// A device's number.
     Device,
-    /// A size in bytes, or other wide number.
+    /// A size in bytes, or another 64-bit number.
     Size,
     /// A device address or an opaque handle.
     Handle,
     /// A pointer to a name.
     Name,
-    /// A pointer that is only read: an image, or the source of a copy.
+    /// A pointer to read-only data: an image, or the source of a copy.
     Read,
-    /// A pointer that may be written through, of unknown extent.
+    /// A pointer to writable memory of unknown extent.
     Bulk,
-    /// A pointer to an array of pointers, or to where a pointer goes.
+    /// A pointer to an array of pointers, or to the place of a pointer result.
     Pointers,
-    /// A pointer to one or a few values.
+    /// A pointer to one value or a few values.
     Slot,
-    /// A function that the library would call.
+    /// A callback function.
     Callback,
 }
 
 impl Kind {
-    /// By the type's text; `None` for what cannot be passed in an integer's place.
+    /// Returns the kind for a type's text; `None` for a type that cannot be passed as an integer.
     fn of(ty: &str) -> Option<Kind> {
         const COUNTS: &[&str] = &["c_int", "c_uint", "c_uchar", "c_ushort", "CUresult"];
         let ty = ty.trim();
@@ -156,7 +154,7 @@ impl Kind {
             _ if ty.starts_with("*mut *") => Kind::Pointers,
             _ if ty.starts_with('*') => Kind::Slot,
             _ if COUNTS.contains(&ty) => Kind::Count,
-            // Enumerations have lower-case words after the prefix, handles have not.
+            // Names of enumerations have lower-case words after the prefix; names of handles do not.
             _ if ty.starts_with("CU")
                 && (ty.contains('_') || ty.contains("cache") || ty.contains("config")) =>
             {
@@ -172,12 +170,12 @@ impl Kind {
 #[derive(Clone, Copy)]
 struct Parameter {
     kind: Kind,
-    /// The type's text: of the value for a handle, of what it points to for a slot.
+    /// The text of the type: that of the value for a handle, that of the pointee for a slot.
     ty: &'static str,
 }
 
 impl Parameter {
-    /// From its text in the table, `name: type`.
+    /// Parses a parameter of the table, `name: type`.
     fn parse(text: &'static str) -> Option<Self> {
         let ty = text.split_once(':')?.1.trim();
         let pointee = ty.strip_prefix("*mut ").unwrap_or(ty);
@@ -195,7 +193,7 @@ struct Callable {
 }
 
 impl Callable {
-    /// The entry point, if it is served and can be called with integers.
+    /// Returns the entry point if it is implemented and can be called with integers.
     fn new(row: &'static ApiRow) -> Option<Self> {
         if !row.is_implemented() || LEFT_OUT.iter().any(|name| row.export.starts_with(name)) {
             return None;
@@ -212,12 +210,12 @@ impl Callable {
             .map(|parameters| Callable { row, parameters })
     }
 
-    /// The largest number of this kind that keeps the call inside the memory behind its pointers, and
-    /// launches short.
+    /// Returns the largest number of this kind for which the call stays inside the memory of its pointers, and launches
+    /// stay short.
     fn limit(&self, kind: Kind) -> u64 {
         const SMALL: u64 = 4096;
         const LAUNCH: u64 = 3;
-        /// Elements of an array of structures: all of them fit into a slot.
+        /// Number of elements in an array of structures: all of them fit into a slot.
         const ELEMENTS: u64 = 512;
         let count = |wanted: &[Kind]| {
             self.parameters
@@ -237,7 +235,7 @@ impl Callable {
     }
 }
 
-/// The input, byte by byte; zeros after its end.
+/// The bytes of the input, followed by zeros.
 struct Input<'a>(std::slice::Iter<'a, u8>);
 
 impl Input<'_> {
@@ -250,12 +248,12 @@ impl Input<'_> {
     }
 }
 
-/// The memory that arguments point to, and what calls gave.
+/// The memory that arguments point to, and the outputs of calls.
 struct World {
     slots: Vec<u64>,
     bulk: Vec<u64>,
     image: Vec<u8>,
-    /// Handles and addresses by type.
+    /// Kept handles and addresses, each with its type.
     kept: Vec<(&'static str, u64)>,
 }
 
@@ -271,7 +269,7 @@ impl World {
         }
     }
 
-    /// Forgets the last input, but for what lies at the addresses that the library may know.
+    /// Discards the results of the last input; the memory keeps its address, because the library may refer to it.
     fn reset(&mut self) {
         self.slots.fill(0);
         self.bulk.fill(0);
@@ -290,7 +288,7 @@ impl World {
         match kind {
             Kind::Callback => 0,
             Kind::Count | Kind::Size => NUMBERS[choice % NUMBERS.len()].min(limit),
-            // Mostly the one that there is.
+            // Device 0 for most inputs.
             Kind::Device => NUMBERS[choice.saturating_sub(240) % NUMBERS.len()],
             Kind::Handle => self.handle(parameter.ty, choice),
             _ if choice == 0xff => 0,
@@ -300,7 +298,7 @@ impl World {
             Kind::Slot | Kind::Pointers => {
                 let bulk = self.bulk.as_mut_ptr() as u64;
                 let slot = &mut self.slots[index * SLOT / 8..(index + 1) * SLOT / 8];
-                // Zeros make a harmless structure.
+                // A structure of zeros is harmless.
                 slot.fill(if kind == Kind::Pointers && choice.is_multiple_of(2) {
                     bulk
                 } else {
@@ -311,7 +309,7 @@ impl World {
         }
     }
 
-    /// Mostly a handle of the type that is asked for, sometimes one of another type or a number.
+    /// Returns a handle of the requested type for most inputs, else one of another type or a number.
     fn handle(&self, ty: &str, choice: usize) -> u64 {
         let right: Vec<u64> = self
             .kept
@@ -334,7 +332,7 @@ impl World {
         }
     }
 
-    /// Keeps what a call wrote into its slots: new handles and addresses.
+    /// Keeps the values that a call wrote into its slots: new handles and addresses.
     fn keep(&mut self, parameters: &[Parameter]) {
         for (index, parameter) in parameters.iter().enumerate() {
             let value = self.slots[index * SLOT / 8];
@@ -360,9 +358,9 @@ impl World {
 }
 
 fn enter(row: &ApiRow, a: [u64; MAX_ARGUMENTS]) -> CuResult {
-    // SAFETY: the address is that of an entry point whose parameters are all integers or pointers, passed as
-    // such. Pointers are null or lead to memory that is larger than what the call may touch, because
-    // sizes beside them are bounded; it lives as long as the world, which outlives all calls.
+    // SAFETY: the address is that of an entry point whose parameters are all integers or pointers, passed as such.
+    // Pointers are null or point to memory that is larger than the call may access, because the sizes passed with them
+    // are bounded; the memory lives as long as the world, which outlives all calls.
     unsafe {
         let entry = std::mem::transmute::<*const c_void, Entry>(row.address());
         entry(
@@ -371,7 +369,7 @@ fn enter(row: &ApiRow, a: [u64; MAX_ARGUMENTS]) -> CuResult {
     }
 }
 
-/// Calls a named entry point with the given arguments; used to begin each input alike.
+/// Calls a named entry point with the given arguments; each input begins with such calls.
 pub(crate) fn call_named(name: &str, arguments: &[u64]) -> CuResult {
     let row = api_rows()
         .find(|row| row.export == name)
@@ -381,11 +379,11 @@ pub(crate) fn call_named(name: &str, arguments: &[u64]) -> CuResult {
     enter(row, all)
 }
 
-/// Any sequence of calls leaves the library whole: no crash, no panic, and it still answers afterwards.
+/// Checks that any sequence of calls leaves the library working: no crash, no panic, and later calls still succeed.
 ///
-/// The process is not left as it was: threads of the library remain, and what calls gave that is of no context.
+/// The state of the process changes: threads of the library remain, as do objects that belong to no context.
 pub fn driver_calls(bytes: &[u8]) {
-    // What the library may write to later must not move or go away: the same memory serves all inputs.
+    // The library may write to this memory later, so the same memory, at the same address, serves all inputs.
     static WORLD: LazyLock<Mutex<World>> = LazyLock::new(|| Mutex::new(World::new()));
     let callables: Vec<Callable> = api_rows().filter_map(Callable::new).collect();
     let world = &mut *WORLD.lock().expect("no input panicked");
@@ -416,7 +414,7 @@ pub fn driver_calls(bytes: &[u8]) {
     }
 }
 
-/// A fresh primary context with a module, whose handles can be used.
+/// Creates a fresh primary context with a module, and keeps their handles.
 fn begin(world: &mut World) {
     let slot = world.slots.as_mut_ptr() as u64;
     let _ = call_named("cuInit", &[0]);

@@ -1,18 +1,18 @@
-//! The fuzz target for images whose sizes lie.
+//! The fuzz target for images with wrong size fields.
 //!
-//! The input is put at the end of a mapping with a closed page behind it, so that a driver that believes a size field
-//! faults. It is handed to every entry point that takes an image by a bare pointer, directly and behind a wrapper, and
-//! to the linker with its true size. Broken promises are a crash and `CUDA_ERROR_UNKNOWN`.
+//! The input is placed at the end of a mapping, directly before an inaccessible page, so that a driver that trusts a
+//! wrong size field faults. It is passed to every entry point that takes an image by a plain pointer, directly and
+//! inside a wrapper, and to the linker with its true size. Failures are a crash and `CUDA_ERROR_UNKNOWN`.
 
 use cuda::CuResult;
 
 use crate::fuzz_driver::call_named;
 
 const PAGE: usize = 4096;
-/// `CU_JIT_INPUT_*`.
+/// The values of `CU_JIT_INPUT_*`.
 const LINK_INPUTS: std::ops::Range<u64> = 0..5;
 
-/// Bytes at the end of what can be read.
+/// Bytes at the end of the accessible pages of a mapping.
 struct AtTheEnd {
     mapping: *mut libc::c_void,
     len: usize,
@@ -25,12 +25,12 @@ impl AtTheEnd {
         let len = room + PAGE;
         let rights = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a new mapping.
+        // SAFETY: the call creates a new mapping.
         let mapping = unsafe { libc::mmap(std::ptr::null_mut(), len, rights, flags, -1, 0) };
         if mapping == libc::MAP_FAILED {
             return None;
         }
-        // SAFETY: the last page and the room before it are ours.
+        // SAFETY: the last page and the bytes before it belong to the new mapping.
         let start = unsafe {
             libc::mprotect(mapping.add(room), PAGE, libc::PROT_NONE);
             let start = mapping.cast::<u8>().add(room - bytes.len());
@@ -47,12 +47,12 @@ impl AtTheEnd {
 
 impl Drop for AtTheEnd {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and no call keeps an image.
+        // SAFETY: the mapping belongs to this value, and no call keeps an image.
         unsafe { libc::munmap(self.mapping, self.len) };
     }
 }
 
-/// Loads the input in every way.
+/// Loads the input through every entry point.
 pub fn image_sizes(bytes: &[u8]) {
     let Some(image) = AtTheEnd::new(bytes) else {
         return;
@@ -69,7 +69,7 @@ pub fn image_sizes(bytes: &[u8]) {
     let wrappers = [
         [0x1_4662_43b1_u64, address, 0],
         [0x2_4662_43b1, address, list.as_ptr() as u64],
-        // A list that does not end: it is the input itself.
+        // A list without an end: the input itself.
         [0x2_4662_43b1, address, address],
     ];
     let wrapped = wrappers.iter().map(|wrapper| wrapper.as_ptr() as u64);
@@ -98,7 +98,7 @@ pub fn image_sizes(bytes: &[u8]) {
             break;
         }
         let link = slot[0];
-        // The true size, and more than there is.
+        // The true size, and two sizes that are too large.
         for size in [bytes.len() as u64, bytes.len() as u64 + 1, 1 << 40] {
             let arguments = [link, kind, address, size, 0, 0, 0, 0];
             assert_ne!(

@@ -1,5 +1,5 @@
-//! Fuzz targets that generate whole kernels: many small ones that all engines have to run alike, and large ones that every
-//! part of the compiler has to finish.
+//! Fuzz targets that generate whole kernels: small kernels that must give the same results on all engines, and large
+//! kernels that every part of the compiler must finish.
 
 use std::fmt::Write;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,7 +13,7 @@ use crate::random::machines::Bench;
 use crate::random::numbers::Random;
 use crate::random::report;
 
-/// Bytes that make choices; a longer input would make the generator no richer.
+/// Number of bytes that make choices; a longer input would not vary the kernel further.
 const CHOICES: usize = 1 << 12;
 
 fn hash(bytes: &[u8]) -> u64 {
@@ -22,7 +22,7 @@ fn hash(bytes: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// The kernel whose choices the input makes leaves the same bytes on every machine: see [`crate::random`].
+/// Checks that the kernel generated from the input leaves the same bytes on every machine (see [`crate::random`]).
 pub fn kernels(bytes: &[u8]) {
     static BENCH: LazyLock<Mutex<Bench>> =
         LazyLock::new(|| Mutex::new(Bench::new().expect("the runtimes")));
@@ -36,15 +36,15 @@ pub fn kernels(bytes: &[u8]) {
     }
 }
 
-/// Threads of the one block of a large kernel.
+/// Number of threads in the block of a large kernel.
 const THREADS: u32 = 64;
-/// Most statements of a large kernel.
+/// Greatest number of statements in a large kernel.
 const STATEMENTS: usize = 6000;
 
-/// A kernel put together from fragments, each of which stands as often as the input says, leaves the same bytes with
-/// native code, or what is used in its place where a budget is exceeded, as in the interpreter.
+/// Checks that a large kernel leaves the same bytes with native code (or with its fallback if a budget is exceeded) as
+/// in the interpreter. The kernel consists of fragments, which the input repeats.
 ///
-/// Two bytes are a fragment: what it is, and its number of statements as a power of two with an offset.
+/// Two bytes describe a fragment: its kind, and its number of statements as a power of two with an offset.
 pub fn large_kernels(bytes: &[u8]) {
     let text = large(bytes);
     let run = |engine| {
@@ -67,7 +67,7 @@ pub fn large_kernels(bytes: &[u8]) {
     assert!(run(EngineChoice::Auto) == expected, "{text}");
 }
 
-/// The text of such a kernel.
+/// Returns the text of the large kernel that the bytes describe.
 fn large(bytes: &[u8]) -> String {
     let mut large = Large::default();
     for pair in bytes.chunks_exact(2) {
@@ -99,12 +99,12 @@ struct Large {
     functions: String,
     body: String,
     statements: usize,
-    /// Names that were given.
+    /// Number of names that have been generated.
     names: usize,
 }
 
-/// `%r1` is the thread, `%r2` its value, `%rd1` the value's address, `%rd2` the address of its own cell of shared memory.
-/// Every fragment stands where all threads of the block are, but for warps that have ended.
+/// Register `%r1` is the thread, `%r2` its value, `%rd1` the value's address, `%rd2` the address of the thread's cell
+/// of shared memory. Each fragment begins with all threads of the block converged, except warps that have exited.
 impl Large {
     fn name(&mut self) -> usize {
         self.names += 1;
@@ -115,7 +115,7 @@ impl Large {
         let _ = writeln!(self.body, "{line}");
     }
 
-    /// `count` lines, each with a name.
+    /// Appends `count` lines, each with a name.
     fn lines(&mut self, count: usize, line: impl Fn(usize) -> String) {
         for _ in 0..count {
             let name = self.name();
@@ -158,7 +158,7 @@ impl Large {
             8 => self.lines(count, |i| {
                 format!("setp.gt.u32 %p{}, %r2, {i}; selp.u32 %r2, {i}, %r2, %p{}; cvt.rn.f32.u32 %r3, %r2; cvt.rzi.u32.f32 %r2, %r3;", i % 4, (i + 1) % 4)
             }),
-            // A warp ends; a part of one would leave shuffles without a value.
+            // A whole warp exits; if single lanes exited, shuffles would have no value.
             9 => self.lines(count, |i| {
                 format!("setp.gt.u32 %p1, %r1, 31; @%p1 bra END; add.u32 %r2, %r2, {i};")
             }),
@@ -177,7 +177,7 @@ impl Large {
         }
     }
 
-    /// Values that are all live over a barrier.
+    /// Appends values that are all live across a barrier.
     fn live(&mut self, count: usize) {
         let name = self.name();
         self.line(format_args!("{{ .reg .b32 %v{name}_<{count}>;"));
@@ -191,7 +191,7 @@ impl Large {
         self.line(format_args!("}}"));
     }
 
-    /// Loops in loops, each of which runs once.
+    /// Appends nested loops, each of which runs once.
     fn nest(&mut self, count: usize) {
         let name = self.name();
         self.line(format_args!("{{ .reg .b32 %n{name}_<{count}>;"));
@@ -207,7 +207,7 @@ impl Large {
         self.line(format_args!("}}"));
     }
 
-    /// Functions that call each other, every one of which meets a barrier.
+    /// Appends functions that call each other; each contains a barrier.
     fn calls(&mut self, count: usize) {
         let name = self.name();
         for i in 0..count {
@@ -226,7 +226,7 @@ impl Large {
         ));
     }
 
-    /// A branch to one of many targets, which follow each other.
+    /// Appends a branch to one of many targets, which fall through to each other.
     fn switch(&mut self, count: usize) {
         let name = self.name();
         let targets: Vec<String> = (0..count).map(|i| format!("S{name}_{i}")).collect();
@@ -244,7 +244,7 @@ impl Large {
 mod tests {
     use super::*;
 
-    /// Each fragment alone, in three sizes.
+    /// Tries each fragment alone, in three sizes.
     #[test]
     fn every_fragment_is_valid_and_runs_alike() {
         for kind in 0..16 {

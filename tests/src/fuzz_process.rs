@@ -1,7 +1,8 @@
-//! The fuzz target for what a process may have and is told: resource limits and environment variables.
+//! The fuzz target for resource limits and environment variables of a process.
 //!
-//! A program of its own ([`PROGRAM`]) starts with limits and variables that the input chooses, runs a kernel and checks its
-//! result. Promises: it ends soon, and not by a signal: it is right, or says which call failed.
+//! A separate program ([`PROGRAM`]) starts with limits and variables that the input chooses, runs a kernel and checks
+//! its result. The program must end soon and not by a signal, with the right result or the name of the call that
+//! failed.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -14,13 +15,14 @@ use cuda::CuResult;
 
 use crate::fuzz_driver::call_named;
 
-/// Names the program that is started, `under_limits` of this crate, where it is not beside the folder of the tests.
+/// The variable that names the program to start, `under_limits` of this crate, if it is not beside the folder of the
+/// tests.
 const PROGRAM: &str = "MARGAY_TEST_UNDER_LIMITS";
 
-/// Longest that the program may take. The time limit of a kernel is below it.
+/// Time limit of the program; the time limit of a kernel is lower.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Limits with values that let a program start at all.
+/// Resource limits, with values at which a program can start.
 const LIMITS: &[(libc::__rlimit_resource_t, &[u64])] = &[
     (
         libc::RLIMIT_AS,
@@ -39,7 +41,7 @@ const LIMITS: &[(libc::__rlimit_resource_t, &[u64])] = &[
     ),
     (
         libc::RLIMIT_DATA,
-        // With less, the allocator of Rust may end the process: `docs/security.md`.
+        // With less, Rust's allocator may end the process: `docs/security.md`.
         &[64 << 20, 100 << 20, 256 << 20, 1 << 30, 4 << 30],
     ),
     (
@@ -62,7 +64,7 @@ const LIMITS: &[(libc::__rlimit_resource_t, &[u64])] = &[
     (libc::RLIMIT_CORE, &[0]),
 ];
 
-/// Variables that the library reads.
+/// Environment variables that the library reads.
 const VARIABLES: &[&str] = &[
     "MARGAY_CACHE",
     "MARGAY_CACHE_BYTES",
@@ -96,7 +98,7 @@ const VARIABLES: &[&str] = &[
     "XDG_CACHE_HOME",
 ];
 
-/// Values that mean something to one of them, or nearly.
+/// Values that are valid for one of the variables, or nearly valid.
 const VALUES: &[&str] = &[
     "",
     "0",
@@ -147,10 +149,10 @@ const VALUES: &[&str] = &[
     "/",
 ];
 
-/// A user without rights, whose processes the limit counts.
+/// The number of an unprivileged user, to whose processes the limit applies.
 const NOBODY: u32 = 61_234;
 
-/// What the input chooses.
+/// The limits and variables that the input chooses.
 #[derive(Debug, Default)]
 struct Chosen {
     limits: Vec<(libc::__rlimit_resource_t, u64)>,
@@ -171,7 +173,7 @@ impl Chosen {
             let name = VARIABLES[what % VARIABLES.len()];
             let value = match VALUES.get(which) {
                 Some(value) => OsString::from(value),
-                // As they are, but for what ends a text and what leads out of the folder.
+                // Bytes of the input, except those that end a text or name another folder.
                 None => OsString::from_vec(
                     rest.by_ref()
                         .take(which - VALUES.len())
@@ -199,7 +201,8 @@ impl Chosen {
             .stdout(Stdio::null())
             .stderr(Stdio::null());
         let limits = self.limits.clone();
-        // SAFETY: between fork and exec only system calls; the limits are in memory that is there already.
+        // SAFETY: between fork and exec only system calls are made, and the limits are in memory that is already
+        // allocated.
         unsafe {
             command.pre_exec(move || {
                 for &(resource, value) in &limits {
@@ -211,7 +214,7 @@ impl Chosen {
                         rlim_cur: value,
                         rlim_max: value,
                     };
-                    // Without rights a higher limit than the present one is refused: the present one stays.
+                    // An unprivileged process cannot raise a limit; then the present limit stays.
                     libc::setrlimit(resource, &raw const both);
                 }
                 Ok(())
@@ -243,16 +246,16 @@ fn wait(child: &mut Child) -> Option<ExitStatus> {
     None
 }
 
-/// A program under such limits, with such variables, ends by itself.
+/// Checks that the program ends by itself with the limits and variables that the input chooses.
 pub fn process_limits(bytes: &[u8]) {
     let chosen = Chosen::new(bytes);
     let folder = std::env::temp_dir().join(format!("margay-limits-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder for the program");
-    // A start that the limits refuse is not ours.
+    // If the limits prevent the start, the library is not involved.
     if let Ok(mut child) = chosen.start(&folder) {
         let status = wait(&mut child);
         let status = status.unwrap_or_else(|| panic!("does not end: {chosen:?}"));
-        // 0 and 1 are the program's own, 127 is the dynamic linker's.
+        // The program exits with 0 or 1, the dynamic linker with 127.
         assert!(
             matches!(status.code(), Some(0 | 1 | 127)),
             "{status}: {chosen:?}"
@@ -261,7 +264,7 @@ pub fn process_limits(bytes: &[u8]) {
     let _ = std::fs::remove_dir_all(&folder);
 }
 
-/// The kernel: sums over neighbours in shared memory, in a loop with barriers.
+/// The text of the kernel: sums over neighbours in shared memory, in a loop with barriers.
 const KERNEL: &str = ".version 7.0\n.target sm_70\n.address_size 64\n\
     .visible .entry sums(.param .u64 p) {\n\
     .reg .b32 %r<8>; .reg .b64 %rd<4>; .reg .pred %p; .shared .b32 cells[256];\n\
@@ -272,11 +275,11 @@ const KERNEL: &str = ".version 7.0\n.target sm_70\n.address_size 64\n\
     LOOP: st.shared.u32 [%r5], %r4; bar.sync 0; ld.shared.u32 %r2, [%r6]; bar.sync 0; add.u32 %r4, %r4, %r2;\n\
     add.u32 %r7, %r7, 1; setp.lt.u32 %p, %r7, 3; @%p bra LOOP; st.global.u32 [%rd1], %r4; ret; }\n\0";
 
-/// What `under_limits` does: the number of values that the kernel leaves wrong.
+/// Runs the kernel for `under_limits`; returns the number of wrong values.
 ///
 /// # Errors
 ///
-/// The call that failed, and how.
+/// The call that failed, and its result.
 pub fn calls_under_limits() -> Result<usize, String> {
     const BLOCKS: u32 = 16;
     let call = |name: &str, arguments: &[u64]| match call_named(name, arguments) {
@@ -317,7 +320,7 @@ pub fn calls_under_limits() -> Result<usize, String> {
         "cuMemcpyDtoH_v2",
         &[values.as_mut_ptr() as u64, memory, bytes],
     )?;
-    // Three times a value becomes the sum with its neighbour's: 4 times each.
+    // The kernel adds the neighbour's value three times; the result is 4 times the sum of both.
     let right = (0_u32..).map(|i| 4 * (i + (i ^ 1)));
     Ok(values.iter().zip(right).filter(|(v, r)| **v != *r).count())
 }

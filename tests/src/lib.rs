@@ -1,4 +1,4 @@
-//! What the project's tests share: conformance data, bodies of the fuzz targets, what the file tests cover.
+//! Code that the project's tests share: conformance data, bodies of the fuzz targets, coverage of the file tests.
 
 pub mod conformance;
 pub mod fuzz;

@@ -1,8 +1,8 @@
-//! What the file tests cover: the lines of the syntax table that their instructions match and the rows of
-//! the op table that they become.
+//! Determines the coverage of the file tests: the lines of the syntax table that their instructions match, and the rows
+//! of the op table that they lower to.
 //!
-//! Found by resolving and lowering the files, never by their names. Invariant: an instruction counts only
-//! where a launch reaches its module and expects values or a fault of it.
+//! The coverage comes from resolving and lowering the files, never from their names. Invariant: an instruction counts
+//! only if a launch of its function expects values or a fault.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,42 +17,42 @@ use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 use margay_ptx::Form;
 
-/// The folder of the file tests.
+/// Returns the folder of the file tests.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("ptx")
 }
 
-/// Who runs what a file test shows.
+/// The engines that run the instructions of a file test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Runs {
-    /// A launch is refused by name.
+    /// None: the launch fails with an error that names the instruction.
     Nobody,
-    /// The interpreter; native code refuses the kernel.
+    /// The interpreter only; native code refuses the kernel.
     Interpreter,
     /// Both engines.
     Both,
 }
 
-/// The best that the file tests show of something, and the first file that shows it.
+/// The best coverage of a form or op, and the first file that provides it.
 #[derive(Clone, Debug)]
 pub struct Shown {
-    /// Who runs it.
+    /// The engines that run it.
     pub runs: Runs,
-    /// The file, below `tests/ptx`, without its ending.
+    /// The file, relative to `tests/ptx` and without its extension.
     pub file: String,
-    /// What is refused, if nobody runs it.
+    /// The unsupported feature, if no engine runs it.
     pub why: String,
 }
 
-/// A line of the syntax table for one head, and one of its lists of types.
+/// Key of a form: head and source line in the syntax table, and one of its lists of types.
 pub type FormKey = (&'static str, &'static str, Vec<OpType>);
 
-/// The key of a form with these types.
+/// Returns the key of a form with these types.
 pub fn key(form: &Form, types: &[OpType]) -> FormKey {
     (form.head, form.source, types.to_vec())
 }
 
-/// What all files cover.
+/// The coverage of all files.
 #[derive(Debug, Default)]
 pub struct Coverage {
     /// Lines of the syntax table.
@@ -66,7 +66,7 @@ impl Coverage {
     ///
     /// # Panics
     ///
-    /// When a file test cannot be read or lowered: the files are part of the repository.
+    /// Panics if a file test cannot be read or lowered, because the files are part of the repository.
     pub fn of_all_files() -> Coverage {
         let mut coverage = Coverage::default();
         for path in files(&root()).expect("there are file tests") {
@@ -82,7 +82,7 @@ impl Coverage {
         coverage
     }
 
-    /// What is shown of a form with these types.
+    /// Returns the coverage of a form with these types.
     pub fn of_form(&self, form: &Form, types: &[OpType]) -> Option<&Shown> {
         let types = type_text(types);
         self.forms.get(&(form.head, form.source))?.get(&types)
@@ -147,7 +147,8 @@ fn type_text(types: &[OpType]) -> String {
     names.join(" ")
 }
 
-/// What a function of a file shows: its own launches', or for a function that is called the file's best.
+/// Returns what the launches of a function cover. A function without launches of its own has the best coverage of all
+/// launches in the file.
 fn shown(file: &str, function: &str, launches: &[Launch]) -> Shown {
     let own: Vec<&Launch> = launches
         .iter()
@@ -178,7 +179,7 @@ fn improve<K: Ord>(known: &mut BTreeMap<K, Shown>, key: K, shown: &Shown) {
     }
 }
 
-/// Names of all file tests.
+/// Returns the names of all file tests.
 pub fn names() -> BTreeSet<String> {
     let all = files(&root()).expect("there are file tests");
     let name = |path: PathBuf| {

@@ -1,7 +1,7 @@
-//! The driver library from C: programs of `tests/abi`, compiled here against our own declarations, linked with
-//! our `libcuda.so.1` and run; and what the library's file promises to the dynamic linker.
+//! Tests the driver library from C: compiles programs of `tests/abi` against our own declarations, links them with our
+//! `libcuda.so.1` and runs them. Also checks the symbols and the soname of the library's file.
 //!
-//! The library is the one that Cargo built as a dependency of this test, so it is never stale.
+//! Cargo builds the library as a dependency of this test, so it is always up to date.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,12 +14,12 @@ use std::sync::OnceLock;
 
 use object::{Object, ObjectSymbol};
 
-/// The folder of the programs.
+/// Returns the folder of the programs.
 fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("abi")
 }
 
-/// The library as Cargo wrote it, beside this test.
+/// Returns the path of the library that Cargo wrote beside this test.
 fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a running test has a path");
     let library = test.with_file_name("libcuda.so");
@@ -31,11 +31,11 @@ fn library() -> PathBuf {
     library
 }
 
-/// A folder where the library has the name that programs look for.
+/// Returns a folder in which the library has the name that programs load.
 fn library_folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        // One folder for each process: nextest runs every test in one of its own.
+        // Each process has its own folder, because nextest runs every test in its own process.
         let folder =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("abi-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder for the library");
@@ -59,7 +59,7 @@ fn succeed(command: &mut Command) -> Output {
     output
 }
 
-/// Compiles and runs a program, which has to print `PASS`.
+/// Compiles and runs a program, which must print `PASS`.
 fn run(name: &str, arguments: &[PathBuf]) {
     let program = compile(name, name);
     let output = succeed(Command::new(&program).args(arguments).envs(environment()));
@@ -70,12 +70,12 @@ fn run(name: &str, arguments: &[PathBuf]) {
     fs::remove_file(program).expect("a program that has run");
 }
 
-/// What a program needs to find the library.
+/// Returns the environment variables with which a program finds the library.
 fn environment() -> [(&'static str, &'static Path); 1] {
     [("LD_LIBRARY_PATH", library_folder())]
 }
 
-/// Compiles a program; the file is called `file`.
+/// Compiles a program to the file `file`.
 fn compile(name: &str, file: &str) -> PathBuf {
     let folder = library_folder();
     let program = folder.join(file);
@@ -127,7 +127,7 @@ fn streams() {
     run("streams", &[]);
 }
 
-/// Graphs built by calls; the program writes a picture of one.
+/// Builds graphs by calls; the program writes a drawing of one.
 #[test]
 fn graphs() {
     run("graphs", &[library_folder().join("graph.dot")]);
@@ -148,7 +148,7 @@ fn memory_operations() {
     run("memory_operations", &[]);
 }
 
-/// An open wait for memory does not keep a process from exiting.
+/// Checks that a process can exit while it waits for memory.
 #[test]
 fn a_process_exits_from_an_open_wait() {
     let program = compile("memory_operations", "memory_operations_leave");
@@ -162,7 +162,7 @@ fn fault() {
     run("fault", &[]);
 }
 
-/// Kernels reach no memory of the host, in single lanes, in vector code and in the interpreter.
+/// Checks that kernels cannot access memory of the host, in single lanes, in vector code and in the interpreter.
 #[test]
 fn isolation() {
     let program = compile("isolation", "isolation");
@@ -188,25 +188,26 @@ fn isolation() {
     fs::remove_file(program).expect("a program that has run");
 }
 
-/// Faults of kernels are ours whatever handlers the program sets and when; its own faults are its own.
+/// Checks that the library handles faults of kernels whatever handlers the program installs, and leaves the program's
+/// own faults to the program.
 #[test]
 fn signals() {
     run("signals", &[]);
 }
 
-/// Accesses to memory that was freed, or lies behind an array, are errors.
+/// Checks that accesses to freed memory and beyond the end of an array are errors.
 #[test]
 fn freed() {
     run("freed", &[]);
 }
 
-/// Processes with few addresses, threads, files or little stack work, or get an error.
+/// Checks that processes with limited address space, threads, files or stack work, or get an error.
 #[test]
 fn resources() {
     run("resources", &[]);
 }
 
-/// A call of an unknown slot is told once, with its table and its number.
+/// Checks that a call of an unknown slot is reported once, with its table and number.
 #[test]
 fn slots() {
     let program = compile("slots", "slots");
@@ -234,7 +235,8 @@ fn limits() {
     run("limits", &[]);
 }
 
-/// Kernels leave the same bytes in guarded and in plain memory; `cargo xtask guards` measures them.
+/// Checks that kernels leave the same bytes in memory with and without guard pages; `cargo xtask guards` measures the
+/// cost.
 #[test]
 fn guards() {
     run("guards", &[]);
@@ -260,7 +262,7 @@ fn behaviour() {
     run("behaviour", &[]);
 }
 
-/// The library is opened and closed by the program, with a kernel running.
+/// Checks that a program can open and close the library while a kernel runs.
 #[test]
 fn unload() {
     let folder = library_folder();
@@ -275,7 +277,7 @@ fn unload() {
     fs::remove_file(program).expect("a program that has run");
 }
 
-/// Random programs beside a model of what each call has to answer. More by hand: `model FIRST COUNT`.
+/// Compares random programs with a model of the result of each call. `model FIRST COUNT` runs more of them.
 #[test]
 fn model() {
     let program = compile("model", "model");
@@ -302,7 +304,8 @@ fn devices() {
     fs::remove_file(program).expect("a program that has run");
 }
 
-/// Runs `visible` on a machine with three devices; `list`: `CUDA_VISIBLE_DEVICES`.
+/// Returns a command that runs `visible` on a machine with three devices; `list` is the value of
+/// `CUDA_VISIBLE_DEVICES`.
 fn with_visible(program: &Path, list: Option<&str>, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     command
@@ -314,7 +317,7 @@ fn with_visible(program: &Path, list: Option<&str>, arguments: &[&str]) -> Comma
     command
 }
 
-/// The rules themselves have their tests in `margay::device`; here is what a process makes of them.
+/// Checks the effect of `CUDA_VISIBLE_DEVICES` on processes; tests in `margay::device` check the rules themselves.
 #[test]
 fn visible_devices() {
     let program = compile("visible", "visible");
@@ -341,7 +344,7 @@ fn visible_devices() {
             assert!(output.stdout.ends_with(b"PASS\n"), "{list:?}: {output:?}");
         }
     }
-    // The environment counts as it is when the driver is initialised.
+    // The variable's value at the initialisation of the driver counts.
     for (before, arguments) in [
         (None, &["late", "2,1", "2", "1"][..]),
         (Some("0"), &["late", ""]),
@@ -350,14 +353,14 @@ fn visible_devices() {
         let output = succeed(&mut with_visible(&program, before, arguments));
         assert!(output.stdout.ends_with(b"PASS\n"), "{output:?}");
     }
-    // Another process knows the device by another ordinal, or does not see it.
+    // Another process sees the device with another ordinal, or does not see it.
     let mut exporter = with_visible(&program, Some("2,1"), &["export"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .expect("a process");
     let mut name = String::new();
-    // Open to the end: the process has more to say.
+    // The pipe stays open until the end, because the process prints more.
     let mut said = BufReader::new(exporter.stdout.take().expect("a pipe"));
     said.read_line(&mut name).expect("a line");
     for (list, ordinal) in [("0,2", "1"), ("2", "0"), ("0,1", "0")] {
@@ -375,7 +378,7 @@ fn threads() {
     run("threads", &[]);
 }
 
-/// Random calls of many threads, for a moment; `cargo xtask soak` takes longer. The seed is the commit's in CI.
+/// Runs random calls of many threads for two seconds; `cargo xtask soak` runs longer. The seed is the commit's in CI.
 #[test]
 fn soak() {
     let seed = std::env::var("MARGAY_SEED").unwrap_or_default();
@@ -388,7 +391,7 @@ fn soak() {
     fs::remove_file(program).expect("a program that has run");
 }
 
-/// Kernels of two processes wait for each other, also with one worker in each.
+/// Checks that kernels of two processes can wait for each other, also with one worker in each.
 #[test]
 fn flags() {
     for workers in ["1", "2"] {
@@ -416,7 +419,7 @@ fn printing_comes_in_order() {
     fs::remove_file(program).expect("a program that has run");
 }
 
-/// Runs `stops` to its `PASS`; what it said on standard error.
+/// Runs `stops`, which must print `PASS`, and returns its standard error.
 fn stop(way: &str, kernel: &str, settings: &[(&str, &str)]) -> String {
     let program = compile("stops", &format!("stops-{way}-{kernel}"));
     let mut command = Command::new(&program);
@@ -434,7 +437,8 @@ fn says(text: &str, parts: &[&str]) {
     }
 }
 
-/// The longer limits are for machines too busy to start a block within the short one.
+/// Checks the report of a kernel that exceeds the time limit. Longer limits are for machines that are too busy to start a
+/// block within the shortest limit.
 #[test]
 fn a_time_limit_ends_kernels_and_tells_who_is_where() {
     for (kernel, place) in [
@@ -494,7 +498,7 @@ fn reading_past_a_buffer_names_the_place() {
     }
 }
 
-/// Ctrl-C on a terminal reaches every process of the group.
+/// Checks that an interrupt ends a program with kernels; Ctrl-C on a terminal sends it to every process of the group.
 #[test]
 fn an_interrupt_ends_the_whole_group() {
     for kernel in ["count_for_ever", "poll_for_ever"] {
@@ -514,7 +518,7 @@ fn an_interrupt_ends_the_whole_group() {
         assert_eq!(line, "READY\n");
         let group = format!("-{}", child.id());
         succeed(Command::new("kill").args(["-INT", "--", &group]));
-        // The pipe closes when no process of the group is left.
+        // The pipe closes when the last process of the group ends.
         output.read_line(&mut line).expect("the end");
         assert_eq!(line, "READY\n");
         assert_eq!(child.wait().expect("a child").signal(), Some(2));
@@ -522,7 +526,7 @@ fn an_interrupt_ends_the_whole_group() {
     }
 }
 
-/// The names of the table, each of which a client may import.
+/// Returns the names in the table, each of which a client may import.
 fn listed_exports() -> BTreeSet<String> {
     let table = fs::read_to_string(sources().join("procaddress.csv")).expect("the table");
     table
@@ -561,7 +565,7 @@ fn the_library_has_its_soname() {
     assert_eq!(soname, "libcuda.so.1");
 }
 
-/// `DT_SONAME` of an ELF file.
+/// Returns `DT_SONAME` of an ELF file.
 fn soname(bytes: &[u8]) -> Option<String> {
     use object::read::elf::{Dyn, FileHeader, SectionHeader};
     let header = object::elf::FileHeader64::<object::Endianness>::parse(bytes).ok()?;

@@ -1,8 +1,8 @@
-//! `margay bench --driver` through a driver library: our own `libcuda`, opened as any other would be.
+//! Runs the kernels of `margay bench --driver` through a driver library: our own `libcuda`, opened like any other.
 
 use std::path::PathBuf;
 
-/// The library, which Cargo leaves beside the test.
+/// Returns the path of the library, which Cargo writes beside the test.
 fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a path of the test");
     test.with_file_name("libcuda.so")

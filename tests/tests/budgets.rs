@@ -1,9 +1,9 @@
-//! What kernels of growing size cost to load, to compile and to run: time and memory grow with the size and no faster,
-//! whatever the kernel is made of, and results stay right whether it has native code or not.
+//! Checks the cost of loading, compiling and running kernels of growing size: time and memory grow at most about
+//! linearly with the size, for every kind of code, and results are right whether or not the kernel has native code.
 //!
-//! Each kernel runs in a process of its own, with a size and with four times that. Compared are processor time and the largest
-//! resident memory, as growth and never as limits, so a busy machine changes nothing. Four times the size may take up to
-//! [`MOST`] times as much; what grows with the square takes 16 times as much.
+//! Each kernel runs in a process of its own, with a size and with four times that size. The test compares processor
+//! time and the largest resident memory, as growth and not as limits, so a busy machine does not affect it. Four times
+//! the size may cost up to [`MOST`] times as much; quadratic growth would cost 16 times as much.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -16,21 +16,21 @@ use std::process::{Command, ExitCode};
 use libtest_mimic::{Arguments, Failed, Trial};
 use margay::{DeviceBuffer, LaunchConfig, Runtime};
 
-/// Names the kernel and its size for the process that runs it.
+/// The variable that names the kernel and its size for the process that runs it.
 const CASE: &str = "MARGAY_TEST_BUDGET_CASE";
-/// How many times as much a kernel of four times the size may cost.
+/// Greatest cost of a kernel of four times the size, relative to the smaller kernel.
 const MOST: f64 = 9.0;
-/// Processor time in seconds and bytes of memory below which growth is not looked at.
+/// Processor time in seconds and bytes of memory below which growth is ignored.
 const LEAST: (f64, f64) = (1.5, 96e6);
-/// Threads of the one block that runs.
+/// Number of threads of the single block.
 const THREADS: u32 = 64;
 
-/// Kernels of one kind.
+/// Kernels of one kind, for any size.
 struct Case {
     name: &'static str,
     size: usize,
     text: fn(usize) -> String,
-    /// What thread `.1` leaves with size `.0`.
+    /// Returns the expected value of thread `.1` for size `.0`.
     expected: fn(usize, u32) -> u32,
 }
 
@@ -144,7 +144,7 @@ const CASES: &[Case] = &[
         text: |n| switch(n, " bra END;"),
         expected: |n, t| t + t % n as u32,
     },
-    // Each target follows the one before, too, so every block has two ways in, one of them from the table.
+    // Each target also falls through to the next, so every block has two predecessors, one of them the branch table.
     Case {
         name: "targets_that_follow_each_other",
         size: 12_000,
@@ -249,13 +249,13 @@ fn branch(i: usize) -> String {
     )
 }
 
-/// What branch `i` adds in a thread.
+/// Returns the value that branch `i` adds in a thread.
 fn added(i: u32, thread: u32) -> u32 {
     let taken = thread & 1 << (i % 5) == 0;
     if taken { 0 } else { i % 7 + 1 }
 }
 
-/// Two calls of the function before, of which one is made.
+/// Returns two calls of the preceding function, of which one is executed.
 fn twice(i: usize) -> String {
     let before = i - 1;
     format!(
@@ -263,14 +263,14 @@ fn twice(i: usize) -> String {
     )
 }
 
-/// A function that adds one to its argument and goes on with `code`.
+/// Returns a function that adds one to its argument and continues with `code`.
 fn function(number: usize, code: &str) -> String {
     format!(
         ".func (.reg .b32 o) f{number} (.reg .b32 a) {{ .reg .pred q; add.u32 o, a, 1; {code} ret; }}\n"
     )
 }
 
-/// So many functions; the first goes on with nothing.
+/// Returns `count` functions; the first contains no further code.
 fn functions(count: usize, code: impl Fn(usize) -> String) -> String {
     let others = (1..count).map(|i| function(i, &code(i)));
     std::iter::once(function(0, "")).chain(others).collect()
@@ -281,7 +281,7 @@ fn repeated(n: usize, part: impl Fn(usize) -> String) -> String {
     kernel("", &parts.join("\n"))
 }
 
-/// A branch through a table of `n` targets; `then` stands behind the code of each.
+/// Returns a kernel with a branch through a table of `n` targets; `then` follows the code of each target.
 fn switch(n: usize, then: &str) -> String {
     let names: Vec<String> = (0..n).map(|i| format!("L{i}")).collect();
     let mut text = format!(
@@ -294,7 +294,8 @@ fn switch(n: usize, then: &str) -> String {
     kernel("", &format!("{text}END:"))
 }
 
-/// A kernel whose threads have their number in `%r1` and `%r2`, write the latter, and read zero at `[%rd1]` before.
+/// Returns a kernel. Before `code`, `%r1` and `%r2` contain the thread's number, and the word at `[%rd1]` is zero;
+/// after it, the thread stores `%r2` there.
 fn kernel(functions: &str, code: &str) -> String {
     format!(
         ".version 8.0\n.target sm_80\n.address_size 64\n{functions}
@@ -307,7 +308,7 @@ st.global.u32 [%rd1], %r2; ret;
     )
 }
 
-/// Runs a case in this process and prints what it took.
+/// Runs a case in this process and prints its cost.
 fn child(case: &Case, size: usize) -> Result<(), String> {
     let fail = |error: margay::Error| error.to_string();
     let runtime = Runtime::builder().workers(1).build().map_err(fail)?;
@@ -327,11 +328,11 @@ fn child(case: &Case, size: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Processor time of this process in seconds, and the most memory that it had, in bytes.
+/// Returns the processor time of this process in seconds, and its largest resident memory in bytes.
 fn usage() -> Result<(f64, f64), String> {
     let read = |file: &str| std::fs::read_to_string(file).map_err(|error| error.to_string());
     let stat = read("/proc/self/stat")?;
-    // Behind the program's name: the fields from the third on; the 14th and 15th count hundredths of a second.
+    // The fields after the program's name begin with the third; the 14th and 15th count hundredths of a second.
     let (_, fields) = stat.rsplit_once(')').ok_or("no fields")?;
     let ticks: u64 = fields
         .split_whitespace()
@@ -345,7 +346,7 @@ fn usage() -> Result<(f64, f64), String> {
     Ok((ticks as f64 / 100.0, peak.ok_or("no peak")? as f64 * 1024.0))
 }
 
-/// What a case of a size takes in a process of its own.
+/// Runs a case of a size in a process of its own, and returns its cost.
 fn measured(case: &Case, size: usize) -> Result<(f64, f64), Failed> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let output = Command::new(program)

@@ -1,9 +1,9 @@
-//! The conformance sets against the front end: what has to parse parses, what has to be rejected is rejected on
-//! the right line, and how many forms lower to IR.
+//! Tests the front end with the conformance sets: valid programs must parse, invalid ones must be rejected on the right
+//! line, and the number of forms that lower to IR must not decrease.
 //!
-//! The counts that are not yet complete stand in `tests/data/conformance/counts.txt` and may only grow: a
-//! count below its record fails, and `BLESS=1 cargo test ... -- --test-threads 1` writes better ones. What stays
-//! out is printed by kind.
+//! `tests/data/conformance/counts.txt` records the counts that are not yet complete. A count below its record fails,
+//! and `BLESS=1 cargo test ... -- --test-threads 1` writes higher ones. The test prints the kinds of the remaining
+//! failures.
 #![allow(
     clippy::print_stdout,
     reason = "the counts are for people who run this test"
@@ -39,7 +39,7 @@ impl Records {
         }
     }
 
-    /// Compares a count with its record; with `BLESS=1` a higher one becomes the record.
+    /// Compares a count with its record; with `BLESS=1` a higher count becomes the record.
     fn check(mut self, name: &str, count: usize, of: usize) {
         println!("{name}: {count} of {of}");
         let record = self.counts.get(name).copied().unwrap_or(0);
@@ -58,7 +58,7 @@ impl Records {
     }
 }
 
-/// Kinds of failures with how many there are and one example, printed most frequent first.
+/// Kinds of failures, each with its number and one example, printed most frequent first.
 #[derive(Default)]
 struct Kinds {
     kinds: BTreeMap<String, (usize, String)>,
@@ -86,7 +86,7 @@ fn parsed(name: &str, text: &str) -> Parsed {
     parse(SourceFile::new(name, text))
 }
 
-/// The errors of syntax and of the names, declarations and forms.
+/// Returns the errors of syntax, names, declarations and forms.
 fn errors(parsed: &Parsed) -> Vec<Diagnostic> {
     let mut all: Vec<Diagnostic> = parsed.diagnostics.clone();
     all.extend(check(parsed));
@@ -222,7 +222,7 @@ fn directive_programs_are_accepted_or_rejected() {
     Records::read().check("directive programs judged rightly", right, total);
 }
 
-/// Every verdict as that of ptxas, in both directions; what is accepted also lowers.
+/// Checks that each program is accepted if and only if ptxas accepts it, and that accepted programs also lower.
 #[test]
 fn calls_declarations_and_directives_are_judged_as_by_ptxas() {
     let mut wrong = Vec::new();

@@ -1,8 +1,8 @@
-//! The two engines against each other: every instruction form's kernel runs in the interpreter and in native
-//! code on the same inputs, and leaves the same bytes or the same kind of fault behind.
+//! Compares the two engines: the kernel of every instruction form runs in the interpreter and in native code with the
+//! same inputs, and must leave the same bytes or the same kind of fault.
 //!
-//! A sample that `MARGAY_SEED` chooses, or all forms with `MARGAY_FULL=1`. Invariant: a form is compared unless
-//! [`left_out`] names it with the reason, the module is unsupported, or native code refuses it; all are counted.
+//! The test runs a sample that `MARGAY_SEED` chooses, or all forms with `MARGAY_FULL=1`. Invariant: a form is compared
+//! unless [`left_out`] names it with the reason, the module is unsupported, or native code refuses it; all are counted.
 #![allow(
     clippy::print_stdout,
     reason = "the counts are for people who run this test"
@@ -14,17 +14,17 @@ use std::time::Duration;
 use margay::{Bytes, DeviceBuffer, EngineChoice, Error, FaultKind, LaunchConfig, Runtime};
 use margay_tests::conformance::{FormKernel, forms, forms_sample, sample_seed};
 
-/// Two warps, so that CTA-wide operations are no warp-wide ones.
+/// Two warps, so that CTA-wide operations differ from warp-wide ones.
 const THREADS: usize = 64;
-/// Bytes of `in`, `out` and `aux` that belong to one thread.
+/// Number of bytes of `in`, `out` and `aux` that belong to one thread.
 const STRIDE: usize = 1024;
-/// Each buffer reaches beyond the last thread's part: forms have offsets of their own.
+/// Size of a buffer, which extends beyond the last thread's part because forms have offsets of their own.
 const BYTES: usize = (THREADS + 4) * STRIDE;
 
-/// Why a form's results may differ between two runs.
+/// Returns the reason why a form's results may differ between two runs, if there is one.
 fn left_out(form: &FormKernel) -> Option<&'static str> {
     const ADDRESS: &str = "shows where a variable or a window lies";
-    /// Opcode (any when empty), part of the text, reason.
+    /// Opcode (any if empty), part of the text, reason.
     const REASONS: [(&str, &str, &str); 17] = [
         ("", "%clock", "time"),
         ("", "%globaltimer", "time"),
@@ -51,7 +51,7 @@ fn left_out(form: &FormKernel) -> Option<&'static str> {
             "[%As], [%As]",
             "threads race for a shared variable",
         ),
-        // With a stride from random bytes the rows of the tile overlap.
+        // The stride comes from random bytes, so rows of the tile may overlap.
         ("wmma.store", "", "threads race for the rows of a tile"),
     ];
     let fits = |opcode: &str, text: &str| {
@@ -61,8 +61,8 @@ fn left_out(form: &FormKernel) -> Option<&'static str> {
     found.map(|(_, _, reason)| *reason)
 }
 
-/// The form's module, with shared and local variables that are filled before the form runs and shown in `out`
-/// after it: what a thread finds there otherwise is what any kernel before it left.
+/// Returns the form's module, extended by code that initialises shared and local variables before the form and copies
+/// them to `out` after it. Without initialisation a thread would read data of earlier kernels.
 fn module_text(form: &FormKernel) -> String {
     let (mut before, mut after) = (String::new(), String::new());
     if form.module.contains("lvar[64]") {
@@ -76,7 +76,7 @@ fn module_text(form: &FormKernel) -> String {
         }
     }
     if form.module.contains("svar[256]") {
-        // 16 bytes of 1024 for each of 64 threads.
+        // Each of 64 threads has 16 of the 1024 bytes.
         before += "mov.u32 %Lu, svar; mad.lo.u32 %Lu, %Lt, 16, %Lu;\n\
             ld.global.b64 %Lt1, [%Lin]; st.shared.b64 [%Lu], %Lt1;\n\
             ld.global.b64 %Lt1, [%Lin+8]; st.shared.b64 [%Lu+8], %Lt1;\nbar.sync 0;\n";
@@ -88,7 +88,7 @@ fn module_text(form: &FormKernel) -> String {
     let Some((head, body)) = form.module.split_once(start) else {
         return form.module.clone();
     };
-    // The pointers are the thread's own only after this line.
+    // The pointers refer to the thread's own data only after this line.
     let Some((pointers, body)) = body.split_once('\n') else {
         return form.module.clone();
     };
@@ -107,12 +107,12 @@ struct Bench {
     buffers: Option<[DeviceBuffer<u8>; 3]>,
 }
 
-/// What a kernel left behind in `out` and `aux`.
+/// The content of `out` and `aux` after a kernel, or its failure.
 #[derive(Debug)]
 enum Outcome {
     Bytes(Vec<u8>),
     Fault(FaultKind, String),
-    /// The kernel does not run at all.
+    /// The kernel could not be loaded or launched.
     Refused(String),
 }
 
@@ -136,7 +136,7 @@ impl Bench {
         match outcome {
             Ok(bytes) => Outcome::Bytes(bytes),
             Err(Error::Fault(fault)) => {
-                // The fault sticks; the next form gets the device as new.
+                // The fault is sticky in its context, so the next form needs a reset device.
                 self.buffers = None;
                 self.runtime.device(0).unwrap().primary_reset().unwrap();
                 Outcome::Fault(fault.kind, fault.to_string())
@@ -159,7 +159,7 @@ impl Bench {
         };
         input.write(inputs)?;
         out.zero()?;
-        // Memory that forms read and change: the inputs in another order.
+        // Initial content of the memory that forms read and change: the inputs in reverse order.
         let memory: Vec<u8> = inputs.iter().rev().copied().collect();
         aux.write(&memory)?;
         let by_value = Bytes(&inputs[..128]);
@@ -234,7 +234,7 @@ const EDGES_64: [u64; 24] = [
     0x7ff0_0000_0000_0001,
 ];
 
-/// A stream of numbers (SplitMix64).
+/// Returns the next random number (SplitMix64).
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -242,7 +242,7 @@ fn next(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Bits of the operand that the module loads from `offset`; 32 where it loads none.
+/// Returns the width in bits of the operand that the module loads from `offset`; 32 if it loads none.
 fn width_at(module: &str, offset: usize) -> u32 {
     let place = format!(", [%Lin+{offset}];");
     let Some(end) = module.find(&place) else {
@@ -254,8 +254,8 @@ fn width_at(module: &str, offset: usize) -> u32 {
     digits.parse().unwrap_or(32)
 }
 
-/// The inputs of all threads: edge values and random ones. In the second set all threads have the same
-/// ones and integers are small or all ones, which suits masks, lanes and barriers.
+/// Returns the inputs of all threads: edge values and random ones. If `uniform` is set, all threads have the same
+/// inputs and integers are small or all ones, which suits masks, lanes and barriers.
 fn inputs(form: &FormKernel, uniform: bool) -> Vec<u8> {
     let widths: Vec<u32> = (0..STRIDE / 16)
         .map(|slot| width_at(&form.module, 16 * slot))
@@ -297,7 +297,7 @@ fn inputs(form: &FormKernel, uniform: bool) -> Vec<u8> {
     bytes
 }
 
-/// Where two results differ, a NaN being any other NaN of the types that the form names.
+/// Describes where two results differ; NaNs of the types that the form names are equal.
 fn difference(form: &FormKernel, left: &[u8], right: &[u8]) -> Option<String> {
     let names = |types: &[&str]| types.iter().any(|t| form.text.contains(t));
     let nan = |a: u64, b: u64, bits: u32, exponent: u64| {
@@ -340,7 +340,7 @@ fn difference(form: &FormKernel, left: &[u8], right: &[u8]) -> Option<String> {
     ))
 }
 
-/// How often each thing happened.
+/// Counts of outcomes by kind.
 #[derive(Default)]
 struct Counts {
     kinds: BTreeMap<String, usize>,

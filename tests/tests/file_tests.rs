@@ -1,6 +1,6 @@
-//! The file tests of `tests/ptx`, one test a file; the format is described in `margay_cli::filetest`.
+//! Runs the file tests of `tests/ptx`, one test for each file; `margay_cli::filetest` describes the format.
 //!
-//! `BLESS=1` writes the text of expected diagnostics, and nothing else.
+//! `BLESS=1` updates the text of expected diagnostics, and nothing else.
 
 use std::path::Path;
 use std::process::ExitCode;

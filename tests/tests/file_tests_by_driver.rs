@@ -1,4 +1,4 @@
-//! `margay test --driver` through a driver library: our own `libcuda`, opened as any other would be.
+//! Runs the tests of `margay test --driver` through a driver library: our own `libcuda`, opened like any other.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use margay_cli::filetest::driver::Driver;
 use margay_cli::filetest::files;
 
-/// The library, which Cargo leaves beside the test.
+/// Returns the path of the library, which Cargo writes beside the test.
 fn library() -> PathBuf {
     let test = std::env::current_exe().expect("a path of the test");
     test.with_file_name("libcuda.so")
@@ -16,7 +16,7 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("ptx").join(name)
 }
 
-/// The device of this process: a fault resets it for everybody.
+/// Locks the device of this process, because a test with a fault resets it.
 fn device() -> MutexGuard<'static, ()> {
     static DEVICE: Mutex<()> = Mutex::new(());
     DEVICE.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,7 +1,7 @@
-//! Replays the fuzz corpora on a stable compiler, and damages each seed a few times in fixed ways.
+//! Replays the fuzz corpora on a stable compiler, and tries damaged copies of each seed.
 //!
-//! A crash that the fuzzer finds is kept as one more file in `fuzz/corpus/TARGET`. The damage here is no
-//! substitute for fuzzing; it notices at once when a change breaks something broadly.
+//! An input with which the fuzzer finds a crash is kept as a file in `fuzz/corpus/TARGET`. The damaged copies do not
+//! replace fuzzing; they reveal at once if a change breaks much.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -9,10 +9,10 @@ use std::path::PathBuf;
 
 use margay_tests::fuzz::{TARGETS, Target};
 
-/// With `MARGAY_FULL=1`, so many times the usual number of damaged copies.
+/// Factor of the number of damaged copies with `MARGAY_FULL=1`.
 const FULL: u32 = 40;
 
-/// The seeds of a target, with their names.
+/// Returns the seeds of a target, with their names.
 fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../fuzz/corpus")
@@ -31,7 +31,7 @@ fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
     seeds
 }
 
-/// Xorshift: the same damage on every machine.
+/// A xorshift generator, which damages copies in the same way on every machine.
 struct Random(u32);
 
 impl Random {
@@ -43,7 +43,7 @@ impl Random {
     }
 }
 
-/// A copy of `seed` with one to four changes: bytes set, removed, repeated or moved.
+/// Returns a copy of `seed` with one to four changes: bytes set, removed, repeated or inserted.
 fn damage(seed: &[u8], random: &mut Random) -> Vec<u8> {
     const LIKELY: &[u8] = b"\0\xff\x7f\x80 \n\"'{}()[];:,.@%$_*/+-<>=0189afx";
     let mut bytes = seed.to_vec();
@@ -61,7 +61,7 @@ fn damage(seed: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// Names the input that is on trial, so that it can be saved when it crashes the process.
+/// Runs a target with an input. If the target panics, saves the input and prints its name.
 fn attempt(target: &Target, file: &str, copy: u32, bytes: &[u8]) {
     let outcome = catch_unwind(AssertUnwindSafe(|| (target.run)(bytes)));
     if let Err(panic) = outcome {
@@ -95,7 +95,7 @@ fn replay(name: &str) {
     }
 }
 
-/// One test for each target, so that they run side by side and in processes of their own.
+/// Defines one test for each target, so that they run in parallel and in processes of their own.
 macro_rules! replay {
     ($($name:ident)*) => {
         $(
@@ -116,11 +116,11 @@ macro_rules! replay {
 
 replay!(lexer parser lower container ir_text driver_calls image_sizes kernels large_kernels process_limits);
 
-/// Sequences of driver calls out of nothing; `MARGAY_SEED` chooses others, `MARGAY_FULL=1` makes many.
+/// Runs random sequences of driver calls; `MARGAY_SEED` chooses others, `MARGAY_FULL=1` runs many.
 #[test]
 fn random_driver_calls() {
     const CALLS: usize = 64;
-    /// Bytes that a call takes: two for the entry point, one for each argument.
+    /// Greatest number of bytes of a call: two for the entry point, one for each argument.
     const BYTES: usize = 12;
     let seed = std::env::var("MARGAY_SEED").unwrap_or_default();
     let seed = seed.bytes().fold(0x9e37_79b9_u32, |sum, byte| {

@@ -1,8 +1,8 @@
-//! The IR of everything that can be lowered: it verifies as it is and behind each pass, and its text
-//! says all there is to it.
+//! Tests the IR of all texts that can be lowered: it verifies after lowering and after each pass, and its text form
+//! preserves everything.
 //!
-//! The texts are a sample of the instruction forms (all with `MARGAY_FULL=1`), all module programs
-//! of the conformance data, and the PTX of `tests/cuda`.
+//! The texts are a sample of the instruction forms (all with `MARGAY_FULL=1`), all module programs of the conformance
+//! data, and the PTX of `tests/cuda`.
 
 use std::io::Read;
 
@@ -14,7 +14,7 @@ use margay_ir::pass;
 use margay_ir::verify;
 use margay_tests::conformance::{forms_sample, modules, sample_seed};
 
-/// Calls `check` with every module that can be lowered; returns how many there were.
+/// Calls `check` with every module that can be lowered; returns the number of modules.
 fn each_module(mut check: impl FnMut(&str, &Module)) -> usize {
     let mut count = 0;
     let mut one = |name: &str, text: &[u8]| {
@@ -76,7 +76,7 @@ fn every_module_verifies_behind_every_pass() {
     );
 }
 
-/// The texts differ: where.
+/// Describes the first difference between two texts.
 fn difference(name: &str, printed: &str, again: &str) -> String {
     let mut lines = printed.lines().zip(again.lines());
     let at = lines.find(|(a, b)| a != b);

@@ -1,4 +1,4 @@
-//! Random kernels on every engine, and what the generator promises.
+//! Runs random kernels on every engine, and tests the generator.
 //!
 //! `MARGAY_SEED` chooses the kernels, `MARGAY_FULL=1` runs twenty times as many.
 
@@ -13,7 +13,7 @@ use margay_tests::random::program::{Kernel, Leaf, Statement};
 use margay_tests::random::templates::{self, Operands};
 use margay_tests::random::{self, generate, reduce, write};
 
-/// Each bench reserves the address space of a dozen devices, so in one process they take turns.
+/// Each bench reserves the address space of a dozen devices, so tests in one process run one after the other.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn turn() -> MutexGuard<'static, ()> {
@@ -40,7 +40,7 @@ fn every_machine_leaves_the_same_bytes() {
     );
 }
 
-/// Each instruction alone, so that one that no machine takes is named.
+/// Runs each instruction alone, so that a failure names an instruction that no machine accepts.
 #[test]
 fn every_template_is_valid_and_runs_alike() {
     let _turn = turn();
@@ -76,7 +76,7 @@ fn a_seed_names_one_kernel() {
     assert_ne!(text(7), text(8).replace("0008", "0007"));
 }
 
-/// The features that the generator is for occur among few kernels.
+/// Checks that the required features occur in a small number of kernels.
 #[test]
 fn kernels_hold_what_they_shall() {
     let texts: String = (0..800)
@@ -123,7 +123,7 @@ fn depth(body: &[Statement]) -> usize {
     inner.map(|body| 1 + depth(body)).max().unwrap_or(0)
 }
 
-/// What makes a kernel fail is all that is left of it.
+/// Checks that reduction keeps only the statement that makes a kernel fail.
 #[test]
 fn a_failing_kernel_becomes_small() {
     let contains = |kernel: &Kernel| write::kernel(kernel).contains("redux");

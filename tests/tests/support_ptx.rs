@@ -1,8 +1,8 @@
-//! The support table of PTX (`docs/support-ptx.csv`), and that file tests cover what it promises.
+//! Generates the support table of PTX (`docs/support-ptx.csv`), and checks that file tests cover it.
 //!
-//! A row of the table is a line of the syntax table for one head. Who runs it is what the file tests show, so
-//! `margay support` cannot promise more. It is written by `BLESS=1 cargo nextest run -E 'binary(support_ptx)'`
-//! or `cargo xtask support`.
+//! A row of the table is a line of the syntax table for one head. The file tests determine which engines run it, so
+//! `margay support` claims only what is tested. `BLESS=1 cargo nextest run -E 'binary(support_ptx)'` or `cargo xtask
+//! support` writes the table.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -12,7 +12,7 @@ use margay_ops::types::OpType;
 use margay_ptx::{Action, Form, forms_of, heads};
 use margay_tests::ptx_files::{Coverage, Runs, Shown};
 
-/// All lines of the syntax table, by head.
+/// Returns all lines of the syntax table, by head.
 fn forms() -> Vec<&'static Form> {
     let mut all: Vec<&'static str> = heads().collect();
     all.sort_unstable();
@@ -21,7 +21,7 @@ fn forms() -> Vec<&'static Form> {
         .collect()
 }
 
-/// The types of each instruction that the form is for.
+/// Returns the lists of types that a form accepts.
 fn type_lists(form: &Form) -> impl Iterator<Item = Vec<OpType>> {
     form.type_lists().into_iter().map(|list| {
         let types = list
@@ -31,7 +31,7 @@ fn type_lists(form: &Form) -> impl Iterator<Item = Vec<OpType>> {
     })
 }
 
-/// A row is run, or a launch that reaches it is refused by its name.
+/// Checks that a launch runs each row of the op table, or fails with an error that names the row.
 #[test]
 fn every_row_of_the_op_table_has_a_file_test() {
     let coverage = Coverage::of_all_files();
@@ -70,7 +70,7 @@ fn every_form_and_type_has_a_file_test() {
     assert!(count == 0, "{count} of {all} have no file test:\n{missing}");
 }
 
-/// Who runs a form, and why not: the worst of its types.
+/// Returns which engines run a form, the reason if none does, and the test: the worst result among its lists of types.
 fn judged(coverage: &Coverage, form: &Form) -> (&'static str, String, String) {
     if let Action::LeftOut(family) = form.action {
         return ("no", family.to_owned(), String::new());

@@ -1,16 +1,16 @@
-//! Samples of the sweeps: native code against the judges, and against the interpreter.
+//! Runs samples of the sweeps: compares native code with the checkers and with the interpreter.
 //!
-//! `MARGAY_SEED` chooses the inputs that are not always the same. `cargo xtask sweep` runs all inputs.
+//! `MARGAY_SEED` chooses the random inputs. `cargo xtask sweep` runs all inputs.
 
 use margay::EngineChoice;
 use margay_tests::conformance::sample_seed;
 use margay_tests::sweep::{Depth, Machine, report, rows};
 
-/// Inputs of a row besides the listed ones; native code goes from single lanes to slices on the way.
+/// Number of inputs of a row besides the listed ones; enough for native code to change from single lanes to chunks.
 const NATIVE: usize = 50_000;
-/// Every row has at least the limits of `f32`, or as many random ones.
+/// Least number of inputs: every row has at least the limits of `f32`, or that many random inputs.
 const LEAST: u64 = 5_000;
-/// For the interpreter, which takes a microsecond for each.
+/// Number of inputs for the interpreter, which takes a microsecond for each.
 const INTERPRETED: usize = 500;
 
 #[test]
@@ -27,7 +27,7 @@ fn native_results_are_right() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The hash is over all results in order, so both engines leave the same bits, those of NaNs excepted.
+/// Checks that both engines leave the same bits, except those of NaNs: the hash covers all results in order.
 #[test]
 fn the_interpreter_gives_the_same_bits() {
     let machine = |engine| Machine::new(engine, sample_seed()).unwrap();
@@ -42,7 +42,7 @@ fn the_interpreter_gives_the_same_bits() {
     }
 }
 
-/// Every instruction of one operand that rounds an `f32` is in the table.
+/// Checks that every instruction of one operand that rounds an `f32` is in the table.
 #[test]
 fn the_table_is_complete() {
     let rows = rows();

@@ -1,8 +1,7 @@
-//! `cargo xtask bench [--print] [OPTION...] [NAME...]`: measures, and writes the tables of `BENCHMARKING.md`.
+//! `cargo xtask bench [--print] [OPTION...] [NAME...]`: runs the benchmarks and writes the tables of `BENCHMARKING.md`.
 //!
-//! Builds as everything else is built, so that the code generator is not compiled once more, and starts
-//! `margay bench`, which knows the other options. With names, `--check` or `--print` nothing is written. Timing is
-//! never part of CI.
+//! Builds with the usual features, so that the code generator is not compiled a second time, and starts `margay bench`,
+//! which parses the other options. With names, `--check` or `--print` it writes nothing. CI never measures times.
 
 use std::process::Command;
 
@@ -20,7 +19,8 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     exec::run(command.args(args.iter().filter(|a| *a != "--print")))
 }
 
-/// Whether everything is measured at full size: neither a name nor an option but those with files to read or write.
+/// Returns whether everything is measured at full size: there are no names, and the only options name files to read or
+/// write.
 fn writes(args: &[String]) -> bool {
     let mut args = args.iter();
     while let Some(arg) = args.next() {

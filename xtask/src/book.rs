@@ -1,9 +1,9 @@
-//! `cargo xtask book [--check]`: the documentation as a book, in `target/book`.
+//! `cargo xtask book [--check]`: checks the documentation and builds it as a book in `target/book`.
 //!
-//! The pages lie where readers of the repository look for them: in `docs/` and, for the project's own documents, at the
-//! root. This command checks them ([`check`]), copies them and the files that they name into one folder, and runs
-//! `mdbook` on it, where that program is installed. `docs/SUMMARY.md` is the table of contents, `docs/book.toml` the
-//! configuration. `--check` leaves out the build.
+//! The pages are in `docs/`, and the project's own documents at the root, where readers of the repository expect them.
+//! This command checks the pages ([`check`]), copies them and the files that they link to into one folder, and runs
+//! `mdbook` on it if that program is installed. `docs/SUMMARY.md` is the table of contents, `docs/book.toml` the
+//! configuration. `--check` omits the build.
 //!
 //! Invariant: paths inside the copied folder are those of the repository, so a relative link leads to the same page in
 //! a clone and in the book.
@@ -17,7 +17,7 @@ use std::process::Command;
 
 use crate::{Outcome, exec};
 
-/// Documents at the root that have the same rules as `docs/`.
+/// Documents at the root to which the rules of `docs/` apply.
 const ROOT_PAGES: &[&str] = &[
     "README.md",
     "ARCHITECTURE.md",
@@ -26,7 +26,7 @@ const ROOT_PAGES: &[&str] = &[
     "CONTRIBUTING.md",
 ];
 
-/// The page at the top of the book.
+/// The start page of the book, which redirects to the introduction.
 const INDEX: &str = "<!DOCTYPE html>\n<meta charset=\"utf-8\"><title>Margay</title>\n\
     <meta http-equiv=\"refresh\" content=\"0; url=docs/introduction.html\">\n\
     <a href=\"docs/introduction.html\">Margay</a>\n";
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     }
 }
 
-/// Markdown files of the documentation, relative to the root.
+/// Returns the Markdown files of the documentation, relative to the root.
 fn pages(root: &Path) -> Result<Vec<PathBuf>, String> {
     let mut pages: Vec<PathBuf> = ROOT_PAGES.iter().map(PathBuf::from).collect();
     let mut folders = vec![PathBuf::from("docs")];
@@ -73,7 +73,7 @@ fn pages(root: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(pages)
 }
 
-/// Copies the pages and what they link to, and runs `mdbook`.
+/// Copies the pages and the files that they link to, and runs `mdbook`.
 fn make(root: &Path, pages: &[PathBuf]) -> Outcome {
     let Some(mdbook) = mdbook(root) else {
         println!("mdbook is not installed; see CONTRIBUTING.md");
@@ -107,13 +107,13 @@ fn make(root: &Path, pages: &[PathBuf]) -> Outcome {
     let config = links::read(&root.join("docs/book.toml"))?;
     put(&copy.join("book.toml"), config.as_bytes())?;
     exec::run(Command::new(mdbook).arg("build").arg(&copy))?;
-    // mdbook copies the first chapter there, whose links are relative to another folder.
+    // mdbook writes a copy of the first chapter to `index.html`, where the chapter's relative links are wrong.
     put(&root.join("target/book/index.html"), INDEX.as_bytes())?;
     println!("target/book/index.html");
     Ok(())
 }
 
-/// The table of contents with paths that begin at the repository's root instead of `docs/`.
+/// Returns the table of contents with paths that begin at the repository's root instead of `docs/`.
 fn from_root(summary: &str) -> String {
     let inside = summary.replace("](", "](docs/");
     inside.replace("](docs/../", "](")
@@ -125,7 +125,7 @@ fn put(path: &Path, bytes: &[u8]) -> Outcome {
     fs::write(path, bytes).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// The program, from `PATH` or from where `.ci/run` installs it.
+/// Returns the path of `mdbook`: from `PATH` or from where `.ci/run` installs it.
 fn mdbook(root: &Path) -> Option<PathBuf> {
     let own = root.join(".cache/mdbook/bin/mdbook");
     let found = |program: &PathBuf| exec::output(Command::new(program).arg("--version")).is_ok();

@@ -1,9 +1,9 @@
-//! `cargo xtask ci [--full]`: every check that a change must pass, one after another.
+//! `cargo xtask ci [--full]`: runs every check that a change must pass, one after another.
 //!
-//! `.ci/run` installs what a bare machine lacks and calls this. All steps use the release profile, so that
-//! the code generator is compiled once and checked once. Steps go on after one that failed; the exit code and
-//! the last lines tell which. `--full` runs every conformance form, and every CUDA program in all settings,
-//! instead of samples chosen by the commit.
+//! `.ci/run` installs missing tools and calls this command. All steps use the release profile, so that the code
+//! generator is compiled once and checked once. If a step fails, the others still run; the exit code and the last lines
+//! report the failed steps. `--full` runs every conformance form, and every CUDA program in all settings, instead of
+//! samples chosen by the commit.
 
 use std::process::Command;
 use std::time::Instant;
@@ -66,27 +66,27 @@ const STEPS: &[Step] = &[
     Step::new("dependencies", &["xtask", "dependencies"]),
     Step::new("support tables", &["xtask", "support", "--check"]),
     Step::new("book", &["xtask", "book"]),
-    // Other ones with each commit: the seed is its hash.
+    // The commit's hash is the seed, so each commit tries other mutations.
     Step::new("mutants", &["xtask", "mutants", "--count", "20"]),
-    // As well.
+    // The commit's hash is also the seed of the random kernels.
     Step::new("random kernels", &["xtask", "generate", "--count", "200"]),
-    // Short kernels run lane by lane, so slices are asked for.
+    // Short kernels are compiled for single lanes by default, so these steps request vector code.
     in_slices("random kernels, 16 lanes", RANDOM_KERNELS, "16"),
     in_slices("random kernels, 32 lanes", RANDOM_KERNELS, "32"),
     in_slices("file tests, 8 lanes", FILE_TESTS, "8"),
     in_slices("file tests, 32 lanes", FILE_TESTS, "32"),
-    // With 1, 8 and 32 lanes.
+    // Runs with 1, 8 and 32 lanes.
     Step::new(
         "sweeps, sampled",
         &["xtask", "sweep", "--sample", "200000", "--threads", "2"],
     ),
     Step::new("CUDA programs", CUDA_PROGRAMS),
     Step::new("clients", &["xtask", "clients", "--quick"]),
-    // With assertions, overflow checks and both verifiers.
+    // Runs the tests with assertions, overflow checks and both verifiers.
     Step::new("tests, checked", CHECKED),
 ];
 
-/// A step that runs kernels in slices of so many lanes.
+/// Returns a step that runs kernels in vector code with chunks of `lanes` lanes.
 const fn in_slices(
     name: &'static str,
     cargo: &'static [&'static str],
@@ -103,11 +103,11 @@ const RANDOM_KERNELS: &[&str] = &["xtask", "generate", "--count", "150"];
 
 const FILE_TESTS: &[&str] = &["test", "--release", "--workspace", "--test", "file_tests"];
 
-/// Both builds of every program, most in one setting; `cargo xtask e2e` alone tries all settings, as
-/// `--full` does here.
+/// Both builds of every program, most in one setting. `cargo xtask e2e` without options tries all settings, as does
+/// `--full` here.
 const CUDA_PROGRAMS: &[&str] = &["xtask", "e2e", "--sample"];
 
-/// Every bench once, with its checks and without a clock.
+/// Runs every bench once, with its checks and without measurements.
 const BENCHES: &[&str] = &[
     "test",
     "--release",
@@ -120,7 +120,7 @@ const BENCHES: &[&str] = &[
     "kernels",
 ];
 
-/// Everything but documentation tests, which nextest does not run.
+/// All tests except documentation tests, which nextest does not run.
 const TESTS: &[&str] = &[
     "nextest",
     "run",
@@ -128,7 +128,7 @@ const TESTS: &[&str] = &[
     "--workspace",
     "--no-fail-fast",
 ];
-/// The same where nextest is missing.
+/// The tests of [`TESTS`], if nextest is missing.
 const TESTS_WITHOUT_NEXTEST: &[&str] = &[
     "test",
     "--release",
@@ -137,7 +137,7 @@ const TESTS_WITHOUT_NEXTEST: &[&str] = &[
     "--no-fail-fast",
 ];
 
-/// The same tests in the profile `checked`.
+/// The tests of [`TESTS`] in the profile `checked`.
 const CHECKED: &[&str] = &[
     "nextest",
     "run",

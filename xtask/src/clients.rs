@@ -1,16 +1,18 @@
-//! `cargo xtask clients [--all|--quick] [--no-suites|--resume|--collect] [NAME ...]`: real clients, with their default installation, on Margay.
+//! `cargo xtask clients [--all|--quick] [--no-suites|--resume|--collect] [NAME ...]`: tests real clients, with their
+//! default installation, on Margay.
 //!
-//! `tests/clients/manifest.toml` lists them. Each gets a virtual environment with pinned wheels in `.cache/clients`, its
-//! minimal programs run under `margay run` and check their own results, and its own test suite runs where it has one.
-//! `docs/clients.csv` keeps what the last run of each found, and `docs/clients.md` shows it.
+//! `tests/clients/manifest.toml` lists the clients. Each gets a virtual environment with pinned wheels in
+//! `.cache/clients`. Its minimal programs run under `margay run` and check their own results. If the client has a test
+//! suite, the suite runs as well. `docs/clients.csv` stores the results of the last run of each client, and
+//! `docs/clients.md` shows them.
 //!
-//! Suites that are cut in pieces leave the results of each in the environment's folder `reports`; with `--resume`, pieces
-//! whose results are newer than the driver library do not run again. `--collect` runs nothing and takes the results
-//! that are there, whatever their age; the table says how many pieces they are of.
+//! A suite may be split into pieces. The results of each piece are stored in the environment's folder `reports`; with
+//! `--resume`, pieces whose results are newer than the driver library do not run again. `--collect` runs nothing and
+//! uses the stored results, whatever their age; the table then states how many pieces have results.
 //!
-//! `--quick` runs the first program of the lightest clients, as CI does, and writes nothing. Without a name or
-//! `--all`, clients that take over a gigabyte are left out. `MARGAY_CLIENTS` names the folder of the environments.
-//! A failure that is not among the known ones fails the command; so does a known one that is gone.
+//! `--quick` runs the first program of the lightest clients, as CI does, and writes nothing. Without a name or `--all`,
+//! clients of over a gigabyte are skipped. `MARGAY_CLIENTS` names the folder of the environments. The command fails if
+//! a test fails that is not a known failure, or if a known failure does not occur.
 
 mod junit;
 mod manifest;
@@ -28,18 +30,18 @@ use manifest::{Client, Suite};
 use table::{Row, Table};
 use venv::Venv;
 
-/// Longer than any minimal program takes on a slow machine.
+/// Time limit of a minimal program; none takes this long on a slow machine.
 const PROGRAM_LIMIT: Duration = Duration::from_secs(600);
-/// A suite that takes this many times its stated cost hangs.
+/// The time limit of a suite is its stated cost times this factor.
 const PATIENCE: u32 = 6;
-/// How a known failure that did not come is told.
+/// The message for a known failure that did not occur.
 const GONE: &str = "no failure any more";
-/// How the reason begins of a known failure that says nothing of Margay: the share leaves those out.
+/// The prefix of the reason of a known failure that does not concern Margay; such failures are counted as excluded.
 const APART: &str = "apart:";
-/// Seconds that a piece of a suite may always take.
+/// Least time limit of a piece of a suite, in seconds.
 const SHORTEST: u64 = 1200;
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(Default)]
 struct Options {
     quick: bool,
@@ -78,7 +80,7 @@ impl Options {
     }
 }
 
-/// The folder of the manifest.
+/// Returns the folder of the manifest.
 fn here() -> PathBuf {
     exec::root().join("tests/clients")
 }
@@ -152,7 +154,7 @@ fn try_client(client: &Client, options: &Options, table: &mut Table) -> Outcome 
     }
 }
 
-/// `margay run`, the client's interpreter and its variables.
+/// Returns the command that runs the client's interpreter under `margay run` with the client's variables.
 fn command(client: &Client, venv: &Venv) -> Result<Command, String> {
     let mut command = Command::new(exec::release_dir().join("margay"));
     command
@@ -186,7 +188,7 @@ fn run_program(client: &Client, venv: &Venv, program: &str) -> Outcome {
     ))
 }
 
-/// Runs a suite piece by piece; gives its row, and the failures that are not known.
+/// Runs a suite piece by piece; returns its row, and the failures that are not known.
 fn run_suite(
     client: &Client,
     suite: &Suite,
@@ -232,7 +234,7 @@ fn run_suite(
     let known = known_failures(&here().join(&client.name))?;
     let (mut row, mut news) = judge(client, &results, &known);
     if !missing.is_empty() {
-        // What is known may fail in a piece that did not run.
+        // A known failure may be in a piece that did not run, so its absence is no problem.
         news.retain(|what| !what.starts_with(GONE));
         let (all, ran) = (pieces(suite).len(), pieces(suite).len() - missing.len());
         let missing = missing.join(" ");
@@ -241,7 +243,7 @@ fn run_suite(
     Ok((row, news))
 }
 
-/// What a suite's command runs for, one after the other.
+/// Returns the pieces of a suite, which its command runs one after the other.
 fn pieces(suite: &Suite) -> Vec<&str> {
     match suite.pieces.is_empty() {
         true => vec!["all"],
@@ -249,7 +251,7 @@ fn pieces(suite: &Suite) -> Vec<&str> {
     }
 }
 
-/// Where a piece's results go.
+/// Returns the path of a piece's results.
 fn report(venv: &Venv, piece: &str) -> Result<PathBuf, String> {
     let folder = venv.folder().join("reports");
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -258,7 +260,7 @@ fn report(venv: &Venv, piece: &str) -> Result<PathBuf, String> {
     Ok(folder.join(name).with_extension("xml"))
 }
 
-/// Whether results are newer than the driver library.
+/// Returns whether results are newer than the driver library.
 fn is_fresh(report: &Path) -> bool {
     let time = |path: &Path| std::fs::metadata(path).and_then(|m| m.modified()).ok();
     let library = time(&exec::release_dir().join("libcuda.so"));
@@ -267,7 +269,7 @@ fn is_fresh(report: &Path) -> bool {
         .is_some_and(|(library, report)| report > library)
 }
 
-/// Runs a piece; tells how it ended.
+/// Runs a piece and returns a description of its end.
 fn run_piece(mut command: Command, suite: &Suite, venv: &Venv) -> Result<String, String> {
     command
         .current_dir(venv.folder())
@@ -280,7 +282,7 @@ fn run_piece(mut command: Command, suite: &Suite, venv: &Venv) -> Result<String,
     Ok(format!("ended with {}: {}", ended.how(), last.join(" | ")))
 }
 
-/// Parts of names of tests, and the reason why those fail.
+/// Known failures: parts of names of tests, each with the reason for the failure.
 type Known = Vec<(String, String)>;
 
 fn known_failures(folder: &Path) -> Result<Known, String> {
@@ -301,7 +303,7 @@ fn known_failures(folder: &Path) -> Result<Known, String> {
         .collect()
 }
 
-/// A suite's row, and what is wrong: failures that nobody expected, and expected ones that did not come.
+/// Returns a suite's row, and its problems: unexpected failures, and known failures that did not occur.
 fn judge(client: &Client, results: &junit::Results, known: &Known) -> (Row, Vec<String>) {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     let mut met = vec![false; known.len()];

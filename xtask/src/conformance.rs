@@ -1,8 +1,8 @@
 //! `cargo xtask import-conformance [FOLDER]`: packs conformance data into `tests/data/conformance`.
 //!
-//! FOLDER (by default `../shared/conformance`) holds tables in CSV and one file a program; the result is one
-//! compressed file of JSON lines a set, each line a program's text with its facts. `margay_tests::conformance`
-//! reads them. The wording of another compiler's messages is left out: tests compare places and kinds.
+//! FOLDER (by default `../shared/conformance`) contains CSV tables and one file for each program. The result is one
+//! compressed file of JSON lines for each set; each line has a program's text and facts. `margay_tests::conformance`
+//! reads these files. The wording of another compiler's messages is omitted: tests compare places and kinds.
 
 use std::collections::HashMap;
 use std::fs;
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     write(&to.join("modules.jsonl.gz"), modules(&from)?)
 }
 
-/// One line of a set.
+/// A line of a set.
 type Record = Map<String, Value>;
 
 fn forms(from: &Path) -> Result<Vec<Record>, String> {
@@ -83,7 +83,7 @@ fn modules(from: &Path) -> Result<Vec<Record>, String> {
     objects(&table, pack)
 }
 
-/// One record for each row of a CSV table.
+/// Returns one record for each row of a CSV table.
 fn objects(
     table: &str,
     pack: impl Fn(&HashMap<String, String>) -> Result<Value, String>,
@@ -99,7 +99,7 @@ fn number(text: &str) -> Result<u64, String> {
     text.parse().map_err(|e| format!("'{text}': {e}"))
 }
 
-/// The number that a text begins with.
+/// Returns the number at the beginning of a text.
 fn leading_number(text: &str) -> Option<u64> {
     text.split(|c: char| !c.is_ascii_digit())
         .next()?
@@ -107,7 +107,7 @@ fn leading_number(text: &str) -> Option<u64> {
         .ok()
 }
 
-/// The line numbers in "21: something || 30: something else".
+/// Returns the line numbers in a text such as "21: something || 30: something else".
 fn lines_in(text: &str) -> Vec<u64> {
     text.split("||")
         .filter_map(|part| leading_number(part.trim()))
@@ -127,7 +127,7 @@ pub(crate) fn read_gz(path: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-/// Writes one line a record, and says how large the file became.
+/// Writes one line for each record, and prints the size of the file.
 fn write(path: &Path, records: Vec<Record>) -> Outcome {
     let count = records.len();
     let mut out = GzEncoder::new(Vec::new(), Compression::best());
@@ -140,8 +140,8 @@ fn write(path: &Path, records: Vec<Record>) -> Outcome {
     fs::write(path, bytes).map_err(|e| e.to_string())
 }
 
-/// The rows of a CSV text with a header line; fields in double quotes may hold commas and doubled quotes,
-/// and no field holds a line break.
+/// Parses a CSV text with a header line; fields in double quotes may contain commas and doubled quotes, and no field
+/// contains a line break.
 fn csv(text: &str) -> Result<Vec<HashMap<String, String>>, String> {
     let mut lines = BufReader::new(text.as_bytes()).lines();
     let header = lines

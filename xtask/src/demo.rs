@@ -1,6 +1,6 @@
-//! `cargo xtask demo`: the first thing to run in a clone.
+//! `cargo xtask demo`: the first command to run in a clone.
 //!
-//! Builds everything, then starts `examples/demo.rs`, which runs kernels that NVIDIA's compiler built and
+//! The command builds everything, then starts `examples/demo.rs`, which runs kernels that NVIDIA's compiler built and
 //! compares their results with the same calculation in Rust.
 
 use std::process::Command;

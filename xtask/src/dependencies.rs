@@ -1,7 +1,7 @@
-//! `cargo xtask dependencies`: sees that each declared dependency is used.
+//! `cargo xtask dependencies`: checks that each declared dependency is used.
 //!
-//! A dependency counts as used if its name is a word in the crate's sources. The table of the workspace's dependencies
-//! may name only what some crate depends on. [`BUILT`] lists those whose libraries are built, not called.
+//! A dependency counts as used if its name is a word in the crate's sources. The workspace's table of dependencies may
+//! name only dependencies of its crates. [`BUILT`] lists dependencies whose libraries are built but not called.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use toml::{Table, Value};
 
 use crate::{Outcome, exec};
 
-/// Crate, dependency: cargo has to build the dependency's library, which the crate loads or embeds.
+/// Pairs of crate and dependency: cargo must build the dependency's library, which the crate loads or embeds.
 const BUILT: &[(&str, &str)] = &[
     ("cli", "margay-audit"),
     ("cli", "margay-ffi"),
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     let manifest = exec::toml(&root.join("Cargo.toml"))?;
     let known = manifest["workspace"]["dependencies"].as_table();
     let known = known.ok_or("Cargo.toml has no dependencies")?;
-    // The workspace's own crates need not depend on each other.
+    // Crates of the workspace need no dependent crate.
     let others = known.keys().filter(|name| !name.starts_with("margay"));
     let idle = others.filter(|name| !used.contains(*name));
     wrong.extend(idle.map(|name| format!("Cargo.toml: no crate depends on {name}")));
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     Err(format!("declared and not used:\n{}", wrong.join("\n")))
 }
 
-/// Names of all dependencies in a crate's manifest, those of some targets too.
+/// Returns the names of all dependencies in a crate's manifest, including target-specific ones.
 fn declared(manifest: &Table) -> BTreeSet<String> {
     let targets = manifest.get("target").and_then(Value::as_table);
     let targets = targets.into_iter().flat_map(Table::values);
@@ -71,11 +71,11 @@ fn unused(member: &str, declared: &BTreeSet<String>, words: &BTreeSet<String>) -
     idle.map(|name| format!("{member}: {name}")).collect()
 }
 
-/// The words of all sources below a folder.
+/// Adds the words of all sources below a folder to `words`.
 fn add_words(folder: &Path, words: &mut BTreeSet<String>) -> Outcome {
     for path in exec::entries(folder)? {
         if path.is_dir() {
-            // Crates of their own have words of their own.
+            // The words of a nested crate do not count for this crate.
             if !path.join("Cargo.toml").exists() && !path.ends_with("target") {
                 add_words(&path, words)?;
             }

@@ -1,13 +1,13 @@
-//! `cargo xtask e2e`: CUDA programs, built by NVIDIA's compiler and run unmodified on our `libcuda.so.1`.
+//! `cargo xtask e2e`: runs CUDA programs, built by NVIDIA's compiler and unmodified, on our `libcuda.so.1`.
 //!
-//! The programs and what to expect of them are in `tests/cuda/manifest.toml`, which says how to write it.
-//! Each program is built twice, as one would and with `-G`, and run under `margay run` with several numbers
-//! of workers and with blocks and warps in reverse order. A program's `PASS` line ends with a hash of the
-//! bits it computed; unless the manifest calls the program order-dependent, the hash must not change.
+//! `tests/cuda/manifest.toml` lists the programs with their expected output, and describes its own format. Each program
+//! is built twice, with the usual options and with `-G`, and runs under `margay run` with several numbers of workers
+//! and with blocks and warps in reverse order. A program's `PASS` line ends with a hash of the bits it computed; unless
+//! the manifest calls the program order-dependent, the hash must not change.
 //!
-//! Options: names of programs (default all), `--quick` (one build, one run), `--sample` (both builds, all
-//! settings for a few programs that `MARGAY_SEED` chooses and one for the others; everything with
-//! `MARGAY_FULL=1`), `--bless-ptx` (compile the PTX that is checked in anew, and stop).
+//! Options: names of programs (default all), `--quick` (one build, one run), `--sample` (both builds; a few programs
+//! that `MARGAY_SEED` chooses run in all settings and the others in one; all settings with `MARGAY_FULL=1`),
+//! `--bless-ptx` (compiles the checked-in PTX again, and runs nothing).
 
 mod build;
 mod manifest;
@@ -24,10 +24,10 @@ use process::{Ended, Process};
 use crate::toolchain::Toolchain;
 use crate::{Outcome, exec};
 
-/// A name and the environment.
+/// The name of a setting and its environment variables.
 type Setting = (&'static str, &'static [(&'static str, &'static str)]);
 
-/// Settings of the runtime under which the bits must be the same.
+/// Settings of the runtime that must give the same bits.
 const SETTINGS: &[Setting] = &[
     ("all workers", &[]),
     ("1 worker", &[("MARGAY_WORKERS", "1")]),
@@ -36,17 +36,17 @@ const SETTINGS: &[Setting] = &[
     ("reverse order", &[("MARGAY_ORDER", "reverse")]),
 ];
 
-/// See `Options::sample`.
+/// With `--sample`, one program of this number runs in all settings (`Options::sample`).
 const SAMPLE: u64 = 4;
 
-/// A run that takes this many times its stated cost hangs. Slower machines must not fail.
+/// The time limit of a run is the program's stated cost times this factor, so that slower machines do not fail.
 const PATIENCE: u32 = 15;
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(Default)]
 struct Options {
     quick: bool,
-    /// One program in so many is tried in all settings.
+    /// One program of this number runs in all settings.
     sample: Option<u64>,
     bless_ptx: bool,
     names: Vec<String>,
@@ -68,7 +68,7 @@ impl Options {
         Ok(options)
     }
 
-    /// The settings in which a program is tried.
+    /// Returns the settings in which a program runs.
     fn settings(&self, program: &Program) -> &'static [Setting] {
         let in_all = match self.sample {
             Some(sample) => is_sampled(program, sample),
@@ -77,7 +77,7 @@ impl Options {
         if in_all { SETTINGS } else { &SETTINGS[..1] }
     }
 
-    /// The manifest's programs that are asked for.
+    /// Returns the programs of the manifest that the options select.
     fn programs(&self) -> Result<Vec<Program>, String> {
         let all = manifest::load()?;
         if let Some(unknown) = self
@@ -94,7 +94,7 @@ impl Options {
     }
 }
 
-/// Whether the commit in `MARGAY_SEED` chooses a program.
+/// Returns whether the seed in `MARGAY_SEED` selects a program.
 fn is_sampled(program: &Program, sample: u64) -> bool {
     let mut hasher = DefaultHasher::new();
     let seed = std::env::var("MARGAY_SEED").unwrap_or_default();
@@ -148,7 +148,7 @@ fn report(label: &str, took: Duration, wrong: &[String]) {
     }
 }
 
-/// Runs one build of a program in every way; returns what went wrong.
+/// Runs one build of a program in the given settings; returns the failures.
 fn try_program(
     program: &Program,
     variant: Variant,
@@ -178,7 +178,7 @@ fn try_program(
     wrong
 }
 
-/// One run; gives its PASS line, or "" when it has none.
+/// Runs a program once; returns its PASS line, or an empty string if there is none.
 fn try_run(
     program: &Program,
     variant: Variant,
@@ -186,7 +186,8 @@ fn try_run(
     environment: &[(&str, &str)],
 ) -> Result<String, String> {
     let binary = build::binary(program, variant);
-    // What a shell starts in the background ignores an interrupt, and so do all its children.
+    // Programs that a shell starts in the background ignore interrupts, as do their children; `env` restores the
+    // default.
     let mut command = std::process::Command::new("env");
     command
         .arg("--default-signal=INT,QUIT")
@@ -215,7 +216,7 @@ fn try_run(
         .to_owned())
 }
 
-/// Compares a run with what the manifest expects.
+/// Compares a run with the expectations of the manifest.
 fn check(run: &Run, ended: &Ended) -> Outcome {
     if ended.code != Some(run.exit) {
         return Err(format!(
@@ -228,7 +229,7 @@ fn check(run: &Run, ended: &Ended) -> Outcome {
     manifest::expect_lines("stderr", &run.stderr, &ended.stderr)
 }
 
-/// The end of a long output.
+/// Returns the end of a long output.
 fn tail(text: &str) -> String {
     const LINES: usize = 12;
     let lines: Vec<&str> = text.lines().collect();

@@ -1,11 +1,11 @@
-//! Running other programs, and where things are.
+//! Runs other programs, and returns paths of the repository.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Outcome;
 
-/// The repository's root: the folder above this crate.
+/// Returns the repository's root: the folder above this crate.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -13,7 +13,7 @@ pub(crate) fn root() -> PathBuf {
         .to_owned()
 }
 
-/// What is in a folder, in the order of the names.
+/// Returns the entries of a folder, sorted by name.
 pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let error = |e: std::io::Error| format!("{}: {e}", folder.display());
     let read = std::fs::read_dir(folder).map_err(error)?;
@@ -25,13 +25,13 @@ pub(crate) fn entries(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(all)
 }
 
-/// A file of TOML.
+/// Reads a TOML file.
 pub(crate) fn toml(path: &Path) -> Result<toml::Table, String> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
     text.parse().map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// The folders of the workspace's crates, below the root.
+/// Returns the folders of the workspace's crates, relative to the root.
 pub(crate) fn members() -> Result<Vec<String>, String> {
     let manifest = toml(&root().join("Cargo.toml"))?;
     let members = manifest["workspace"]["members"].as_array();
@@ -40,24 +40,24 @@ pub(crate) fn members() -> Result<Vec<String>, String> {
     Ok(names.map(str::to_owned).collect())
 }
 
-/// Where release builds land, honouring `CARGO_TARGET_DIR`.
+/// Returns the folder of release builds, which depends on `CARGO_TARGET_DIR`.
 pub(crate) fn release_dir() -> PathBuf {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     root().join(target).join("release")
 }
 
-/// The cargo that started this program.
+/// Returns a command for the cargo that started this program.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
     command
 }
 
-/// Cargo's arguments that build the library, the program and the demonstration.
+/// Arguments for cargo that build the library, the program and the demonstration.
 ///
-/// An example among the targets gives the dependencies the features that they have in tests, so that the
-/// code generator is compiled once for both.
+/// An example among the targets gives the dependencies the same features as in tests, so that the code generator is
+/// compiled once for both.
 pub(crate) const BUILD_PROGRAMS: &[&str] = &[
     "build",
     "--release",
@@ -68,12 +68,12 @@ pub(crate) const BUILD_PROGRAMS: &[&str] = &[
     "demo",
 ];
 
-/// Builds them.
+/// Builds the targets of [`BUILD_PROGRAMS`].
 pub(crate) fn build_programs() -> Outcome {
     run(cargo().args(BUILD_PROGRAMS))
 }
 
-/// Runs `command` with its output on the terminal; an error tells the command line.
+/// Runs `command` with its output on the terminal; an error contains the command line.
 pub(crate) fn run(command: &mut Command) -> Outcome {
     let status = command
         .status()
@@ -85,13 +85,13 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
     }
 }
 
-/// Runs `command` and returns what it printed.
+/// Runs `command` and returns its standard output.
 pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     let output = command
         .output()
         .map_err(|e| format!("{}: {e}", show(command)))?;
     if !output.status.success() {
-        // Some programs, pytest among them, tell on standard output what is wrong.
+        // Some programs, such as pytest, report errors on standard output.
         let said = match output.stderr.trim_ascii() {
             [] => String::from_utf8_lossy(&output.stdout),
             said => String::from_utf8_lossy(said),
@@ -106,7 +106,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A command as one would type it.
+/// Formats a command as one would type it.
 pub(crate) fn show(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words

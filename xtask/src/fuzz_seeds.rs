@@ -1,8 +1,8 @@
-//! `cargo xtask fuzz-seeds`: small seed corpora for the fuzz targets, in `fuzz/corpus`.
+//! `cargo xtask fuzz-seeds`: writes small seed corpora for the fuzz targets to `fuzz/corpus`.
 //!
-//! The seeds are inputs from the repository's own test data, few and small, so that a fuzzer mutates them
-//! usefully. `tests/tests/fuzz_corpora.rs` replays whatever is in the folders; what a fuzzer finds is added
-//! there by hand, and this command never removes a file.
+//! The seeds are inputs from the repository's own test data, few and small, so that a fuzzer mutates them usefully.
+//! `tests/tests/fuzz_corpora.rs` replays all files of the folders. Inputs that a fuzzer finds are added there by hand,
+//! and this command never removes a file.
 
 use std::fs;
 use std::ops::Range;
@@ -12,22 +12,22 @@ use serde_json::Value;
 
 use crate::{Outcome, conformance, exec};
 
-/// Larger inputs teach a fuzzer little and slow it down.
+/// Limit of a seed's size: larger inputs slow a fuzzer down and rarely find more.
 const MAX_SEED: usize = 12_000;
 
-/// Where seeds come from.
+/// A source of seeds.
 enum Source {
     /// Files with this extension in a folder.
     Files(&'static str, &'static str),
     /// Every n-th text of a conformance set.
     Texts(&'static str, usize),
-    /// So many sequences of bytes, the same on every machine.
+    /// This number of byte sequences, the same on every machine.
     Bytes(usize),
-    /// Each of these bytes with each of those behind it.
+    /// Pairs of bytes: the first from the range, the second from the list.
     Pairs(Range<u8>, &'static [u8]),
 }
 
-/// Which sources seed which target.
+/// The sources of seeds for each target.
 const SOURCES: &[(&str, Source)] = &[
     ("driver_calls", Source::Bytes(16)),
     ("kernels", Source::Bytes(12)),
@@ -97,7 +97,7 @@ fn texts(set: &str, step: usize) -> Result<Vec<Seed>, String> {
     lines.lines().step_by(step).map(seed).collect()
 }
 
-/// Sequences of growing length from a xorshift generator.
+/// Returns byte sequences of growing length from a xorshift generator.
 fn bytes(count: usize) -> Vec<Seed> {
     const STEP: usize = 24;
     let mut state: u32 = 0x1234_5678;

@@ -1,5 +1,5 @@
-//! `cargo xtask generate [--count N] [--seed S] [--one KERNEL] [--print KERNEL]`: random kernels on both engines,
-//! with several numbers of workers and in both orders. A failure is shown as a kernel made small.
+//! `cargo xtask generate [--count N] [--seed S] [--one KERNEL] [--print KERNEL]`: runs random kernels on both engines,
+//! with several numbers of workers and in both orders. A failing kernel is reduced and printed.
 
 use std::process::Command;
 

@@ -1,19 +1,19 @@
-//! `cargo xtask guards [ROUNDS]`: what guard pages and fault handling cost.
+//! `cargo xtask guards [ROUNDS]`: measures the cost of guard pages and fault handling.
 //!
-//! `tests/abi/guards.c` says what is compared; the numbers in `BENCHMARKING.md` come from here. The physical pages
-//! that an array happens to get change its times by more than guards do, so the program runs several times, with
-//! either way's memory written first in turn, and the median counts.
+//! `tests/abi/guards.c` describes the comparison, whose results are in `BENCHMARKING.md`. The physical pages of an
+//! array affect its times more than guards do. The program therefore runs several times, alternates whose memory is
+//! written first, and the median counts.
 
 use std::process::Command;
 
 use crate::{Outcome, exec};
 
-/// Enough for the least times of a machine that is not idle.
+/// Number of rounds; enough for stable minimum times on a machine that is not idle.
 const ROUNDS: &str = "25";
-/// Processes, each with other physical pages.
+/// Number of processes; each gets other physical pages.
 const PROCESSES: usize = 16;
 
-/// What one process measured of one kind of work: name, milliseconds guarded, milliseconds plain.
+/// The result of one process for one kind of work: name, milliseconds with guards, milliseconds without.
 type Row = (String, f64, f64);
 
 pub(crate) fn run(args: &[String]) -> Outcome {
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     Ok(())
 }
 
-/// A line of the program's table, its head aside.
+/// Parses a row of the program's table; returns `None` for its header.
 fn parse(line: &str) -> Option<Row> {
     let cells: Vec<&str> = line.split('|').map(str::trim).collect();
     Some((
@@ -69,7 +69,7 @@ fn parse(line: &str) -> Option<Row> {
     ))
 }
 
-/// The middle value, or the mean of both.
+/// Returns the median: the middle value, or the mean of the two middle values.
 fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

@@ -1,11 +1,10 @@
-//! `cargo xtask imports`: sees that the modules of every crate import in one direction.
+//! `cargo xtask imports`: checks that the modules of every crate import in one direction.
 //!
-//! `imports/layers.txt` lists the top-level modules of each crate, from bottom to top: a module may import those above
-//! it in the list and nothing below. Modules that still import each other stand in one group and are shown at
-//! every run. Tests (files and modules under `cfg(test)`) may import anything.
+//! `imports/layers.txt` lists the top-level modules of each crate, lowest layer first: a module may import only modules
+//! that precede it in the list. Tests (files and modules under `cfg(test)`) may import anything.
 //!
-//! Imports are the paths that begin with `crate::` in code: in `use` items, with nested braces, and in
-//! expressions. A name that the crate's root re-exports counts as its module.
+//! Imports are the paths that begin with `crate::` in code: in `use` items, with nested braces, and in expressions. A
+//! name that the crate's root re-exports counts as its module.
 
 mod layers;
 mod paths;
@@ -19,7 +18,7 @@ use crate::{Outcome, exec};
 
 const LAYERS: &str = include_str!("imports/layers.txt");
 
-/// An import: the module that has it, the module that it names, file and line.
+/// An import: the importing module, the imported module, file and line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Import {
     from: String,
@@ -38,9 +37,6 @@ pub(crate) fn run(args: &[String]) -> Outcome {
         let sources = exec::root().join(&layers.name).join("src");
         let imports = imports_of(&sources)?;
         wrong.extend(layers.faults(&modules_of(&sources)?, &imports));
-        for group in layers.groups() {
-            println!("{}: not in layers yet: {}", layers.name, group.join(" "));
-        }
     }
     if wrong.is_empty() {
         println!("{} crates: all imports lead down", crates.len());
@@ -52,7 +48,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     ))
 }
 
-/// Crates of the workspace that the list does not name.
+/// Returns the crates of the workspace that the list does not name.
 fn missing_crates(crates: &[Crate]) -> Result<Vec<String>, String> {
     let members = exec::members()?;
     let unknown = members
@@ -63,7 +59,7 @@ fn missing_crates(crates: &[Crate]) -> Result<Vec<String>, String> {
         .collect())
 }
 
-/// Top-level modules: files and folders beside the crate's root.
+/// Returns the top-level modules: files and folders beside the crate's root.
 fn modules_of(sources: &Path) -> Result<Vec<String>, String> {
     let mut names: Vec<String> = exec::entries(sources)?
         .iter()
@@ -89,7 +85,7 @@ fn is_test(name: &str) -> bool {
     name == "tests" || name.ends_with("_tests")
 }
 
-/// What the modules of a crate import from each other.
+/// Returns the imports between the modules of a crate.
 fn imports_of(sources: &Path) -> Result<Vec<Import>, String> {
     let modules = modules_of(sources)?;
     let mut exports = BTreeMap::new();
@@ -121,7 +117,7 @@ fn imports_of(sources: &Path) -> Result<Vec<Import>, String> {
     Ok(found)
 }
 
-/// The source files at a path, tests left out.
+/// Returns the source files at a path, without tests.
 fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);

@@ -1,7 +1,7 @@
-//! Project chores: `cargo xtask COMMAND`.
+//! The project's development commands: `cargo xtask COMMAND`.
 //!
-//! Each command is a module with one `run`, listed in [`COMMANDS`]. This crate stays free of the compiler and
-//! the runtime, so that it builds in seconds; commands that need them build and start the `margay` program.
+//! Each command is a module with a function `run`, listed in [`COMMANDS`]. This crate does not depend on the compiler
+//! and the runtime, so that it builds in seconds; commands that need them build and start the `margay` program.
 #![allow(
     clippy::print_stdout,
     reason = "a command line program talks on its standard output"
@@ -30,10 +30,10 @@ mod wheel;
 
 use std::process::ExitCode;
 
-/// What a command returns: a message for the user when it failed.
+/// The result of a command; an error is a message for the user.
 type Outcome = Result<(), String>;
 
-/// A command's name, what it does, and its function, which gets the arguments after the name.
+/// A command's name, its description, and its function, which receives the arguments after the name.
 type Command = (&'static str, &'static str, fn(&[String]) -> Outcome);
 
 const COMMANDS: &[Command] = &[
@@ -151,7 +151,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Lists the commands; asking for help is no failure.
+/// Lists the commands; succeeds if help was requested.
 fn usage(asked: Option<&str>) -> ExitCode {
     println!("usage: cargo xtask COMMAND [ARGUMENTS]\n");
     for (name, about, _) in COMMANDS {

@@ -1,12 +1,12 @@
-//! `cargo xtask mutants [--count N] [--seed S] [--all] [--only PATH] [--list]`: changes a meaning at one place and sees that
-//! a test fails.
+//! `cargo xtask mutants [--count N] [--seed S] [--all] [--only PATH] [--list]`: changes a meaning at one place and
+//! checks that a test fails.
 //!
-//! Mutations are small changes of the source text of `ir/ops/src/meaning` ([`find`]). Each is built in a workspace of
-//! its own with the crates of `ir` and `frontend` alone, so that no code generator is compiled, and tried against the literal
-//! tables of `margay-ops` and then the file tests in the interpreter ([`trial`]). One that no test notices fails the
-//! command, unless [`EQUIVALENT`] names it with the reason why nobody could notice. Without `--all`, `--count`
-//! mutations (20) are chosen by `--seed` (CI: the commit). All of them have been tried: CI fails when a test gets
-//! weaker or a meaning comes without one, never by the luck of the draw.
+//! Mutations are small changes of the source text of `ir/ops/src/meaning` ([`find`]). Each is built in a workspace that
+//! contains the crates of `ir` and `frontend` only, so that no code generator is compiled. The literal tables of
+//! `margay-ops` run first, then the file tests in the interpreter ([`trial`]). The command fails if no test fails for a
+//! mutation, unless [`EQUIVALENT`] lists the mutation with the reason why its results are the same. Without `--all`,
+//! `--seed` chooses `--count` mutations (20); CI uses the commit as seed. All mutations have been tried, so CI fails
+//! only if a test becomes weaker or a new meaning has no test, and not depending on the sample.
 
 mod find;
 mod trial;
@@ -19,21 +19,22 @@ use crate::{Outcome, exec};
 use find::Mutation;
 use trial::{Verdict, Workspace};
 
-/// What is mutated, below the repository's root.
+/// The mutated folder, relative to the repository's root.
 const SOURCES: &str = "ir/ops/src/meaning";
 
-/// No meaning but a faster way to the same, which its own test compares with the meaning; what it does not take on goes there,
-/// so most changes of what it takes on change nothing that a test could see.
+/// A file that is not mutated: it is no meaning, but a faster way to the same results, and its own test compares it
+/// with the meaning. For cases that it does not support it calls the meaning, so most mutations would not change
+/// results.
 const NO_MEANING: &str = "matrix/plan.rs";
 
-/// Mutations that change nothing that a test could see: file, part of the line, the change, why.
+/// Mutations that do not change results: file, line, the change, the reason.
 const EQUIVALENT: &str = include_str!("mutants/equivalent.txt");
 
 struct Options {
     count: Option<usize>,
     seed: u64,
     list: bool,
-    /// Only files whose path holds this.
+    /// Only files whose path contains this text.
     only: String,
 }
 
@@ -65,14 +66,14 @@ fn options(args: &[String]) -> Result<Options, String> {
     Ok(options)
 }
 
-/// A number of any text.
+/// Returns a seed for any text.
 fn seed_of(text: &str) -> u64 {
     text.bytes().fold(17, |seed: u64, byte| {
         seed.wrapping_mul(31).wrapping_add(u64::from(byte))
     })
 }
 
-/// The entries of [`EQUIVALENT`]: file, the line's text, the change, the reason.
+/// Parses the entries of [`EQUIVALENT`]: file, the line's text, the change, the reason.
 fn equivalents() -> Result<Vec<[&'static str; 5]>, String> {
     EQUIVALENT
         .lines()
@@ -86,14 +87,14 @@ fn equivalents() -> Result<Vec<[&'static str; 5]>, String> {
         .collect()
 }
 
-/// Whether an entry of [`EQUIVALENT`] is about a mutation.
+/// Returns whether an entry of [`EQUIVALENT`] describes a mutation.
 fn names([file, source, from, to, _]: &[&str; 5], mutation: &Mutation) -> bool {
     mutation.file.ends_with(file)
         && mutation.line_text.trim() == *source
         && (mutation.from.trim(), mutation.to.trim()) == (*from, *to)
 }
 
-/// All mutations but those that nobody could notice.
+/// Returns all mutations except those that [`EQUIVALENT`] lists.
 fn noticeable() -> Result<Vec<Mutation>, String> {
     let mut all = find::all(&exec::root().join(SOURCES), Path::new(SOURCES))?;
     all.retain(|mutation| !mutation.file.ends_with(NO_MEANING));
@@ -108,7 +109,7 @@ fn noticeable() -> Result<Vec<Mutation>, String> {
     Ok(all)
 }
 
-/// Some of all, by a seed: a shuffle of which the first are taken.
+/// Shuffles the mutations by a seed; the caller takes the first ones.
 fn choose(mut all: Vec<Mutation>, seed: u64) -> Vec<Mutation> {
     let mut state = seed;
     let mut next = || {

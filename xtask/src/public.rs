@@ -1,7 +1,8 @@
-//! `cargo xtask public FOLDER [--only PART] [--missing] [--once] [--as-built]`: public CUDA programs on `libcuda.so.1`.
+//! `cargo xtask public FOLDER [--only PART] [--missing] [--once] [--as-built]`: runs public CUDA programs on
+//! `libcuda.so.1`.
 //!
-//! The programs belong to others and are no part of this repository. FOLDER holds them, built by NVIDIA's compiler
-//! as PTX, and `programs.toml`, which says how to run them:
+//! The programs belong to other projects and are not part of this repository. FOLDER contains them, built by NVIDIA's
+//! compiler as PTX, and `programs.toml`, which describes how to run them:
 //!
 //! ```toml
 //! [[program]]
@@ -16,11 +17,11 @@
 //! ```
 //!
 //! Each program runs with one worker and with two, in turn, three times unless one run takes long; the least times
-//! count; `--once` runs once. It passes when it ends with exit code 0 and its own check says so, and must not be slower with two workers
-//! than with one by more than 5 % and 20 ms. `--as-built` runs what is built.
+//! count. With `--once` it runs once. A program passes if it ends with exit code 0 and its own check succeeds. It must
+//! not be slower with two workers than with one by more than 5 % and 20 ms. `--as-built` does not build Margay first.
 //!
-//! Findings are kept in FOLDER's `findings.json`, so that a few programs can be run anew, and the page
-//! `docs/public-programs.md` is written from them; `--missing` runs those without one.
+//! FOLDER's `findings.json` stores the results, so that a few programs can be run again; the page
+//! `docs/public-programs.md` is written from it. `--missing` runs only programs without a result.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -35,15 +36,15 @@ use serde::{Deserialize, Serialize};
 use crate::e2e::process::{Ended, Process};
 use crate::{Outcome, exec};
 
-/// Runs with each number of workers.
+/// Number of runs with each number of workers.
 const RUNS: u32 = 3;
-/// A program that takes longer than this is run once, and again only when two workers seem slower.
+/// A program that takes longer than this runs once, and again only if it seems slower with two workers.
 const LONG: Duration = Duration::from_secs(5);
-/// Two workers may be slower than one by this share ...
+/// Part of the allowed slowdown with two workers: this share of the time with one worker.
 const SHARE: f64 = 0.05;
-/// ... and this time besides.
+/// Part of the allowed slowdown with two workers: this constant time.
 const SLACK: Duration = Duration::from_millis(20);
-/// Seconds, where a program names no limit.
+/// Default time limit of a program, in seconds.
 const LIMIT: u64 = 300;
 
 #[derive(Deserialize)]
@@ -68,14 +69,14 @@ struct Program {
     limit: Option<u64>,
 }
 
-/// What came of a program.
+/// The result of running a program.
 #[derive(Clone, Deserialize, Serialize)]
 struct Finding {
     name: String,
     tier: u32,
-    /// The least times with one and with two workers; none where a run failed.
+    /// The least times with one and with two workers; none if a run failed.
     times: [Option<Duration>; 2],
-    /// Why it failed.
+    /// The reason of a failure.
     cause: Option<String>,
 }
 
@@ -136,7 +137,7 @@ pub(crate) fn run(args: &[String]) -> Outcome {
     judge(&findings)
 }
 
-/// At least 95 % have to pass, and none may be slower with two workers.
+/// Checks that at least 95 % of the programs pass and that none is slower with two workers.
 fn judge(findings: &[Finding]) -> Outcome {
     let failed: Vec<&str> = findings
         .iter()

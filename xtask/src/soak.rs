@@ -1,13 +1,13 @@
-//! `cargo xtask soak`: many threads do random things to the driver library for a long time, and every result is checked.
+//! `cargo xtask soak`: many threads make random calls of the driver library for a long time, and check every result.
 //!
-//! The program is `tests/abi/soak.c`; the tests run it for two seconds. It ends at the first wrong result, and tells thread,
-//! operation and seed.
+//! The program is `tests/abi/soak.c`; the tests run it for two seconds. It ends at the first wrong result, and prints
+//! thread, operation and seed.
 
 use std::process::Command;
 
 use crate::{Outcome, exec};
 
-/// The command line.
+/// The options of the command line.
 struct Options {
     seconds: u32,
     threads: u32,

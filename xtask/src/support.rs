@@ -1,18 +1,18 @@
-//! `cargo xtask support [--check]`: the support tables in `docs/`, written by `margay support`.
+//! `cargo xtask support [--check]`: writes the support tables in `docs/`, which `margay support` prints.
 //!
-//! The tables come from the program itself, so they say what it does; this command only puts them into
-//! files and, with `--check`, sees that the files are up to date. The data behind them (`docs/support-*.csv`) comes
-//! from tests, which see the library's own tables.
+//! The program generates the tables, so they match its behaviour; this command only writes them to files, or checks
+//! with `--check` that the files are up to date. Tests with access to the library's own tables write the underlying
+//! data (`docs/support-*.csv`).
 
 use std::fs;
 use std::process::Command;
 
 use crate::{Outcome, exec};
 
-/// Each file in `docs/`, and the subject that `margay support --markdown` prints for it.
+/// Each file in `docs/`, and the subject for which `margay support --markdown` prints the file.
 const TABLES: &[(&str, &str)] = &[("support-driver.md", "driver"), ("support-ptx.md", "ptx")];
 
-/// The tests that say whether the data of the tables is up to date, and write it with `BLESS=1`.
+/// The tests that check whether the data of the tables is up to date, and write it with `BLESS=1`.
 const DATA: &[&str] = &[
     "test",
     "--release",

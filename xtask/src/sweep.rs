@@ -1,13 +1,13 @@
-//! `cargo xtask sweep [--threads N]`: every numeric instruction over its inputs, against independent references.
+//! `cargo xtask sweep [--threads N]`: compares every numeric instruction over its inputs with independent references.
 //!
-//! All inputs take an hour of one processor and end in `docs/accuracy.md`. `--sample N` runs about N of each
-//! instruction, once with single lanes and once with slices of 8 and 32, and compares the bits.
+//! A run over all inputs takes an hour on one core and writes `docs/accuracy.md`. `--sample N` runs about N inputs of
+//! each instruction for single lanes and for chunks of 8 and 32 lanes, and compares the bits.
 
 use std::process::Command;
 
 use crate::{Outcome, exec};
 
-/// Widths that leave the same bits.
+/// Numbers of lanes in a chunk, which must give the same bits.
 const LANES: &[&str] = &["1", "8", "32"];
 
 pub(crate) fn run(args: &[String]) -> Outcome {

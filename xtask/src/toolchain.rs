@@ -1,8 +1,7 @@
-//! `cargo xtask toolchain`: NVIDIA's compiler from PyPI wheels, in `.cache/cuda`, without a GPU or root.
+//! `cargo xtask toolchain`: installs NVIDIA's compiler from PyPI wheels into `.cache/cuda`, without a GPU or root.
 //!
-//! Only end-to-end tests need it; building and testing Margay does not. `MARGAY_CUDA_VENV` names a virtual
-//! environment to use instead of `.cache/cuda`. The wheels are pinned, so that everybody tests the same
-//! compiler.
+//! Only end-to-end tests need the compiler; building and testing Margay does not. `MARGAY_CUDA_VENV` names a virtual
+//! environment to use instead of `.cache/cuda`. The wheels are pinned, so that everybody tests the same compiler.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +10,7 @@ use std::process::Command;
 
 use crate::{Outcome, exec};
 
-/// The wheels, with the version that the tests were made for.
+/// The wheels, with the versions that the tests were written for.
 const WHEELS: &[&str] = &[
     "nvidia-cuda-nvcc==13.5.37",
     "nvidia-cuda-crt==13.5.37",
@@ -20,17 +19,17 @@ const WHEELS: &[&str] = &[
     "nvidia-cuda-cccl==13.3.5.0.6",
 ];
 
-/// Python interpreters to try, best first. The wheels take any Python 3.
+/// Python interpreters in order of preference. The wheels support any Python 3.
 const PYTHONS: &[&str] = &["python3.11", "python3"];
 
 /// An installed toolchain.
 pub(crate) struct Toolchain {
-    /// The folder that holds `bin`, `include` and `lib`.
+    /// The folder that contains `bin`, `include` and `lib`.
     pub(crate) root: PathBuf,
 }
 
 impl Toolchain {
-    /// The toolchain, installed first where it is missing.
+    /// Returns the toolchain, and installs it first if it is missing.
     pub(crate) fn get() -> Result<Self, String> {
         let venv = std::env::var_os("MARGAY_CUDA_VENV")
             .map_or_else(|| exec::root().join(".cache/cuda"), PathBuf::from);
@@ -53,7 +52,7 @@ impl Toolchain {
         Some(Toolchain { root })
     }
 
-    /// A command for one of the tools in `bin`, which find each other through `PATH`.
+    /// Returns a command for a tool in `bin`; the tools find each other through `PATH`.
     pub(crate) fn tool(&self, name: &str) -> Command {
         let bin = self.root.join("bin");
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -102,7 +101,7 @@ fn install(venv: &Path) -> Outcome {
     link_runtime(&toolchain.root.join("lib"))
 }
 
-/// The wheel names the shared runtime by its soname alone; the linker looks for the plain name.
+/// Creates the link `libcudart.so`, which the linker needs: the wheel contains the library under its soname only.
 fn link_runtime(lib: &Path) -> Outcome {
     let plain = lib.join("libcudart.so");
     if plain.exists() {

@@ -1,5 +1,5 @@
-//! `cargo xtask wheel [--try]`: the wheel that carries the program `margay`, the libraries that it puts in front of others,
-//! manual pages and completions, in `target/wheels`.
+//! `cargo xtask wheel [--try]`: builds the wheel in `target/wheels`. It contains the program `margay`, the libraries
+//! that the program puts in front of others, manual pages and completions.
 //!
 //! ```text
 //! bin/margay
@@ -8,9 +8,9 @@
 //! share/bash-completion/completions/margay  share/zsh/site-functions/_margay  share/fish/vendor_completions.d/margay.fish
 //! ```
 //!
-//! maturin builds it from `pyproject.toml` and what [`files`] puts into `margay_cli.data`. The wheel's tag names the C
-//! library that its files need, read from the files ([`glibc`]). `--try` installs it into a fresh environment and runs
-//! programs with it ([`trial`]).
+//! maturin builds the wheel from `pyproject.toml` and from the files that [`files`] puts into `margay_cli.data`. The
+//! wheel's tag names the C library version that its files need, which [`glibc`] reads from the files. `--try` installs
+//! the wheel into a fresh environment and runs programs with it ([`trial`]).
 
 mod files;
 mod glibc;
@@ -23,7 +23,7 @@ use crate::{Outcome, exec};
 
 const MATURIN: &str = "maturin==1.16.0";
 
-/// Python interpreters to try, best first.
+/// Python interpreters in order of preference.
 pub(crate) const PYTHONS: &[&str] = &["python3.11", "python3"];
 
 pub(crate) fn run(args: &[String]) -> Outcome {
@@ -70,7 +70,7 @@ fn build() -> Result<PathBuf, String> {
     std::fs::canonicalize(&wheel).map_err(|e| format!("{}: {e}", wheel.display()))
 }
 
-/// maturin, installed first where it is missing.
+/// Returns the path of maturin, and installs it first if it is missing.
 fn maturin() -> Result<PathBuf, String> {
     let venv = exec::root().join(".cache/maturin");
     let program = venv.join("bin/maturin");
@@ -83,7 +83,7 @@ fn maturin() -> Result<PathBuf, String> {
     Ok(program)
 }
 
-/// Makes a fresh virtual environment with what pip is told to install.
+/// Creates a fresh virtual environment and installs packages into it; `install` has the arguments for pip.
 fn environment(folder: &Path, install: &[&str]) -> Outcome {
     let works = |python: &&&str| exec::output(Command::new(python).arg("--version")).is_ok();
     let python = PYTHONS.iter().find(works).ok_or("Python 3 is needed")?;

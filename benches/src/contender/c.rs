@@ -1,7 +1,7 @@
-//! The same calculation in C, compiled when the benchmark runs.
+//! The contender in C: the same calculation, compiled when the benchmark runs.
 //!
-//! A source of `benches/c` defines `run`, which does one part of one phase, and says how many phases there are; a
-//! phase begins when all parts of the last one have ended. `bench.h` stands before each.
+//! A source of `benches/c` defines the number of phases and a function `run`, which computes one part of one phase. A
+//! phase begins when all parts of the previous phase have ended. `bench.h` is prepended to each source.
 
 use std::ffi::c_int;
 use std::fs;
@@ -17,31 +17,31 @@ use crate::memory::Memory;
 use crate::work::Work;
 
 const HEADER: &str = include_str!("../../c/bench.h");
-/// Options for every source.
+/// Compiler options for every source.
 pub(crate) const OPTIONS: &[&str] = &["-O3", "-march=native"];
-/// Parts for each thread, where parts differ in length.
+/// Number of parts for each thread, if parts take different times.
 const FINE: usize = 16;
 
-/// `run(buffers, numbers, phase, part, parts)`.
+/// The type of `run(buffers, numbers, phase, part, parts)`.
 type Run = unsafe extern "C" fn(*const *mut u8, *const i64, c_int, c_int, c_int);
 
 /// A C compiler.
 #[derive(Clone, Debug)]
 pub(crate) struct Compiler {
     program: &'static str,
-    /// Whether it knows options that are clang's own.
+    /// Whether the compiler is clang and accepts its options.
     clang: bool,
-    /// What it calls itself.
+    /// The first line of the compiler's version text.
     pub(crate) version: String,
 }
 
 impl Compiler {
-    /// Clang: the rival that tables are about.
+    /// Returns clang, which the tables compare Margay with.
     pub(crate) fn clang() -> Option<Compiler> {
         ["clang-19", "clang"].into_iter().find_map(Compiler::named)
     }
 
-    /// Any compiler, to see that the sources compute what they should.
+    /// Returns any compiler, to test that the sources compute the right results.
     #[cfg(test)]
     pub(crate) fn any() -> Option<Compiler> {
         Compiler::clang().or_else(|| Compiler::named("cc"))
@@ -59,7 +59,7 @@ impl Compiler {
         })
     }
 
-    /// Makes a shared library.
+    /// Compiles the source of a kernel to a shared library and loads it.
     fn compile(&self, case: &Case) -> Result<Library, String> {
         static COMPILED: AtomicUsize = AtomicUsize::new(0);
         let number = COMPILED.fetch_add(1, Ordering::Relaxed);
@@ -70,7 +70,7 @@ impl Compiler {
             .args(if self.clang {
                 case.sources.c_options
             } else {
-                // gcc fuses products and sums whatever the source's pragma says.
+                // gcc contracts products and sums even if the source's pragma forbids it.
                 &["-ffp-contract=off"]
             })
             .args(["-std=gnu11", "-shared", "-fPIC", "-x", "c", "-", "-o"])
@@ -81,7 +81,7 @@ impl Compiler {
             .spawn()
             .map_err(|e| format!("{}: {e}", self.program))?;
         let mut input = child.stdin.take().expect("its input is a pipe");
-        // A compiler that ends early says why on its error output.
+        // A compiler that ends early reports the reason on standard error.
         let _ = write!(input, "{HEADER}\n{}", case.sources.c);
         drop(input);
         let output = child.wait_with_output().map_err(|e| e.to_string())?;
@@ -89,22 +89,22 @@ impl Compiler {
             let said = String::from_utf8_lossy(&output.stderr);
             return Err(format!("{}: {said}", self.program));
         }
-        // SAFETY: C without initialisers.
+        // SAFETY: the library is compiled from C without initialisers.
         unsafe { Library::open(&path.0.to_string_lossy()) }
     }
 }
 
-/// A file that goes away with its owner. A library stays loaded without its file.
+/// A file that is removed when this value is dropped. A loaded library stays loaded without its file.
 struct Temporary(PathBuf);
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // It may never have been written.
+        // The file may not exist.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// C on so many threads.
+/// C on a number of threads.
 pub(crate) struct C {
     compiler: Compiler,
     threads: usize,
@@ -128,7 +128,7 @@ impl Contender for C {
         let library = self.compiler.compile(case)?;
         // SAFETY: every source defines `run` of this type and `phases`, as bench.h declares them.
         let run = unsafe { library.symbol::<Run>(c"run") }?;
-        // SAFETY: as above.
+        // SAFETY: every source defines `phases` of this type, as bench.h declares it.
         let phases = unsafe { *library.symbol::<*const c_int>(c"phases")? };
         let parts = match (self.threads, case.sources.c_uneven) {
             (1, _) => 1,
@@ -155,10 +155,10 @@ struct Ready {
     numbers: Vec<i64>,
 }
 
-/// Addresses that the parts of a phase share; each writes what no other part touches.
+/// Addresses of buffers that the parts of a phase share; no part writes an element that another part accesses.
 struct Shared(Vec<*mut u8>);
 
-// SAFETY: see above.
+// SAFETY: no part of a phase writes an element that another part accesses.
 unsafe impl Sync for Shared {}
 
 impl Shared {
@@ -183,7 +183,7 @@ impl Loaded for Ready {
             let next = AtomicUsize::new(0);
             self.pool.broadcast(|thread| {
                 if self.parts == thread.num_threads() {
-                    // The same part in every run, so that a core finds its data in its own cache.
+                    // A thread runs the same part in every run, so that a core finds its data in its own cache.
                     return part(phase, thread.index());
                 }
                 loop {

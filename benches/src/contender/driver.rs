@@ -1,8 +1,8 @@
-//! Any `libcuda.so.1` by its path, through the C driver API: the same PTX, the same data, the same checks.
+//! The contender for any `libcuda.so.1`, given by its path and called through the C driver API, with the same PTX, data
+//! and checks.
 //!
-//! What the library asks of its environment (a GPU, a number of workers) is its own affair. A run ends with
-//! `cuStreamSynchronize`, so its time includes the launches and the wait. Invariant: device memory is freed by the
-//! value that allocated it.
+//! The user provides what the library needs (a GPU, settings). A run ends with `cuStreamSynchronize`, so its time
+//! includes the launches and the wait. Invariant: the value that allocated device memory frees it.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
@@ -17,7 +17,7 @@ type Status = c_int;
 type Handle = *mut c_void;
 type Address = u64;
 
-/// Declares the functions that are used, each loaded by the name that the library exports.
+/// Declares the functions of the driver that this module calls, each loaded by its exported name.
 macro_rules! functions {
     ($($name:ident = $symbol:literal ($($arg:ty),* $(,)?);)*) => {
         #[derive(Clone, Copy)]
@@ -57,22 +57,22 @@ functions! {
     error_name = c"cuGetErrorName" (c_int, *mut *const c_char);
 }
 
-/// The stream that every launch goes to: the legacy one.
+/// The stream of all launches: the legacy stream.
 const STREAM: Handle = ptr::null_mut();
 
 impl Functions {
-    /// An error by the name that the library has for it.
+    /// Converts a status to a result; an error contains the library's name for it.
     fn done(&self, status: Status, call: &str) -> Result<(), String> {
         if status == 0 {
             return Ok(());
         }
         let mut name = ptr::null();
-        // SAFETY: room for one pointer to a text that stays.
+        // SAFETY: the pointer has room for a pointer, which refers to a static text.
         let told = unsafe { (self.error_name)(status, &mut name) };
         if told != 0 || name.is_null() {
             return Err(format!("{call} answered {status}"));
         }
-        // SAFETY: a text of the library.
+        // SAFETY: the library returned a static text.
         let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
         Err(format!("{call}: {name}"))
     }
@@ -82,7 +82,7 @@ impl Functions {
 pub(crate) struct Driver {
     functions: Rc<Functions>,
     context: Handle,
-    /// The device's name and the driver's version.
+    /// Name of the device and version of the driver.
     pub(crate) name: String,
 }
 
@@ -90,30 +90,30 @@ impl Driver {
     /// Opens a library and its first device.
     ///
     /// # Errors
-    /// What the loader or the driver says.
+    /// The error message of the loader or the driver.
     pub(crate) fn open(path: &str) -> Result<Driver, String> {
-        // SAFETY: the caller asked for this library.
+        // SAFETY: the user requested that this library be loaded.
         let library = unsafe { Library::open(path) }?;
         let functions = Functions::load(&library)?;
         let done = |status, call| functions.done(status, call);
         let (mut version, mut device, mut context) = (0, 0, ptr::null_mut());
-        // SAFETY: as the driver API says; here and below each pointer has room for what is written.
+        // SAFETY: the types are those of the driver API; the call has no pointers.
         let status = unsafe { (functions.init)(0) };
         done(status, "cuInit")?;
-        // SAFETY: see above.
+        // SAFETY: the types are those of the driver API, and the pointer has room for the result.
         let status = unsafe { (functions.version)(&mut version) };
         done(status, "cuDriverGetVersion")?;
-        // SAFETY: see above.
+        // SAFETY: the types are those of the driver API, and the pointer has room for the result.
         let status = unsafe { (functions.device)(&mut device, 0) };
         done(status, "cuDeviceGet")?;
         let mut name = [0; 128];
-        // SAFETY: see above; the text ends with a zero.
+        // SAFETY: the buffer has 128 bytes, and the written text ends with a zero.
         let status = unsafe { (functions.device_name)(name.as_mut_ptr(), 128, device) };
         done(status, "cuDeviceGetName")?;
-        // SAFETY: see above. The context stays retained: libraries are never closed.
+        // SAFETY: the pointer has room for the result. The context stays retained: libraries are never closed.
         let status = unsafe { (functions.retain)(&mut context, device) };
         done(status, "cuDevicePrimaryCtxRetain")?;
-        // SAFETY: it was written by the call above and ends with a zero.
+        // SAFETY: the call above wrote the text, which ends with a zero.
         let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_string_lossy();
         let (major, minor) = (version / 1000, version % 1000 / 10);
         Ok(Driver {
@@ -127,7 +127,7 @@ impl Driver {
 impl Contender for Driver {
     fn load(&self, case: &Case, work: &Work) -> Result<Box<dyn Loaded>, String> {
         let functions = &self.functions;
-        // SAFETY: a context of this library.
+        // SAFETY: the context belongs to this library.
         let status = unsafe { (functions.set_current)(self.context) };
         functions.done(status, "cuCtxSetCurrent")?;
         let module = Module::load(functions, case.sources.ptx)?;
@@ -163,7 +163,7 @@ impl Module {
     fn load(functions: &Rc<Functions>, ptx: &str) -> Result<Module, String> {
         let text = CString::new(ptx).map_err(|e| e.to_string())?;
         let (mut handle, none) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: PTX ends with a zero; no options.
+        // SAFETY: the PTX ends with a zero, and there are no options.
         let status = unsafe {
             (functions.load_module)(&mut handle, text.as_ptr().cast(), 0, none, ptr::null_mut())
         };
@@ -177,7 +177,7 @@ impl Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        // SAFETY: loaded here, unloaded once.
+        // SAFETY: the module was loaded by this value and is unloaded once.
         unsafe { (self.functions.unload_module)(self.handle) };
     }
 }
@@ -190,14 +190,14 @@ struct Buffer {
 impl Buffer {
     fn of(functions: &Rc<Functions>, bytes: &[u8]) -> Result<Buffer, String> {
         let mut address = 0;
-        // SAFETY: room for an address.
+        // SAFETY: the pointer has room for an address.
         let status = unsafe { (functions.alloc)(&mut address, bytes.len().max(1)) };
         functions.done(status, "cuMemAlloc")?;
         let buffer = Buffer {
             functions: functions.clone(),
             address,
         };
-        // SAFETY: both sides have as many bytes.
+        // SAFETY: source and destination have this number of bytes.
         let status = unsafe { (functions.to_device)(address, bytes.as_ptr().cast(), bytes.len()) };
         functions.done(status, "cuMemcpyHtoD")?;
         Ok(buffer)
@@ -206,7 +206,7 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // SAFETY: allocated here, freed once.
+        // SAFETY: the memory was allocated by this value and is freed once.
         unsafe { (self.functions.free)(self.address) };
     }
 }
@@ -216,7 +216,7 @@ struct Call {
     function: Handle,
     grid: Extent,
     block: Extent,
-    /// Each in eight bytes or more, so that it is aligned for what it is.
+    /// The arguments, each padded to a multiple of eight bytes, so that it is aligned.
     arguments: Vec<Vec<u64>>,
 }
 
@@ -225,7 +225,7 @@ impl Call {
         let functions = &module.functions;
         let name = CString::new(launch.kernel).map_err(|e| e.to_string())?;
         let mut function = ptr::null_mut();
-        // SAFETY: a module that lives, a name that ends with a zero.
+        // SAFETY: the module is loaded, and the name ends with a zero.
         let status = unsafe { (functions.function)(&mut function, module.handle, name.as_ptr()) };
         functions.done(status, "cuModuleGetFunction")?;
         let arguments = launch.arguments.iter().map(|argument| match argument {
@@ -248,7 +248,7 @@ impl Call {
             .collect();
         let ([gx, gy, gz], [bx, by, bz]) = (self.grid, self.block);
         let (arguments, none) = (pointers.as_mut_ptr(), ptr::null_mut());
-        // SAFETY: as many arguments as the kernel has, each of its size.
+        // SAFETY: the number and sizes of the arguments are those of the kernel's parameters.
         let status = unsafe {
             (functions.launch)(
                 self.function,
@@ -268,7 +268,7 @@ impl Call {
     }
 }
 
-/// The bytes in words, the last one filled with zeros.
+/// Packs bytes into words; the last word is padded with zeros.
 fn words(bytes: &[u8]) -> Vec<u64> {
     let word = |chunk: &[u8]| {
         let mut word = [0; 8];
@@ -279,7 +279,7 @@ fn words(bytes: &[u8]) -> Vec<u64> {
 }
 
 enum Action {
-    /// A buffer and its size.
+    /// Sets a buffer (index, size in bytes) to zero.
     Zero(usize, usize),
     Launch(Call),
 }
@@ -298,14 +298,14 @@ impl Loaded for Ready {
             match action {
                 Action::Zero(buffer, len) => {
                     let address = self.buffers[*buffer].address;
-                    // SAFETY: the buffer has so many bytes.
+                    // SAFETY: the buffer has this number of bytes.
                     let status = unsafe { (functions.fill)(address, 0, *len, STREAM) };
                     functions.done(status, "cuMemsetD8Async")?;
                 }
                 Action::Launch(call) => call.start(functions)?,
             }
         }
-        // SAFETY: a stream that always is.
+        // SAFETY: the legacy stream always exists.
         let status = unsafe { (functions.synchronize)(STREAM) };
         functions.done(status, "cuStreamSynchronize")
     }
@@ -313,7 +313,7 @@ impl Loaded for Ready {
     fn read(&mut self, buffer: usize, len: usize) -> Result<Vec<u8>, String> {
         let mut bytes = vec![0u8; len];
         let (to, from) = (bytes.as_mut_ptr().cast(), self.buffers[buffer].address);
-        // SAFETY: as many bytes on both sides.
+        // SAFETY: source and destination have this number of bytes.
         let status = unsafe { (self.functions.to_host)(to, from, len) };
         self.functions.done(status, "cuMemcpyDtoH")?;
         Ok(bytes)

@@ -1,4 +1,4 @@
-//! Margay itself, through its Rust interface.
+//! The contender that runs kernels on Margay through its Rust interface.
 
 use margay::args::KernelArg;
 use margay::{Bytes, DeviceBuffer, Kernel, LaunchConfig, Runtime};
@@ -7,11 +7,11 @@ use super::{Contender, Loaded};
 use crate::case::Case;
 use crate::work::{Argument, Extent, Launch, Step, Work};
 
-/// A runtime with so many workers.
+/// A runtime with a given number of workers.
 pub(crate) struct Margay(pub(crate) Runtime);
 
 impl Margay {
-    /// `None`: as many workers as the machine has cores.
+    /// Builds a runtime; `None` requests as many workers as the machine has cores.
     pub(crate) fn with_workers(workers: Option<usize>) -> Result<Margay, String> {
         let runtime = match workers {
             Some(workers) => Runtime::builder().workers(workers).build(),
@@ -79,7 +79,7 @@ fn dim([x, y, z]: Extent) -> (u32, u32, u32) {
     (x, y, z)
 }
 
-/// The arguments where the kernel's parameters lie.
+/// Packs the arguments at the offsets of the kernel's parameters.
 fn pack(kernel: &Kernel, launch: &Launch, buffers: &[DeviceBuffer<u8>]) -> Vec<u8> {
     let mut packed = vec![0; kernel.empty_params().bytes_mut().len()];
     for (parameter, argument) in kernel.params().iter().zip(&launch.arguments) {

@@ -1,6 +1,6 @@
-//! Who runs the kernels: Margay, another driver, PoCL, and the same calculation in C.
+//! The contenders, which run the kernels: Margay, another driver, PoCL, and the same calculation in C.
 //!
-//! Invariant: [`checked`] is the only way to something that can be timed, and it compares the results first.
+//! Invariant: only [`checked`] returns kernels that can be timed, and it compares the results first.
 
 pub(crate) mod c;
 pub(crate) mod driver;
@@ -10,24 +10,24 @@ pub(crate) mod opencl;
 use crate::case::Case;
 use crate::work::Work;
 
-/// Something that can run work.
+/// A contender: an implementation that can run work.
 pub(crate) trait Contender {
-    /// Loads what the work needs, with buffers of its own.
+    /// Loads the kernel, and allocates buffers for the work.
     fn load(&self, case: &Case, work: &Work) -> Result<Box<dyn Loaded>, String>;
 }
 
-/// Work that is ready to run, and to run again.
+/// Work that is loaded and can run repeatedly.
 pub(crate) trait Loaded {
-    /// All steps, to the end of the last one.
+    /// Runs all steps, to the end of the last one.
     fn run(&mut self) -> Result<(), String>;
-    /// The first bytes of a buffer.
+    /// Reads the first bytes of a buffer.
     fn read(&mut self, buffer: usize, len: usize) -> Result<Vec<u8>, String>;
 }
 
-/// Loads work, runs it once, and compares.
+/// Loads work, runs it once, and compares the results.
 ///
 /// # Errors
-/// What the contender reports, and the first value that is wrong.
+/// An error of the contender, or the first wrong value.
 pub(crate) fn checked(
     contender: &dyn Contender,
     case: &Case,

@@ -1,8 +1,8 @@
-//! OpenCL through whatever `libOpenCL.so.1` finds; the tables are about PoCL.
+//! The contender that runs kernels in OpenCL through `libOpenCL.so.1`; only platforms of PoCL are used.
 //!
-//! The kernels of `benches/opencl` have the names and arguments of those in CUDA. Buffers lie in host memory of
-//! ours, in huge pages as Margay's. A device with fewer cores than the machine is a part of the device
-//! (`clCreateSubDevices`). Invariant: a handle is released by the value that holds it.
+//! The kernels of `benches/opencl` have the names and arguments of the CUDA kernels. Buffers use host memory that this
+//! process allocates in huge pages, as Margay does. A device with fewer cores than the machine is a sub-device
+//! (`clCreateSubDevices`). Invariant: the owner of a handle releases it.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
@@ -26,7 +26,7 @@ const PARTITION_BY_COUNTS: isize = 0x1087;
 const MEM_USE_HOST_PTR: u64 = 1 << 3;
 const PROGRAM_BUILD_LOG: c_uint = 0x1183;
 
-/// Declares the functions that are used, each loaded by its name.
+/// Declares the functions that this module calls, each loaded by its name.
 macro_rules! functions {
     ($($name:ident = $symbol:literal ($($arg:ty),* $(,)?) -> $ret:ty;)*) => {
         #[derive(Clone, Copy)]
@@ -67,7 +67,7 @@ functions! {
     release_buffer = c"clReleaseMemObject" (Handle) -> Status;
 }
 
-/// An error of OpenCL, by its number.
+/// Converts a status to a result; an error contains its number.
 fn done(status: Status, call: &str) -> Result<(), String> {
     match status {
         SUCCESS => Ok(()),
@@ -75,7 +75,7 @@ fn done(status: Status, call: &str) -> Result<(), String> {
     }
 }
 
-/// A text that a call writes when asked a second time.
+/// Calls `ask` for the length of a text, then for the text.
 fn text(ask: impl Fn(usize, *mut c_void, *mut usize) -> Status) -> String {
     let mut len = 0;
     if ask(0, ptr::null_mut(), &mut len) != SUCCESS {
@@ -89,32 +89,32 @@ fn text(ask: impl Fn(usize, *mut c_void, *mut usize) -> Status) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// PoCL's device for the processor.
+/// PoCL's CPU device.
 pub(crate) struct Platform {
     functions: Functions,
     device: Handle,
-    /// Name and version.
+    /// Name and version of the platform.
     pub(crate) name: String,
-    /// Cores that the device has.
+    /// Number of cores of the device.
     pub(crate) cores: usize,
 }
 
 impl Platform {
-    /// The first platform of PoCL.
+    /// Finds the first platform of PoCL.
     ///
     /// # Errors
-    /// Says what is missing.
+    /// A message that names the missing component.
     pub(crate) fn pocl() -> Result<Platform, String> {
-        // SAFETY: the loader of OpenCL, whose initialisers do nothing to us.
+        // SAFETY: the initialisers of the OpenCL loader do not affect this process.
         let library = unsafe { Library::open("libOpenCL.so.1") }?;
         let functions = Functions::load(&library)?;
         let mut platforms = [ptr::null_mut(); 16];
         let mut found = 0;
-        // SAFETY: there is room for as many as it is told.
+        // SAFETY: the array has room for the given number of handles.
         let status = unsafe { (functions.platforms)(16, platforms.as_mut_ptr(), &mut found) };
         done(status, "clGetPlatformIDs")?;
         let info = |platform, what| {
-            // SAFETY: `text` gives room of the size that it says.
+            // SAFETY: `text` passes a buffer of the size that it passes.
             text(|len, to, wrote| unsafe {
                 (functions.platform_info)(platform, what, len, to, wrote)
             })
@@ -124,14 +124,14 @@ impl Platform {
             .find(|p| info(**p, PLATFORM_NAME).contains("Portable Computing Language"))
             .ok_or("OpenCL has no platform of PoCL")?;
         let mut device = ptr::null_mut();
-        // SAFETY: there is room for one.
+        // SAFETY: there is room for one handle.
         let status = unsafe {
             (functions.devices)(*platform, DEVICE_TYPE_CPU, 1, &mut device, ptr::null_mut())
         };
         done(status, "clGetDeviceIDs")?;
         let mut cores: c_uint = 0;
         let to = ptr::from_mut(&mut cores).cast();
-        // SAFETY: the answer has four bytes.
+        // SAFETY: the result has four bytes.
         let status = unsafe {
             (functions.device_info)(device, DEVICE_MAX_COMPUTE_UNITS, 4, to, ptr::null_mut())
         };
@@ -144,7 +144,7 @@ impl Platform {
         })
     }
 
-    /// A device with so many of the cores.
+    /// Returns a device with this number of cores.
     pub(crate) fn with_cores(&self, cores: usize) -> Result<OpenCl, String> {
         let functions = self.functions;
         let device = match cores == self.cores {
@@ -152,7 +152,7 @@ impl Platform {
             false => self.part(cores)?,
         };
         let mut status = SUCCESS;
-        // SAFETY: one device, no properties and no callback.
+        // SAFETY: the call gets one device, no properties and no callback.
         let context = unsafe {
             (functions.context)(
                 ptr::null(),
@@ -164,7 +164,7 @@ impl Platform {
             )
         };
         done(status, "clCreateContext")?;
-        // SAFETY: the context and its device.
+        // SAFETY: the context and its device exist.
         let queue = unsafe { (functions.queue)(context, device, 0, &mut status) };
         done(status, "clCreateCommandQueue")?;
         Ok(OpenCl(Rc::new(Device {
@@ -178,7 +178,7 @@ impl Platform {
     fn part(&self, cores: usize) -> Result<Handle, String> {
         let properties = [PARTITION_BY_COUNTS, cores as isize, 0, 0];
         let mut part = ptr::null_mut();
-        // SAFETY: the list ends with a zero for the counts and one for the properties; room for one device.
+        // SAFETY: one zero terminates the list of counts and one the properties; there is room for one device.
         let status = unsafe {
             (self.functions.sub_devices)(
                 self.device,
@@ -193,7 +193,7 @@ impl Platform {
     }
 }
 
-/// A device with its context and queue, which live as long as the process.
+/// A device with its context and queue, which are never released.
 struct Device {
     functions: Functions,
     device: Handle,
@@ -203,12 +203,12 @@ struct Device {
 
 impl Device {
     fn finish(&self) -> Result<(), String> {
-        // SAFETY: the queue lives.
+        // SAFETY: the queue is never released.
         done(unsafe { (self.functions.finish)(self.queue) }, "clFinish")
     }
 }
 
-/// PoCL on some of the cores.
+/// PoCL on some of the machine's cores.
 pub(crate) struct OpenCl(Rc<Device>);
 
 impl Contender for OpenCl {
@@ -256,14 +256,14 @@ impl Program {
         let options = CString::new(options).map_err(|e| e.to_string())?;
         let (start, len) = (source.as_ptr().cast::<c_char>(), source.len());
         let mut status = SUCCESS;
-        // SAFETY: one text with its length.
+        // SAFETY: the call gets one text with its length.
         let handle = unsafe { (functions.program)(device.context, 1, &start, &len, &mut status) };
         done(status, "clCreateProgramWithSource")?;
         let program = Program {
             device: device.clone(),
             handle,
         };
-        // SAFETY: one device, options that end with a zero, no callback.
+        // SAFETY: the call gets one device, options that end with a zero, and no callback.
         let status = unsafe {
             (functions.build)(
                 handle,
@@ -275,7 +275,7 @@ impl Program {
             )
         };
         done(status, "clBuildProgram").map_err(|error| {
-            // SAFETY: `text` gives room of the size that it says.
+            // SAFETY: `text` passes a buffer of the size that it passes.
             let log = text(|len, to, wrote| unsafe {
                 (functions.build_info)(handle, device.device, PROGRAM_BUILD_LOG, len, to, wrote)
             });
@@ -287,7 +287,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // SAFETY: created here, released once.
+        // SAFETY: the handle was created by this value and is released once.
         unsafe { (self.device.functions.release_program)(self.handle) };
     }
 }
@@ -295,7 +295,7 @@ impl Drop for Program {
 struct Buffer {
     device: Rc<Device>,
     handle: Handle,
-    // Behind the buffer, which is released first.
+    // Dropped after the buffer is released.
     _memory: Memory,
 }
 
@@ -325,7 +325,7 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // SAFETY: created here, released once.
+        // SAFETY: the handle was created by this value and is released once.
         unsafe { (self.device.functions.release_buffer)(self.handle) };
     }
 }
@@ -346,7 +346,7 @@ impl Kernel {
         let functions = &program.device.functions;
         let name = CString::new(name).map_err(|e| e.to_string())?;
         let mut status = SUCCESS;
-        // SAFETY: a program that was built and a name that ends with a zero.
+        // SAFETY: the program is built, and the name ends with a zero.
         let handle = unsafe { (functions.kernel)(program.handle, name.as_ptr(), &mut status) };
         done(status, "clCreateKernel")?;
         let kernel = Kernel {
@@ -361,7 +361,7 @@ impl Kernel {
                 ),
                 Argument::Value(bytes) => (bytes.len(), bytes.as_ptr().cast()),
             };
-            // SAFETY: the value has this size; it is copied.
+            // SAFETY: the value has this size, and the call copies it.
             let status = unsafe { (functions.argument)(handle, index, size, value) };
             done(status, "clSetKernelArg")?;
         }
@@ -371,13 +371,13 @@ impl Kernel {
 
 impl Drop for Kernel {
     fn drop(&mut self) {
-        // SAFETY: created here, released once.
+        // SAFETY: the handle was created by this value and is released once.
         unsafe { (self.device.functions.release_kernel)(self.handle) };
     }
 }
 
 enum Action {
-    /// A buffer and its size.
+    /// Sets a buffer (index, size in bytes) to zero.
     Zero(usize, usize),
     Launch {
         kernel: Kernel,
@@ -387,7 +387,7 @@ enum Action {
 }
 
 struct Ready {
-    // Before the buffers: kernels refer to them.
+    // Dropped before the buffers, because kernels refer to them.
     actions: Vec<Action>,
     device: Rc<Device>,
     buffers: Vec<Buffer>,
@@ -403,7 +403,7 @@ impl Loaded for Ready {
                 Action::Zero(buffer, len) => {
                     let (buffer, zero) = (self.buffers[*buffer].handle, 0u8);
                     let pattern = ptr::from_ref(&zero).cast();
-                    // SAFETY: the pattern has one byte and is copied; the buffer has `len`.
+                    // SAFETY: the pattern has one byte and is copied; the buffer has `len` bytes.
                     let status = unsafe {
                         (functions.fill)(
                             *queue,
@@ -425,7 +425,7 @@ impl Loaded for Ready {
                     local,
                 } => {
                     let (kernel, start) = (kernel.handle, ptr::null());
-                    // SAFETY: extents of three dimensions, no events.
+                    // SAFETY: the extents have three dimensions, and there are no events.
                     let status = unsafe {
                         (functions.launch)(
                             *queue,
@@ -452,7 +452,7 @@ impl Loaded for Ready {
         } = &*self.device;
         let (buffer, mut bytes) = (self.buffers[buffer].handle, vec![0; len]);
         let to = bytes.as_mut_ptr().cast();
-        // SAFETY: a blocking read of as many bytes as there is room for.
+        // SAFETY: the read is blocking, and the destination has room for the bytes.
         let status = unsafe {
             (functions.read)(
                 *queue,

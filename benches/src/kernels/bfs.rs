@@ -39,7 +39,7 @@ fn make(scale: Scale) -> Work {
     work
 }
 
-/// The distance of every node, -1 where no way leads.
+/// Computes the distance of every node, -1 for unreachable nodes.
 fn levels(starts: &[i32], edges: &[i32]) -> Vec<i32> {
     let mut levels = vec![-1; starts.len() - 1];
     levels[SOURCE] = 0;

@@ -12,7 +12,7 @@ pub(super) const CASE: Case = Case {
     make: |scale| make(scale, 1e-4),
 };
 
-/// Compiled for speed in every language.
+/// The same kernel, compiled with fast-math options in every language.
 pub(super) const FAST: Case = Case {
     name: "Black-Scholes, fast math",
     size: "1 Mi options",
@@ -29,7 +29,8 @@ pub(super) const FAST: Case = Case {
 const RATE: f32 = 0.02;
 const VOLATILITY: f32 = 0.3;
 
-/// Functions differ in their last bits, and a price is a difference: `tolerance` is relative.
+/// Creates the work. `tolerance` is relative: contenders compute functions that differ in their last bits, and a price
+/// is a difference of such values.
 fn make(scale: Scale, tolerance: f32) -> Work {
     let n = scale.pick(1 << 20, 3000);
     let mut random = Random::new(7);
@@ -50,7 +51,7 @@ fn make(scale: Scale, tolerance: f32) -> Work {
     work
 }
 
-/// The normal distribution, by the polynomial that the kernels use (Abramowitz and Stegun, 26.2.17).
+/// Computes the normal distribution by the polynomial that the kernels use (Abramowitz and Stegun, 26.2.17).
 fn normal(d: f64) -> f64 {
     let k = 1.0 / (1.0 + 0.231_641_9 * d.abs());
     let poly = [-1.821_255_978, 1.781_477_937, -0.356_563_782, 0.319_381_53]
@@ -60,7 +61,7 @@ fn normal(d: f64) -> f64 {
     if d > 0.0 { 1.0 - tail } else { tail }
 }
 
-/// Call and put, in double precision.
+/// Computes the prices of call and put in double precision.
 fn price([spot, strike, years]: [f64; 3]) -> (f32, f32) {
     let (rate, volatility) = (f64::from(RATE), f64::from(VOLATILITY));
     let spread = volatility * years.sqrt();

@@ -1,4 +1,4 @@
-//! Sums of a block's values by a tree in shared memory, and of a warp's by shuffles, each thread with one value.
+//! Sums of a block's values by a tree in shared memory, and of a warp's values by shuffles; each thread has one value.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;
@@ -21,7 +21,7 @@ pub(super) const WARPS: Case = Case {
 };
 
 const THREADS: usize = 256;
-/// As in [`super::elementwise`].
+/// Repetitions of the same sums, one for each row of the grid, as in [`super::elementwise`].
 const TIMES: usize = 16;
 
 fn make(scale: Scale, kernel: &'static str, each: usize) -> Work {

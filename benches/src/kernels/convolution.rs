@@ -1,4 +1,4 @@
-//! An image under a filter of 5 x 5 weights, in the kernel through a tile in shared memory.
+//! A convolution of an image with 5 x 5 weights; the CUDA kernel uses a tile in shared memory.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;
@@ -15,14 +15,14 @@ pub(super) const CASE: Case = Case {
 const WIDTH: usize = 5;
 const EDGE: usize = 16;
 
-/// Small integers: every order of addition gives the same bits.
+/// Creates the work. The values are small integers, so every order of addition gives the same bits.
 fn make(scale: Scale) -> Work {
     let (width, height) = (scale.pick(1024, 45), scale.pick(1024, 37));
     let mut random = Random::new(16);
     let from = random.fill(width * height, |r| r.below(256) as f32);
     let weights = random.fill(WIDTH * WIDTH, |r| r.below(9) as f32 - 4.0);
     let at = |x: usize, y: usize| {
-        // Two further right and down than the image, so that nothing is negative.
+        // Coordinates are greater by 2 than those of the image, so that none is negative.
         let (x, y) = (x.wrapping_sub(WIDTH / 2), y.wrapping_sub(WIDTH / 2));
         if x < width && y < height {
             from[y * width + x]

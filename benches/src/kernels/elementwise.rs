@@ -1,7 +1,7 @@
-//! Two vectors to a third, in the second-level cache and in memory.
+//! Element-wise operations on two vectors, in the second-level cache and in memory.
 //!
-//! In the cache a run does the same [`TIMES`] times, with a row of the grid each, so that the time is that of the
-//! data and not that of the launch.
+//! In the cache a run computes the same operation [`TIMES`] times, once for each row of the grid, so that the launch
+//! does not dominate the time.
 
 use crate::case::{Case, Group, Scale, Sources, sources};
 use crate::data::Random;

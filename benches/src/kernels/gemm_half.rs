@@ -1,4 +1,5 @@
-//! A matrix product of halves with sums in single precision: through tiles, and with matrix instructions.
+//! A matrix product of half-precision matrices, accumulated in single precision: through tiles, and with matrix
+//! instructions.
 
 use crate::case::{Case, Group, Scale, Sources, sources};
 use crate::data::Random;
@@ -25,7 +26,7 @@ pub(super) const MATRIX: Case = Case {
 const SOURCES: Sources = sources!("benches/cuda/gemm_half.ptx", "gemm_half");
 const TILE: usize = 16;
 
-/// The work without its launch, and the three matrices.
+/// Returns the work without its launch, and the three matrices.
 fn product_of(rows: usize, inner: usize, columns: usize) -> (Work, [Buffer; 3]) {
     let mut random = Random::new(19);
     let mut values = |n| random.fill(n, |r| r.below(17) as f32 - 8.0);
@@ -41,7 +42,7 @@ fn product_of(rows: usize, inner: usize, columns: usize) -> (Work, [Buffer; 3]) 
     (work, [a, b, c])
 }
 
-/// The bits of a half that is a small integer.
+/// Returns the half-precision bits of a small integer.
 fn half(value: f32) -> u16 {
     if value == 0.0 {
         return 0;
@@ -64,7 +65,7 @@ fn tiled(scale: Scale) -> Work {
 fn matrix(scale: Scale) -> Work {
     let [rows, inner, columns] = [48, 32, 80].map(|small| scale.pick(512, small));
     let (mut work, [a, b, c]) = product_of(rows, inner, columns);
-    // Four warps a block, a tile a warp.
+    // A block has four warps, and each warp computes one tile.
     let grid = (columns.div_ceil(4 * TILE), rows / TILE);
     let arguments = args![a, b, c, rows as i32, inner as i32, columns as i32];
     work.launch("gemm_matrix", grid, 128, arguments);

@@ -1,4 +1,4 @@
-//! A matrix product, in the kernel through tiles in shared memory.
+//! A matrix product; the CUDA kernel uses tiles in shared memory.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;
@@ -12,7 +12,7 @@ pub(super) const CASE: Case = Case {
     make,
 };
 
-/// Small integers: every order of addition gives the same bits.
+/// Creates the work. The values are small integers, so every order of addition gives the same bits.
 fn make(scale: Scale) -> Work {
     let [rows, inner, columns] = [50, 37, 61].map(|small| scale.pick(512, small));
     let mut random = Random::new(5);
@@ -31,7 +31,7 @@ fn make(scale: Scale) -> Work {
     work
 }
 
-/// Rows of `a` times `b`.
+/// Multiplies the rows of `a` by `b`.
 pub(super) fn product(a: &[f32], b: &[f32], inner: usize, columns: usize) -> Vec<f32> {
     let mut c = vec![0.0f32; a.len() / inner * columns];
     for (a, c) in a.chunks_exact(inner).zip(c.chunks_exact_mut(columns)) {

@@ -1,7 +1,7 @@
-//! The kernels: data, launches, and the results that a plain loop in Rust gives.
+//! The kernels: data, launches, and the results of a plain loop in Rust.
 //!
-//! Most in CUDA are checked-in programs of `tests/cuda`; the rest are in `benches/cuda`. The same kernels in OpenCL
-//! are in `benches/opencl`, and what one would write for a CPU in `benches/c`.
+//! Most CUDA sources are checked-in programs of `tests/cuda`; the others are in `benches/cuda`. `benches/opencl` has
+//! the same kernels in OpenCL, and `benches/c` has typical CPU implementations in C.
 
 use crate::case::Case;
 
@@ -26,7 +26,7 @@ mod stencil;
 mod stencil_tiled;
 mod transpose;
 
-/// All of them, in the order of the table.
+/// All kernels, in the order of the table.
 pub const CASES: &[Case] = &[
     elementwise::ADD_IN_CACHE,
     elementwise::ADD_IN_MEMORY,

@@ -1,4 +1,4 @@
-//! Gravity among all pairs of bodies, in the kernel through tiles of positions in shared memory.
+//! Gravity between all pairs of bodies; the CUDA kernel uses tiles of positions in shared memory.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;
@@ -13,10 +13,10 @@ pub(super) const CASE: Case = Case {
 };
 
 const STEP: f32 = 0.01;
-/// The kernel takes an approximate root, and contenders add in orders of their own.
+/// The kernel uses an approximate square root, and contenders add in different orders.
 const TOLERANCE: f32 = 1e-4;
 
-/// Position and mass, or velocity and nothing.
+/// Position and mass, or velocity and zero.
 type Body = [f32; 4];
 
 fn make(scale: Scale) -> Work {
@@ -47,7 +47,7 @@ fn make(scale: Scale) -> Work {
     work
 }
 
-/// The acceleration of a body, in double precision.
+/// Computes the acceleration of a body in double precision.
 fn pull(me: Body, all: &[Body]) -> [f64; 4] {
     let mut sum = [0.0; 4];
     for other in all {
@@ -62,7 +62,7 @@ fn pull(me: Body, all: &[Body]) -> [f64; 4] {
     sum
 }
 
-/// Where a body is after a step; its mass stays.
+/// Returns position and mass of a body after a step.
 fn moved(position: Body, velocity: Body) -> Body {
     std::array::from_fn(|axis| match axis {
         3 => position[3],

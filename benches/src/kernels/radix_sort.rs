@@ -1,4 +1,4 @@
-//! A sort by digits: eight passes of counting, adding up and scattering.
+//! A radix sort: eight passes of counting, prefix sums and scattering.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;
@@ -14,7 +14,7 @@ pub(super) const CASE: Case = Case {
 
 const DIGITS: usize = 16;
 const THREADS: usize = 256;
-/// Keys of a block.
+/// Number of keys that a block sorts.
 const BLOCK: usize = 8 * THREADS;
 
 fn make(scale: Scale) -> Work {

@@ -20,7 +20,7 @@ pub(super) const LAYER_NORM: Case = Case {
     make: layer_norm,
 };
 
-/// Sums of a thousand floats in any order.
+/// Tolerance for sums of a thousand floats in any order.
 const TOLERANCE: f32 = 1e-4;
 
 fn matrix(scale: Scale) -> (usize, usize, Vec<f32>) {
@@ -34,7 +34,7 @@ fn softmax(scale: Scale) -> Work {
     let row = |row: &[f32]| -> Vec<f32> {
         let powers = row.iter().map(|v| f64::from(*v).exp());
         let sum: f64 = powers.clone().sum();
-        // Far below 1: compared by their size, as the tolerance is absolute there.
+        // The results are far below 1, where the tolerance is absolute, so the caller scales the tolerance.
         powers.map(|power| (power / sum) as f32).collect()
     };
     let want: Vec<f32> = values.chunks(columns).flat_map(row).collect();

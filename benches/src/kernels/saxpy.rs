@@ -1,4 +1,4 @@
-//! y = a x + y: nothing but memory.
+//! y = a x + y: limited by memory bandwidth.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;

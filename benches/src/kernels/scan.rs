@@ -12,10 +12,10 @@ pub(super) const CASE: Case = Case {
     make,
 };
 
-/// Values that a block of the kernel takes, with half as many threads.
+/// Number of values that a block scans, with half as many threads.
 const BLOCK: usize = 256;
 
-/// Each level's block totals are the next level's values.
+/// A level of the scan; its block totals are the values of the next level.
 struct Level {
     len: usize,
     values: Buffer,
@@ -58,7 +58,7 @@ fn make(scale: Scale) -> Work {
     work
 }
 
-/// The buffers for C are the first two.
+/// Creates the levels. The first two buffers are those that the C source uses.
 fn levels(work: &mut Work, values: &[u32]) -> Vec<Level> {
     let mut levels = Vec::new();
     let (mut len, mut from) = (values.len(), work.input(values));

@@ -1,4 +1,4 @@
-//! SHA-256 of many messages, one a thread: rotations and additions in long chains.
+//! SHA-256 of many messages, one for each thread: rotations and additions in long dependency chains.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;
@@ -46,7 +46,7 @@ fn make(scale: Scale) -> Work {
     work
 }
 
-/// The first 32 bits of the fractional parts of the cube roots of the first 64 primes.
+/// Computes the first 32 bits of the fractional parts of the cube roots of the first 64 primes.
 fn table() -> Table {
     let mut primes = (2u128..).filter(|p| (2..*p).take_while(|d| d * d <= *p).all(|d| p % d != 0));
     std::array::from_fn(|_| {

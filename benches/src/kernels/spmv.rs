@@ -1,4 +1,5 @@
-//! A sparse matrix in compressed rows times a vector: rows of different length, values from anywhere.
+//! A sparse matrix in compressed rows times a vector: rows have different lengths, and accesses to the vector are
+//! irregular.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;
@@ -12,7 +13,7 @@ pub(super) const CASE: Case = Case {
     make,
 };
 
-/// Small integers: every order of addition gives the same bits.
+/// Creates the work. The values are small integers, so every order of addition gives the same bits.
 fn make(scale: Scale) -> Work {
     let rows = scale.pick(1 << 17, 500);
     let mut random = Random::new(14);

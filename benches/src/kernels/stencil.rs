@@ -1,4 +1,4 @@
-//! Heat flow: a five-point stencil straight from global memory, in the second-level cache and in memory.
+//! Heat flow: a five-point stencil that reads global memory directly, in the second-level cache and in memory.
 
 use crate::case::{Case, Group, Scale, Sources, sources};
 use crate::data::Random;
@@ -22,7 +22,8 @@ pub(super) const IN_MEMORY: Case = Case {
 
 const SOURCES: Sources = sources!("benches/cuda/stencil.ptx", "stencil");
 
-/// Small integers and weights that are powers of two: every order of addition gives the same bits.
+/// Creates the work. The values are small integers and the weights powers of two, so every order of addition gives the
+/// same bits.
 fn make(width: usize, height: usize, times: usize) -> Work {
     let from = Random::new(13).fill(width * height, |r| r.below(256) as f32);
     let mut want = vec![0f32; width * height];

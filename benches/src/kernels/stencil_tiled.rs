@@ -1,4 +1,4 @@
-//! Heat flow: a five-point stencil, in the kernel with a halo in shared memory.
+//! Heat flow: a five-point stencil; the CUDA kernel uses a tile with a halo in shared memory.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::data::Random;
@@ -14,7 +14,8 @@ pub(super) const CASE: Case = Case {
 
 const EDGE: usize = 16;
 
-/// Small integers and weights that are powers of two: every order of addition gives the same bits.
+/// Creates the work. The values are small integers and the weights powers of two, so every order of addition gives the
+/// same bits.
 fn make(scale: Scale) -> Work {
     let (width, height) = (scale.pick(2048, 53), scale.pick(2048, 39));
     let from = Random::new(4).fill(width * height, |r| r.below(256) as f32);
@@ -29,7 +30,7 @@ fn make(scale: Scale) -> Work {
     work
 }
 
-/// Outside the grid the edge's value counts.
+/// Computes one step; outside the grid the value of the nearest edge counts.
 fn step(from: &[f32], width: usize, height: usize) -> Vec<f32> {
     let at = |x: usize, y: usize| from[y.min(height - 1) * width + x.min(width - 1)];
     let mut to = Vec::with_capacity(from.len());

@@ -1,4 +1,4 @@
-//! A matrix transposed through tiles.
+//! A matrix transposed through tiles in shared memory.
 
 use crate::case::{Case, Group, Scale, sources};
 use crate::work::{Values, Work, args};

@@ -1,6 +1,6 @@
-//! What of a Python interpreter's environment uses CUDA, and what of that works.
+//! Lists the packages of a Python environment that use CUDA, and whether they work.
 //!
-//! Packages are found by the folders that installers leave beside them (`NAME-VERSION.dist-info`). Invariant: the
+//! Installers leave a folder `NAME-VERSION.dist-info` for each package; these names are read. Invariant: the
 //! interpreter is not started.
 
 use std::fmt::Write;
@@ -11,19 +11,19 @@ use serde_json::{Value, json};
 
 use crate::output::{Outcome, Paint, Report, paint};
 
-/// What is known of a client.
+/// A known client of CUDA.
 struct Known {
-    /// Its package's name, or the beginning of it where it ends with a version of CUDA.
+    /// The package's name, or its beginning if the name ends with a version of CUDA.
     package: &'static str,
     works: Works,
-    /// What it needs, or why it fails.
+    /// What the client needs, or why it fails.
     note: &'static str,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Works {
     Yes,
-    /// Under `margay run`, not with the library alone.
+    /// Works under `margay run`, but not with the library alone.
     UnderRun,
     Partly,
     No,
@@ -55,7 +55,7 @@ const fn known(package: &'static str, works: Works, note: &'static str) -> Known
     }
 }
 
-/// By name; see `docs/clients.md` for what was measured.
+/// The known clients, sorted by name; `docs/clients.md` lists what was tested.
 const CLIENTS: &[Known] = &[
     known("cuda-bindings", Works::Yes, ""),
     known(
@@ -113,14 +113,14 @@ const CLIENTS: &[Known] = &[
     known("warp-lang", Works::Yes, ""),
 ];
 
-/// A package in an environment.
+/// A package that is installed in an environment.
 #[derive(Debug, PartialEq, Eq)]
 struct Installed {
     name: String,
     version: String,
 }
 
-/// The interpreter that a program names or asks for, if it is a Python program.
+/// Returns the interpreter if `program` is a Python interpreter or a script that names one.
 pub(super) fn interpreter(program: &Path) -> Option<PathBuf> {
     let name = program.file_name()?.to_str()?;
     if is_python(name) {
@@ -149,7 +149,7 @@ fn is_python(name: &str) -> bool {
         .is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.'))
 }
 
-/// A path as it is, or a name on `PATH`.
+/// Returns a path unchanged, and searches `PATH` for a bare name.
 fn find(name: &str, path: &Path) -> Option<PathBuf> {
     if path.components().count() > 1 {
         return path.exists().then(|| path.to_owned());
@@ -160,7 +160,7 @@ fn find(name: &str, path: &Path) -> Option<PathBuf> {
         .find(|file| file.exists())
 }
 
-/// The folders of an interpreter's packages: those of its environment, or where it is installed.
+/// Returns the folders of an interpreter's packages: those of its virtual environment and of its installation.
 fn package_folders(interpreter: &Path) -> Vec<PathBuf> {
     let real = fs::canonicalize(interpreter).unwrap_or_else(|_| interpreter.to_owned());
     let of = |program: &Path| Some(program.parent()?.parent()?.to_owned());
@@ -188,7 +188,7 @@ fn package_folders(interpreter: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Packages by the names of the folders that describe them.
+/// Returns the packages that the `.dist-info` folders in `folders` name.
 fn installed(folders: &[PathBuf]) -> Vec<Installed> {
     let entries = folders
         .iter()
@@ -207,7 +207,7 @@ fn installed(folders: &[PathBuf]) -> Vec<Installed> {
     packages
 }
 
-/// What is known of a package.
+/// Returns the entry of a package in [`CLIENTS`].
 fn known_client(name: &str) -> Option<&'static Known> {
     CLIENTS.iter().find(|client| {
         let rest = name.strip_prefix(client.package);
@@ -215,7 +215,7 @@ fn known_client(name: &str) -> Option<&'static Known> {
     })
 }
 
-/// Explains the environment of an interpreter.
+/// Describes the CUDA packages of an interpreter's environment.
 pub(super) fn explain(interpreter: &Path, as_json: bool) -> Outcome {
     let packages = installed(&package_folders(interpreter));
     let clients: Vec<(&Installed, &Known)> = packages

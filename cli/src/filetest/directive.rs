@@ -1,17 +1,17 @@
-//! Reading of a file test's directives; the notation is described in [the harness](super).
+//! Parses the directives of a file test; [the harness](super) describes the notation.
 //!
-//! Invariant: every line that looks like a directive is understood or an error, and a test that is returned
-//! expects something. Only the standard library is used: the front end's tests read the same files.
+//! Invariants: every line that begins like a directive is parsed or is an error, and a returned test has expectations.
+//! This module needs the standard library only, because the front end's tests also compile it.
 
 use super::texels::{Kind, Texels};
 use super::value::{Expected, Tolerance, Type, list};
 
-/// What a file tests.
+/// The expectations of a file.
 #[derive(Debug)]
 pub enum FileTest {
-    /// The module is refused with these diagnostics, in order.
+    /// Loading the module fails with these diagnostics, in order.
     Rejected(Vec<Rejection>),
-    /// The module loads and its kernels do this.
+    /// The module loads, and these launches run.
     Launches(Vec<Launch>),
 }
 
@@ -22,7 +22,7 @@ pub struct Rejection {
     pub at: usize,
     /// Line of the problem, from 1.
     pub line: usize,
-    /// Its code and message.
+    /// The diagnostic's code and message.
     pub text: String,
 }
 
@@ -41,18 +41,18 @@ pub struct Launch {
     pub cluster: Option<[u32; 3]>,
     /// Dynamic shared memory of a block.
     pub shared: u32,
-    /// All blocks run at once.
+    /// Whether the launch is cooperative: all blocks are resident at once.
     pub cooperative: bool,
     /// The kernel's arguments, in order.
     pub arguments: Vec<Argument>,
-    /// What the launch does.
+    /// The expected end of the launch.
     pub outcome: Outcome,
-    /// How far values written as numbers may be off.
+    /// The allowed error of values that are written as numbers.
     pub tolerance: Tolerance,
-    /// Whether native code must run it too; else it must refuse it.
+    /// Whether native code must run the kernel too; if false, native code must refuse it.
     pub native: bool,
-    /// What a checking run finds, in order of lines: a kind (a name of `checks::Undefined`), and its line where that
-    /// is given.
+    /// The expected findings of a checking run, in order of lines: a kind (a name of `checks::Undefined`), and its line
+    /// if one is given.
     pub findings: Vec<(String, Option<u32>)>,
 }
 
@@ -63,12 +63,12 @@ pub enum Argument {
     Scalar(Vec<u8>),
     /// Device memory.
     Buffer(Buffer),
-    /// A texture or surface; bound to a variable it is no argument.
+    /// A texture or surface; if it is bound to a variable, it is no argument.
     Texels(Texels),
 }
 
 impl Argument {
-    /// The memory whose content may be expected.
+    /// Returns the buffer whose content may be compared after the launch.
     pub fn buffer(&self) -> Option<&Buffer> {
         match self {
             Argument::Scalar(_) => None,
@@ -77,7 +77,7 @@ impl Argument {
         }
     }
 
-    /// Whether a parameter of the kernel takes it.
+    /// Returns whether the argument is passed as a parameter of the kernel.
     pub fn is_passed(&self) -> bool {
         match self {
             Argument::Texels(texels) => texels.variable.is_none(),
@@ -86,36 +86,36 @@ impl Argument {
     }
 }
 
-/// Device memory and what it holds before and after the launch.
+/// Device memory, with its contents before and after the launch.
 #[derive(Clone, Debug)]
 pub struct Buffer {
     /// Type of the elements.
     pub ty: Type,
-    /// Content before.
+    /// Content before the launch.
     pub bytes: Vec<u8>,
-    /// Type and values of the content after, when they matter.
+    /// Type and values of the expected content after the launch; `None`: not compared.
     pub expected: Option<(Type, Vec<Expected>)>,
 }
 
-/// How a launch ends.
+/// The expected end of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It completes; buffers hold what is expected.
+    /// The launch completes, and buffers have the expected contents.
     Values,
-    /// Device code fails in this way (a name of `FaultKind`), in this line of the file if one is given.
+    /// Device code faults: the name of a `FaultKind`, and a line of the file if one is given.
     Fault(String, Option<u32>),
-    /// The launch is refused because of what it names.
+    /// The launch fails as unsupported, with an error that names this.
     Unsupported(String),
 }
 
-/// A mistake in a directive: its line, from 1, and what is wrong.
+/// A mistake in a directive: its line, from 1, and the message.
 pub type Mistake = (usize, String);
 
-/// Reads a file's directives.
+/// Parses the directives of a file.
 ///
 /// # Errors
 ///
-/// The first mistake.
+/// The first mistake in the file.
 pub fn read(text: &str) -> Result<FileTest, Mistake> {
     let mut reader = Reader::default();
     for (number, line) in (1..).zip(text.lines()) {
@@ -136,10 +136,10 @@ pub fn read(text: &str) -> Result<FileTest, Mistake> {
 struct Reader {
     rejections: Vec<Rejection>,
     launches: Vec<Launch>,
-    /// Of the current launch: types of the columns, how many of them are inputs.
+    /// The table of the current launch: types of the columns, and the number of input columns.
     columns: Option<(Vec<Type>, usize)>,
     rows: usize,
-    /// What sets the extents of the current launch by itself.
+    /// Whether the current launch has a `block` directive; if not, its table determines the block.
     block_given: bool,
 }
 
@@ -221,7 +221,7 @@ impl Reader {
         Ok(())
     }
 
-    /// `u32 s32 = u32`: an argument for each column.
+    /// Parses the columns of a table, such as `u32 s32 = u32`, and adds an argument for each.
     fn cases(&mut self, rest: &str) -> Result<(), String> {
         let Some(launch) = self.launches.last_mut() else {
             return Err("no kernel before it".to_owned());
@@ -288,7 +288,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Completes the launch before the next one.
+    /// Completes the current launch before the next one begins.
     fn end_launch(&mut self) -> Result<(), String> {
         let columns = self.columns.take();
         let rows = std::mem::take(&mut self.rows);
@@ -367,7 +367,7 @@ fn tolerance(text: &str) -> Result<Tolerance, String> {
     }
 }
 
-/// A type and the words behind it.
+/// Splits a text into its type and the words after it.
 fn typed(text: &str) -> Result<(Type, Vec<String>), String> {
     let (name, rest) = text.split_once(' ').unwrap_or((text, ""));
     Ok((named(name)?, list(rest)?))
@@ -402,7 +402,7 @@ fn texels(launch: &mut Launch, texels: Texels) {
     launch.arguments.push(Argument::Texels(texels));
 }
 
-/// The expected content of the buffer or texels before it, whole.
+/// Parses the expected content of the preceding buffer or texels, which covers all elements.
 fn expect(launch: &mut Launch, text: &str) -> Result<(), String> {
     let near = launch.tolerance != Tolerance::Absolute(0.0);
     let (ty, words) = typed(text)?;
@@ -426,7 +426,7 @@ fn expect(launch: &mut Launch, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// `KIND` or `KIND line N`.
+/// Parses `KIND` or `KIND line N`.
 fn kind_and_line(text: &str) -> Result<(String, Option<u32>), String> {
     match text.split_whitespace().collect::<Vec<_>>()[..] {
         [kind] => Ok((kind.to_owned(), None)),

@@ -1,9 +1,9 @@
-//! File tests through another driver library: a real GPU's `libcuda`, or any that takes its place.
+//! Runs file tests through another driver library: a real GPU's `libcuda`, or any replacement.
 //!
-//! The same files, arguments and expected values as in [`super::Bench`]; what differs is said by a driver
-//! with less detail. A module that has to be refused is refused whatever the diagnostic; a fault is
-//! compared by its error code. Invariant: a launch that cannot be judged here (an operation that only
-//! Margay leaves out, a wait that would never end on a GPU) is counted as such, never as right.
+//! The files, arguments and expected values are the same as in [`super::Bench`], but a driver reports fewer details.
+//! For a module with errors only the refusal is compared, not the diagnostics; for a fault only the error code is
+//! compared. Invariant: a launch that cannot be compared (an operation that only Margay leaves unsupported, a wait that
+//! would never end on a GPU) is counted as not compared, never as passed.
 
 #![expect(
     unsafe_code,
@@ -18,12 +18,12 @@ mod textures;
 use super::directive::{self, Argument, Buffer, FileTest, Launch, Outcome};
 use super::run::{Failure, difference};
 
-/// Status of a call that did what it should.
+/// Result of a successful call.
 const SUCCESS: c_int = 0;
-/// Codes of a module that is refused: `INVALID_IMAGE`, `INVALID_PTX`, `UNSUPPORTED_PTX_VERSION`.
+/// Results for a module with errors: `INVALID_IMAGE`, `INVALID_PTX`, `UNSUPPORTED_PTX_VERSION`.
 const REFUSED: [c_int; 3] = [200, 218, 222];
 
-/// Error codes of a fault, by its name; `None` for waits that never end.
+/// Returns the error codes of the named fault; `None` for waits that never end.
 fn codes_of(fault: &str) -> Option<&'static [c_int]> {
     Some(match fault {
         "IllegalAddress" => &[700],
@@ -40,7 +40,7 @@ fn codes_of(fault: &str) -> Option<&'static [c_int]> {
 
 macro_rules! api {
     ($($field:ident = $name:literal($($arg:ty),*);)*) => {
-        /// The functions that are used.
+        /// The functions of the driver that this module calls.
         struct Api { $($field: unsafe extern "C" fn($($arg),*) -> c_int,)* }
 
         impl Api {
@@ -48,7 +48,7 @@ macro_rules! api {
             fn load(library: *mut c_void) -> Result<Api, String> {
                 Ok(Api { $($field: {
                     let found = symbol(library, $name)?;
-                    // SAFETY: the driver API gives the function of that name this type.
+                    // SAFETY: the driver API specifies this type for the function of this name.
                     unsafe {
                         std::mem::transmute::<
                             *mut c_void,
@@ -106,7 +106,7 @@ api! {
     );
 }
 
-/// `CUlaunchConfig`.
+/// The driver API's `CUlaunchConfig`.
 #[repr(C)]
 struct Config {
     grid: [c_uint; 3],
@@ -117,7 +117,7 @@ struct Config {
     count: c_uint,
 }
 
-/// `CUlaunchAttribute`.
+/// The driver API's `CUlaunchAttribute`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Attribute {
@@ -126,15 +126,15 @@ struct Attribute {
     value: [u32; 16],
 }
 
-/// `CU_LAUNCH_ATTRIBUTE_COOPERATIVE` and `..._CLUSTER_DIMENSION`.
+/// The values of `CU_LAUNCH_ATTRIBUTE_COOPERATIVE` and `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`.
 const COOPERATIVE: c_uint = 2;
 const CLUSTER: c_uint = 4;
-/// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`, and what needs no leave.
+/// `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`, and the largest dynamic shared memory that needs no opt-in.
 const MAX_DYNAMIC_SHARED: c_int = 8;
 const SHARED_WITHOUT_LEAVE: u32 = 48 << 10;
 
 fn symbol(library: *mut c_void, name: &CStr) -> Result<*mut c_void, String> {
-    // SAFETY: the handle is a library's, the name a C string.
+    // SAFETY: the handle is that of a library, and the name is a C string.
     let found = unsafe { libc::dlsym(library, name.as_ptr()) };
     if found.is_null() {
         return Err(format!("the driver has no {}", name.to_string_lossy()));
@@ -142,18 +142,18 @@ fn symbol(library: *mut c_void, name: &CStr) -> Result<*mut c_void, String> {
     Ok(found)
 }
 
-/// What came of the launches of a file.
+/// The results of the launches of a file.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// What is wrong.
+    /// The expectations that were not met.
     pub failures: Vec<Failure>,
-    /// Launches that were judged.
+    /// Number of launches that were compared.
     pub judged: usize,
-    /// Those that a driver cannot tell about.
+    /// Number of launches that cannot be compared through a driver.
     pub not_judged: usize,
 }
 
-/// Another driver and its first device.
+/// A driver library and its first device.
 pub struct Driver {
     api: Api,
     device: c_int,
@@ -164,11 +164,11 @@ impl Driver {
     ///
     /// # Errors
     ///
-    /// What the loader or the driver says.
+    /// The error message of the loader or the driver.
     pub fn open(path: &Path) -> Result<Driver, String> {
         let name = CString::new(path.as_os_str().as_encoded_bytes())
             .map_err(|_| "the path holds a zero byte".to_owned())?;
-        // SAFETY: the path is a C string; the library's initialisers run, as the user asked for.
+        // SAFETY: the path is a C string; the user requested that the library, and thus its initialisers, run.
         let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         if library.is_null() {
             return Err(loader_error());
@@ -177,10 +177,10 @@ impl Driver {
             api: Api::load(library)?,
             device: 0,
         };
-        // SAFETY: nothing but a flag word that has to be zero.
+        // SAFETY: the only argument is a flag word, which must be zero.
         driver.check("cuInit", unsafe { (driver.api.init)(0) })?;
         let mut device = 0;
-        // SAFETY: the result has its place.
+        // SAFETY: the pointer to the result is valid.
         let status = unsafe { (driver.api.device)(&raw mut device, 0) };
         driver.check("cuDeviceGet", status)?;
         driver.device = device;
@@ -191,10 +191,10 @@ impl Driver {
     /// Makes the primary context current.
     fn enter(&self) -> Result<(), String> {
         let mut context = std::ptr::null_mut();
-        // SAFETY: the result has its place.
+        // SAFETY: the pointer to the result is valid.
         let status = unsafe { (self.api.retain)(&raw mut context, self.device) };
         self.check("cuDevicePrimaryCtxRetain", status)?;
-        // SAFETY: the context has just been given out.
+        // SAFETY: the call above returned the context.
         self.check("cuCtxSetCurrent", unsafe {
             (self.api.set_current)(context)
         })
@@ -202,12 +202,12 @@ impl Driver {
 
     fn name_of(&self, status: c_int) -> String {
         let mut name = std::ptr::null();
-        // SAFETY: the result has its place.
+        // SAFETY: the pointer to the result is valid.
         let known = unsafe { (self.api.error_name)(status, &raw mut name) };
         if known != SUCCESS || name.is_null() {
             return format!("error {status}");
         }
-        // SAFETY: a static C string.
+        // SAFETY: the driver returns a static C string.
         unsafe { CStr::from_ptr(name) }
             .to_string_lossy()
             .into_owned()
@@ -220,7 +220,7 @@ impl Driver {
         }
     }
 
-    /// Runs a file.
+    /// Runs the tests of a file.
     pub fn run(&self, path: &Path) -> Verdict {
         let mut verdict = Verdict::default();
         let mut fail = |line, kernel: Option<&str>, what| {
@@ -277,7 +277,7 @@ impl Driver {
             return Err(REFUSED[0]);
         };
         let mut module = std::ptr::null_mut();
-        // SAFETY: the image is text that ends with a zero byte; the result has its place.
+        // SAFETY: the image is text that ends with a zero byte, and the pointer to the result is valid.
         match unsafe { (self.api.load)(&raw mut module, text.as_ptr().cast()) } {
             SUCCESS => Ok(module),
             status => Err(status),
@@ -285,12 +285,12 @@ impl Driver {
     }
 
     fn unload(&self, module: *mut c_void) {
-        // SAFETY: the module was loaded here and is not used again. A failure means that the context
-        // is gone, and the module with it.
+        // SAFETY: this driver loaded the module, and the module is not used again. If the call fails, the context was
+        // destroyed, and the module with it.
         let _ = unsafe { (self.api.unload)(module) };
     }
 
-    /// Runs a launch in a module of its own; false when it cannot be judged.
+    /// Runs a launch in a module of its own; false if the launch cannot be compared.
     fn judge(&self, text: &str, launch: &Launch) -> Result<bool, String> {
         let codes: &[c_int] = match &launch.outcome {
             Outcome::Values => &[SUCCESS],
@@ -320,8 +320,8 @@ impl Driver {
             }
             self.unload(module);
         } else {
-            // A fault sticks to its context; what follows gets the device as new.
-            // SAFETY: nothing of the context is used again.
+            // A fault is sticky in its context, so later launches need a reset device.
+            // SAFETY: no object of the context is used again.
             let status = unsafe { (self.api.reset)(self.device) };
             self.check("cuDevicePrimaryCtxReset", status)?;
             self.enter()?;
@@ -329,7 +329,7 @@ impl Driver {
         outcome.map(|()| true)
     }
 
-    /// Launches and waits; the status that the launch ended with.
+    /// Launches the kernel, waits for it, and returns the status with which the launch ended.
     fn launch<'a>(
         &self,
         module: *mut c_void,
@@ -359,13 +359,13 @@ impl Driver {
         let pointers: Vec<*const c_void> = arguments.iter().map(|a| a.as_ptr().cast()).collect();
         let name = CString::new(launch.kernel.as_str()).map_err(|e| e.to_string())?;
         let mut function = std::ptr::null_mut();
-        // SAFETY: the module is loaded, the name a C string, and the result has its place.
+        // SAFETY: the module is loaded, the name is a C string, and the pointer to the result is valid.
         let status = unsafe { (self.api.function)(&raw mut function, module, name.as_ptr()) };
         self.check("cuModuleGetFunction", status)?;
         self.check_parameters(function, &arguments)?;
         if launch.shared > SHARED_WITHOUT_LEAVE {
             let bytes = launch.shared as c_int;
-            // SAFETY: the function is the module's.
+            // SAFETY: the function belongs to a loaded module.
             let status = unsafe { (self.api.set_attribute)(function, MAX_DYNAMIC_SHARED, bytes) };
             self.check("cuFuncSetAttribute", status)?;
         }
@@ -379,20 +379,21 @@ impl Driver {
             count: attributes.len() as c_uint,
         };
         let none = std::ptr::null();
-        // SAFETY: the configuration and as many arguments as the kernel has parameters live until the
-        // call returns, which copies them.
+        // SAFETY: the configuration and one argument for each parameter of the kernel live until the call returns, and
+        // the call copies them.
         let status =
             unsafe { (self.api.launch)(&raw const config, function, pointers.as_ptr(), none) };
         self.check("cuLaunchKernelEx", status)?;
-        // SAFETY: no operands.
+        // SAFETY: the call has no operands.
         Ok(unsafe { (self.api.synchronize)() })
     }
 
-    /// A driver reads as many bytes as the kernel's parameters have: the arguments must have them.
+    /// Checks that the arguments have the sizes of the kernel's parameters, because a driver reads that number of
+    /// bytes.
     fn check_parameters(&self, function: *mut c_void, arguments: &[Vec<u8>]) -> Result<(), String> {
         let size_of = |index: usize| {
             let (mut offset, mut size) = (0, 0);
-            // SAFETY: the function is a loaded module's, and the results have their places.
+            // SAFETY: the function belongs to a loaded module, and the pointers to the results are valid.
             let status =
                 unsafe { (self.api.parameter)(function, index, &raw mut offset, &raw mut size) };
             (status == SUCCESS).then_some(size)
@@ -409,20 +410,20 @@ impl Driver {
 
     fn upload(&self, bytes: &[u8]) -> Result<u64, String> {
         let mut address = 0;
-        // SAFETY: the result has its place.
+        // SAFETY: the pointer to the result is valid.
         let status = unsafe { (self.api.alloc)(&raw mut address, bytes.len().max(1)) };
         self.check("cuMemAlloc", status)?;
-        // SAFETY: both sides have so many bytes.
+        // SAFETY: source and destination have this number of bytes.
         let status = unsafe { (self.api.write)(address, bytes.as_ptr().cast(), bytes.len()) };
         self.check("cuMemcpyHtoD", status)?;
         Ok(address)
     }
 
-    /// Gives back what a launch used.
+    /// Frees the memory that a launch used.
     fn release(&self, held: &Held<'_>) -> Result<(), String> {
         match held {
             Held::Buffer(address, _) => {
-                // SAFETY: allocated here, not used again.
+                // SAFETY: this driver allocated the memory, which is not used again.
                 let status = unsafe { (self.api.free)(*address) };
                 self.check("cuMemFree", status)
             }
@@ -437,7 +438,7 @@ impl Driver {
                 Held::Buffer(address, buffer) => {
                     let mut bytes = vec![0u8; buffer.bytes.len()];
                     let target = bytes.as_mut_ptr().cast();
-                    // SAFETY: both sides have so many bytes.
+                    // SAFETY: source and destination have this number of bytes.
                     let status = unsafe { (self.api.read)(target, *address, bytes.len()) };
                     self.check("cuMemcpyDtoH", status)?;
                     (bytes, *buffer)
@@ -451,7 +452,7 @@ impl Driver {
     }
 }
 
-/// What a launch works on.
+/// Device memory or texels of a launch.
 enum Held<'a> {
     Buffer(u64, &'a Buffer),
     Texels(textures::Made<'a>),
@@ -473,12 +474,12 @@ fn attributes(launch: &Launch) -> Vec<Attribute> {
 }
 
 fn loader_error() -> String {
-    // SAFETY: called right after the failure on the same thread.
+    // SAFETY: the call follows the failure on the same thread.
     let text = unsafe { libc::dlerror() };
     if text.is_null() {
         return "the library cannot be opened".to_owned();
     }
-    // SAFETY: a C string that stays until the next call of the loader on this thread.
+    // SAFETY: the C string is valid until the next call of the loader on this thread.
     unsafe { CStr::from_ptr(text) }
         .to_string_lossy()
         .into_owned()

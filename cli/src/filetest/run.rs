@@ -1,4 +1,4 @@
-//! Running of file tests on the runtime.
+//! Runs file tests on the runtime.
 //!
 //! Invariant: each launch of a file gets buffers of its own and a context without a fault.
 
@@ -16,7 +16,7 @@ mod textures;
 use super::directive::{self, Argument, Buffer, FileTest, Launch, Outcome, Rejection};
 use super::texels::Texels;
 
-/// A way to run a launch.
+/// A way to run a launch: engine, workers, order and checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
     engine: EngineChoice,
@@ -26,7 +26,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Every way that a launch is run.
+    /// Every setting with which a launch runs.
     pub const ALL: [Setting; 6] = [
         Setting::new(EngineChoice::Interpreter, 1, false),
         Setting::new(EngineChoice::Native, 1, false),
@@ -68,16 +68,16 @@ impl fmt::Display for Setting {
     }
 }
 
-/// What a file does not do as it says.
+/// An expectation of a file that was not met.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// Line of the directive, from 1.
     pub line: usize,
-    /// The kernel, if it is about one.
+    /// The kernel, if the failure concerns one kernel.
     pub kernel: Option<String>,
-    /// The way it ran, if it is about one.
+    /// The setting of the run, if the failure concerns one run.
     pub setting: Option<Setting>,
-    /// What is wrong.
+    /// Description of the failure.
     pub what: String,
 }
 
@@ -94,7 +94,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Whether `BLESS=1` is set.
+/// Returns whether `BLESS=1` is set.
 pub fn bless_from_env() -> bool {
     std::env::var_os("BLESS").is_some_and(|value| value == "1")
 }
@@ -106,11 +106,11 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// New machines; `bless` permits to write the text of diagnostics.
+    /// Builds the machines; `bless` permits updates of the text of diagnostics.
     ///
     /// # Errors
     ///
-    /// Those of building a runtime.
+    /// The errors of building a runtime.
     pub fn new(bless: bool) -> Result<Bench, Error> {
         const LIMIT: Duration = Duration::from_secs(20);
         let build = |setting: Setting| {
@@ -133,7 +133,7 @@ impl Bench {
         Ok(Bench { machines, bless })
     }
 
-    /// Runs a file in every way. No failures: it does what it says.
+    /// Runs a file with every setting. Returns an empty list if the file meets all expectations.
     pub fn run(&self, path: &Path) -> Vec<Failure> {
         let general = |line, what| {
             vec![Failure {
@@ -200,7 +200,7 @@ impl Bench {
     }
 }
 
-/// The file with the found texts in its directives.
+/// Returns the file's text with the found diagnostics in its directives.
 fn blessed(text: &str, expected: &[Rejection], found: &[Rejection]) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     for (expected, found) in expected.iter().zip(found) {
@@ -211,7 +211,7 @@ fn blessed(text: &str, expected: &[Rejection], found: &[Rejection]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Lines and titles of rendered diagnostics.
+/// Returns the lines and titles of rendered diagnostics.
 fn diagnostics(log: &str) -> Vec<Rejection> {
     let mut found: Vec<Rejection> = Vec::new();
     for line in log.lines() {
@@ -279,7 +279,7 @@ fn launch_all(
             failures.push(failure(launch.at, Some(&launch.kernel), what));
         }
         if faulted {
-            // A fault sticks to its context; what follows gets the device as new.
+            // A fault is sticky in its context, so later launches need a reset device.
             let again = runtime
                 .device(0)
                 .and_then(|device| device.primary_reset())
@@ -299,7 +299,7 @@ fn launch_all(
     failures
 }
 
-/// Kinds and lines of what a checking run has found since it was last asked, in order of the lines.
+/// Returns kinds and lines of the findings since the last call, in order of the lines.
 fn findings(runtime: &Runtime) -> Vec<(String, u32)> {
     let (found, _) = runtime.take_findings();
     let mut found: Vec<(String, u32)> = found
@@ -310,7 +310,7 @@ fn findings(runtime: &Runtime) -> Vec<(String, u32)> {
     found
 }
 
-/// Runs a launch to its end; the contents of all buffers.
+/// Runs a launch to its end and returns the contents of all buffers.
 fn run(runtime: &Runtime, module: &Module, launch: &Launch) -> Result<Vec<Vec<u8>>, Error> {
     let kernel = module.kernel(&launch.kernel)?;
     let params = kernel.params();
@@ -372,7 +372,7 @@ fn run(runtime: &Runtime, module: &Module, launch: &Launch) -> Result<Vec<Vec<u8
     memory.into_iter().map(Memory::read).collect()
 }
 
-/// What a launch works on.
+/// Device memory or texels of a launch.
 enum Memory<'a> {
     Buffer(DeviceBuffer<u8>),
     Texels(textures::Made, &'a Texels),
@@ -387,7 +387,7 @@ impl Memory<'_> {
     }
 }
 
-/// Whether a launch ended as it should.
+/// Compares the end of a launch with the expected outcome.
 fn judge(
     setting: Setting,
     launch: &Launch,
@@ -427,7 +427,7 @@ fn judge(
     }
 }
 
-/// The first elements that are not as expected.
+/// Describes the first elements that differ from the expected values.
 pub(super) fn difference(buffer: &Buffer, bytes: &[u8], launch: &Launch) -> Option<String> {
     const SHOWN: usize = 4;
     let (ty, expected) = buffer.expected.as_ref()?;

@@ -1,24 +1,24 @@
-//! Textures and surfaces of file tests: the notation, as [the harness](super) describes it.
+//! Parses the textures and surfaces of file tests; [the harness](super) describes the notation.
 //!
-//! Numbers are those of the driver interface, so that the same description serves the runtime and any driver.
+//! Enumerations have the numbers of the driver interface, so one description serves the runtime and any driver.
 
 use super::directive::Buffer;
 use super::value::{Type, list};
 
-/// Where texels lie.
+/// Kind of memory that stores texels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TexelMemory {
-    /// In an array.
+    /// In a CUDA array.
     Array,
-    /// In an array with so many levels.
+    /// In a mipmapped array with this number of levels.
     Mipmapped(u32),
-    /// In a row of device memory.
+    /// In linear device memory.
     Buffer,
-    /// In rows of device memory, so many bytes apart.
+    /// In rows of device memory; the value is the pitch in bytes.
     Rows(u64),
 }
 
-/// What a kernel gets.
+/// Kind of object that a kernel uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A texture.
@@ -27,42 +27,42 @@ pub enum Kind {
     Surface,
 }
 
-/// Texels and how they are looked up.
+/// Texels and the properties of their texture or surface.
 #[derive(Clone, Debug)]
 pub struct Texels {
-    /// A texture or surface.
+    /// Texture or surface.
     pub kind: Kind,
-    /// The module's variable that they are bound to; `None`: an object, passed as an argument.
+    /// The module's variable to which the texels are bound; `None`: an object, passed as an argument.
     pub variable: Option<String>,
-    /// Where they lie.
+    /// The memory that stores the texels.
     pub place: TexelMemory,
-    /// `CUarray_format`.
+    /// Component format, a value of `CUarray_format`.
     pub format: u32,
-    /// Components.
+    /// Number of components.
     pub channels: u32,
-    /// Bytes of a texel.
+    /// Size of a texel in bytes.
     pub texel: u64,
-    /// Width, height, depth.
+    /// Width, height and depth (or layers).
     pub size: [u64; 3],
-    /// `CUDA_ARRAY3D_*`.
+    /// Flags of the array, values of `CUDA_ARRAY3D_*`.
     pub array_flags: u32,
-    /// `CUaddress_mode` of each dimension.
+    /// Address mode of each dimension, a value of `CUaddress_mode`.
     pub address: [u32; 3],
-    /// `CUfilter_mode` between texels and between levels.
+    /// Filter modes between texels and between levels, values of `CUfilter_mode`.
     pub filters: [u32; 2],
-    /// `CU_TRSF_*`.
+    /// Flags of the texture, values of `CU_TRSF_*`.
     pub flags: u32,
-    /// Longest ratio of a footprint.
+    /// Maximum anisotropy.
     pub anisotropy: u32,
-    /// Bias, least and greatest level.
+    /// Level bias, least level and greatest level.
     pub levels: [f32; 3],
-    /// Beyond the edge.
+    /// Border colour.
     pub border: [f32; 4],
-    /// Contents, of all levels one after the other, and what they are afterwards.
+    /// Contents of all levels, level after level, and the expected contents after the launch.
     pub buffer: Buffer,
 }
 
-/// Name, number, bytes of a component; those of normalised integers are for one component.
+/// Name, `CUarray_format` and bytes of a component; the numbers of normalised integers are for one component.
 const FORMATS: [(&str, u32, u64); 13] = [
     ("u8", 0x01, 1),
     ("u16", 0x02, 2),
@@ -104,14 +104,14 @@ fn numbers<T: std::str::FromStr + Copy, const N: usize>(
 }
 
 impl Texels {
-    /// `[NAME] FORMAT SIZE WORDS = TYPE VALUES`, the name where they are bound to a variable.
+    /// Parses `[NAME] FORMAT SIZE WORDS = TYPE VALUES`. NAME is present if the texels are bound to a variable.
     ///
     /// # Errors
     ///
-    /// What is wrong with the text.
+    /// A description of the mistake in the text.
     pub fn read(kind: Kind, bound: bool, text: &str) -> Result<Texels, String> {
         let (head, contents) = text.split_once('=').ok_or("needs ... = TYPE VALUES")?;
-        // Words may have an `=` of their own, without spaces around it.
+        // Words may contain an `=` without spaces around it.
         let (head, contents) = match text.split_once(" = ") {
             Some(parts) => parts,
             None => (head, contents),
@@ -198,7 +198,7 @@ impl Texels {
         Ok(())
     }
 
-    /// How many levels there are.
+    /// Returns the number of levels.
     pub fn level_count(&self) -> u32 {
         match self.place {
             TexelMemory::Mipmapped(count) => count,
@@ -206,7 +206,7 @@ impl Texels {
         }
     }
 
-    /// Width, height and slices of a level, each at least 1.
+    /// Returns width, height and depth (or layers) of a level, each at least 1.
     pub fn level_size(&self, level: u32) -> [u64; 3] {
         let part = |size: u64| (size >> level).max(1);
         let [width, height, depth] = self.size;
@@ -215,12 +215,12 @@ impl Texels {
         [part(width), part(height), depth]
     }
 
-    /// Bytes of a level.
+    /// Returns the number of bytes of a level.
     pub fn level_bytes(&self, level: u32) -> u64 {
         self.level_size(level).iter().product::<u64>() * self.texel
     }
 
-    /// Bytes of all texels.
+    /// Returns the number of bytes of all texels.
     fn bytes(&self) -> u64 {
         match self.place {
             TexelMemory::Rows(pitch) => pitch * self.size[1],

@@ -1,18 +1,18 @@
-//! Types, values and expectations as file tests write them.
+//! Types, values and expectations of file tests.
 //!
-//! Invariant: a value is its bits, zero-extended; reading one never rounds, so what a file says is what is
-//! compared. Only the standard library is used: the front end's tests read the same files.
+//! Invariant: a value is its bits, zero-extended; parsing never rounds, so a comparison uses exactly the value in the
+//! file. This module needs the standard library only, because the front end's tests also compile it.
 
 /// What the bits of a [`Type`] mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Unsigned,
     Signed,
-    /// Bits of the exponent and of the fraction.
+    /// Numbers of exponent and fraction bits.
     Float(u32, u32),
 }
 
-/// A type of elements, by its name in PTX.
+/// An element type; its name is that of PTX.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Type {
     name: &'static str,
@@ -45,42 +45,42 @@ const TYPES: [Type; 18] = [
     row("pred", 1, Kind::Unsigned),
 ];
 
-/// How far a found value may be from the expected one.
+/// The allowed difference between the found value and the expected one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
-    /// So much.
+    /// An absolute difference.
     Absolute(f64),
-    /// So much times the expected value.
+    /// A multiple of the expected value.
     Relative(f64),
-    /// So many units in the last place of the expected value.
+    /// A number of units in the last place of the expected value.
     Ulps(f64),
 }
 
-/// What an element must be.
+/// The expected value of an element.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Expected {
-    /// These bits.
+    /// Exactly these bits.
     Bits(u128),
     /// Any NaN.
     Nan,
-    /// Near this number, as far as the test's tolerance goes.
+    /// This number, within the test's tolerance.
     Near(f64),
-    /// Anything.
+    /// Any value.
     Any,
 }
 
 impl Type {
-    /// The type called `name`.
+    /// Returns the type called `name`.
     pub fn named(name: &str) -> Option<Type> {
         TYPES.iter().copied().find(|ty| ty.name == name)
     }
 
-    /// Its name.
+    /// Returns the type's name.
     pub fn name(self) -> &'static str {
         self.name
     }
 
-    /// Its size.
+    /// Returns the type's size in bytes.
     pub fn bytes(self) -> usize {
         self.bytes
     }
@@ -89,11 +89,11 @@ impl Type {
         8 * self.bytes as u32
     }
 
-    /// The bits of a value: `0x...` for any type, else a number of the type that has exact bits.
+    /// Parses a value: `0x...` for any type, else a number that the type represents exactly.
     ///
     /// # Errors
     ///
-    /// What is wrong with the text.
+    /// A description of the mistake in the text.
     pub fn parse(self, text: &str) -> Result<u128, String> {
         let wrong = || format!("`{text}` is no {}", self.name);
         if let Some(digits) = text.strip_prefix("0x") {
@@ -134,12 +134,12 @@ impl Type {
         }
     }
 
-    /// An expectation: a value, `nan` for any NaN, `_` for anything. With `near`, numbers of floating-point
-    /// types are expected up to the tolerance.
+    /// Parses an expectation: a value, `nan` for any NaN, or `_` for any value. If `near` is set, floating-point
+    /// numbers are compared within the tolerance.
     ///
     /// # Errors
     ///
-    /// What is wrong with the text.
+    /// A description of the mistake in the text.
     pub fn expect(self, text: &str, near: bool) -> Result<Expected, String> {
         let float = matches!(self.kind, Kind::Float(..));
         match text {
@@ -157,7 +157,7 @@ impl Type {
         }
     }
 
-    /// Whether `bits` are as expected.
+    /// Returns whether `bits` meet the expectation.
     pub fn agrees(self, bits: u128, expected: Expected, tolerance: Tolerance) -> bool {
         match expected {
             Expected::Any => true,
@@ -175,7 +175,7 @@ impl Type {
         }
     }
 
-    /// A unit in the last place of this type at `value`.
+    /// Returns a unit in the last place of this type at `value`.
     fn ulp(self, value: f64) -> f64 {
         let Kind::Float(exponent, fraction) = self.kind else {
             return 1.0;
@@ -189,7 +189,7 @@ impl Type {
         f64::powi(2.0, power - fraction as i32)
     }
 
-    /// The number that the bits of a floating-point type stand for.
+    /// Returns the number that the bits of a floating-point type represent.
     fn number(self, bits: u128) -> f64 {
         match (self.kind, self.name) {
             (_, "f64") => f64::from_bits(bits as u64),
@@ -198,7 +198,7 @@ impl Type {
         }
     }
 
-    /// The value as text.
+    /// Formats the value.
     pub fn show(self, bits: u128) -> String {
         let digits = 2 * self.bytes;
         match self.kind {
@@ -211,12 +211,12 @@ impl Type {
         }
     }
 
-    /// The value's bytes.
+    /// Returns the value's bytes.
     pub fn to_bytes(self, bits: u128) -> impl Iterator<Item = u8> {
         bits.to_le_bytes().into_iter().take(self.bytes)
     }
 
-    /// The values in `bytes`; a rest that is no whole one is dropped.
+    /// Returns the values in `bytes`; an incomplete last value is dropped.
     pub fn values(self, bytes: &[u8]) -> impl Iterator<Item = u128> {
         bytes.chunks_exact(self.bytes).map(|chunk| {
             let low = chunk.iter().rev();
@@ -225,17 +225,17 @@ impl Type {
     }
 }
 
-/// The exponent of a number that is not zero: `1 <= |value| / 2^e < 2`.
+/// Returns the exponent `e` of a nonzero number: `1 <= |value| / 2^e < 2`.
 fn exponent_of(value: f64) -> i32 {
     let biased = (value.to_bits() >> 52 & 0x7ff) as i32;
     if biased == 0 {
-        // Subnormal: far below any type's least exponent that is asked for.
+        // Subnormal: far below the least exponent of any smaller type.
         return -1023;
     }
     biased - 1023
 }
 
-/// The number that the bits of a small floating-point format stand for.
+/// Returns the number that the bits of a small floating-point format represent.
 fn widen(bits: u64, exponent: u32, fraction: u32) -> f64 {
     let sign = if bits >> (exponent + fraction) & 1 == 1 {
         -1.0
@@ -254,10 +254,10 @@ fn widen(bits: u64, exponent: u32, fraction: u32) -> f64 {
     }
 }
 
-/// The bits of a number in a small format, when it has exact ones there.
+/// Returns the bits of a number in a small format, if the format represents the number exactly.
 fn narrow(value: f64, exponent: u32, fraction: u32) -> Option<u128> {
     let all = 1u64 << (1 + exponent + fraction);
-    // The formats that need this have 16 bits.
+    // The formats that reach this function have 16 bits.
     let found = (0..all).find(|&bits| {
         let same = widen(bits, exponent, fraction);
         same == value && same.is_sign_negative() == value.is_sign_negative()
@@ -265,11 +265,11 @@ fn narrow(value: f64, exponent: u32, fraction: u32) -> Option<u128> {
     found.map(u128::from)
 }
 
-/// Splits a list: values, `v*n` for a value `n` times, `lo..hi` for whole numbers with both ends.
+/// Splits a list of values; `v*n` repeats `v` n times, and `lo..hi` is a range of whole numbers, both ends included.
 ///
 /// # Errors
 ///
-/// What is wrong with the text, and lists of more than a million values.
+/// A mistake in the text, and lists of more than a million values.
 pub fn list(text: &str) -> Result<Vec<String>, String> {
     const MOST: usize = 1 << 20;
     let mut all = Vec::new();
@@ -349,7 +349,7 @@ mod tests {
             Tolerance::Relative(0.05)
         ));
         assert!(!f32.agrees(0x7fc0_0000, Expected::Near(1.0), Tolerance::Absolute(9.0)));
-        // Subnormal: a unit is 2^-149.
+        // The values are subnormal, so a unit in the last place is 2^-149.
         assert!(f32.agrees(2, Expected::Near(0.0), Tolerance::Ulps(2.0)));
         assert!(!f32.agrees(3, Expected::Near(0.0), Tolerance::Ulps(2.0)));
     }

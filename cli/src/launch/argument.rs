@@ -1,6 +1,6 @@
-//! The notation of a kernel's arguments on the command line.
+//! Parses the notation of a kernel's arguments on the command line.
 //!
-//! Invariant: what is parsed has its bytes; files are read here, and written nowhere.
+//! Invariant: a parsed argument contains its bytes; this module reads files and writes none.
 
 use std::path::{Path, PathBuf};
 
@@ -11,14 +11,14 @@ use crate::npy::{Array, size};
 pub(super) enum Argument {
     /// Bytes passed by value.
     Scalar(Vec<u8>),
-    /// Device memory with these values first.
+    /// Device memory with these initial values.
     Buffer {
         array: Array,
         save_to: Option<PathBuf>,
     },
 }
 
-/// What an option says about one argument: `2=FILE`.
+/// The value of an option for one argument: `2=FILE`.
 #[derive(Clone)]
 pub(super) struct Target {
     pub(super) index: usize,
@@ -40,7 +40,7 @@ pub(super) fn target(text: &str) -> Result<Target, String> {
     })
 }
 
-/// Values to compare with `like`: `[1,2,3]`, a `.npy` file, or a file of bare values.
+/// Parses values to compare with `like`: `[1,2,3]`, a `.npy` file, or a file of raw values.
 pub(super) fn buffer_of(text: &str, like: &Array) -> Result<Array, String> {
     let (element, shape) = (like.element, like.shape.clone());
     if let Some(list) = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
@@ -67,7 +67,7 @@ fn element(name: &str) -> Result<Element, String> {
     Element::named(name).ok_or_else(|| format!("`{name}` is no type of elements"))
 }
 
-/// The element and shape of `f32:32x32`, and what follows.
+/// Splits `f32:32x32:REST` into element type, shape and the optional rest.
 fn typed(rest: &str) -> Result<(Element, Vec<usize>, Option<&str>), String> {
     let (name, rest) = rest.split_once(':').ok_or("needs a type and a size")?;
     let (shape, rest) = match rest.split_once(':') {

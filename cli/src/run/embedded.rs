@@ -1,8 +1,8 @@
-//! The libraries that this program holds, written to a folder where the dynamic linker can take them.
+//! Writes the libraries that this program embeds to a folder from which the dynamic linker can load them.
 //!
-//! `cargo install` puts the program alone into its folder. It then writes its libraries to the user's cache when it is
-//! first used, one folder for each build; those that nobody made a run of for a month go when another is written.
-//! Invariant: a library has its name when it is whole, and the driver library, which all look for, comes last.
+//! `cargo install` installs the program alone. On first use the program writes its libraries to the user's cache, into
+//! one folder for each build. Whenever it writes a new folder, it removes folders that are over a month old. Invariant:
+//! a library gets its name when it is complete, and the driver library, whose presence is checked, is written last.
 
 use std::arch::global_asm;
 use std::fs;
@@ -15,10 +15,10 @@ use std::time::Duration;
 use super::environment::cache;
 use super::folder::{base_folder, own_folder};
 
-/// Folders of other builds that are older go.
+/// Folders of other builds that are older than this are removed.
 const A_MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Reads a library when code is generated, when the library has been built.
+/// Embeds the built libraries through `.incbin`, which the assembler reads when code is generated.
 macro_rules! libraries {
     ($($file:literal $start:ident $end:ident;)*) => {
         $(global_asm!(
@@ -36,11 +36,11 @@ macro_rules! libraries {
             $(static $start: u8; static $end: u8;)*
         }
 
-        /// Names and contents, the driver library last.
+        /// Returns names and contents of the libraries, the driver library last.
         fn libraries() -> Vec<(&'static str, &'static [u8])> {
             vec![$(($file, {
                 let (start, end) = (&raw const $start, &raw const $end);
-                // SAFETY: the two names stand before and behind the bytes of one file.
+                // SAFETY: the assembler places the two symbols at the start and at the end of the bytes of one file.
                 unsafe { std::slice::from_raw_parts(start, end.offset_from_unsigned(start)) }
             })),*]
         }
@@ -54,19 +54,19 @@ libraries! {
     "libcuda.so" margay_held_cuda margay_held_cuda_end;
 }
 
-/// The driver library, written first where it is missing.
+/// Returns the path of the driver library, and writes the library first if it is missing.
 pub(super) fn libcuda(program: &Path) -> io::Result<PathBuf> {
     let user = fs::metadata("/proc/self")?.uid();
     let build = build(program)?;
     let in_cache = cache("libraries").and_then(|folder| written(&folder, &build, user).ok());
     match in_cache {
         Some(library) => Ok(library),
-        // A home that cannot be written.
+        // The home folder is not writable.
         None => written(&base_folder(user).join("libraries"), &build, user),
     }
 }
 
-/// A name for the build of a program: that of its file.
+/// Returns a name for the build of a program, derived from the metadata of its file.
 fn build(program: &Path) -> io::Result<String> {
     let file = fs::metadata(program)?;
     let mut key = DefaultHasher::new();
@@ -98,7 +98,7 @@ fn written(base: &Path, build: &str, user: u32) -> io::Result<PathBuf> {
         if fs::metadata(&path).is_ok_and(|file| file.len() == bytes.len() as u64) {
             continue;
         }
-        // Another process may be at it as well.
+        // Another process may write the same file at the same time.
         let part = folder.join(format!("{name}.{}", std::process::id()));
         fs::write(&part, bytes)?;
         fs::rename(&part, &path)?;
@@ -109,7 +109,7 @@ fn written(base: &Path, build: &str, user: u32) -> io::Result<PathBuf> {
     Ok(folder.join("libcuda.so"))
 }
 
-/// Removes what earlier builds have left; what cannot be removed stays.
+/// Removes old folders of earlier builds; a folder that cannot be removed stays.
 fn remove_old(base: &Path, own: &Path) {
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
         let written = entry.metadata().and_then(|data| data.modified());

@@ -1,8 +1,8 @@
-//! What `margay run` sets so that clients emit PTX, client by client.
+//! The environment variables that `margay run` sets so that each client produces PTX.
 //!
-//! What the user has set stays, but for the assemblers that Triton is told to use. Caches of compiled code get
-//! folders of their own: their keys do not tell machine code for a GPU from the PTX that stands in for it, and a cache
-//! that is shared with runs on a GPU would mix them.
+//! Variables that the user has set stay unchanged, except Triton's assemblers. Caches of compiled code get folders of
+//! their own: their keys do not distinguish GPU machine code from the PTX that replaces it, so a cache shared with runs
+//! on a GPU would mix them.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::folder::Folder;
 use crate::tools::is_stand_in;
 
-/// Where a CUDA toolkit is, by the variables that clients read.
+/// The variables in which clients look for a CUDA toolkit.
 const TOOLKIT_VARIABLES: [&str; 4] = [
     "CUDA_HOME",
     "CUDA_PATH",
@@ -18,15 +18,15 @@ const TOOLKIT_VARIABLES: [&str; 4] = [
     "CUDA_TOOLKIT_ROOT_DIR",
 ];
 
-/// Names the CUDA compiler to whoever wants another than the one on the path.
+/// The variable that names a CUDA compiler other than the one on `PATH`.
 const COMPILER_VARIABLE: &str = "NVCC";
 
-/// Assemblers that Triton may be told to use.
+/// The variables that name the assemblers of Triton.
 const TRITON_ASSEMBLERS: [&str; 2] = ["TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"];
 
-/// Room for thread-local variables of libraries that a program begins with. With an auditing library the dynamic linker
-/// lays them out before it has seen those libraries; its own reserve is too small for allocators that are preloaded
-/// (glibc's manual, "Dynamic Linking Tunables").
+/// The tunable of the memory for thread-local variables of the libraries that load at program start. With an auditing
+/// library the dynamic linker lays these variables out before it knows those libraries, and its default reserve is too
+/// small for preloaded allocators (glibc's manual, "Dynamic Linking Tunables").
 const STATIC_TLS: &str = "glibc.rtld.optional_static_tls";
 const STATIC_TLS_BYTES: u32 = 32 << 10;
 
@@ -34,7 +34,7 @@ fn is_set(name: &str) -> bool {
     std::env::var_os(name).is_some_and(|value| !value.is_empty())
 }
 
-/// The user's folder of caches, ours within it.
+/// Returns Margay's cache folder for a client, inside the user's cache folder.
 pub(super) fn cache(client: &str) -> Option<PathBuf> {
     let absolute = |value: OsString| Some(PathBuf::from(value)).filter(|path| path.is_absolute());
     let base = std::env::var_os("XDG_CACHE_HOME").and_then(absolute);
@@ -42,7 +42,7 @@ pub(super) fn cache(client: &str) -> Option<PathBuf> {
     Some(base?.join("margay").join(client))
 }
 
-/// The toolkit that the user's environment leads to: its root, which holds `bin/nvcc`.
+/// Returns the root (which contains `bin/nvcc`) of the toolkit that the user's environment names.
 pub(crate) fn toolkit() -> Option<PathBuf> {
     let named = TOOLKIT_VARIABLES.iter().filter_map(std::env::var_os);
     let named = named.map(PathBuf::from);
@@ -54,14 +54,14 @@ pub(crate) fn toolkit() -> Option<PathBuf> {
     let found = named
         .chain(on_path)
         .find(|root| root.join("bin/nvcc").is_file())?;
-    // A link to nvcc from elsewhere: the toolkit is where the file lies.
+    // `bin/nvcc` may be a link: the toolkit is where the linked file is located.
     let nvcc = std::fs::canonicalize(found.join("bin/nvcc")).ok()?;
     let root = nvcc.parent()?.parent()?.to_owned();
     root.join("bin/nvcc").is_file().then_some(root)
 }
 
-/// Variables for a program that runs with `folder` in front. `toolkit` is the one that is installed; `audit` is the
-/// library that answers for NVIDIA's run-time compilers.
+/// Returns the variables for a program that runs with `folder` in front. `toolkit` is the installed toolkit; `audit` is
+/// the library that replaces the results of NVIDIA's run-time compilers.
 pub(crate) fn variables(
     folder: &Folder,
     toolkit: Option<&Path>,
@@ -83,7 +83,7 @@ pub(crate) fn variables(
     }
     if let (Some(mirror), Some(toolkit)) = (&folder.toolkit, toolkit) {
         variables.push((crate::tools::NVCC_VARIABLE, toolkit.join("bin/nvcc").into()));
-        // CuPy looks for a compiler among its packages before it looks in the toolkit.
+        // CuPy searches its packages for a compiler before it searches the toolkit.
         if !is_set(COMPILER_VARIABLE) {
             variables.push((COMPILER_VARIABLE, mirror.join("bin/nvcc").into()));
         }
@@ -102,7 +102,7 @@ pub(crate) fn variables(
     variables
 }
 
-/// `first` in front of what a variable with a list holds.
+/// Returns `first` followed by the entries of a list variable.
 fn joined(first: &OsStr, variable: &str) -> OsString {
     let mut list = first.to_owned();
     if let Some(rest) = std::env::var_os(variable).filter(|rest| !rest.is_empty()) {

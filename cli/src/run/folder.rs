@@ -1,5 +1,5 @@
-//! The folder that `margay run` puts in front of all others: our libraries under the names that programs look
-//! for, and stand-ins for NVIDIA's tools.
+//! Creates the folder that `margay run` puts in front of all others: our libraries under the names that programs load,
+//! and replacements of NVIDIA's tools.
 //!
 //! ```text
 //! libcuda.so.1  libcuda.so  libnvidia-ml.so.1  libnvidia-ml.so  libgpuocelot.so    links to our libraries
@@ -7,8 +7,8 @@
 //! toolkit/      where a CUDA toolkit is installed: links to what it holds, but for bin/nvcc and bin/ptxas
 //! ```
 //!
-//! Invariants: the folder belongs to the user, and nobody else can write it; entries are replaced in one step, as
-//! another `margay run` may be at the same place.
+//! Invariants: the folder belongs to the user, and nobody else can write it; entries are replaced atomically, because
+//! another `margay run` may write the same folder.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
@@ -17,24 +17,24 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// The library beside the driver library, and the names it gets in the folder.
+/// The libraries beside the driver library, and the names of their links in the folder.
 const LIBRARIES: &[(&str, &[&str])] = &[
     ("libnvidia_ml.so", &["libnvidia-ml.so.1", "libnvidia-ml.so"]),
     ("libgpuocelot.so", &["libgpuocelot.so"]),
 ];
 
-/// Tools that this program stands in for when it is started under their name.
+/// Tools that this program replaces if it is started under their name.
 const TOOLS: [&str; 2] = ["ptxas", "nvcc"];
 
-/// A filled folder.
+/// The folder with its links and scripts.
 pub(crate) struct Folder {
     path: PathBuf,
-    /// Where a toolkit is mirrored.
+    /// The mirror of a toolkit inside the folder.
     pub(crate) toolkit: Option<PathBuf>,
 }
 
 impl Folder {
-    /// The folder for the driver library at `library`, and for the toolkit at `toolkit`.
+    /// Creates or updates the folder for the driver library at `library` and the toolkit at `toolkit`.
     pub(crate) fn fill(library: &Path, toolkit: Option<&Path>) -> io::Result<Folder> {
         let user = fs::metadata("/proc/self")?.uid();
         let base = base_folder(user);
@@ -64,24 +64,24 @@ impl Folder {
         })
     }
 
-    /// For `LD_LIBRARY_PATH`.
+    /// Returns the folder for `LD_LIBRARY_PATH`.
     pub(crate) fn libraries(&self) -> PathBuf {
         self.path.clone()
     }
 
-    /// For `PATH`: the stand-ins, those of the toolkit first.
+    /// Returns the folders for `PATH`: that of the toolkit's tools first, then that of the replaced tools.
     pub(crate) fn tools(&self) -> Vec<PathBuf> {
         let toolkit = self.toolkit.iter().map(|toolkit| toolkit.join("bin"));
         toolkit.chain([self.path.join("bin")]).collect()
     }
 
-    /// The stand-in for NVIDIA's assembler.
+    /// Returns the path of the replacement of NVIDIA's assembler.
     pub(crate) fn ptxas(&self) -> PathBuf {
         self.path.join("bin/ptxas")
     }
 }
 
-/// A folder for what lives while the user is logged in.
+/// Returns a folder for files that exist while the user is logged in.
 pub(super) fn base_folder(user: u32) -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| Path::new(dir).is_absolute()) {
         Some(runtime) if Path::new(&runtime).is_dir() => PathBuf::from(runtime).join("margay"),
@@ -89,13 +89,13 @@ pub(super) fn base_folder(user: u32) -> PathBuf {
     }
 }
 
-/// Makes a folder that nobody else can write, or sees that it is one.
+/// Creates a folder that nobody else can write, or checks that an existing one is such a folder.
 pub(super) fn own_folder(path: &Path, user: u32) -> io::Result<()> {
     match fs::DirBuilder::new().mode(0o700).create(path) {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
         other => return other,
     }
-    // Another user could have made it first, and a library of theirs would run as ours.
+    // Another user could have created the folder, and their library would run as ours.
     let found = fs::symlink_metadata(path)?;
     if !found.is_dir() || found.uid() != user || found.mode() & 0o022 != 0 {
         return Err(io::Error::new(
@@ -111,14 +111,14 @@ fn link(target: &Path, at: &Path) -> io::Result<()> {
     if fs::read_link(at).ok().as_deref() == Some(target) {
         return Ok(());
     }
-    // Under a name of its own first.
+    // The link is created under a temporary name, then renamed.
     let fresh = at.with_file_name(format!("new-{}", std::process::id()));
     let _ = fs::remove_file(&fresh);
     symlink(target, &fresh)?;
     fs::rename(&fresh, at)
 }
 
-/// Makes `at` a script that starts `program` in the stead of `tool`.
+/// Makes `at` a script that starts `program` in place of `tool`.
 fn stand_in(program: &Path, tool: &str, at: &Path) -> io::Result<()> {
     let text = crate::tools::script(program, tool).ok_or_else(|| {
         io::Error::new(io::ErrorKind::InvalidInput, "the program's path is no text")
@@ -138,7 +138,7 @@ fn stand_in(program: &Path, tool: &str, at: &Path) -> io::Result<()> {
     fs::rename(&fresh, at)
 }
 
-/// Makes `at` a link to `target`, or removes it when there is none.
+/// Makes `at` a link to `target`, or removes `at` if there is no target.
 fn place(target: Option<&PathBuf>, at: &Path) -> io::Result<()> {
     match target {
         Some(target) => link(target, at),
@@ -149,7 +149,7 @@ fn place(target: Option<&PathBuf>, at: &Path) -> io::Result<()> {
     }
 }
 
-/// Links to everything in a toolkit, with stand-ins among its tools.
+/// Creates links to everything in a toolkit, with replacements for the tools in [`TOOLS`].
 fn mirror(toolkit: &Path, at: &Path, program: &Path, user: u32) -> io::Result<PathBuf> {
     own_folder(at, user)?;
     let bin = at.join("bin");

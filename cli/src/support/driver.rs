@@ -1,7 +1,7 @@
 //! The table of the driver API's entry points.
 //!
-//! It is generated from the library's own list (a test of `ffi` fails when it is stale) and built into this
-//! program. Invariant: every entry point of the list is a row.
+//! `cargo xtask support` generates it from the library's list (a test of `ffi` fails if it is out of date), and this
+//! program embeds it. Invariant: every entry point of the list is a row.
 
 use std::fmt::Write;
 
@@ -16,9 +16,9 @@ struct Row {
     family: &'static str,
     export: &'static str,
     since: &'static str,
-    /// `works`, `refuses` or `unsupported`.
+    /// One of `works`, `refuses` and `unsupported`.
     status: &'static str,
-    /// Of a `refuses` row whose every call fails with the same result.
+    /// The common result of every call, for a `refuses` row that has one.
     result: &'static str,
 }
 
@@ -26,7 +26,7 @@ fn rows() -> Vec<Row> {
     DRIVER.lines().skip(1).filter_map(row).collect()
 }
 
-/// The family is quoted and may hold commas.
+/// Parses a row; the family is quoted and may contain commas.
 fn row(line: &'static str) -> Option<Row> {
     let (family, rest) = line.strip_prefix('"')?.split_once("\",")?;
     let mut fields = rest.split(',');
@@ -41,7 +41,7 @@ fn row(line: &'static str) -> Option<Row> {
     })
 }
 
-/// All rows.
+/// Returns all rows as JSON.
 pub(super) fn json() -> Value {
     Value::Array(rows().iter().map(to_json).collect())
 }
@@ -56,7 +56,7 @@ fn to_json(row: &Row) -> Value {
     })
 }
 
-/// Rows of each family, in the table's order.
+/// Groups the rows by family, in the table's order.
 fn families(rows: &[Row]) -> impl Iterator<Item = &[Row]> {
     rows.chunk_by(|a, b| a.family == b.family)
 }
@@ -65,7 +65,7 @@ fn count(rows: &[Row], status: &str) -> usize {
     rows.iter().filter(|row| row.status == status).count()
 }
 
-/// A page for the documentation.
+/// Returns the page for the documentation.
 pub(super) fn markdown() -> String {
     let rows = &rows();
     let mut text = String::from("# Driver API\n\n");
@@ -102,7 +102,7 @@ pub(super) fn markdown() -> String {
     text
 }
 
-/// How much of each family works.
+/// Returns how many entry points of each family work.
 pub(super) fn summary() -> String {
     let rows = &rows();
     let mut text = String::new();

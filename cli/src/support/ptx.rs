@@ -1,7 +1,7 @@
-//! The table of PTX's instructions: a row is a way to write an instruction.
+//! The table of PTX instructions: a row is one way to write an instruction.
 //!
-//! It is generated from the syntax table and from what the file tests show (`tests/tests/support_ptx.rs` fails
-//! when it is stale). Invariant: every line of the syntax table is a row.
+//! It is generated from the syntax table and from the coverage of the file tests (`tests/tests/support_ptx.rs` fails if
+//! it is out of date). Invariant: every line of the syntax table is a row.
 
 use std::fmt::Write;
 
@@ -17,7 +17,7 @@ struct Row {
     shape: &'static str,
     version: &'static str,
     target: &'static str,
-    /// `yes`, `interpreter` or `no`.
+    /// One of `yes`, `interpreter` and `no`.
     runs: &'static str,
     reason: &'static str,
     test: &'static str,
@@ -48,7 +48,7 @@ fn running(rows: &[Row]) -> usize {
     rows.iter().filter(|row| row.runs != "no").count()
 }
 
-/// All rows.
+/// Returns all rows as JSON.
 pub(super) fn json() -> Value {
     let row = |row: &Row| {
         json!({
@@ -64,7 +64,7 @@ pub(super) fn json() -> Value {
     Value::Array(rows().iter().map(row).collect())
 }
 
-/// A page for the documentation: what runs by instruction, then what does not by reason.
+/// Returns the page for the documentation: rows that run, by instruction, then the other rows, by reason.
 pub(super) fn markdown() -> String {
     let rows = rows();
     let mut text = String::from("# PTX\n\n");
@@ -122,7 +122,7 @@ pub(super) fn markdown() -> String {
     text
 }
 
-/// How much of each instruction works; complete ones in one line.
+/// Returns how many rows of each instruction run; complete instructions share one line.
 pub(super) fn summary() -> String {
     let rows = rows();
     let mut text = String::new();

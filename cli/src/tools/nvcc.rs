@@ -1,8 +1,8 @@
-//! `nvcc`: the real compiler, told to make PTX.
+//! `nvcc`: starts the real compiler with options that produce PTX.
 //!
-//! `-cubin` becomes `-ptx`, with the file's name as it would have been: without `-o` that is `NAME.cubin` for each source,
-//! one after the other. In every other mode each machine that code is made for gets the PTX of its architecture
-//! beside it (`-gencode arch=compute_86,code=sm_86` alone makes a library that no CPU runs).
+//! `-cubin` becomes `-ptx`, but the output keeps its name: without `-o` that is `NAME.cubin` for each source, so
+//! sources are compiled one after the other. In every other mode PTX for each architecture is embedded beside its
+//! machine code (`-gencode arch=compute_86,code=sm_86` alone makes a library that no CPU runs).
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
@@ -12,7 +12,7 @@ use std::process::{Command, ExitCode};
 use super::{NVCC_VARIABLE, is_stand_in};
 use crate::output;
 
-/// Becomes the compiler.
+/// Replaces this process by the compiler.
 pub(super) fn run(arguments: Vec<OsString>) -> ExitCode {
     let Some(nvcc) = real() else {
         output::note("nvcc: Margay's stand-in finds no compiler; install NVIDIA's CUDA compiler");
@@ -40,7 +40,7 @@ fn cannot(nvcc: &Path, error: &std::io::Error) -> ExitCode {
 fn command(nvcc: &Path, arguments: Vec<OsString>) -> Command {
     let mut command = Command::new(nvcc);
     command.args(arguments);
-    // It starts its own tools, not our stand-ins.
+    // The real compiler starts its own tools, not our replacements.
     if let (Some(bin), Some(path)) = (nvcc.parent(), std::env::var_os("PATH")) {
         let folders = std::iter::once(bin.to_owned()).chain(std::env::split_paths(&path));
         if let Ok(path) = std::env::join_paths(folders) {
@@ -54,7 +54,7 @@ fn is_to_cubin(argument: &OsString) -> bool {
     argument == "-cubin" || argument == "--cubin"
 }
 
-/// What to run: most often one command, but one for each source where cubins get their names from the sources.
+/// Returns the commands to run: one command, or one for each source if cubins are named after their sources.
 fn commands(arguments: Vec<OsString>) -> Vec<Vec<OsString>> {
     let named = |argument: &OsString| {
         let text = argument.to_string_lossy();
@@ -83,13 +83,13 @@ fn commands(arguments: Vec<OsString>) -> Vec<Vec<OsString>> {
     sources.iter().map(one).collect()
 }
 
-/// Options that name the file to write.
+/// Options that name the output file.
 const NAMES: [&str; 2] = ["-o", "--output-file"];
-/// Options that name the folder to write to.
+/// Options that name the output folder.
 const FOLDERS: [&str; 2] = ["-odir", "--output-directory"];
-/// Options before a file that is no source.
+/// Options whose value is a file but no source.
 const BEFORE_FILES: [&str; 4] = ["-include", "--pre-include", "-MF", "--dependency-output"];
-/// How names of sources end.
+/// Extensions of source files.
 const SOURCES: [&str; 6] = ["cu", "c", "cc", "cxx", "cpp", "gpu"];
 
 fn is_source(arguments: &[OsString], at: usize) -> bool {
@@ -100,7 +100,7 @@ fn is_source(arguments: &[OsString], at: usize) -> bool {
     !option && !value && ending.is_some_and(|ending| SOURCES.contains(&ending))
 }
 
-/// The folder that a command line names for its output; the current one otherwise.
+/// Returns the output folder that a command line names; the current folder if it names none.
 fn folder(arguments: &[OsString]) -> PathBuf {
     let mut previous = OsStr::new("");
     for argument in arguments {
@@ -121,7 +121,7 @@ fn folder(arguments: &[OsString]) -> PathBuf {
     PathBuf::new()
 }
 
-/// The compiler that is installed.
+/// Returns the installed compiler.
 fn real() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os(NVCC_VARIABLE).filter(|path| !path.is_empty()) {
         return Some(named.into());
@@ -132,7 +132,7 @@ fn real() -> Option<PathBuf> {
         .find(|nvcc| nvcc.is_file() && !is_stand_in(nvcc))
 }
 
-/// The arguments, changed so that PTX comes out.
+/// Changes the arguments so that the compiler produces PTX.
 fn with_ptx(arguments: Vec<OsString>) -> Vec<OsString> {
     if arguments.iter().any(is_to_cubin) {
         let change = |argument: OsString| match is_to_cubin(&argument) {
@@ -159,7 +159,7 @@ fn with_ptx(arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
 }
 
-/// The value of a `-gencode` option, in one word or two.
+/// Returns the value of a `-gencode` option, which may be part of the argument or the next argument.
 fn text_of<'a>(previous: &OsStr, argument: &'a OsStr) -> Option<&'a str> {
     let names = ["-gencode", "--generate-code"];
     let text = argument.to_str()?;
@@ -170,7 +170,7 @@ fn text_of<'a>(previous: &OsStr, argument: &'a OsStr) -> Option<&'a str> {
     names.iter().find_map(value)
 }
 
-/// The value that makes PTX for the architecture of one that makes machine code alone.
+/// Returns the option value that produces PTX for the architecture of `value`, if `value` produces machine code only.
 fn ptx_beside(value: &str) -> Option<String> {
     let (arch, code) = value.strip_prefix("arch=")?.split_once(",code=")?;
     let makes_ptx = code.contains("compute_");

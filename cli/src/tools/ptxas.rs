@@ -1,7 +1,7 @@
-//! `ptxas`: checks PTX with our front end, and writes it where machine code would go.
+//! `ptxas`: checks PTX with our front end, and writes the PTX in place of machine code.
 //!
-//! What is written is the text with a closing NUL, as loaders of images take it. Messages have the form of NVIDIA's
-//! assembler, which clients search for `error` and `line`.
+//! The output is the text with a terminating NUL, which image loaders require. Messages have the format of NVIDIA's
+//! assembler, because clients search them for `error` and `line`.
 
 use std::ffi::OsString;
 use std::fs;
@@ -15,7 +15,7 @@ use margay::inspect::check_ptx;
 
 use crate::output;
 
-/// Options whose value is a word of its own, when it does not follow a `=`.
+/// Options whose value is the next argument, unless `=` precedes it.
 const WITH_VALUE: &[&str] = &[
     "-o",
     "--output-file",
@@ -63,7 +63,7 @@ that -o names (default elf.o). Options that concern machine code are taken and d
 /// The exit status of NVIDIA's assembler after errors.
 const FAILED: u8 = 255;
 
-/// A command line.
+/// The parsed command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Asked {
     inputs: Vec<PathBuf>,
@@ -112,7 +112,7 @@ impl Asked {
     }
 }
 
-/// Assembles.
+/// Runs the replacement of the assembler.
 pub(super) fn run(arguments: &[OsString]) -> ExitCode {
     let asked = match Asked::parse(arguments) {
         Ok(asked) => asked,
@@ -135,7 +135,7 @@ pub(super) fn run(arguments: &[OsString]) -> ExitCode {
     }
 }
 
-/// What clients read the version of their toolkit from.
+/// Returns the version text, from which clients read the version of their toolkit.
 fn version() -> String {
     let version = DeviceConfig::from_env().driver_version;
     let (major, minor) = (version / 1000, version % 1000 / 10);
@@ -176,7 +176,7 @@ fn read(input: &PathBuf) -> std::io::Result<Vec<u8>> {
     fs::read(input)
 }
 
-/// Tells what is wrong with a text, line by line.
+/// Prints the problems of a text, one line for each.
 fn check(name: &str, text: &str, verbose: bool) -> Result<(), String> {
     let checked = check_ptx(name, text);
     let mut failed = false;
@@ -218,12 +218,12 @@ mod tests {
 
     #[test]
     fn the_command_lines_of_clients_are_understood() {
-        // Triton's.
+        // Options that Triton passes.
         let asked = parse("-lineinfo --fmad=false -v --gpu-name=sm_86 in.ptx -o out.cubin");
         assert_eq!(asked.inputs, [PathBuf::from("in.ptx")]);
         assert_eq!(asked.output, Some("out.cubin".into()));
         assert!(asked.verbose);
-        // nvcc's, XLA's.
+        // Options that nvcc and XLA pass.
         let asked = parse("-arch sm_80 -m 64 --generate-line-info in.ptx --output-file=a.o");
         assert_eq!(asked.inputs, [PathBuf::from("in.ptx")]);
         assert_eq!(asked.output, Some("a.o".into()));

@@ -1,6 +1,6 @@
-//! Arrays, textures, surfaces, tensor maps.
+//! Entry points for arrays, textures, surfaces and tensor maps.
 //!
-//! One family of the table; see [`crate::api`].
+//! [`crate::api`] describes the format of the rows.
 
 use super::cuda_api;
 use crate::serve::*;

@@ -1,6 +1,6 @@
-//! Contexts, their limits and the thread's context stack.
+//! Entry points for contexts, their limits and the thread's context stack.
 //!
-//! One family of the table; see [`crate::api`].
+//! [`crate::api`] describes the format of the rows.
 
 use super::cuda_api;
 use crate::serve::*;

@@ -1,6 +1,6 @@
-//! Copies and fills.
+//! Entry points for copies and fills.
 //!
-//! One family of the table; see [`crate::api`].
+//! [`crate::api`] describes the format of the rows.
 
 use super::cuda_api;
 use crate::serve::*;

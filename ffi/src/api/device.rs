@@ -1,6 +1,6 @@
-//! Devices and their primary contexts.
+//! Entry points for devices and their primary contexts.
 //!
-//! One family of the table; see [`crate::api`].
+//! [`crate::api`] describes the format of the rows.
 
 use super::cuda_api;
 use crate::serve::*;

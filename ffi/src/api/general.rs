@@ -1,6 +1,6 @@
-//! Initialisation, versions, errors, entry points; logs, core dumps, checkpoints, profiler.
+//! Entry points for initialisation, versions, errors, symbol lookup, logs, core dumps, checkpoints and the profiler.
 //!
-//! One family of the table; see [`crate::api`].
+//! [`crate::api`] describes the format of the rows.
 
 use super::cuda_api;
 use super::procaddress::{get_proc_address_v1, get_proc_address_v2};

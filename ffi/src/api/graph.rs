@@ -1,6 +1,6 @@
-//! Graphs, stream capture, user objects.
+//! Entry points for graphs, stream capture and user objects.
 //!
-//! One family of the table; see [`crate::api`].
+//! [`crate::api`] describes the format of the rows.
 
 use super::cuda_api;
 use crate::serve::*;

@@ -1,6 +1,6 @@
-//! Green contexts and device resources.
+//! Entry points for green contexts and device resources.
 //!
-//! One family of the table; see [`crate::api`].
+//! [`crate::api`] describes the format of the rows.
 
 use super::cuda_api;
 use crate::serve::*;

@@ -1,6 +1,6 @@
-//! Graphics and external memory; only the names are here.
+//! Entry points for graphics and external memory. None of them is implemented.
 //!
-//! One family of the table; see [`crate::api`].
+//! [`crate::api`] describes the format of the rows.
 
 use super::cuda_api;
 use crate::types::*;

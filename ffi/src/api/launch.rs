@@ -1,6 +1,6 @@
-//! Functions, launches, occupancy.
+//! Entry points for functions, launches and occupancy.
 //!
-//! One family of the table; see [`crate::api`].
+//! [`crate::api`] describes the format of the rows.
 
 use super::cuda_api;
 use crate::serve::*;

@@ -1,6 +1,6 @@
-//! Device, pinned and managed memory; pointers; sharing between processes.
+//! Entry points for device, pinned and managed memory, for pointers, and for sharing memory between processes.
 //!
-//! One family of the table; see [`crate::api`].
+//! [`crate::api`] describes the format of the rows.
 
 use super::cuda_api;
 use crate::serve::*;

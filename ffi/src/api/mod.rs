@@ -1,12 +1,14 @@
-//! The table of the driver interface: every export, from one list.
+//! The table of the driver API: all exported functions in one list.
 //!
-//! A row names the exports that share a signature, each with the CUDA version that introduced
-//! it and, for the variants whose default stream is the thread's own, `ptds` or `ptsz`; then the
-//! parameters with their C types; then the function of [`crate::serve`] that implements it. `(refuses function)` names a
-//! function that checks its arguments and can never succeed. Without a function the row names the result: `unsupported`,
-//! or the one that CUDA documents for a missing feature: `no_such_handle` where no handle is valid, `no_such_value`,
-//! `no_graphics`, `no_system_support`. [`Status`] is the difference, and `tests/support_table.rs` calls what a row
-//! says cannot succeed.
+//! A row first names the exports that share a signature. After each name stands the CUDA version that introduced the
+//! export. The suffix `ptds` or `ptsz` marks exports whose default stream is that of the calling thread. Then the row
+//! lists the parameters with their C types, and finally the function of [`crate::serve`] that implements the exports.
+//!
+//! `(refuses function)` marks a function that checks its arguments and can never succeed. A row without a function
+//! names the result of every call: `unsupported`, or the result that CUDA documents for a missing feature
+//! (`no_such_handle` where no handle is valid, `no_such_value`, `no_graphics`, `no_system_support`). [`Status`]
+//! distinguishes these three kinds of rows. `tests/support_table.rs` calls the exports that cannot succeed and compares
+//! the results with the table.
 //!
 //! ```text
 //! cuMemsetD8_v2 3020,
@@ -14,12 +16,11 @@
 //!     (dst_device: CUdeviceptr, uc: c_uchar, n: usize) => memset_d8;
 //! ```
 //!
-//! From a row come the exported function with its guard, argument conversion and trace
-//! ([`crate::guard`], [`crate::convert`]), the answer of `cuGetProcAddress`
-//! ([`procaddress`]) and the support table ([`api_rows`]). The tables of this folder are
-//! the families of one list.
+//! The macro generates three things from a row: the exported function with its panic guard, argument conversion and
+//! trace ([`crate::guard`], [`crate::convert`]), the entry for `cuGetProcAddress` ([`procaddress`]), and the row of the
+//! support table ([`api_rows`]). Each module of this folder contains one family of rows.
 //!
-//! Invariant: the library exports exactly the rows of this table.
+//! Invariant: the library exports exactly the functions of this table.
 
 pub mod array;
 pub mod context;
@@ -44,11 +45,11 @@ use crate::result::CuResult;
 /// What a caller can expect of an entry point.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Status {
-    /// It is implemented: correct arguments succeed.
+    /// The export is implemented: calls with correct arguments succeed.
     Works,
-    /// It is implemented as far as errors go: every call fails with a result that depends on the arguments.
+    /// The export checks its arguments: every call fails with a result that depends on them.
     Refuses,
-    /// There is no implementation: every call fails with this result.
+    /// The export is not implemented: every call fails with this result.
     Fails(CuResult),
 }
 
@@ -57,41 +58,40 @@ pub enum Status {
 pub struct ApiRow {
     /// The exported name.
     pub export: &'static str,
-    /// The version of CUDA that introduced it: 12050 for 12.5.
+    /// The CUDA version that introduced the export: 12050 for 12.5.
     pub since: u32,
-    /// `""`, `"ptds"` or `"ptsz"`.
+    /// The default-stream suffix: `""`, `"ptds"` or `"ptsz"`.
     pub stream_suffix: &'static str,
-    /// The parameters as written in the table.
+    /// The parameters, as text of the table.
     pub parameters: &'static str,
-    /// Whether it can succeed, and what it answers if not.
+    /// Whether calls can succeed, and the result if they cannot.
     pub status: Status,
     address: *const c_void,
 }
 
-// SAFETY: the address is that of a function; nothing is written through it.
+// SAFETY: the pointer is the address of a function; nothing is written through it.
 unsafe impl Sync for ApiRow {}
-// SAFETY: as above.
+// SAFETY: the pointer is the address of a function; nothing is written through it.
 unsafe impl Send for ApiRow {}
 
 impl ApiRow {
-    /// Whether a function of [`crate::serve`] is behind it.
+    /// Returns whether a function of [`crate::serve`] implements the export.
     pub fn is_implemented(&self) -> bool {
         !matches!(self.status, Status::Fails(_))
     }
 
-    /// The function's address.
+    /// Returns the function's address.
     pub fn address(&self) -> *const c_void {
         self.address
     }
 
-    /// The name under which `cuGetProcAddress` knows it: the export without version and stream
-    /// suffix.
+    /// Returns the name by which `cuGetProcAddress` finds the export: the name without version and stream suffix.
     pub fn symbol(&self) -> &'static str {
         crate::guard::symbol_of(self.export)
     }
 }
 
-/// All families.
+/// All families of exports with their names.
 static FAMILIES: &[(&str, &[ApiRow])] = &[
     ("General", general::ROWS),
     ("Devices and primary contexts", device::ROWS),
@@ -109,17 +109,17 @@ static FAMILIES: &[(&str, &[ApiRow])] = &[
     ("Graphics, external memory", interop::ROWS),
 ];
 
-/// The families of the interface with their rows.
+/// Returns the families of the driver API, each with its name and rows.
 pub fn families() -> impl Iterator<Item = (&'static str, &'static [ApiRow])> {
     FAMILIES.iter().copied()
 }
 
-/// Every export.
+/// Returns the rows of all exports.
 pub fn api_rows() -> impl Iterator<Item = &'static ApiRow> {
     FAMILIES.iter().flat_map(|(_, rows)| rows.iter())
 }
 
-/// Declares a family: `ROWS` and the exported functions. See the module's documentation.
+/// Declares a family: its `ROWS` and its exported functions. The module's documentation describes the syntax.
 macro_rules! cuda_api {
     ($( $($name:ident $since:literal $($suffix:ident)?),+ : $parameters:tt => $answer:tt; )*) => {
         $($(
@@ -144,7 +144,7 @@ macro_rules! cuda_api {
         #[doc = concat!("Driver entry point `", stringify!($name), "`.")]
         ///
         /// # Safety
-        /// Pointers are null or valid for what the CUDA documentation says of this function.
+        /// Each pointer is null or valid for the accesses that the CUDA documentation describes for this function.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($parameter: $type),*) -> $crate::CuResult {
             static CALL: $crate::guard::Call =
@@ -178,7 +178,7 @@ macro_rules! cuda_api {
             || $serve(
                 &CALL,
                 $(
-                    // SAFETY: the caller of an entry point vouches for its pointers.
+                    // SAFETY: the caller of an entry point guarantees that its pointers are valid.
                     unsafe { $crate::convert::FromAbi::from_abi($parameter, &CALL) }?,
                 )*
             ),

@@ -1,6 +1,6 @@
-//! Modules, the linker, libraries and kernels.
+//! Entry points for modules, the linker, libraries and kernels.
 //!
-//! One family of the table; see [`crate::api`].
+//! [`crate::api`] describes the format of the rows.
 
 use super::cuda_api;
 use crate::serve::*;

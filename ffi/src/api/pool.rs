@@ -1,6 +1,6 @@
-//! Memory pools and stream-ordered allocation.
+//! Entry points for memory pools and stream-ordered allocation.
 //!
-//! One family of the table; see [`crate::api`].
+//! [`crate::api`] describes the format of the rows.
 
 use super::cuda_api;
 use crate::serve::*;

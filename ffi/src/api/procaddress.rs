@@ -1,9 +1,9 @@
-//! `cuGetProcAddress`: from name, version and flags to the address of an export.
+//! `cuGetProcAddress`: finds the address of an export by name, version and flags.
 //!
-//! Of the exports of a symbol whose version is at most the one asked for and the driver's own,
-//! the newest is taken. Flag bit 1 (per-thread default stream) prefers the variant whose null
-//! stream is the thread's own; without it such a variant is never answered. Everything comes
-//! from the table of [`super`].
+//! The search considers the exports of a symbol whose version is at most the requested version and at most the driver's
+//! own version. It returns the newest one. With the flag for per-thread default streams it prefers the variant whose
+//! default stream is that of the thread. Without this flag it never returns such a variant. All data comes from the
+//! table of [`super`].
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_uint, c_void};
@@ -31,7 +31,7 @@ pub(crate) enum SymbolStatus {
     VersionNotSufficient = 2,
 }
 
-/// What a query found.
+/// The result of a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) address: *const c_void,
@@ -74,7 +74,7 @@ fn get_proc_address(
     (found.status as c_uint, found.result)
 }
 
-/// Answers a query.
+/// Finds the export of `symbol` for a requested version, flags and the driver's version.
 fn look_up(symbol: &str, version: i32, flags: u64, driver_version: i32) -> Found {
     let per_thread = match flags {
         FLAG_DEFAULT | FLAG_LEGACY_STREAM => false,
@@ -103,10 +103,11 @@ fn nothing(status: SymbolStatus, code: CuResult) -> Found {
     }
 }
 
-/// The row to answer: the newest version, and among its variants the wanted stream's.
+/// Returns the newest row up to version `limit`, or its per-thread variant if `per_thread` is set and the variant
+/// exists.
 ///
-/// A per-thread variant stands for the export it was made from, so the choice is by that
-/// export's version number, not by the variant's own.
+/// The version of the plain export decides which row is newest. The version of the per-thread variant must not exceed
+/// `limit`.
 fn newest(rows: &[&'static ApiRow], limit: u32, per_thread: bool) -> Option<&'static ApiRow> {
     let plain = rows
         .iter()

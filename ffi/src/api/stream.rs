@@ -1,6 +1,6 @@
-//! Streams, events, stream memory operations.
+//! Entry points for streams, events and stream memory operations.
 //!
-//! One family of the table; see [`crate::api`].
+//! [`crate::api`] describes the format of the rows.
 
 use super::cuda_api;
 use crate::serve::*;

@@ -1,6 +1,6 @@
-//! Virtual memory, multicast, fabric.
+//! Entry points for virtual memory, multicast and fabric.
 //!
-//! One family of the table; see [`crate::api`].
+//! [`crate::api`] describes the format of the rows.
 
 use super::cuda_api;
 use crate::serve::*;

@@ -1,19 +1,18 @@
-//! The answer to the validity check of NVIDIA's runtimes.
+//! Computes the responses to the validity check of NVIDIA's runtimes.
 //!
-//! A runtime asks three times, with its version, its version + 1 and its version + 2, and goes on
-//! only when it gets the values that it computes itself. The first two answers are constants. The
-//! third is an HMAC (RFC 2104) over MD2 (RFC 1319) of facts that driver and runtime both have:
-//! versions, process, thread, the addresses of two tables and of the function that answers, the
-//! time that the runtime passed, and each device's UUID and PCI place.
+//! A runtime calls the check three times, with its version, its version + 1 and its version + 2. It continues only if
+//! each response equals the value that it computes itself. The first two responses are constants. The third is an HMAC
+//! (RFC 2104) over MD2 (RFC 1319) of data that driver and runtime both know: versions, process, thread, the addresses
+//! of two tables and of the check function, the time that the runtime passes, and the UUID and PCI location of each
+//! device.
 //!
-//! This module exists for interoperability alone: programs carry the runtime statically, and
-//! without the answer none of its calls works. It is written from the public description of
-//! inputs and outputs; a distributor may leave it out by turning the cargo feature
-//! `export-table-integrity` off.
+//! This module exists for interoperability alone: programs link the runtime statically, and none of its calls works
+//! without these responses. It is written from the public description of inputs and outputs. A distributor can omit it
+//! by disabling the cargo feature `export-table-integrity`.
 
 use margay::Device;
 
-/// What the runtime asks.
+/// The inputs of one call of the check.
 pub(super) struct Question {
     pub(super) driver_version: u32,
     pub(super) version: u32,
@@ -25,14 +24,14 @@ pub(super) struct Question {
     pub(super) seconds: u64,
 }
 
-/// What goes into the digest of a device.
+/// The data of one device that the digest includes.
 pub(super) struct DeviceFacts {
     uuid: [u8; 16],
-    /// Domain, bus and device.
+    /// The PCI domain, bus and device numbers.
     pci: [i32; 3],
 }
 
-/// Attribute numbers of the PCI domain, bus and device.
+/// The attribute numbers of the PCI domain, bus and device.
 const PCI_ATTRIBUTES: [i32; 3] = [50, 33, 34];
 
 impl DeviceFacts {
@@ -44,16 +43,16 @@ impl DeviceFacts {
     }
 }
 
-/// Answers to the first and the second question.
+/// The responses to the first and the second call.
 const FIRST: [u64; 2] = [0x3341_181c_03cb_675c, 0x8ed3_83aa_1f4c_d1e8];
 const SECOND: [u64; 2] = [0x1841_181c_03cb_675c, 0x8ed3_83aa_1f4c_d1e8];
 
-/// The key of the third answer.
+/// The HMAC key of the third response.
 const KEY: [u8; BLOCK] = [
     0x14, 0x6a, 0xdd, 0xae, 0x53, 0xa9, 0xa7, 0x52, 0xaa, 0x08, 0x41, 0x36, 0x0b, 0xf5, 0x5a, 0x9f,
 ];
 
-/// The 128-bit answer as two words in memory order.
+/// Returns the 128-bit response as two words in memory order.
 pub(super) fn answer(question: &Question, devices: &[DeviceFacts]) -> [u64; 2] {
     match question.version % 10 {
         0 => FIRST,
@@ -94,16 +93,16 @@ fn message(question: &Question, devices: &[DeviceFacts]) -> Vec<u8> {
     bytes
 }
 
-/// Bytes of an MD2 block and of its digest.
+/// The number of bytes of an MD2 block and of an MD2 digest.
 const BLOCK: usize = 16;
 
-/// HMAC-MD2 with a key of one block.
+/// Computes the HMAC-MD2 of `message`. The key is one block long.
 fn hmac(key: &[u8; BLOCK], message: &[u8]) -> [u8; BLOCK] {
     let inner = md2(&[&key.map(|byte| byte ^ 0x36), message]);
     md2(&[&key.map(|byte| byte ^ 0x5c), &inner])
 }
 
-/// MD2 of the pieces one after the other.
+/// Computes the MD2 digest of the concatenated pieces.
 fn md2(pieces: &[&[u8]]) -> [u8; BLOCK] {
     let mut bytes = pieces.concat();
     let fill = BLOCK - bytes.len() % BLOCK;
@@ -147,7 +146,7 @@ fn compress(state: &mut [u8; BLOCK], block: &[u8; BLOCK]) {
     state.copy_from_slice(&work[..BLOCK]);
 }
 
-/// The substitution of RFC 1319, made from the digits of pi.
+/// The substitution table of RFC 1319, derived from the digits of pi.
 #[rustfmt::skip]
 const SUBSTITUTION: [u8; 256] = [
      41,  46,  67, 201, 162, 216, 124,   1,  61,  54,  84, 161, 236, 240,   6,  19,

@@ -1,11 +1,10 @@
-//! The tables that NVIDIA's runtimes and compilers ask for with `cuGetExportTable`.
+//! The tables that NVIDIA's runtimes and libraries request with `cuGetExportTable`.
 //!
-//! They are in no public header; what is known of them was observed from outside. A table is an
-//! array of words: the first is the size in bytes (but for the context-local storage, which has
-//! none), the others are functions. A slot of unknown meaning holds a function that says so.
+//! No public header describes them; their layout was observed from outside. A table is an array of words. The first
+//! word is the size in bytes, and the other words are function pointers. The table of context-local storage has no size
+//! word. A slot of unknown meaning holds a function that warns and returns `NOT_SUPPORTED`.
 //!
-//! Invariant: the addresses of the tables and of their functions never change, and are the
-//! library's own.
+//! Invariant: the addresses of the tables and of their functions never change, and are inside this library.
 
 #[cfg(feature = "export-table-integrity")]
 mod integrity;
@@ -27,15 +26,15 @@ use crate::result::{CuResult, Served};
 use crate::serve::load_at;
 use crate::types::{CUcontext, CUmodule, CUuuid};
 
-/// An array of words for other libraries to read.
+/// An array of words that other libraries read.
 #[repr(C)]
 struct Table<const WORDS: usize>([*const c_void; WORDS]);
 
-// SAFETY: a table is never written, and its functions may be called from any thread.
+// SAFETY: a table is never written, and its functions are callable from any thread.
 unsafe impl<const WORDS: usize> Sync for Table<WORDS> {}
 
 impl<const WORDS: usize> Table<WORDS> {
-    /// The table of this number whose first word is its size and whose other words are unknown slots.
+    /// Creates table number `TABLE`: the first word is its size, the other words are slots of unknown meaning.
     const fn sized<const TABLE: usize>() -> Table<WORDS> {
         let unknown = unknown_slots::<TABLE>();
         let mut words = [ptr::null(); WORDS];
@@ -64,7 +63,7 @@ pub(crate) fn get_export_table(_: &Call, table: Out<*const c_void>, id: In<CUuui
     found.map(|_| ()).ok_or(CuResult::INVALID_VALUE)
 }
 
-/// The table with this identifier.
+/// Returns the table with this identifier.
 fn find(id: &[u8; 16]) -> Option<*const c_void> {
     let (_, table) = TABLES.iter().find(|(known, _)| known == id)?;
     Some(table())
@@ -72,7 +71,7 @@ fn find(id: &[u8; 16]) -> Option<*const c_void> {
 
 type TableOf = fn() -> *const c_void;
 
-/// Identifiers, bytes in the order in which they stand in a `CUuuid`.
+/// The tables with their identifiers, in the byte order of `CUuuid`.
 static TABLES: [([u8; 16], TableOf); 9] = [
     (
         0x6bd5fb6c_5bf4_e74a_8987_d93912fd9df9_u128.to_be_bytes(),
@@ -143,17 +142,17 @@ static ERROR_LOG: Table<3> = Table::sized::<6>()
     .slot(1, log_error as *const c_void)
     .slot(2, switch_error_log as *const c_void);
 
-/// Only its presence matters.
+/// A table that callers request and do not call.
 static NEVER_CALLED: Table<8> = Table::sized::<7>();
 
-/// Asked for by cuFFT.
+/// A table that cuFFT requests.
 static MODULE_FUNCTIONS: Table<8> =
     Table::sized::<8>().slot(7, modules::each_function as *const c_void);
 
-/// Words of the longest table.
+/// The number of words of the longest table.
 const LONGEST: usize = 13;
 
-/// Functions that stand for slots of unknown meaning of a table.
+/// Returns the functions for slots of unknown meaning of a table.
 const fn unknown_slots<const TABLE: usize>() -> [*const c_void; LONGEST] {
     [
         unknown_slot::<TABLE, 0> as *const c_void,
@@ -172,7 +171,7 @@ const fn unknown_slots<const TABLE: usize>() -> [*const c_void; LONGEST] {
     ]
 }
 
-/// A slot of unknown meaning: says so, once for each slot, with the table's identifier.
+/// The function of a slot of unknown meaning: warns once for each slot, with the table's identifier.
 extern "C" fn unknown_slot<const TABLE: usize, const SLOT: usize>() -> CuResult {
     static CALL: Call = Call::new("an unknown slot of an export table", DefaultStream::Legacy);
     guard::enter(&CALL, &[], || {
@@ -196,7 +195,7 @@ fn warn_of_slot(table: usize, slot: usize) {
     }
 }
 
-/// An identifier as text.
+/// Formats an identifier as text.
 fn identifier(id: &[u8; 16]) -> String {
     let digits = |range: std::ops::Range<usize>| -> String {
         id[range].iter().map(|byte| format!("{byte:02x}")).collect()
@@ -205,7 +204,7 @@ fn identifier(id: &[u8; 16]) -> String {
     parts.join("-")
 }
 
-/// Declares slots: guarded functions of C.
+/// Declares the functions of slots: C functions with panic guard, argument conversion and trace.
 macro_rules! slots {
     ($($(#[$doc:meta])* $name:ident $title:tt ($($parameter:ident: $type:ty),*) $body:block)*) => {$(
         $(#[$doc])*
@@ -216,7 +215,7 @@ macro_rules! slots {
                 &[$((stringify!($parameter), &$parameter as &dyn guard::Traced)),*],
                 || {
                     $(
-                        // SAFETY: the runtime that calls the slot vouches for its pointers.
+                        // SAFETY: the runtime that calls the slot guarantees that its pointers are valid.
                         let $parameter = unsafe { FromAbi::from_abi($parameter, &CALL) }?;
                     )*
                     $body
@@ -227,12 +226,12 @@ macro_rules! slots {
 }
 
 slots! {
-    /// Loads a module from a wrapper.
+    /// Loads a module from a fat binary wrapper.
     load_wrapper "CUDART_INTERFACE[1]" (module: *mut CUmodule, image: *const c_void) {
         load(module, image)
     }
 
-    /// The device's primary context, which it neither retains nor makes.
+    /// Returns the device's primary context without retaining or initialising it.
     primary_context "CUDART_INTERFACE[2]" (context: *mut CUcontext, device: c_int) {
         let context: Out<CUcontext> = context;
         let device: margay::Device = device;
@@ -240,7 +239,7 @@ slots! {
         Ok(())
     }
 
-    /// Loads a module from a wrapper; the runtime passes zeros for the rest.
+    /// Loads a module from a fat binary wrapper. The runtime passes zeros for the other parameters.
     load_wrapper_for_runtime "CUDART_INTERFACE[6]" (
         module: *mut CUmodule, image: *const c_void, a: *mut c_void, b: *mut c_void, c: u32
     ) {
@@ -248,10 +247,10 @@ slots! {
         load(module, image)
     }
 
-    /// Called when the program ends.
+    /// Does nothing. The runtime calls it when the program ends.
     at_exit "CUDART_INTERFACE[7]" () { Ok(()) }
 
-    /// Loads a module from a container.
+    /// Loads a module from a fat binary container.
     load_container "CUDART_INTERFACE[8]" (
         image: *const c_void, module: *mut CUmodule, a: *mut c_void, b: *mut c_void, c: u32
     ) {
@@ -259,7 +258,7 @@ slots! {
         load(module, image)
     }
 
-    /// Our compiler is always there.
+    /// Does nothing: the compiler is part of this library.
     load_compilers "CUDART_INTERFACE[12]" () { Ok(()) }
 
     storage_put "CONTEXT_LOCAL_STORAGE[0]" (
@@ -291,11 +290,10 @@ slots! {
 
     check_nothing "CONTEXT_CHECKS[3]" () { Ok(()) }
 
-    /// What the runtime has to say about an argument that it refuses by itself: a text and what to put into it, for
-    /// the driver's error log, which we do not have.
+    /// Does nothing. The runtime passes a message for the driver's error log when it rejects an argument itself.
     log_error "ERROR_LOG[1]" () { Ok(()) }
 
-    /// Switches that log.
+    /// Does nothing. The runtime calls it to switch the driver's error log on or off.
     switch_error_log ERROR_LOG_SWITCH (on: u32) {
         let _: u32 = on;
         Ok(())
@@ -318,7 +316,7 @@ fn answer_integrity(version: u32, seconds: u64, answer: &Out<[u64; 2]>) -> Serve
         driver_version: runtime.driver_version() as u32,
         version,
         process: std::process::id(),
-        // SAFETY: asks for the calling thread's own identifier.
+        // SAFETY: `pthread_self` only returns the identifier of the calling thread.
         thread: unsafe { libc::pthread_self() } as u64 as u32,
         runtime_table: CUDART_INTERFACE.start() as u64,
         check_table: INTEGRITY_CHECK.start() as u64,
@@ -341,23 +339,23 @@ fn answer_integrity(_version: u32, _seconds: u64, _answer: &Out<[u64; 2]>) -> Se
     Err(CuResult::NOT_SUPPORTED)
 }
 
-/// Memory that is given out and stays zero.
+/// Zeroed memory whose address is given to other libraries.
 struct Buffer<const WORDS: usize>(UnsafeCell<[u64; WORDS]>);
 
-// SAFETY: only the libraries that it is given to use it, by rules of their own.
+// SAFETY: only the libraries that receive the address use the memory, and they synchronise their accesses themselves.
 unsafe impl<const WORDS: usize> Sync for Buffer<WORDS> {}
 
-/// More than any runtime up to 13.5 asks for (1024 and 14).
+/// More words than any runtime up to 13.5 requests (1024 and 14).
 const RUNTIME_FLAGS: usize = 4096;
 const MORE_FLAGS: usize = 14;
 
-/// Flags that tell which runtime calls a tool wants to see: none.
+/// Returns the flags that select the runtime calls a tool wants to trace: all are zero.
 extern "C" fn runtime_callback_flags(buffer: *mut *mut c_void, count: *mut usize) {
     static FLAGS: Buffer<RUNTIME_FLAGS> = Buffer(UnsafeCell::new([0; RUNTIME_FLAGS]));
     give(&FLAGS, buffer, count);
 }
 
-/// More such flags.
+/// Returns a second array of flags for traced runtime calls: all are zero.
 extern "C" fn more_callback_flags(buffer: *mut *mut c_void, count: *mut usize) {
     static FLAGS: Buffer<MORE_FLAGS> = Buffer(UnsafeCell::new([0; MORE_FLAGS]));
     give(&FLAGS, buffer, count);
@@ -369,11 +367,11 @@ fn give<const WORDS: usize>(
     count: *mut usize,
 ) {
     if !buffer.is_null() {
-        // SAFETY: not null, and the runtime vouches for the rest.
+        // SAFETY: the pointer is not null, and the runtime guarantees that it is valid.
         unsafe { buffer.write(flags.0.get().cast()) };
     }
     if !count.is_null() {
-        // SAFETY: as above.
+        // SAFETY: the pointer is not null, and the runtime guarantees that it is valid.
         unsafe { count.write(WORDS) };
     }
 }

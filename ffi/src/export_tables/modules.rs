@@ -1,4 +1,5 @@
-//! What cuFFT asks of a module that it compiled: its kernels, of which it does not know the names.
+//! Implements the enumeration of a module's kernels for cuFFT, which does not know the names of the kernels that it
+//! compiled.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -9,14 +10,15 @@ use crate::handles::{ModuleObject, module_function_handle};
 use crate::result::CuResult;
 use crate::types::{CUcontext, CUfunction, CUmodule};
 
-/// Called for each kernel; the third argument is of unknown meaning, and cuFFT does not look at it.
+/// The type of the function that is called for each kernel. The third argument has no known meaning, and cuFFT ignores
+/// it.
 type Visit = unsafe extern "C" fn(*mut c_void, CUfunction, *mut c_void);
 
-/// What the slot answers when it went through a module, observed from outside: cuFFT takes anything else for a failure.
+/// The result after a successful enumeration, observed from outside: cuFFT treats any other value as a failure.
 const VISITED: c_int = 1;
 
-/// Calls `visit(user, kernel, null)` for each kernel of a module, in the order of the module; answers 0 where there is
-/// no such module.
+/// Calls `visit(user, kernel, null)` for each kernel of a module, in the order of the module. Returns 0 if the module
+/// does not exist.
 pub(super) extern "C" fn each_function(
     context: CUcontext,
     module: CUmodule,
@@ -29,7 +31,7 @@ pub(super) extern "C" fn each_function(
         &CALL,
         &[("context", &context), ("module", &module), ("user", &user)],
         || {
-            // SAFETY: a handle is looked up, never dereferenced.
+            // SAFETY: the handle is looked up and never dereferenced.
             let object: Arc<ModuleObject> = unsafe { FromAbi::from_abi(module, &CALL) }?;
             for kernel in object.module.kernels() {
                 found.push(module_function_handle(&object, kernel.name())?);
@@ -41,7 +43,7 @@ pub(super) extern "C" fn each_function(
         return 0;
     };
     for kernel in found {
-        // SAFETY: the caller vouches for its function, which takes the handle of a kernel.
+        // SAFETY: the caller guarantees that the function is valid and takes the handle of a kernel.
         unsafe { visit(user, kernel, std::ptr::null_mut()) };
     }
     VISITED

@@ -1,7 +1,7 @@
-//! Contexts: their handles and each thread's stack of current ones.
+//! Handles of contexts, and each thread's stack of current contexts.
 //!
-//! A primary context has one handle for the process's life, retained or not, because NVIDIA's
-//! runtime makes it current before it retains it.
+//! A primary context keeps one handle during the whole process, retained or not, because NVIDIA's runtime makes the
+//! context current before it retains it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -18,17 +18,17 @@ use crate::handle_table::HandleTable;
 use crate::result::CuResult;
 use crate::types::CUcontext;
 
-/// A context and what only the driver interface keeps of it.
+/// A context with the data that only the driver API needs.
 #[derive(Clone)]
 pub(crate) struct ContextObject {
     pub(crate) context: Context,
-    /// Uses added by `cuCtxAttach`.
+    /// The number of uses that `cuCtxAttach` added.
     pub(crate) attachments: Arc<AtomicU32>,
-    /// The part of the primary context that the handle stands for.
+    /// The green context, if the handle denotes one; `context` is then the primary context.
     pub(crate) green: Option<Arc<GreenObject>>,
 }
 
-/// All contexts.
+/// Returns the table of all contexts.
 pub(crate) fn contexts() -> &'static HandleTable<ContextObject> {
     static TABLE: HandleTable<ContextObject> = HandleTable::new(1);
     &TABLE
@@ -39,7 +39,7 @@ fn by_id() -> &'static RwLock<HashMap<u64, CUcontext>> {
     BY_ID.get_or_init(RwLock::default)
 }
 
-/// The handle of a context; made at the first call.
+/// Returns the handle of a context, and creates it at the first call.
 pub(crate) fn handle_of(context: &Context) -> Result<CUcontext, CuResult> {
     if let Some(handle) = by_id().read().get(&context.id()) {
         return Ok(*handle);
@@ -58,7 +58,7 @@ pub(crate) fn handle_of(context: &Context) -> Result<CUcontext, CuResult> {
     Ok(CUcontext(handle))
 }
 
-/// Makes a destroyed context's handle stale.
+/// Invalidates the handle of a destroyed context.
 pub(crate) fn forget(handle: CUcontext) {
     if let Some(object) = contexts().remove(handle.0) {
         by_id().write().remove(&object.context.id());
@@ -74,7 +74,7 @@ impl FromAbi<CUcontext> for Context {
     }
 }
 
-/// A context argument for which null means the current context.
+/// A context argument; null means the current context.
 pub(crate) struct ContextOrCurrent(pub(crate) Context);
 
 impl FromAbi<CUcontext> for ContextOrCurrent {
@@ -96,7 +96,7 @@ thread_local! {
     static STACK: RefCell<Stack> = const { RefCell::new(Vec::new()) };
 }
 
-/// Works on the thread's stack; at the thread's very end there is none, which is no context.
+/// Runs `work` on the thread's context stack. Returns `DEINITIALIZED` while the thread's local storage is destroyed.
 fn with_stack<R>(work: impl FnOnce(&mut Stack) -> R) -> Result<R, CuResult> {
     STACK
         .try_with(|stack| {
@@ -106,20 +106,20 @@ fn with_stack<R>(work: impl FnOnce(&mut Stack) -> R) -> Result<R, CuResult> {
         .map_err(|_| CuResult::DEINITIALIZED)?
 }
 
-/// The current context.
+/// Returns the current context.
 ///
 /// # Errors
-/// `INVALID_CONTEXT` when the thread has none.
+/// Returns `INVALID_CONTEXT` if the thread has no current context.
 pub(crate) fn current() -> Result<Context, CuResult> {
     with_stack(|stack| stack.last().map(|(_, context)| context.clone()))?
         .ok_or(CuResult::INVALID_CONTEXT)
 }
 
-/// The current context, which must not be gone. Unlike [`Context::status`] this takes one that has failed: what frees and
-/// unloads goes on in it.
+/// Returns the current context if it is not destroyed. Unlike [`Context::status`] it accepts a context after a fault,
+/// because calls that free or unload still work there.
 ///
 /// # Errors
-/// `INVALID_CONTEXT` when the thread has none, `CONTEXT_IS_DESTROYED`.
+/// Returns `INVALID_CONTEXT` if the thread has no current context, and `CONTEXT_IS_DESTROYED` for a destroyed one.
 pub(crate) fn current_alive() -> Result<Context, CuResult> {
     let context = current()?;
     match context.is_alive() {
@@ -128,22 +128,22 @@ pub(crate) fn current_alive() -> Result<Context, CuResult> {
     }
 }
 
-/// The current context's handle; null when there is none.
+/// Returns the current context's handle, or null if there is none.
 pub(crate) fn current_handle() -> Result<CUcontext, CuResult> {
     with_stack(|stack| stack.last().map_or(CUcontext(0), |(handle, _)| *handle))
 }
 
-/// Makes a context current on top of the others.
+/// Pushes a context onto the thread's stack; it becomes current.
 pub(crate) fn push_current(handle: CUcontext, context: Context) -> Result<(), CuResult> {
     with_stack(|stack| stack.push((handle, context)))
 }
 
-/// Takes the current context off the stack.
+/// Pops the current context from the thread's stack.
 pub(crate) fn pop_current() -> Result<Option<CUcontext>, CuResult> {
     with_stack(|stack| stack.pop().map(|(handle, _)| handle))
 }
 
-/// Replaces the current context, or takes it away.
+/// Replaces the current context, or pops it if `new` is `None`.
 pub(crate) fn set_current(new: Option<(CUcontext, Context)>) -> Result<(), CuResult> {
     with_stack(|stack| {
         stack.pop();

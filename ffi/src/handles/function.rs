@@ -1,8 +1,8 @@
 //! Modules, libraries and functions.
 //!
-//! `CUfunction` and `CUkernel` are one kind of handle, because callers use one where the other
-//! is meant: a function belongs to a module, a kernel to a library and finds its function in
-//! the context at hand when it is used.
+//! `CUfunction` and `CUkernel` share one kind of handle, because callers pass one where the other is expected. A
+//! function belongs to a module. A kernel belongs to a library and finds its function in the current context when it is
+//! used.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -19,12 +19,12 @@ use crate::handle_table::HandleTable;
 use crate::result::CuResult;
 use crate::types::{CUfunction, CUkernel, CUlibrary, CUmodule};
 
-/// A loaded module and the function handles given out for it.
+/// A loaded module with the handles of its functions.
 pub(crate) struct ModuleObject {
     pub(crate) module: Module,
-    /// The library that it is an instance of.
+    /// The library that loaded this module into its context, if any.
     pub(crate) library: Option<Weak<LibraryObject>>,
-    /// Loaded by NVIDIA's runtime.
+    /// Whether NVIDIA's runtime loaded the module.
     of_runtime: bool,
     functions: Mutex<HashMap<String, usize>>,
 }
@@ -46,7 +46,7 @@ impl ModuleObject {
         }
     }
 
-    /// Makes the handles of its functions and references stale.
+    /// Invalidates the handles of the module's functions and of its texture and surface references.
     pub(crate) fn forget_functions(&self) {
         for (_, handle) in self.functions.lock().drain() {
             functions().remove(handle);
@@ -55,13 +55,13 @@ impl ModuleObject {
     }
 }
 
-/// A library and the kernel and module handles given out for it.
+/// A library with the handles of its kernels and modules.
 pub(crate) struct LibraryObject {
     pub(crate) library: Library,
-    /// Loaded by NVIDIA's runtime.
+    /// Whether NVIDIA's runtime loaded the library.
     of_runtime: bool,
     kernels: Mutex<HashMap<String, usize>>,
-    /// Module handle by context id.
+    /// The handle of the library's module in each context, by context id.
     pub(crate) modules: Mutex<HashMap<u64, CUmodule>>,
 }
 
@@ -75,7 +75,7 @@ impl LibraryObject {
         }
     }
 
-    /// Makes the kernel and module handles stale.
+    /// Invalidates the handles of the library's kernels and modules.
     pub(crate) fn forget_handles(&self) {
         for (_, handle) in self.kernels.lock().drain() {
             functions().remove(handle);
@@ -88,32 +88,32 @@ impl LibraryObject {
     }
 }
 
-/// What a `CUfunction` or `CUkernel` stands for.
+/// The object of a `CUfunction` or `CUkernel`.
 pub(crate) enum FunctionObject {
-    /// A kernel in a context.
+    /// A kernel that is loaded into a context.
     Loaded {
         kernel: Kernel,
         module: Weak<ModuleObject>,
         name: Arc<CStr>,
     },
-    /// A library's kernel, in whichever context is current.
+    /// A kernel of a library, which is loaded into the context that uses it.
     OfLibrary {
         library: Arc<LibraryObject>,
         name: Arc<CStr>,
     },
 }
 
-/// A function or kernel, as entry points get it.
+/// A function or kernel, as passed to entry points.
 pub(crate) type Function = Arc<FunctionObject>;
 
-/// All functions and kernels.
+/// Returns the table of all functions and kernels.
 pub(crate) fn functions() -> &'static HandleTable<Function> {
     static TABLE: HandleTable<Function> = HandleTable::new(5);
     &TABLE
 }
 
 impl FunctionObject {
-    /// The kernel in `context`.
+    /// Returns the kernel in `context`, and loads the library's module there if necessary.
     pub(crate) fn in_context(&self, context: &Context) -> Result<Cow<'_, Kernel>, CuResult> {
         match self {
             FunctionObject::Loaded { kernel, .. } => Ok(Cow::Borrowed(kernel)),
@@ -124,7 +124,7 @@ impl FunctionObject {
         }
     }
 
-    /// The kernel in the current context, or, without one, in the device's primary context.
+    /// Returns the kernel in the current context. If no context is current, the primary context of device 0 is used.
     pub(crate) fn here(&self) -> Result<Kernel, CuResult> {
         match self {
             FunctionObject::Loaded { kernel, .. } => Ok(kernel.clone()),
@@ -138,7 +138,7 @@ impl FunctionObject {
         }
     }
 
-    /// Whether NVIDIA's runtime loaded it.
+    /// Returns whether NVIDIA's runtime loaded the function or kernel.
     pub(crate) fn is_of_runtime(&self) -> bool {
         match self {
             FunctionObject::Loaded { module, .. } => {
@@ -148,7 +148,7 @@ impl FunctionObject {
         }
     }
 
-    /// The (mangled) name. It lives as long as the handle.
+    /// Returns the mangled name. It lives as long as the handle.
     pub(crate) fn name(&self) -> &CStr {
         match self {
             FunctionObject::Loaded { name, .. } | FunctionObject::OfLibrary { name, .. } => name,
@@ -159,7 +159,7 @@ impl FunctionObject {
         self.name().to_str().map_err(|_| CuResult::UNKNOWN)
     }
 
-    /// The parameters, which need no context.
+    /// Returns the parameters. No context is needed.
     pub(crate) fn params(&self) -> Result<Vec<ParamInfo>, CuResult> {
         match self {
             FunctionObject::Loaded { kernel, .. } => Ok(kernel.params().to_vec()),
@@ -190,7 +190,7 @@ fn c_name(name: &str) -> Result<Arc<CStr>, CuResult> {
     Ok(owned.into())
 }
 
-/// The handle of a module's kernel, the same one at every call.
+/// Returns the handle of a module's kernel. Every call returns the same handle.
 pub(crate) fn module_function_handle(
     object: &Arc<ModuleObject>,
     name: &str,
@@ -211,7 +211,7 @@ pub(crate) fn module_function_handle(
     Ok(CUfunction(handle))
 }
 
-/// The handle of a library's kernel, the same one at every call.
+/// Returns the handle of a library's kernel. Every call returns the same handle.
 pub(crate) fn kernel_handle(object: &Arc<LibraryObject>, name: &str) -> Result<CUkernel, CuResult> {
     let mut known = object.kernels.lock();
     if let Some(handle) = known.get(name) {
@@ -236,7 +236,7 @@ pub(crate) fn kernel_handle(object: &Arc<LibraryObject>, name: &str) -> Result<C
     Ok(CUkernel(handle))
 }
 
-/// The handle of a library's module in a context, the same one until the context is reset.
+/// Returns the handle of a library's module in a context. The handle stays the same until the context is reset.
 pub(crate) fn library_module_handle(
     object: &Arc<LibraryObject>,
     context: &Context,
@@ -257,7 +257,7 @@ pub(crate) fn library_module_handle(
     Ok(CUmodule(handle))
 }
 
-/// The handle of a library.
+/// Returns the handle of a library.
 pub(crate) fn library_handle(object: &Arc<LibraryObject>) -> Option<CUlibrary> {
     libraries()
         .find(|held| Arc::ptr_eq(held, object))

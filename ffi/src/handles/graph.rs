@@ -1,8 +1,8 @@
-//! Graphs, nodes, executable graphs, user objects.
+//! Handles of graphs, nodes, executable graphs and user objects.
 //!
-//! The runtime finds graphs and nodes by numbers that are given out once, so a handle is such a
-//! number with its kind; it is stale when the object is gone. A graph that no node owns lives in
-//! the list of owned graphs until it is destroyed.
+//! The runtime numbers graphs and nodes and never reuses a number. A handle contains this number and the kind of
+//! object, and becomes invalid with the object. A graph that no node owns stays in the list of owned graphs until it is
+//! destroyed.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -21,13 +21,13 @@ const NODE: usize = 29;
 const KIND_SHIFT: u32 = 3;
 const NUMBER_SHIFT: u32 = 8;
 
-/// Executable graphs.
+/// Returns the table of executable graphs.
 pub(crate) fn graph_execs() -> &'static HandleTable<GraphExec> {
     static TABLE: HandleTable<GraphExec> = HandleTable::new(30);
     &TABLE
 }
 
-/// User objects.
+/// Returns the table of user objects.
 pub(crate) fn user_objects() -> &'static HandleTable<UserObject> {
     static TABLE: HandleTable<UserObject> = HandleTable::new(31);
     &TABLE
@@ -44,17 +44,17 @@ fn number_of(kind: usize, handle: usize) -> Option<u64> {
     (low == kind << KIND_SHIFT).then_some((handle >> NUMBER_SHIFT) as u64)
 }
 
-/// The handle of a graph.
+/// Returns the handle of a graph.
 pub(crate) fn graph_handle(graph: &Graph) -> CUgraph {
     CUgraph(pack(GRAPH, graph.id()))
 }
 
-/// The handle of a node.
+/// Returns the handle of a node.
 pub(crate) fn node_handle(node: &Node) -> CUgraphNode {
     CUgraphNode(pack(NODE, node.id()))
 }
 
-/// Keeps a graph until it is destroyed; a graph that is kept or that a node owns stays as it is.
+/// Adds a graph to the list of owned graphs unless a node owns it, and returns its handle.
 pub(crate) fn own_graph(graph: Graph) -> CUgraph {
     let handle = graph_handle(&graph);
     if !graph.is_owned() {
@@ -63,29 +63,29 @@ pub(crate) fn own_graph(graph: Graph) -> CUgraph {
     handle
 }
 
-/// Whether the program has a graph.
+/// Returns whether a graph is in the list of owned graphs.
 pub(crate) fn is_own_graph(graph: &Graph) -> bool {
     OWNED.lock().contains_key(&graph.id())
 }
 
-/// Gives a graph up: it is destroyed, or a node owns it from now on.
+/// Removes a graph from the list of owned graphs, because it is destroyed or a node becomes its owner.
 ///
 /// # Errors
-/// `INVALID_VALUE` for handles of nothing and for graphs that nodes own.
+/// Returns `INVALID_VALUE` for invalid handles and for graphs that a node owns.
 pub(crate) fn disown_graph(handle: CUgraph) -> Result<Graph, CuResult> {
     number_of(GRAPH, handle.0)
         .and_then(|number| OWNED.lock().remove(&number))
         .ok_or(CuResult::INVALID_VALUE)
 }
 
-/// The graph behind a handle.
+/// Returns the graph of a handle.
 pub(crate) fn graph(handle: CUgraph) -> Result<Graph, CuResult> {
     number_of(GRAPH, handle.0)
         .and_then(Graph::by_id)
         .ok_or(CuResult::INVALID_VALUE)
 }
 
-/// The node behind a handle.
+/// Returns the node of a handle.
 pub(crate) fn node(handle: CUgraphNode) -> Result<Node, CuResult> {
     number_of(NODE, handle.0)
         .and_then(Node::by_id)

@@ -1,4 +1,4 @@
-//! Green contexts and descriptions of device resources.
+//! Green contexts and descriptors of device resources.
 
 use std::ffi::c_int;
 use std::sync::OnceLock;
@@ -12,24 +12,24 @@ use crate::types::{CUcontext, CUdevResource};
 pub(crate) struct GreenObject {
     pub(crate) id: u64,
     pub(crate) context: Context,
-    /// The handle that stands for it where a context is wanted; set when it is made.
+    /// The `CUcontext` handle of the green context; set when the green context is created.
     pub(crate) handle: OnceLock<CUcontext>,
     pub(crate) resource: CUdevResource,
     pub(crate) streams: Mutex<Vec<usize>>,
 }
 
-/// What a description holds: a device and multiprocessors of it.
+/// The content of a resource descriptor: a device and multiprocessors of this device.
 #[derive(Clone, Copy)]
 pub(crate) struct Description {
     pub(crate) device: c_int,
     pub(crate) resource: CUdevResource,
 }
 
-// SAFETY: the pointer in a resource is never followed.
+// SAFETY: the pointer in a resource is never dereferenced.
 unsafe impl Send for Description {}
-// SAFETY: as above.
+// SAFETY: the pointer in a resource is never dereferenced.
 unsafe impl Sync for Description {}
-// SAFETY: as above.
+// SAFETY: the pointer in a resource is never dereferenced.
 unsafe impl Send for GreenObject {}
-// SAFETY: as above.
+// SAFETY: the pointer in a resource is never dereferenced.
 unsafe impl Sync for GreenObject {}

@@ -1,21 +1,21 @@
-//! Pending links.
+//! Pending links (`CUlinkState`).
 
 use parking_lot::Mutex;
 
 use crate::jit_options::JitOptions;
 
-/// A pending link.
+/// A link that `cuLinkCreate` started.
 pub(crate) struct LinkObject {
     pub(crate) options: JitOptions,
     pub(crate) state: Mutex<LinkState>,
 }
 
-/// What was added to a link, and what came of it.
+/// The inputs of a link and its result.
 #[derive(Default)]
 pub(crate) struct LinkState {
     pub(crate) texts: Vec<Vec<u8>>,
-    /// The PTX of `libcudadevrt`, for inputs that call it.
+    /// The PTX of `libcudadevrt`, for inputs that call functions of this library.
     pub(crate) device_runtime: Option<Vec<u8>>,
-    /// The result, alive until the link is destroyed.
+    /// The result. It lives until the link is destroyed.
     pub(crate) output: Option<Box<[u8]>>,
 }

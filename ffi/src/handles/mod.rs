@@ -1,9 +1,9 @@
-//! The objects behind the handles of the interface, and each thread's stack of contexts.
+//! The objects that handles of the driver API denote, and each thread's stack of contexts.
 //!
-//! Invariant: an object is reached through its table only; destroying a context empties the
-//! tables of what it owned, so that its handles are stale.
+//! Invariant: an object is reached only through its table. When a context is destroyed, the objects that it owns are
+//! removed from their tables, so their handles become invalid.
 
-/// A table of handles for each kind of object.
+/// Declares functions that return the handle tables, one for each kind of object.
 macro_rules! tables {
     ($($(#[$doc:meta])* $name:ident: $object:ty = $kind:literal;)*) => {$(
         $(#[$doc])*
@@ -60,26 +60,26 @@ pub(crate) const STREAM_LEGACY: usize = 1;
 pub(crate) const STREAM_PER_THREAD: usize = 2;
 
 tables! {
-    /// Created streams.
+    /// Returns the table of created streams.
     streams: Stream = 2;
-    /// Events.
+    /// Returns the table of events.
     events: Event = 3;
-    /// Modules.
+    /// Returns the table of modules.
     modules: Arc<ModuleObject> = 4;
-    /// Libraries.
+    /// Returns the table of libraries.
     libraries: Arc<LibraryObject> = 6;
-    /// Pending links.
+    /// Returns the table of pending links.
     links: Arc<LinkObject> = 7;
-    /// Memory pools.
+    /// Returns the table of memory pools.
     pools: Arc<PoolObject> = 8;
-    /// Green contexts.
+    /// Returns the table of green contexts.
     green_contexts: Arc<GreenObject> = 24;
-    /// Descriptions of device resources.
+    /// Returns the table of resource descriptors.
     resource_descriptions: Description = 25;
-    // 26: callbacks of the log (`crate::error_log`).
+    // Kind 26 is used by the callbacks of the log (`crate::error_log`).
 }
 
-/// Handles whose absence from a table is an invalid handle.
+/// Implements [`FromAbi`] for handles: a handle that is not in its table gives the call's result for invalid handles.
 macro_rules! from_table {
     ($($raw:ident => $object:ty, $table:expr;)*) => {$(
         impl FromAbi<$raw> for $object {
@@ -109,7 +109,7 @@ impl FromAbi<CUstream> for Stream {
     }
 }
 
-/// The stream behind a handle; 0 is the default stream of the entry point's kind.
+/// Returns the stream of a handle. Handle 0 is the default stream of the entry point.
 pub(crate) fn stream(raw: CUstream, call: &Call) -> Result<Stream, CuResult> {
     let legacy = match raw.0 {
         0 => call.default_stream == DefaultStream::Legacy,
@@ -125,7 +125,7 @@ pub(crate) fn stream(raw: CUstream, call: &Call) -> Result<Stream, CuResult> {
     })
 }
 
-/// Makes the handles of what a context owned stale.
+/// Invalidates the handles of all objects that a context owns.
 pub(crate) fn forget_objects_of(context: &margay::Context) {
     texture::forget_textures_of(context);
     streams().remove_where(|stream| stream.context() == context);

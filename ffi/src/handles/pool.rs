@@ -13,13 +13,13 @@ use super::PoolLocation;
 #[derive(Default)]
 pub(crate) struct PoolObject {
     pub(crate) place: PoolLocation,
-    /// Where the memory comes from if other processes may use it.
+    /// The memory file of a pool that other processes can use.
     pub(crate) arena: Option<Arc<Arena>>,
-    /// Another process's.
+    /// Whether another process created the pool.
     pub(crate) imported: bool,
-    /// Bytes; 0: no limit of its own.
+    /// The largest size in bytes; 0 means no limit.
     pub(crate) max_size: u64,
-    /// What was granted or taken.
+    /// The access rights that `cuMemPoolSetAccess` set.
     pub(crate) access: Mutex<HashMap<PoolLocation, Access>>,
     pub(crate) reuse: [AtomicU64; 3],
     pub(crate) threshold: AtomicU64,

@@ -1,4 +1,4 @@
-//! Where the memory of a pool is, and of which kind it is: pinned memory of a device or of the host, or managed memory.
+//! The location and kind of a pool's memory: pinned memory of a device or of the host, or managed memory.
 
 use std::ffi::c_uint;
 
@@ -8,31 +8,31 @@ use margay::{Context, PointerKind, Runtime};
 use crate::result::CuResult;
 use crate::types::CUmemLocation;
 
-/// `CU_MEM_ALLOCATION_TYPE_PINNED` and `MANAGED`.
+/// `CU_MEM_ALLOCATION_TYPE_PINNED` and `CU_MEM_ALLOCATION_TYPE_MANAGED`.
 const PINNED: c_uint = 1;
 const MANAGED: c_uint = 2;
 
-/// `CU_MEM_LOCATION_TYPE_NONE`: managed memory that would be nowhere rather than elsewhere.
+/// `CU_MEM_LOCATION_TYPE_NONE`: managed memory without a preferred location.
 const NONE: c_uint = 0;
 const DEVICE: c_uint = 1;
 const HOST: c_uint = 2;
-/// A node of the host's memory. Programs see one, node 0.
+/// A NUMA node of the host. Programs see only node 0.
 const HOST_NUMA: c_uint = 3;
-/// What files of shared memory call the host.
+/// The value that denotes the host in shared memory files.
 const HOST_LABEL: i32 = -1;
 
-/// A kind of memory and where it is.
+/// A kind of memory and its location.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct PoolLocation {
     managed: bool,
-    /// Of `CUmemLocationType`.
+    /// A value of `CUmemLocationType`.
     location: c_uint,
-    /// Ordinal of the device, number of the host's node; 0 elsewhere.
+    /// The ordinal of the device or the number of the host's NUMA node; 0 for other locations.
     id: i32,
 }
 
 impl PoolLocation {
-    /// Pinned memory of a device.
+    /// Returns pinned memory of a device.
     pub(crate) fn device(ordinal: i32) -> PoolLocation {
         PoolLocation {
             managed: false,
@@ -41,10 +41,11 @@ impl PoolLocation {
         }
     }
 
-    /// What a location and a `CUmemAllocationType` say.
+    /// Converts a location and a `CUmemAllocationType`.
     ///
     /// # Errors
-    /// `INVALID_VALUE`, also for the node of the calling thread, which no pool can have; `INVALID_DEVICE`.
+    /// Returns `INVALID_VALUE` for invalid combinations and for the NUMA node of the calling thread, and
+    /// `INVALID_DEVICE` for an invalid device.
     pub(crate) fn of(location: &CUmemLocation, kind: c_uint) -> Result<PoolLocation, CuResult> {
         let managed = match kind {
             PINNED => false,
@@ -65,18 +66,18 @@ impl PoolLocation {
         })
     }
 
-    /// The device whose pinned memory it is.
+    /// Returns the device's ordinal for pinned device memory, otherwise `None`.
     pub(crate) fn pinned_device(self) -> Option<i32> {
         (!self.managed && self.location == DEVICE).then_some(self.id)
     }
 
-    /// Whether it is managed memory.
+    /// Returns whether the memory is managed memory.
     pub(crate) fn is_managed(self) -> bool {
         self.managed
     }
 
-    /// What the file of a pool that other processes use says of its place. Only pinned memory of a device or of one of
-    /// the host's nodes can be shared (`cuMemPoolCreate`).
+    /// Returns the location as stored in the memory file of a shared pool. Only pinned memory of a device or of a NUMA
+    /// node of the host can be shared (`cuMemPoolCreate`); other locations give `None`.
     pub(crate) fn label(self) -> Option<i32> {
         match self.location {
             _ if self.managed => None,
@@ -86,10 +87,11 @@ impl PoolLocation {
         }
     }
 
-    /// The place that such a file tells; a device that this process does not have is the first one.
+    /// Converts the location in the memory file of a shared pool. A device that this process does not have becomes
+    /// device 0.
     ///
     /// # Errors
-    /// Those of the runtime's start.
+    /// Returns the errors of the runtime's initialisation.
     pub(crate) fn of_label(label: i32) -> Result<PoolLocation, CuResult> {
         if label == HOST_LABEL {
             return Ok(PoolLocation {
@@ -102,12 +104,13 @@ impl PoolLocation {
         Ok(PoolLocation::device(if known { label } else { 0 }))
     }
 
-    /// Whether it is the host's memory.
+    /// Returns whether the memory belongs to the host.
     fn is_host(self) -> bool {
         matches!(self.location, HOST | HOST_NUMA)
     }
 
-    /// The device whose memory is counted: the one that is named, else that of `context`.
+    /// Returns the device whose memory usage includes this memory: the device of the location, otherwise that of
+    /// `context`.
     pub(crate) fn counted(self, context: &Context) -> i32 {
         match self.location {
             DEVICE => self.id,
@@ -115,7 +118,7 @@ impl PoolLocation {
         }
     }
 
-    /// What pointers to its memory are.
+    /// Returns the kind of pointers into this memory.
     pub(crate) fn pointers(self) -> PointerKind {
         match (self.managed, self.location) {
             (true, _) => PointerKind::Managed,
@@ -124,7 +127,8 @@ impl PoolLocation {
         }
     }
 
-    /// What a place may do before anybody grants or takes a right. Managed memory is everybody's.
+    /// Returns the access that location `self` initially has to memory at `of`. All locations can access managed
+    /// memory.
     pub(crate) fn first_access(self, of: PoolLocation) -> Access {
         let host = self.is_host() && of.is_host();
         match of.managed || host || (self.location, self.id) == (of.location, of.id) {
@@ -133,7 +137,8 @@ impl PoolLocation {
         }
     }
 
-    /// As a number; 0 for pinned memory of the device that the other side knows anyway.
+    /// Packs the location into a number. Pinned device memory gives 0, because [`PoolLocation::unpack`] receives the
+    /// device separately.
     pub(crate) fn pack(self) -> u64 {
         let (kind, location, id) = self.told();
         match self.pinned_device() {
@@ -142,7 +147,7 @@ impl PoolLocation {
         }
     }
 
-    /// What [`PoolLocation::pack`] made; `ordinal` is that of the device that goes without saying.
+    /// Unpacks a number from [`PoolLocation::pack`]. `ordinal` is the device if `packed` is 0.
     pub(crate) fn unpack(packed: u64, ordinal: i32) -> PoolLocation {
         match packed {
             0 => PoolLocation::device(ordinal),
@@ -154,7 +159,7 @@ impl PoolLocation {
         }
     }
 
-    /// `CUmemAllocationType`, `CUmemLocationType` and the ordinal, as a pool's attributes tell them.
+    /// Returns the values of the pool attributes: `CUmemAllocationType`, `CUmemLocationType` and the ordinal.
     pub(crate) fn told(self) -> (i32, i32, i32) {
         let kind = if self.managed { MANAGED } else { PINNED };
         (kind as i32, self.location as i32, self.id)

@@ -1,7 +1,7 @@
-//! Arrays, textures and surfaces behind handles.
+//! Handles of arrays, textures and surfaces.
 //!
-//! The numbers of texture and surface objects are the runtime's own, because kernels get them; the
-//! descriptors that they were made with are kept here.
+//! The runtime chooses the numbers of texture and surface objects, because kernels receive them. This module keeps the
+//! descriptors from which the objects were created.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -18,25 +18,25 @@ use crate::handle_table::HandleTable;
 use crate::result::CuResult;
 use crate::types::*;
 
-/// An array, and whether it is a level of a mipmapped one.
+/// An array, and whether it is a level of a mipmapped array.
 pub(crate) struct ArrayObject {
     pub(crate) array: Array,
     pub(crate) is_level: bool,
 }
 
-/// A mipmapped array and the handles given out for its levels.
+/// A mipmapped array with the handles of its levels.
 pub(crate) struct MipmappedObject {
     pub(crate) array: MipmappedArray,
     levels: Mutex<HashMap<u32, CUarray>>,
 }
 
-/// What is bound to a texture reference.
+/// The resource that is bound to a texture reference.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Binding {
     Nothing,
     Array(CUarray),
     Mipmapped(CUmipmappedArray),
-    /// The address asked for, and the aligned one, with bytes from there.
+    /// Linear memory: the requested address, the aligned base address, and the number of bytes from the base.
     Linear {
         asked: u64,
         base: u64,
@@ -45,7 +45,7 @@ pub(crate) enum Binding {
     Rows(u64),
 }
 
-/// What a texture reference is set to, as the driver interface tells it.
+/// The state of a texture reference, as the driver API returns it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TexRefState {
     pub(crate) binding: Binding,
@@ -57,7 +57,7 @@ pub(crate) struct TexRefState {
 /// A texture reference.
 pub(crate) struct TexRefObject {
     pub(crate) reference: TextureReference,
-    /// Module that declares it; `None`: made by `cuTexRefCreate`.
+    /// The id of the module that declares the reference, or `None` if `cuTexRefCreate` created it.
     pub(crate) module: Option<u64>,
     pub(crate) state: Mutex<TexRefState>,
 }
@@ -69,7 +69,7 @@ pub(crate) struct SurfRefObject {
     pub(crate) array: Mutex<CUarray>,
 }
 
-/// A texture object with its descriptors.
+/// A texture object with the descriptors from which it was created.
 #[derive(Clone)]
 pub(crate) struct TexObject {
     pub(crate) object: TextureObject,
@@ -78,7 +78,7 @@ pub(crate) struct TexObject {
     pub(crate) view: Option<CUDA_RESOURCE_VIEW_DESC>,
 }
 
-/// A surface object with its descriptor.
+/// A surface object with the descriptor from which it was created.
 #[derive(Clone)]
 pub(crate) struct SurfObject {
     pub(crate) object: SurfaceObject,
@@ -86,23 +86,23 @@ pub(crate) struct SurfObject {
 }
 
 tables! {
-    /// Arrays.
+    /// Returns the table of arrays.
     arrays: Arc<ArrayObject> = 20;
-    /// Mipmapped arrays.
+    /// Returns the table of mipmapped arrays.
     mipmapped_arrays: Arc<MipmappedObject> = 21;
-    /// Texture references.
+    /// Returns the table of texture references.
     texrefs: Arc<TexRefObject> = 22;
-    /// Surface references.
+    /// Returns the table of surface references.
     surfrefs: Arc<SurfRefObject> = 23;
 }
 
-/// Texture objects by the number that kernels get.
+/// Returns all texture objects by the number that kernels receive.
 pub(crate) fn tex_objects() -> &'static RwLock<HashMap<u64, TexObject>> {
     static TABLE: OnceLock<RwLock<HashMap<u64, TexObject>>> = OnceLock::new();
     TABLE.get_or_init(RwLock::default)
 }
 
-/// Surface objects by the number that kernels get.
+/// Returns all surface objects by the number that kernels receive.
 pub(crate) fn surf_objects() -> &'static RwLock<HashMap<u64, SurfObject>> {
     static TABLE: OnceLock<RwLock<HashMap<u64, SurfObject>>> = OnceLock::new();
     TABLE.get_or_init(RwLock::default)
@@ -116,7 +116,7 @@ impl MipmappedObject {
         }
     }
 
-    /// The handle of a level; the same at each call.
+    /// Returns the handle of a level. Every call returns the same handle.
     pub(crate) fn level(&self, number: u32) -> Result<CUarray, CuResult> {
         let mut levels = self.levels.lock();
         if let Some(&known) = levels.get(&number) {
@@ -132,7 +132,7 @@ impl MipmappedObject {
         Ok(CUarray(handle))
     }
 
-    /// Makes the handles of its levels stale.
+    /// Invalidates the handles of the levels.
     pub(crate) fn forget_levels(&self) {
         for (_, handle) in self.levels.lock().drain() {
             arrays().remove(handle.0);
@@ -157,13 +157,13 @@ from_table! {
     CUsurfref => Arc<SurfRefObject>, surfrefs();
 }
 
-/// Makes the handles of a module's references stale.
+/// Invalidates the handles of a module's texture and surface references.
 pub(crate) fn forget_references_of(module: u64) {
     texrefs().remove_where(|object| object.module == Some(module));
     surfrefs().remove_where(|object| object.module == module);
 }
 
-/// Makes the handles of what a context owned stale.
+/// Invalidates the handles of the arrays, textures and surfaces that a context owns.
 pub(crate) fn forget_textures_of(context: &Context) {
     arrays().remove_where(|object| object.array.context() == context);
     mipmapped_arrays().remove_where(|object| object.array.context() == context);

@@ -14,7 +14,7 @@ use crate::handles::{
 use crate::result::{CuResult, Served};
 use crate::types::*;
 
-/// `CUDA_ARRAY3D_*` that only `cuArray3DCreate` can ask for.
+/// Returns the descriptor of an array without depth and flags. Only `cuArray3DCreate` can set `CUDA_ARRAY3D_*` flags.
 fn plain(width: usize, height: usize, format: c_uint, channels: c_uint) -> ArrayDescriptor {
     ArrayDescriptor {
         width: width as u64,
@@ -95,7 +95,7 @@ pub(crate) fn array_3d_create_v2(
     create(&out, &descriptor(&desc.0))
 }
 
-/// An array that the current context may look at.
+/// Returns the descriptor of a valid array. A context must be current.
 fn known(object: &ArrayObject) -> Result<ArrayDescriptor, CuResult> {
     current()?;
     object.array.check()?;
@@ -166,7 +166,7 @@ pub(crate) fn array_3d_get_descriptor_v2(
     Ok(())
 }
 
-/// No array is sparse.
+/// Always fails, because no array is sparse.
 pub(crate) fn array_get_sparse_properties(
     _: &Call,
     _out: Out<CUDA_ARRAY_SPARSE_PROPERTIES>,
@@ -183,7 +183,8 @@ pub(crate) fn mipmapped_array_get_sparse_properties(
     Err(CuResult::INVALID_VALUE)
 }
 
-/// Only arrays whose memory comes later tell what they need.
+/// Returns the size and alignment of an array's memory. CUDA documents the call only for arrays with deferred mapping;
+/// here it succeeds for every array.
 pub(crate) fn array_get_memory_requirements(
     _: &Call,
     out: Out<CUDA_ARRAY_MEMORY_REQUIREMENTS>,
@@ -214,7 +215,7 @@ fn tell(out: &Out<CUDA_ARRAY_MEMORY_REQUIREMENTS>, (size, alignment): (u64, u64)
     });
 }
 
-/// No array has planes: the formats that have are left out.
+/// Always fails, because formats with several planes are not supported.
 pub(crate) fn array_get_plane(
     _: &Call,
     _plane: Out<CUarray>,
@@ -228,7 +229,7 @@ pub(crate) fn array_destroy(call: &Call, handle: CUarray) -> Served {
     current_alive()?;
     let object = arrays().get(handle.0).ok_or_else(|| call.bad_handle())?;
     if object.is_level {
-        // It goes with its mipmapped array.
+        // A level is destroyed together with its mipmapped array.
         return Err(CuResult::INVALID_HANDLE);
     }
     object.array.wait();

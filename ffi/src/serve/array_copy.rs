@@ -1,4 +1,4 @@
-//! Copies between arrays and memory by byte offsets.
+//! Copies between arrays and memory, with positions in arrays given as byte offsets.
 
 use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::guard::Call;
 use crate::handles::ArrayObject;
 use crate::result::{CuResult, Served};
 
-/// The address of bytes of an array, of which rows lie close together.
+/// Returns the address of `bytes` bytes at `offset` in an array. The rows of an array are contiguous.
 fn bytes_of(array: &ArrayObject, offset: usize, bytes: usize) -> Result<u64, CuResult> {
     array.array.check()?;
     let (base, [row, rows, slices]) = array.array.place();

@@ -1,8 +1,8 @@
-//! Copies in batches, copies with attributes, and boxes between contexts.
+//! Batched copies, copies with attributes, and 3D copies between contexts.
 //!
-//! The copies of a batch may run in any order; here they run in the order of the list. Hints of where memory should be
-//! do nothing: all of it is in one place. A source that is only valid during the call is read before it returns, out
-//! of the stream's order, as the attribute allows.
+//! The copies of a batch may run in any order; this module submits them in the order of the list. Location hints have
+//! no effect, because all memory is in one place. If a source is valid only during the call, it is read before the call
+//! returns, out of stream order, as the attribute permits.
 
 use std::ffi::{c_uint, c_ulonglong};
 
@@ -20,12 +20,12 @@ use crate::types::{
     CUmemcpy3DOperand, CUmemcpyAttributes, CUstream,
 };
 
-/// `CUmemcpySrcAccessOrder`.
+/// The valid values of `CUmemcpySrcAccessOrder`.
 const ORDERS: std::ops::RangeInclusive<c_uint> = 1..=3;
 const DURING_CALL: c_uint = 2;
 /// `CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE`.
 const COPY_FLAGS: c_uint = 1;
-/// `CU_MEMCPY_OPERAND_TYPE_POINTER` and `ARRAY`.
+/// `CU_MEMCPY_OPERAND_TYPE_POINTER` and `CU_MEMCPY_OPERAND_TYPE_ARRAY`.
 const POINTER: c_uint = 1;
 const ARRAY: c_uint = 2;
 /// `CU_MEMORYTYPE_HOST`.
@@ -40,7 +40,7 @@ fn check_attributes(order: c_uint, flags: c_uint) -> Served {
     }
 }
 
-/// These functions take every stream but the legacy default one.
+/// Rejects the legacy default stream; these functions accept every other stream.
 fn check_stream(stream: &Stream) -> Served {
     match stream.kind() {
         StreamKind::Legacy => Err(CuResult::INVALID_VALUE),
@@ -48,7 +48,7 @@ fn check_stream(stream: &Stream) -> Served {
     }
 }
 
-/// Submits a copy whose source is read as `order` says.
+/// Submits a copy. `order` decides when the source is read.
 fn submit(stream: &Stream, transfer: Transfer, order: c_uint) -> Served {
     if transfer.dst == 0 || transfer.src == 0 {
         return Err(CuResult::INVALID_VALUE);
@@ -57,12 +57,12 @@ fn submit(stream: &Stream, transfer: Transfer, order: c_uint) -> Served {
     if order == DURING_CALL && ours {
         return submit_now(stream, transfer);
     }
-    // SAFETY: the caller of the entry point vouches for host memory until the copy is complete.
+    // SAFETY: the caller of the entry point guarantees that host memory stays valid until the copy is complete.
     unsafe { stream.copy_async(transfer) }?;
     Ok(())
 }
 
-/// Reads the source now, and submits the copy of what was read.
+/// Reads the source immediately, and submits a copy of the bytes read.
 fn submit_now(stream: &Stream, transfer: Transfer) -> Served {
     let Transfer {
         width,
@@ -95,12 +95,12 @@ fn submit_now(stream: &Stream, transfer: Transfer) -> Served {
         src_slice: width * height,
         ..transfer
     };
-    // SAFETY: pageable memory is read before the call returns, and lives until then.
+    // SAFETY: pageable memory is read before the call returns, and `bytes` lives until then.
     unsafe { stream.copy_async(staged) }?;
     Ok(())
 }
 
-/// The three lists of a batch and its attributes.
+/// The copies of a batch, with the source access order of each.
 struct Batch {
     copies: Vec<(u64, u64, usize)>,
     orders: Vec<c_uint>,
@@ -108,7 +108,7 @@ struct Batch {
 
 impl Batch {
     /// # Safety
-    /// The arrays are null or hold as many elements as is said.
+    /// Each array is null or contains as many elements as its count.
     unsafe fn read(
         dsts: *mut u64,
         srcs: *mut u64,
@@ -118,7 +118,7 @@ impl Batch {
         firsts: *mut usize,
         attribute_count: usize,
     ) -> Result<Batch, CuResult> {
-        // SAFETY: the caller vouches for the arrays.
+        // SAFETY: the caller guarantees the arrays.
         let (dsts, srcs, sizes, attributes, firsts) = unsafe {
             (
                 read_array(dsts.cast_const(), count)?,
@@ -143,7 +143,7 @@ impl Batch {
         })
     }
 
-    /// Submits all; on failure the index of the copy that failed.
+    /// Submits all copies. On failure it returns the index of the failed copy.
     fn submit(&self, stream: &Stream) -> Result<(), (usize, CuResult)> {
         let all = self.copies.iter().zip(&self.orders).enumerate();
         for (index, (&(dst, src, size), &order)) in all {
@@ -171,7 +171,7 @@ pub(crate) fn memcpy_batch_async_v2(
     stream: Stream,
 ) -> Served {
     check_stream(&stream)?;
-    // SAFETY: the caller vouches for the arrays.
+    // SAFETY: the caller guarantees the arrays.
     let batch = unsafe {
         Batch::read(
             dsts,
@@ -186,7 +186,8 @@ pub(crate) fn memcpy_batch_async_v2(
     batch.submit(&stream).map_err(|(_, code)| code)
 }
 
-/// Also tells which copy failed; `usize::MAX`: none in particular.
+/// Implements the form with `fail_idx`, which receives the index of the failed copy. `usize::MAX` means that no single
+/// copy failed.
 #[expect(clippy::too_many_arguments, reason = "the interface's own list")]
 pub(crate) fn memcpy_batch_async_v1(
     _: &Call,
@@ -202,7 +203,7 @@ pub(crate) fn memcpy_batch_async_v1(
 ) -> Served {
     failed.set(usize::MAX);
     check_stream(&stream)?;
-    // SAFETY: the caller vouches for the arrays.
+    // SAFETY: the caller guarantees the arrays.
     let batch = unsafe {
         Batch::read(
             dsts,
@@ -232,7 +233,7 @@ pub(crate) fn memcpy_with_attributes_async(
     if attributes.is_null() || size == 0 {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: not null; the caller vouches for the rest.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     let attributes = unsafe { attributes.read_unaligned() };
     let order = attributes.src_access_order;
     check_attributes(order, attributes.flags)?;
@@ -240,7 +241,7 @@ pub(crate) fn memcpy_with_attributes_async(
     submit(&stream, transfer, order)
 }
 
-/// Bytes of an element: that of the arrays between which, or to which, a box is copied; else a byte.
+/// Returns the number of bytes of an element. For copies from or to arrays it is the array's element size, otherwise 1.
 fn element(op: &CUDA_MEMCPY3D_BATCH_OP) -> Result<usize, CuResult> {
     let mut found = None;
     for side in [&op.src, &op.dst] {
@@ -256,7 +257,8 @@ fn element(op: &CUDA_MEMCPY3D_BATCH_OP) -> Result<usize, CuResult> {
     Ok(found.unwrap_or(1) as usize)
 }
 
-/// First byte, distance of rows, distance of slices of a box of `extent` bytes, rows and slices.
+/// Returns the first byte, row pitch and slice pitch of one side of a 3D copy. `extent` is given in bytes, rows and
+/// slices.
 fn operand(
     side: &CUmemcpy3DOperand,
     extent: [usize; 3],
@@ -310,7 +312,7 @@ fn submit_box(stream: &Stream, op: &CUDA_MEMCPY3D_BATCH_OP) -> Served {
     submit(stream, transfer, op.src_access_order)
 }
 
-/// Submits boxes; on failure the index of the one that failed.
+/// Submits 3D copies. On failure it returns the index of the failed copy, or `usize::MAX` if no single copy failed.
 fn submit_boxes(
     count: usize,
     list: *mut CUDA_MEMCPY3D_BATCH_OP,
@@ -322,7 +324,7 @@ fn submit_boxes(
     if flags != 0 || count == 0 {
         return Err(whole(CuResult::INVALID_VALUE));
     }
-    // SAFETY: the caller vouches for the array.
+    // SAFETY: the caller guarantees the array.
     let list = unsafe { read_array(list.cast_const(), count) }.map_err(whole)?;
     for (index, op) in list.iter().enumerate() {
         submit_box(stream, op).map_err(|code| (index, code))?;
@@ -363,7 +365,7 @@ pub(crate) fn memcpy_3d_with_attributes_async(
     submit_boxes(1, op, flags, &stream).map_err(|(_, code)| code)
 }
 
-/// The box without its contexts, which must exist where memory is not the host's.
+/// Returns the 3D copy without its contexts. The context of each side in device or unified memory must exist.
 fn of_peers(copy: &CUDA_MEMCPY3D_PEER) -> Result<CUDA_MEMCPY3D, CuResult> {
     let sides = [
         (copy.src_memory_type, copy.src_context),
@@ -412,7 +414,7 @@ fn known(context: CUcontext) -> Result<Context, CuResult> {
 
 pub(crate) fn memcpy_3d_peer(call: &Call, copy: In<CUDA_MEMCPY3D_PEER>) -> Served {
     let plain = of_peers(&copy.0)?;
-    // Sides on the host or in arrays name no context; then the current one is meant.
+    // A side in host memory or in an array names no context; the current context is used for it.
     let here = stream(CUstream(0), call)?.context().clone();
     let side = |context: CUcontext| known(context).unwrap_or_else(|_| here.clone());
     let sides = [side(copy.0.dst_context), side(copy.0.src_context)];

@@ -29,21 +29,21 @@ pub(crate) fn thread_exchange_stream_capture_mode(_: &Call, place: *mut c_uint) 
     if place.is_null() {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: not null; the caller vouches for the rest.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     let wanted = mode(unsafe { place.read() })?;
     let before = exchange_thread_mode(wanted);
-    // SAFETY: as above.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     unsafe { place.write(before as c_uint) };
     Ok(())
 }
 
-/// What was told of a stream's dependencies, for as long as the interface promises: until the next
-/// question or the end of the capture.
+/// The arrays of a stream's dependencies that a query returned. The driver API guarantees them until the next query or
+/// the end of the capture.
 type Told = (Box<[CUgraphNode]>, Box<[CUgraphEdgeData]>);
 
 static TOLD: LazyLock<Mutex<HashMap<u64, Told>>> = LazyLock::new(Mutex::default);
 
-/// Forgets what was told of a stream.
+/// Frees the arrays that queries of a stream returned.
 pub(crate) fn forget_told(stream: &Stream) {
     TOLD.lock().remove(&stream.id());
 }
@@ -65,12 +65,12 @@ pub(crate) fn stream_begin_capture_to_graph(
     count: usize,
     number: c_uint,
 ) -> Served {
-    // SAFETY: the caller vouches for `count` elements.
+    // SAFETY: the caller guarantees `count` elements.
     let nodes = unsafe { dependencies(nodes, data, count) }?;
     Ok(stream.begin_capture_to(&graph, &nodes, mode(number)?)?)
 }
 
-/// The graph may be left out when the program has it already.
+/// Ends a capture. `out` may be null if a node or the program already owns the graph.
 pub(crate) fn stream_end_capture(_: &Call, stream: Stream, out: OptOut<CUgraph>) -> Served {
     if !out.is_wanted() {
         let info = stream.capture_info();
@@ -171,7 +171,7 @@ pub(crate) fn stream_update_capture_dependencies_v2(
         1 => DependencyUpdate::Set,
         _ => return Err(CuResult::INVALID_VALUE),
     };
-    // SAFETY: the caller vouches for `count` elements.
+    // SAFETY: the caller guarantees `count` elements.
     let nodes = unsafe { dependencies(nodes, data, count) }?;
     Ok(stream.update_capture_dependencies(&nodes, how)?)
 }

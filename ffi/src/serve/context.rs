@@ -1,4 +1,4 @@
-//! Contexts: making and ending them, the thread's stack, limits and preferences.
+//! Contexts: creation and destruction, the thread's stack, limits and preferences.
 
 use std::ffi::{c_int, c_uint, c_ulonglong};
 use std::sync::atomic::Ordering;
@@ -15,13 +15,13 @@ use crate::handles::{
 use crate::result::{CuResult, Served};
 use crate::types::{CUcontext, CUctxCreateParams, CUexecAffinityParam};
 
-/// The `CU_CTX_*` flags that exist.
+/// All defined `CU_CTX_*` flags.
 const ALL_FLAGS: c_uint = 0xff;
-/// Those that choose how a thread waits; one at most.
+/// The flags that select how a thread waits. At most one of them may be set.
 const SCHEDULING_FLAGS: c_uint = 0x7;
-/// What a context made by the interface of CUDA 3.2 and later reports.
+/// The API version that contexts report: that of CUDA 3.2 and later.
 const API_VERSION: c_uint = 3020;
-/// The largest `CUfunc_cache` and the largest `CUsharedconfig`.
+/// The largest values of `CUfunc_cache` and of `CUsharedconfig`.
 const LAST_CACHE_CONFIG: c_uint = 3;
 const LAST_SHARED_CONFIG: c_uint = 2;
 
@@ -61,7 +61,7 @@ pub(crate) fn ctx_create_v3(
     device: Device,
 ) -> Served {
     let count = usize::try_from(count).map_err(|_| CuResult::INVALID_VALUE)?;
-    // SAFETY: the caller vouches for `count` elements.
+    // SAFETY: the caller guarantees `count` elements.
     let affinities = unsafe { read_array(affinities.cast_const(), count) }?;
     if !affinities.is_empty() {
         return Err(CuResult::UNSUPPORTED_EXEC_AFFINITY);
@@ -77,7 +77,7 @@ pub(crate) fn ctx_create_v4(
     device: Device,
 ) -> Served {
     if !params.is_null() {
-        // SAFETY: the caller vouches for the structure.
+        // SAFETY: the caller guarantees a valid structure.
         let params = unsafe { params.read_unaligned() };
         if params.num_exec_affinity_params != 0 {
             return Err(CuResult::UNSUPPORTED_EXEC_AFFINITY);
@@ -218,7 +218,7 @@ pub(crate) fn ctx_set_cache_config(_: &Call, config: c_uint) -> Served {
     Ok(context.set_cache_config(config)?)
 }
 
-/// A number that must not be above `last`.
+/// Converts a preference, and rejects values greater than `last`.
 pub(crate) fn preference(number: c_uint, last: c_uint) -> Result<c_int, CuResult> {
     match number <= last {
         true => Ok(number as c_int),
@@ -257,7 +257,7 @@ pub(crate) fn ctx_get_stream_priority_range(
     Ok(())
 }
 
-/// There is no cache to set aside a part of.
+/// Does nothing, because there is no L2 cache with a persisting part.
 pub(crate) fn ctx_reset_persisting_l2_cache(_: &Call) -> Served {
     current().map(|_| ())
 }
@@ -277,7 +277,7 @@ pub(crate) fn ctx_disable_peer_access(_: &Call, peer: Context) -> Served {
     Ok(current()?.disable_peer(&peer)?)
 }
 
-/// Contexts have no affinity: `cuDeviceGetExecAffinitySupport` says so.
+/// Always fails, because contexts have no execution affinity. `cuDeviceGetExecAffinitySupport` reports this.
 pub(crate) fn ctx_get_exec_affinity(
     _: &Call,
     _out: Out<CUexecAffinityParam>,

@@ -1,4 +1,4 @@
-//! Copies: every form becomes one [`Transfer`] in one stream.
+//! Copies. Every form is converted to one [`Transfer`] in one stream.
 
 use std::ffi::c_void;
 
@@ -10,13 +10,13 @@ use crate::handles::{arrays, stream};
 use crate::result::{CuResult, Served};
 use crate::types::{CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUarray, CUstream};
 
-/// `CUmemorytype`.
+/// Values of `CUmemorytype`.
 const HOST: u32 = 1;
 const DEVICE: u32 = 2;
 const ARRAY: u32 = 3;
 const UNIFIED: u32 = 4;
 
-/// Whether the caller waits.
+/// Whether the caller waits until a copy is complete.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wait {
     Yes,
@@ -30,8 +30,8 @@ pub(super) fn run(stream: &Stream, transfer: Transfer, wait: Wait) -> Served {
     if transfer.dst == 0 || transfer.src == 0 {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: the caller of the entry point vouches for host memory, until the copy is
-    // complete where it does not wait.
+    // SAFETY: the caller of the entry point guarantees that host memory is valid, until the copy is complete if the
+    // call does not wait.
     unsafe {
         match wait {
             Wait::Yes => stream.copy(transfer)?,
@@ -41,7 +41,7 @@ pub(super) fn run(stream: &Stream, transfer: Transfer, wait: Wait) -> Served {
     Ok(())
 }
 
-/// A copy that the caller waits for, in the default stream of the entry point.
+/// Runs a copy in the default stream of the entry point and waits until it is complete.
 pub(super) fn run_here(call: &Call, transfer: Transfer) -> Served {
     run(&stream(CUstream(0), call)?, transfer, Wait::Yes)
 }
@@ -68,7 +68,7 @@ pub(crate) fn memcpy_peer(
     })
 }
 
-/// A copy that is in order with all work of the current context and of both sides (`cuMemcpyPeer`).
+/// Runs a copy that is ordered with all work of the current context and of both sides' contexts (`cuMemcpyPeer`).
 pub(super) fn between(call: &Call, sides: [Context; 2], copy: impl FnOnce() -> Served) -> Served {
     let stream = stream(CUstream(0), call)?;
     let mut contexts = vec![stream.context().clone()];
@@ -152,7 +152,7 @@ pub(crate) fn memcpy_dtod_async(
     run(&stream, transfer, Wait::No)
 }
 
-/// One side of a copy of a rectangle or box.
+/// One side of a 2D or 3D copy.
 struct Side {
     kind: u32,
     host: u64,
@@ -162,11 +162,11 @@ struct Side {
     y: usize,
     z: usize,
     pitch: usize,
-    /// Rows in a slice; 0: as many as are copied.
+    /// The number of rows in a slice. 0 means `y` plus the number of copied rows.
     rows: usize,
 }
 
-/// A side's first byte, and its distance from row to row and from slice to slice.
+/// The first byte of a side, its row pitch and its slice pitch in bytes.
 struct CopySide {
     start: u64,
     pitch: u64,
@@ -174,8 +174,8 @@ struct CopySide {
     on_host: Option<bool>,
 }
 
-/// First byte of a box in an array, and the array's distances from row to row and slice to slice; `None` where the box
-/// is not inside. Offset and extent are bytes, rows and slices.
+/// Returns the first byte, row pitch and slice pitch of a box in an array, or `None` if the box is not inside the
+/// array. Offset and extent are given in bytes, rows and slices.
 pub(super) fn array_box(
     array: CUarray,
     [x, y, z]: [usize; 3],
@@ -202,7 +202,7 @@ pub(super) fn array_box(
 }
 
 impl Side {
-    /// A box in an array; `None` where it is not inside.
+    /// Returns the position of a box in an array, or `None` if the box is not inside the array.
     fn place_in_array(&self, extent: [usize; 3]) -> Option<CopySide> {
         let (start, pitch, slice) = array_box(self.array, [self.x, self.y, self.z], extent)?;
         Some(CopySide {
@@ -213,7 +213,7 @@ impl Side {
         })
     }
 
-    /// `None` where the numbers make no place.
+    /// Returns the position of the side in memory, or `None` if pitch, rows and offsets are inconsistent or overflow.
     fn place(&self, width: usize, height: usize) -> Option<CopySide> {
         let row_bytes = width.checked_add(self.x)?;
         let pitch = match self.pitch {
@@ -312,10 +312,10 @@ fn rectangle(copy: &CUDA_MEMCPY2D) -> Result<Transfer, CuResult> {
     boxed(&src, &dst, [copy.width_in_bytes, copy.height, 1])
 }
 
-/// A copy of a box.
+/// Converts the parameters of a 3D copy.
 ///
 /// # Errors
-/// `INVALID_VALUE` for numbers that make no box.
+/// Returns `INVALID_VALUE` for invalid parameters.
 pub(crate) fn cuboid(copy: &CUDA_MEMCPY3D) -> Result<Transfer, CuResult> {
     if copy.src_lod != 0 || copy.dst_lod != 0 {
         return Err(CuResult::INVALID_VALUE);

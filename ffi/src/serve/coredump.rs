@@ -1,7 +1,7 @@
-//! Settings of core dumps of device code. No such dump is ever written: enabling them is not permitted, and the other
-//! settings are remembered for who asks.
+//! Settings of core dumps of device code. No such dump is ever written, so enabling dumps is not permitted. The other
+//! settings are stored and returned.
 //!
-//! Invariant: a context without a setting of its own has the global one.
+//! Invariant: if a context has no value of its own for a setting, the global value applies.
 
 use std::collections::HashMap;
 use std::ffi::{c_char, c_uint, c_void};
@@ -13,7 +13,7 @@ use crate::handles::current;
 use crate::result::{CuResult, Served};
 use crate::types::{CUcoredumpCallbackHandle, CUcoredumpStatusCallback};
 
-/// `CUcoredumpSettings`.
+/// Values of `CUcoredumpSettings`.
 const ON_EXCEPTION: c_uint = 1;
 const TRIGGER_HOST: c_uint = 2;
 const LIGHTWEIGHT: c_uint = 3;
@@ -21,9 +21,9 @@ const USER_TRIGGER: c_uint = 4;
 const FILE: c_uint = 5;
 const PIPE: c_uint = 6;
 const FLAGS: c_uint = 7;
-/// `CUCoredumpGenerationFlags` that have names.
+/// All defined flags of `CUCoredumpGenerationFlags`.
 const KNOWN_FLAGS: u32 = 0x1ff | 1 << 30 | 1 << 31;
-/// Characters of a path, its NUL included.
+/// The largest number of characters of a path, including its NUL.
 const LONGEST: usize = 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +33,7 @@ enum Value {
     Flags(u32),
 }
 
-/// By context's id (0: all), and setting.
+/// Stored values by context id (0 means global) and setting.
 type Settings = HashMap<(u64, c_uint), Value>;
 
 static SETTINGS: Mutex<Option<Settings>> = Mutex::new(None);
@@ -68,7 +68,7 @@ fn value_of(context: u64, setting: c_uint) -> Result<Value, CuResult> {
     Ok(found.cloned().unwrap_or(default))
 }
 
-/// Writes a setting, or only tells its size when there is no place for it.
+/// Writes a setting and its size. If `out` is null, it writes only the size.
 fn give(value: &Value, out: *mut c_void, size: *mut usize) -> Served {
     if size.is_null() {
         return Err(CuResult::INVALID_VALUE);
@@ -78,9 +78,9 @@ fn give(value: &Value, out: *mut c_void, size: *mut usize) -> Served {
         Value::Flags(flags) => flags.to_ne_bytes().to_vec(),
         Value::Text(text) => text.bytes().chain([0]).collect(),
     };
-    // SAFETY: not null; the caller vouches for the rest.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     let room = unsafe { size.read_unaligned() };
-    // SAFETY: as above.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     unsafe { size.write_unaligned(bytes.len()) };
     if out.is_null() {
         return Ok(());
@@ -88,24 +88,24 @@ fn give(value: &Value, out: *mut c_void, size: *mut usize) -> Served {
     if room < bytes.len() {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: the caller gave `room` bytes.
+    // SAFETY: the caller guarantees `room` bytes, and `bytes` is not longer.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.cast(), bytes.len()) };
     Ok(())
 }
 
-/// Reads a setting that the program gives.
+/// Reads a setting that the program passes.
 fn take(setting: c_uint, given: *mut c_void, size: *mut usize) -> Result<Value, CuResult> {
     let kind = default(setting)?;
     if given.is_null() || size.is_null() {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: not null; the caller vouches for the rest.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     let size = unsafe { size.read_unaligned() };
     let value = match kind {
-        // SAFETY: the caller gave `size` bytes.
+        // SAFETY: the caller guarantees `size` bytes.
         Value::Switch(_) if size == 1 => Value::Switch(unsafe { given.cast::<u8>().read() } != 0),
         Value::Flags(_) if size == 4 => {
-            // SAFETY: as above.
+            // SAFETY: the caller guarantees `size` bytes.
             let flags = unsafe { given.cast::<u32>().read_unaligned() };
             if flags & !KNOWN_FLAGS != 0 {
                 return Err(CuResult::INVALID_VALUE);
@@ -113,7 +113,7 @@ fn take(setting: c_uint, given: *mut c_void, size: *mut usize) -> Result<Value, 
             Value::Flags(flags)
         }
         Value::Text(_) if (1..=LONGEST).contains(&size) => {
-            // SAFETY: as above; the text ends where it says or at a NUL.
+            // SAFETY: the caller guarantees `size` bytes; the text ends there or at a NUL.
             let bytes: Vec<u8> = (0..size)
                 .map(|index| unsafe { given.cast::<c_char>().add(index).read() } as u8)
                 .take_while(|&byte| byte != 0)
@@ -123,7 +123,7 @@ fn take(setting: c_uint, given: *mut c_void, size: *mut usize) -> Result<Value, 
         _ => return Err(CuResult::INVALID_VALUE),
     };
     match (setting, &value) {
-        // There would be no dump.
+        // Enabling dumps is refused, because none would be written.
         (ON_EXCEPTION | USER_TRIGGER, Value::Switch(true)) => Err(CuResult::NOT_PERMITTED),
         _ => Ok(value),
     }
@@ -164,7 +164,7 @@ pub(crate) fn coredump_set_attribute(
     let context = current()?;
     context.status()?;
     let value = take(setting, given, size)?;
-    // The pipe is the process's.
+    // The user trigger and its pipe exist once for the process.
     if matches!(setting, USER_TRIGGER | PIPE) {
         return Err(CuResult::NOT_SUPPORTED);
     }
@@ -183,7 +183,7 @@ pub(crate) fn coredump_set_attribute_global(
     Ok(())
 }
 
-/// A dump that never begins calls nobody.
+/// Always fails, because no dump ever starts.
 pub(crate) fn coredump_register_callback(
     _: &Call,
     callback: CUcoredumpStatusCallback,

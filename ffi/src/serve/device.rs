@@ -1,4 +1,4 @@
-//! Devices: what they report.
+//! Devices: their properties and attributes.
 
 use std::ffi::{c_char, c_int, c_uint};
 
@@ -30,14 +30,14 @@ pub(crate) fn device_get_name(_: &Call, name: *mut c_char, len: c_int, device: D
     write_text(name, len, &device.name())
 }
 
-/// Writes a text with its NUL, cut to the caller's room.
+/// Writes a text with its NUL, truncated to the size of the caller's buffer.
 fn write_text(out: *mut c_char, room: c_int, text: &str) -> Served {
     let room = usize::try_from(room).unwrap_or(0);
     if out.is_null() || room == 0 {
         return Err(CuResult::INVALID_VALUE);
     }
     let len = text.len().min(room - 1);
-    // SAFETY: the caller gave room for `room` bytes, of which `len + 1` are written.
+    // SAFETY: the caller guarantees `room` bytes, of which `len + 1` are written.
     unsafe {
         std::ptr::copy_nonoverlapping(text.as_ptr().cast(), out, len);
         out.add(len).write(0);
@@ -57,7 +57,7 @@ pub(crate) fn device_total_mem_v2(_: &Call, bytes: Out<usize>, device: Device) -
     Ok(())
 }
 
-/// Before CUDA 3.2 a size was 32 bits wide.
+/// Returns the memory size as a 32-bit number, as before CUDA 3.2. Larger sizes give the largest number.
 pub(crate) fn device_total_mem_v1(_: &Call, bytes: Out<c_uint>, device: Device) -> Served {
     bytes.set(u32::try_from(device.total_memory()).unwrap_or(u32::MAX));
     Ok(())
@@ -141,7 +141,7 @@ pub(crate) fn device_get_by_pci_bus_id(_: &Call, device: Out<c_int>, text: Text)
     Err(CuResult::INVALID_DEVICE)
 }
 
-/// `domain:bus:device.function`, where domain and function may be missing.
+/// Parses `domain:bus:device.function`, where domain and function are optional.
 fn parse_pci(text: &str) -> Option<[u32; 3]> {
     let hex = |part: &str| u32::from_str_radix(part, 16).ok();
     let (place, function) = text.split_once('.').unwrap_or((text, "0"));
@@ -154,7 +154,7 @@ fn parse_pci(text: &str) -> Option<[u32; 3]> {
     }
 }
 
-/// A device has no access to itself as a peer; every other one is in the same process.
+/// A device is not its own peer. All other devices can be accessed, because they belong to the same process.
 pub(crate) fn device_can_access_peer(
     _: &Call,
     can: Out<c_int>,
@@ -165,7 +165,7 @@ pub(crate) fn device_can_access_peer(
     Ok(())
 }
 
-/// All links are alike and can do everything.
+/// Returns the same attributes for every pair of devices: all kinds of access are supported.
 pub(crate) fn device_get_p2p_attribute(
     _: &Call,
     value: Out<c_int>,
@@ -179,12 +179,13 @@ pub(crate) fn device_get_p2p_attribute(
     if source.ordinal() == destination.ordinal() {
         return Err(CuResult::INVALID_DEVICE);
     }
-    // Access, all atomics, arrays; rank 0 is the best, and not only some atomics are there.
+    // Attributes 2 to 4 (access, native atomics, array access) are 1. The performance rank (1) is 0, the best value;
+    // "only partial native atomics" (5) is 0.
     value.set(c_int::from((2..=4).contains(&attribute)));
     Ok(())
 }
 
-/// `CUatomicOperationCapability`.
+/// Bits of `CUatomicOperationCapability`.
 const SIGNED: c_uint = 1;
 const UNSIGNED: c_uint = 2;
 const REDUCTION: c_uint = 4;
@@ -192,7 +193,8 @@ const SCALAR_32: c_uint = 8;
 const SCALAR_64: c_uint = 0x10;
 const SCALAR_128: c_uint = 0x20;
 
-/// What kernels can do atomically with memory of another device, by `CUatomicOperation`: what PTX has for scalars.
+/// The atomic operations on the memory of another device, by `CUatomicOperation`: the scalar operations that PTX
+/// defines.
 const PEER_ATOMICS: [c_uint; 13] = [
     SIGNED | UNSIGNED | REDUCTION | SCALAR_32 | SCALAR_64,
     SIGNED | UNSIGNED | REDUCTION | SCALAR_32 | SCALAR_64,
@@ -209,7 +211,7 @@ const PEER_ATOMICS: [c_uint; 13] = [
     0,
 ];
 
-/// Answers each operation from a table.
+/// Writes the capabilities of each requested operation from a table.
 fn atomic_capabilities(
     out: *mut c_uint,
     operations: *const c_uint,
@@ -219,7 +221,7 @@ fn atomic_capabilities(
     if out.is_null() || count == 0 {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: the caller vouches for `count` elements.
+    // SAFETY: the caller guarantees `count` elements.
     let operations = unsafe { read_array(operations, count as usize) }?;
     let answers: Option<Vec<c_uint>> = operations
         .iter()
@@ -230,7 +232,7 @@ fn atomic_capabilities(
         .into_iter()
         .enumerate()
     {
-        // SAFETY: the caller gave `count` places.
+        // SAFETY: the caller guarantees memory for `count` elements.
         unsafe { out.add(index).write_unaligned(answer) };
     }
     Ok(())
@@ -250,7 +252,8 @@ pub(crate) fn device_get_p2p_atomic_capabilities(
     atomic_capabilities(out, operations, count, &PEER_ATOMICS)
 }
 
-/// Nothing is promised between device and host, as `HOST_NATIVE_ATOMIC_SUPPORTED` says.
+/// Returns no capabilities: atomics between device and host are not guaranteed, as `HOST_NATIVE_ATOMIC_SUPPORTED`
+/// reports.
 pub(crate) fn device_get_host_atomic_capabilities(
     _: &Call,
     out: *mut c_uint,
@@ -271,13 +274,13 @@ pub(crate) fn device_get_luid(
         return Err(CuResult::INVALID_VALUE);
     }
     let (bytes, node) = device.luid();
-    // SAFETY: not null; the caller gave eight bytes.
+    // SAFETY: the pointer is not null; the caller guarantees eight bytes.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr().cast(), luid, bytes.len()) };
     mask.set(node);
     Ok(())
 }
 
-/// The attribute that limits textures over linear memory, in elements.
+/// The attribute that limits the width of textures over linear memory, in elements.
 const LINEAR_WIDTH: i32 = 69;
 
 pub(crate) fn device_get_texture_1d_linear_max_width(
@@ -287,7 +290,7 @@ pub(crate) fn device_get_texture_1d_linear_max_width(
     channels: c_uint,
     device: Device,
 ) -> Served {
-    // The integers of 8, 16 and 32 bits, both floats, and the normalised formats of one to four channels.
+    // Integers of 8, 16 and 32 bits, both floats, and the normalised formats of one to four channels.
     let known = matches!(format, 1..=3 | 8..=10 | 0x10 | 0x20 | 0xc0..=0xcb);
     if !known || !matches!(channels, 1 | 2 | 4) {
         return Err(CuResult::INVALID_VALUE);
@@ -299,10 +302,11 @@ pub(crate) fn device_get_texture_1d_linear_max_width(
     Ok(())
 }
 
-/// No other device writes into memory here, so there is nothing to flush.
+/// Does nothing after checking its arguments, because no other device writes to this memory.
 pub(crate) fn flush_gpu_direct_rdma_writes(_: &Call, target: c_uint, scope: c_uint) -> Served {
     current()?.status()?;
-    // `CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX`, and to the owner or to all devices.
+    // The only target is `CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX`; the scopes are the owner and all
+    // devices.
     match target == 0 && matches!(scope, 100 | 200) {
         true => Ok(()),
         false => Err(CuResult::INVALID_VALUE),

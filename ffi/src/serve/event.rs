@@ -13,7 +13,7 @@ use crate::types::CUevent;
 const BLOCKING_SYNC: c_uint = 1;
 const DISABLE_TIMING: c_uint = 2;
 const INTERPROCESS: c_uint = 4;
-/// `CU_EVENT_RECORD_EXTERNAL`.
+/// `CU_EVENT_RECORD_EXTERNAL`, the only flag of `cuEventRecordWithFlags`.
 const ALL_RECORD_FLAGS: c_uint = 1;
 
 pub(crate) fn event_create(_: &Call, out: Out<CUevent>, flags: c_uint) -> Served {
@@ -56,7 +56,8 @@ pub(crate) fn event_record_with_flags(
     }
 }
 
-/// An event of a capture is told as such, even where the capture forbids the call on any event.
+/// Checks that a call may use the event. An event that was recorded in a capture gives `CAPTURED_EVENT`, even if an
+/// active capture forbids the call for all events.
 fn check_capture(event: &Event) -> Served {
     event.check_not_captured()?;
     Ok(margay::capture::check_unsafe_call()?)

@@ -1,4 +1,4 @@
-//! Fills.
+//! Fills (`cuMemset*`).
 
 use margay::{DevicePtr, PointerKind, Runtime, Stream};
 
@@ -7,7 +7,7 @@ use crate::handles::stream;
 use crate::result::{CuResult, Served};
 use crate::types::CUstream;
 
-/// A fill of rows.
+/// A fill of one or more rows.
 #[derive(Clone, Copy)]
 struct Fill {
     dst: u64,
@@ -19,7 +19,7 @@ struct Fill {
 }
 
 impl Fill {
-    /// One row.
+    /// Returns a fill of one row.
     fn linear(dst: u64, value: u32, element: u32, count: usize) -> Fill {
         Fill {
             dst,
@@ -51,7 +51,7 @@ impl Fill {
         Ok(())
     }
 
-    /// In the entry point's default stream; waits where the host can see the memory.
+    /// Runs the fill in the entry point's default stream, and waits for it if the host can access the memory.
     fn run_here(self, call: &Call) -> Served {
         let stream = stream(CUstream(0), call)?;
         self.run(&stream)?;

@@ -12,13 +12,13 @@ use crate::handles::{Function, FunctionObject, current, library_module_handle, m
 use crate::result::{CuResult, Served};
 use crate::types::CUmodule;
 
-/// The largest `CUfunc_cache` and `CUsharedconfig`.
+/// The largest values of `CUfunc_cache` and `CUsharedconfig`.
 pub(crate) const LAST_CACHE_CONFIG: c_uint = 3;
 const LAST_SHARED_CONFIG: c_uint = 2;
 /// `CU_FUNCTION_LOADING_STATE_LOADED`.
 const LOADED: c_uint = 1;
 
-/// The attribute with a number.
+/// Returns the attribute with this number.
 pub(crate) fn function_attribute(number: c_uint) -> Result<FunctionAttribute, CuResult> {
     i32::try_from(number)
         .ok()
@@ -52,7 +52,7 @@ pub(crate) fn func_set_cache_config(_: &Call, function: Function, config: c_uint
     Ok(function.here()?.set_cache_config(config)?)
 }
 
-/// The width of shared memory banks is a hint of old hardware.
+/// Checks the value and ignores it, because the bank width of shared memory has no effect.
 pub(crate) fn func_set_shared_mem_config(_: &Call, _function: Function, config: c_uint) -> Served {
     preference(config, LAST_SHARED_CONFIG).map(|_| ())
 }
@@ -75,7 +75,7 @@ pub(crate) fn func_get_name(_: &Call, name: Out<*const c_char>, function: Functi
     Ok(())
 }
 
-/// Tells where a parameter lies; an index past the last one is `INVALID_VALUE`.
+/// Returns the offset and size of a parameter. An index after the last parameter gives `INVALID_VALUE`.
 pub(crate) fn param_info(
     function: &Function,
     index: usize,

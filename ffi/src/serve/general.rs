@@ -1,4 +1,4 @@
-//! Initialisation, versions, errors, entry points.
+//! Initialisation, versions, error texts and the profiler.
 
 use std::ffi::{c_char, c_int, c_uint};
 use std::sync::{Once, OnceLock};
@@ -24,7 +24,7 @@ pub(crate) fn init(_: &Call, flags: c_uint) -> Served {
     set_ready()
 }
 
-/// What kernels printed is not lost when a program ends without a call that waits.
+/// Registers a handler that prints the pending output of kernels when the program exits.
 fn print_at_exit() {
     static ONCE: Once = Once::new();
     extern "C" fn print() {
@@ -35,13 +35,14 @@ fn print_at_exit() {
         });
     }
     ONCE.call_once(|| {
-        // SAFETY: the library is never unloaded, and the handler does not unwind. Without room for
-        // the handler only the last output is lost.
+        // SAFETY: the library is never unloaded, and the handler does not unwind. If the registration fails, only the
+        // last output is lost.
         unsafe { libc::atexit(print) };
     });
 }
 
-/// The driver's version, without starting the runtime: what a program sets in its environment before `cuInit` still counts.
+/// Returns the driver's version without initialising the runtime, so that changes to the environment before `cuInit`
+/// still take effect.
 pub(crate) fn reported_version() -> c_int {
     static VERSION: OnceLock<c_int> = OnceLock::new();
     *VERSION.get_or_init(margay::device::driver_version)
@@ -72,7 +73,7 @@ pub(crate) fn module_get_loading_mode(_: &Call, mode: Out<c_uint>) -> Served {
     Ok(())
 }
 
-/// There is no profiler to configure; programs that try go on.
+/// Does nothing: there is no profiler, and programs that use one should continue.
 pub(crate) fn profiler_initialize(
     _: &Call,
     _config: *const c_char,

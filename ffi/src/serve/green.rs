@@ -1,11 +1,11 @@
 //! Green contexts and device resources.
 //!
-//! A green context is a part of a device's primary context: it has that one's memory, modules and objects, and a share
-//! of its multiprocessors. Its context handle stands for the primary context on a thread's stack. The share is
-//! answered and not enforced: which processor runs a block is the scheduler's business.
+//! A green context is a part of a device's primary context. It uses the memory, modules and objects of the primary
+//! context, and has a share of its multiprocessors. On a thread's context stack its handle denotes the primary context.
+//! The share is reported but not enforced: the scheduler decides which processor runs a block.
 //!
-//! Invariant: the multiprocessors of the parts of one split are disjoint; a resource made up by the program, or changed
-//! by it, is refused.
+//! Invariant: the parts of one split have disjoint multiprocessors. A resource that the program made itself or changed
+//! is rejected.
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_uint, c_ulonglong};
@@ -27,24 +27,24 @@ use crate::types::{
     CUstream,
 };
 
-/// `CU_DEV_RESOURCE_TYPE_SM` and `WORKQUEUE_CONFIG`.
+/// `CU_DEV_RESOURCE_TYPE_SM` and `CU_DEV_RESOURCE_TYPE_WORKQUEUE_CONFIG`.
 const SMS: c_uint = 1;
 const QUEUES: c_uint = 1000;
-/// `CU_GREEN_CTX_DEFAULT_STREAM`, without which nothing is created.
+/// `CU_GREEN_CTX_DEFAULT_STREAM`, the only flag of `cuGreenCtxCreate`.
 const DEFAULT_STREAM: c_uint = 1;
-/// `CU_STREAM_NON_BLOCKING`, which a stream of a green context must have.
+/// `CU_STREAM_NON_BLOCKING`, which is required for streams of a green context.
 const NON_BLOCKING: c_uint = 1;
-/// `CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING` and `MAX_POTENTIAL_CLUSTER_SIZE`.
+/// `CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING` and `CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE`.
 const IGNORE_GROUPS: c_uint = 1;
 const LARGE_CLUSTERS: c_uint = 2;
 /// `CU_DEV_SM_RESOURCE_GROUP_BACKFILL`.
 const BACKFILL: c_uint = 1;
-/// Marks the filler of a resource of ours.
+/// The first private word of each resource that this library creates.
 const MAGIC: u32 = u32::from_le_bytes(*b"mrgR");
-/// What a device reports of its queues.
+/// The number of queues that a device reports.
 const QUEUE_LIMIT: u32 = 32;
 
-/// A resource's words behind its type: mark, device, first multiprocessor, check.
+/// Fills the private words of a resource: magic number, device, first multiprocessor and checksum.
 fn seal(resource: &mut CUdevResource, device: c_int, first: u32) {
     resource.filler[..3].copy_from_slice(&[MAGIC, device as u32, first]);
     resource.filler[3] = check(resource);
@@ -57,7 +57,7 @@ fn check(resource: &CUdevResource) -> u32 {
     })
 }
 
-/// The device and the first multiprocessor of a resource of ours.
+/// Returns the device and the first multiprocessor of a resource that this library created.
 fn unseal(resource: &CUdevResource) -> Result<(c_int, u32), CuResult> {
     let ours = resource.filler[0] == MAGIC && resource.filler[3] == check(resource);
     match ours {
@@ -75,7 +75,8 @@ fn empty(kind: c_uint) -> CUdevResource {
     }
 }
 
-/// Fewest multiprocessors of a part, and what their number is a multiple of (CUDA programming guide, "Green contexts").
+/// Returns the smallest number of multiprocessors of a part, and the divisor of this number (CUDA programming guide,
+/// "Green contexts").
 fn grain(device: &Device, flags: c_uint) -> (u32, u32) {
     match device.compute_capability().0 {
         _ if flags & IGNORE_GROUPS != 0 => (2, 2),
@@ -85,7 +86,7 @@ fn grain(device: &Device, flags: c_uint) -> (u32, u32) {
     }
 }
 
-/// `count` multiprocessors of a device from `first` on.
+/// Returns the resource of `count` multiprocessors of a device, beginning with number `first`.
 fn sms(device: &Device, first: u32, count: u32, flags: c_uint) -> CUdevResource {
     let (least, multiple) = grain(device, flags);
     let mut resource = empty(SMS);
@@ -117,7 +118,7 @@ pub(crate) fn device_get_dev_resource(
     Ok(())
 }
 
-/// The green context whose context handle this is.
+/// Returns the green context of a context handle, if the handle denotes one.
 fn green_of(handle: CUcontext) -> Option<Arc<GreenObject>> {
     contexts().get(handle.0)?.green
 }
@@ -165,7 +166,7 @@ pub(crate) fn green_ctx_get_dev_resource(
     Ok(())
 }
 
-/// The multiprocessors of a resource that is to be split: device, first, number.
+/// Returns the device, the first multiprocessor and the number of multiprocessors of a resource to split.
 fn to_split(input: &CUdevResource) -> Result<(Device, u32, u32), CuResult> {
     if input.kind != SMS {
         return Err(CuResult::INVALID_RESOURCE_TYPE);
@@ -175,7 +176,7 @@ fn to_split(input: &CUdevResource) -> Result<(Device, u32, u32), CuResult> {
     Ok((device, first, input.words[0]))
 }
 
-/// Writes what is left over.
+/// Writes the remaining multiprocessors of a split.
 fn set_remainder(
     out: &OptOut<CUdevResource>,
     device: &Device,
@@ -208,7 +209,7 @@ pub(crate) fn dev_sm_resource_split_by_count(
     let (smallest, multiple) = grain(&device, flags);
     let size = least.max(smallest).next_multiple_of(multiple);
     let possible = count / size;
-    // SAFETY: not null; the caller vouches for the rest.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     let wanted = unsafe { groups.read_unaligned() };
     let made = match result.is_null() {
         true => possible,
@@ -218,13 +219,13 @@ pub(crate) fn dev_sm_resource_split_by_count(
     if !result.is_null() {
         for group in 0..made {
             let part = sms(&device, first + group * size, size, flags);
-            // SAFETY: the caller gave `wanted` places, and `made` is no more.
+            // SAFETY: the caller guarantees room for `wanted` elements, and `made` is not greater.
             unsafe { result.add(group as usize).write_unaligned(part) };
         }
         let taken = made * size;
         set_remainder(&remainder, &device, first + taken, count - taken, flags);
     }
-    // SAFETY: as above.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     unsafe { groups.write_unaligned(made) };
     Ok(())
 }
@@ -242,7 +243,7 @@ pub(crate) fn dev_sm_resource_split(
         return Err(CuResult::INVALID_VALUE);
     }
     let (device, first, count) = to_split(&input.0)?;
-    // SAFETY: the caller vouches for `groups` elements.
+    // SAFETY: the caller guarantees `groups` elements.
     let mut wanted = unsafe { read_array(params.cast_const(), groups as usize) }?;
     let mut next = 0;
     let mut parts = Vec::new();
@@ -268,7 +269,7 @@ pub(crate) fn dev_sm_resource_split(
         next += size;
     }
     for (index, (part, group)) in parts.into_iter().zip(wanted).enumerate() {
-        // SAFETY: the caller gave so many places in each array.
+        // SAFETY: the caller guarantees `groups` elements in each array.
         unsafe {
             params.add(index).write_unaligned(group);
             if !result.is_null() {
@@ -288,7 +289,7 @@ pub(crate) fn dev_resource_generate_desc(
     resources: *mut CUdevResource,
     count: c_uint,
 ) -> Served {
-    // SAFETY: the caller vouches for `count` elements.
+    // SAFETY: the caller guarantees `count` elements.
     let resources = unsafe { read_array(resources.cast_const(), count as usize) }?;
     let mut found: Option<(c_int, u32, u32)> = None;
     for resource in &resources {
@@ -375,7 +376,7 @@ pub(crate) fn ctx_from_green_ctx(_: &Call, out: Out<CUcontext>, handle: CUgreenC
     Ok(())
 }
 
-/// The green context that each stream was made for.
+/// Returns the map from streams to the green contexts for which they were created.
 fn of_streams() -> &'static Mutex<HashMap<usize, usize>> {
     static OWNERS: OnceLock<Mutex<HashMap<usize, usize>>> = OnceLock::new();
     OWNERS.get_or_init(Mutex::default)
@@ -408,7 +409,7 @@ fn own(green: &GreenObject, handle: usize, stream: usize) {
     of_streams().lock().insert(stream, handle);
 }
 
-/// Notes a stream that is created while a green context is current.
+/// Registers a new stream with the current green context, if a green context is current.
 pub(crate) fn own_by_current(stream: usize) -> Served {
     let Some(green) = green_of(current_handle()?) else {
         return Ok(());
@@ -419,7 +420,7 @@ pub(crate) fn own_by_current(stream: usize) -> Served {
     Ok(())
 }
 
-/// The green context of a stream; 0: none.
+/// Returns the green context of a stream, or 0 if it has none.
 pub(crate) fn green_handle_of(stream: CUstream) -> Result<CUgreenCtx, CuResult> {
     if stream.0 <= 2 {
         let green = green_of(current_handle()?);
@@ -431,7 +432,7 @@ pub(crate) fn green_handle_of(stream: CUstream) -> Result<CUgreenCtx, CuResult> 
 }
 
 pub(crate) fn stream_get_green_ctx(call: &Call, stream: CUstream, out: Out<CUgreenCtx>) -> Served {
-    // SAFETY: a handle is looked up.
+    // SAFETY: the handle is looked up and never dereferenced.
     unsafe { Stream::from_abi(stream, call) }?;
     out.set(green_handle_of(stream)?);
     Ok(())
@@ -443,7 +444,7 @@ pub(crate) fn stream_get_dev_resource(
     out: Out<CUdevResource>,
     kind: c_uint,
 ) -> Served {
-    // SAFETY: a handle is looked up.
+    // SAFETY: the handle is looked up and never dereferenced.
     let found = unsafe { Stream::from_abi(stream, call) }?;
     let green = green_contexts().get(green_handle_of(stream)?.0);
     out.set(match green {
@@ -496,7 +497,7 @@ pub(crate) fn green_ctx_wait_event(_: &Call, handle: CUgreenCtx, event: Event) -
     green(handle)?.wait(&event)
 }
 
-/// The context behind a handle; 0 is the current one.
+/// Returns the context of a handle; 0 means the current context.
 fn context_or_current(handle: CUcontext) -> Result<ContextObject, CuResult> {
     let handle = match handle.0 {
         0 => current_handle()?,

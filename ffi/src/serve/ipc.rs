@@ -1,8 +1,10 @@
-//! Memory of other processes.
+//! Memory that other processes export.
 //!
-//! A handle names the exporting process and its memory file ([`margay::memory::Address`]); the importer opens the
-//! file through `/proc`, which the system allows within a user. From then on the memory lives until the last process
-//! has let go of it. Invariant: a handle opened several times in a context is one mapping.
+//! A handle names the exporting process and its memory file ([`margay::memory::Address`]). The importing process opens
+//! the file through `/proc`, which the system permits to processes of the same user. From then on the memory lives
+//! until the last process releases it.
+//!
+//! Invariant: a handle that is opened several times in a context has one mapping.
 
 use std::collections::HashMap;
 use std::ffi::{c_char, c_uint};
@@ -18,12 +20,12 @@ use crate::handles::current;
 use crate::result::{CuResult, Served};
 use crate::types::CUipcMemHandle;
 
-/// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`, which must be given.
+/// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`, a required flag.
 const LAZY_PEER_ACCESS: c_uint = 1;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"mrgyMem1");
 
-/// What a handle says.
+/// The content of a handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Named {
     pub(super) file: Address,
@@ -31,7 +33,7 @@ pub(super) struct Named {
     pub(super) size: u64,
 }
 
-/// A handle's bytes: eight words, the last of which checks the others.
+/// Packs a handle into eight words. The last word is a checksum of the others.
 pub(super) fn pack(magic: u64, named: &Named) -> [u8; 64] {
     let Named { file, offset, size } = *named;
     let mut words = [
@@ -52,7 +54,7 @@ pub(super) fn pack(magic: u64, named: &Named) -> [u8; 64] {
     bytes
 }
 
-/// What [`pack`] packed; `None` for anything else.
+/// Unpacks a handle from [`pack`]; other bytes give `None`.
 pub(super) fn unpack(magic: u64, bytes: &[u8; 64]) -> Option<Named> {
     let mut words = [0; 8];
     for (word, place) in words.iter_mut().zip(bytes.chunks_exact(8)) {
@@ -87,7 +89,7 @@ pub(super) fn to_bytes(chars: [c_char; 64]) -> [u8; 64] {
     chars.map(|char| char as u8)
 }
 
-/// An opened handle.
+/// A handle that a context opened.
 struct Opened {
     address: u64,
     context: u64,
@@ -95,7 +97,7 @@ struct Opened {
     uses: u64,
 }
 
-/// By address.
+/// Returns the opened handles by address.
 fn opened() -> &'static Mutex<HashMap<u64, Opened>> {
     static OPENED: OnceLock<Mutex<HashMap<u64, Opened>>> = OnceLock::new();
     OPENED.get_or_init(Mutex::default)
@@ -122,7 +124,7 @@ pub(crate) fn ipc_get_mem_handle(_: &Call, out: Out<CUipcMemHandle>, address: u6
     Ok(())
 }
 
-/// What the documentation of these functions calls the system's refusals.
+/// Converts errors of the system to the results that CUDA documents for these functions.
 fn map_failed(error: MemoryError) -> CuResult {
     match error {
         MemoryError::OutOfMemory { .. } => CuResult::OUT_OF_MEMORY,
@@ -144,7 +146,7 @@ pub(crate) fn ipc_open_mem_handle(
     }
     let named = unpack(MAGIC, &to_bytes(handle.reserved)).ok_or(CuResult::INVALID_HANDLE)?;
     if named.file.process == std::process::id() as i32 {
-        // A process does not open what is its own.
+        // CUDA does not permit a process to open its own handle.
         return Err(CuResult::INVALID_CONTEXT);
     }
     let mut opened = opened().lock();
@@ -191,7 +193,7 @@ pub(crate) fn ipc_close_mem_handle(_: &Call, address: u64) -> Served {
     Ok(context.release_import(DevicePtr::new(address))?)
 }
 
-/// Forgets what a context had opened; its mappings go with the context.
+/// Removes the handles that a context opened. Their mappings are removed together with the context.
 pub(crate) fn forget_imports_of(context: &Context) {
     opened()
         .lock()

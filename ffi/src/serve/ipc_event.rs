@@ -1,4 +1,4 @@
-//! Events of other processes.
+//! Events that other processes export.
 
 use margay::Event;
 use margay::memory::{SharedKind, SharedMemory};
@@ -12,7 +12,8 @@ use crate::types::{CUevent, CUipcEventHandle};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"mrgyEvt1");
 
-/// An event that is no other process's business leaves zeroes: Warp looks at the handle and not at the result.
+/// Exports an event. An event that is not interprocess gives an error and a zeroed handle, because the library Warp
+/// checks the handle instead of the result.
 pub(crate) fn ipc_get_event_handle(_: &Call, out: Out<CUipcEventHandle>, event: Event) -> Served {
     let reserved = to_chars([0; 64]);
     out.set(CUipcEventHandle { reserved });
@@ -37,7 +38,7 @@ pub(crate) fn ipc_open_event_handle(
     context.status()?;
     let named = unpack(MAGIC, &to_bytes(handle.reserved)).ok_or(CuResult::INVALID_HANDLE)?;
     if named.file.process == std::process::id() as i32 {
-        // A process does not open what is its own.
+        // CUDA does not permit a process to open its own handle.
         return Err(CuResult::INVALID_CONTEXT);
     }
     let memory = SharedMemory::open(&named.file).map_err(|_| CuResult::MAP_FAILED)?;

@@ -1,7 +1,7 @@
-//! Launches.
+//! Kernel launches.
 //!
-//! Arguments come as one pointer for each parameter, whose sizes only the kernel knows, or as a
-//! packed buffer (`extra`).
+//! Arguments arrive in one of two forms: one pointer for each parameter, whose sizes only the kernel knows, or a packed
+//! buffer (`extra`).
 
 use std::ffi::{c_uint, c_void};
 
@@ -13,14 +13,14 @@ use crate::handles::{Function, events, stream};
 use crate::result::{CuResult, Served};
 use crate::types::{CUlaunchAttribute, CUlaunchAttributeValue, CUlaunchConfig};
 
-/// Keys of `extra`.
+/// The keys of the list `extra`.
 const EXTRA_END: usize = 0;
 const EXTRA_POINTER: usize = 1;
 const EXTRA_SIZE: usize = 2;
-/// No list of pairs is longer.
+/// The largest number of pairs in `extra`.
 const MAX_EXTRA: usize = 16;
 
-/// Launch attributes that change what a launch does; the others are hints.
+/// The launch attributes that have an effect; the others are hints and ignored.
 const COOPERATIVE: c_uint = 2;
 const PRIORITY: c_uint = 8;
 const CLUSTER_DIMENSION: c_uint = 4;
@@ -95,15 +95,15 @@ pub(crate) fn launch_kernel_ex(
     }
 }
 
-/// A launch's configuration, for questions about it.
+/// Reads a launch's configuration without its event, for queries.
 pub(crate) fn launch_config(given: &CUlaunchConfig) -> Result<LaunchConfig, CuResult> {
     read_config(given).map(|(config, _)| config)
 }
 
-/// The configuration and the event that is recorded after the launch.
+/// Reads the configuration and the event to record after the launch.
 fn read_config(given: &CUlaunchConfig) -> Result<(LaunchConfig, Option<Event>), CuResult> {
     let mut config = config(given.grid_dim, given.block_dim, given.shared_mem_bytes);
-    // SAFETY: the caller vouches for as many attributes as it says.
+    // SAFETY: the caller guarantees as many attributes as the count says.
     let attributes = unsafe { read_array(given.attrs.cast_const(), given.num_attrs as usize) }?;
     let mut completion = None;
     for attribute in &attributes {
@@ -149,25 +149,25 @@ fn dim([x, y, z]: [u32; 3]) -> Dim3 {
     Dim3::new(x, y, z)
 }
 
-/// A launch's shape.
+/// Returns a launch's configuration with grid, block and dynamic shared memory.
 pub(crate) fn config(grid: [u32; 3], block: [u32; 3], shared: u32) -> LaunchConfig {
     LaunchConfig::new(dim(grid), dim(block)).with_shared(shared)
 }
 
-/// What NVIDIA's runtime makes its `cudaErrorInvalidConfiguration` of: it passes numbers that are
-/// no driver results through as its own.
+/// The result that NVIDIA's runtime reports as `cudaErrorInvalidConfiguration`: it returns numbers that are not driver
+/// results unchanged.
 const INVALID_CONFIGURATION: CuResult = CuResult(9);
-/// Attribute numbers of the threads in a block, of a block's and of a grid's extents, at most.
+/// The device attributes that limit the threads of a block, the block dimensions and the grid dimensions.
 const MAX_THREADS: i32 = 1;
 const MAX_BLOCK: [i32; 3] = [2, 3, 4];
 const MAX_GRID: [i32; 3] = [5, 6, 7];
 
-/// Extents that every device takes.
+/// Grid and block dimensions that every device accepts.
 const USUAL_GRID: u32 = 65_535;
 const USUAL_BLOCK: [u32; 3] = [1024, 1024, 64];
 const USUAL_THREADS: u64 = 1024;
 
-/// Whether no device needs to be asked.
+/// Returns whether every device accepts the dimensions, so that no attribute is needed.
 fn is_usual(config: &LaunchConfig) -> bool {
     let within = |extent: u32, limit: u32| (1..=limit).contains(&extent);
     let block = config.block.to_array().into_iter().zip(USUAL_BLOCK);
@@ -177,10 +177,11 @@ fn is_usual(config: &LaunchConfig) -> bool {
         && config.block.count() <= USUAL_THREADS
 }
 
-/// Checks the extents against the device's.
+/// Checks the grid and block dimensions against the device's limits.
 ///
 /// # Errors
-/// `INVALID_VALUE`; for kernels of NVIDIA's runtime the number that it understands.
+/// Returns `INVALID_VALUE` for invalid dimensions, but `INVALID_CONFIGURATION` for kernels that NVIDIA's runtime
+/// loaded.
 pub(crate) fn check_extents(function: &Function, device: &Device, config: &LaunchConfig) -> Served {
     if is_usual(config) {
         return Ok(());
@@ -212,19 +213,18 @@ fn launch(
 ) -> Served {
     check_extents(function, &stream.context().device(), &config)?;
     let kernel = &*function.in_context(stream.context())?;
-    // SAFETY: the caller vouches for the arguments.
+    // SAFETY: the caller guarantees that the arguments are valid.
     let packed = unsafe { pack_arguments(kernel, params, extra) }?;
     Ok(stream.launch_packed(kernel, config, packed)?)
 }
 
-/// Copies the arguments, which come in one of two forms.
+/// Copies the arguments from either of the two forms.
 ///
 /// # Errors
-/// `INVALID_VALUE` for both forms at once, none, and null pointers.
+/// Returns `INVALID_VALUE` for both forms at once, for neither form, and for null pointers.
 ///
 /// # Safety
-/// `params` is null or holds a valid pointer for each parameter; `extra` is null or a list as the
-/// interface describes it.
+/// `params` is null or contains a valid pointer for each parameter. `extra` is null or a list as CUDA documents it.
 pub(crate) unsafe fn pack_arguments(
     kernel: &Kernel,
     params: *mut *mut c_void,
@@ -233,18 +233,18 @@ pub(crate) unsafe fn pack_arguments(
     match (params.is_null(), extra.is_null()) {
         (_, _) if kernel.params().is_empty() && extra.is_null() => Ok(kernel.empty_params()),
         (false, false) => Err(CuResult::INVALID_VALUE),
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees a valid pointer for each parameter.
         (false, true) => unsafe { gather(kernel, params) },
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees a valid list.
         (true, false) => unsafe { from_extra(kernel, extra) },
         (true, true) => Err(CuResult::INVALID_VALUE),
     }
 }
 
-/// Copies each parameter from where its pointer points.
+/// Copies each parameter from its pointer.
 ///
 /// # Safety
-/// `params` holds a pointer for each parameter, valid for its size.
+/// `params` contains a pointer for each parameter, valid for the parameter's size.
 unsafe fn gather(kernel: &Kernel, params: *mut *mut c_void) -> Result<Params, CuResult> {
     let mut packed = kernel.empty_params();
     for (index, param) in kernel.params().iter().enumerate() {
@@ -258,7 +258,7 @@ unsafe fn gather(kernel: &Kernel, params: *mut *mut c_void) -> Result<Params, Cu
         if source.is_null() {
             return Err(CuResult::INVALID_VALUE);
         }
-        // SAFETY: the pointer is valid for the parameter's size, and `place` is ours.
+        // SAFETY: the pointer is valid for the parameter's size, and `place` is part of a new buffer.
         unsafe { std::ptr::copy_nonoverlapping(source, place.as_mut_ptr(), size) };
     }
     Ok(packed)
@@ -267,16 +267,16 @@ unsafe fn gather(kernel: &Kernel, params: *mut *mut c_void) -> Result<Params, Cu
 /// Copies the packed buffer that `extra` describes.
 ///
 /// # Safety
-/// `extra` is a list of keys and values with an end, and the buffer is as long as it says.
+/// `extra` is a terminated list of keys and values, and the buffer is as long as the list says.
 unsafe fn from_extra(kernel: &Kernel, extra: *mut *mut c_void) -> Result<Params, CuResult> {
     let (mut start, mut len) = (std::ptr::null::<u8>(), None);
     for pair in 0..MAX_EXTRA {
-        // SAFETY: the list has not ended.
+        // SAFETY: the list has not ended before this pair.
         let key = unsafe { extra.add(2 * pair).read_unaligned() } as usize;
         if key == EXTRA_END {
             break;
         }
-        // SAFETY: a key that is not the end is followed by its value.
+        // SAFETY: a value follows each key except the terminator.
         let value = unsafe { extra.add(2 * pair + 1).read_unaligned() };
         match key {
             EXTRA_POINTER => start = value.cast_const().cast(),
@@ -302,7 +302,7 @@ unsafe fn from_extra(kernel: &Kernel, extra: *mut *mut c_void) -> Result<Params,
     Ok(packed)
 }
 
-/// Launches with parameters that are packed already.
+/// Launches a kernel with parameters that are already packed.
 pub(crate) fn launch_with_bytes(
     function: &Function,
     stream: &Stream,

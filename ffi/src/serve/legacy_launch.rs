@@ -1,4 +1,4 @@
-//! Launching as before CUDA 4: shape and parameters are set on the function, one call each.
+//! Launches of the form before CUDA 4: separate calls set the dimensions and each parameter of a function.
 
 use std::collections::HashMap;
 use std::ffi::{c_float, c_int, c_uint, c_void};
@@ -12,10 +12,10 @@ use crate::handles::{functions, stream};
 use crate::result::{CuResult, Served};
 use crate::types::{CUfunction, CUstream};
 
-/// No parameter space is larger.
+/// The largest size of a parameter space in bytes.
 const MAX_PARAM_BYTES: usize = 32764;
 
-/// What was set on a function.
+/// The launch settings of a function.
 #[derive(Clone, Default)]
 struct Settings {
     block: [u32; 3],
@@ -108,7 +108,7 @@ pub(crate) fn param_set_bytes(
     if data.is_null() || bytes as usize > MAX_PARAM_BYTES {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: the caller vouches for `bytes` bytes.
+    // SAFETY: the caller guarantees `bytes` bytes.
     let slice = unsafe { std::slice::from_raw_parts(data.cast::<u8>(), bytes as usize) };
     put(call, function, offset, slice)
 }

@@ -1,7 +1,7 @@
-//! The memory functions of before CUDA 3.2: device addresses and sizes have 32 bits.
+//! The memory functions before CUDA 3.2, whose device addresses and sizes have 32 bits.
 //!
-//! Memory of ours lies above 4 GiB, so none can be allocated through them: that is "out of memory". What they can
-//! reach is the program's own memory below 4 GiB, once it is registered; every other address is an invalid value.
+//! All memory of this library is above 4 GiB, so allocations through these functions fail with `OUT_OF_MEMORY`. The
+//! functions can only access registered host memory below 4 GiB. Every other address gives `INVALID_VALUE`.
 
 use std::ffi::{c_uchar, c_uint, c_ushort, c_void};
 
@@ -18,7 +18,7 @@ use crate::handles::current;
 use crate::result::{CuResult, Served};
 use crate::types::{CUDA_MEMCPY2D, CUDA_MEMCPY2D_v1, CUDA_MEMCPY3D, CUDA_MEMCPY3D_v1};
 
-/// The address as 32 bits, where it is one.
+/// Converts an address to 32 bits, or returns `INVALID_VALUE` if it is larger.
 fn narrow(address: u64) -> Result<c_uint, CuResult> {
     c_uint::try_from(address).map_err(|_| CuResult::INVALID_VALUE)
 }
@@ -139,7 +139,7 @@ pub(crate) fn memset_d32_v1(call: &Call, dst: c_uint, value: c_uint, n: c_uint) 
     memset_d32(call, dst.into(), value, n as usize)
 }
 
-/// Distance of rows, elements in a row, and rows.
+/// The row pitch in bytes, the number of elements in a row, and the number of rows.
 type Rows = (c_uint, c_uint, c_uint);
 
 fn wide((pitch, width, height): Rows) -> (usize, usize, usize) {
@@ -182,7 +182,7 @@ pub(crate) fn memset_d2d32_v1(
     memset_2d_d32(call, dst.into(), pitch, value, width, height)
 }
 
-/// The same rectangle with words of today's width.
+/// Converts a 2D copy to the current structure.
 fn rectangle(copy: &CUDA_MEMCPY2D_v1) -> CUDA_MEMCPY2D {
     CUDA_MEMCPY2D {
         src_x_in_bytes: copy.src_x_in_bytes as usize,
@@ -204,7 +204,7 @@ fn rectangle(copy: &CUDA_MEMCPY2D_v1) -> CUDA_MEMCPY2D {
     }
 }
 
-/// The same box with words of today's width.
+/// Converts a 3D copy to the current structure.
 fn cuboid(copy: &CUDA_MEMCPY3D_v1) -> CUDA_MEMCPY3D {
     CUDA_MEMCPY3D {
         src_x_in_bytes: copy.src_x_in_bytes as usize,

@@ -36,7 +36,7 @@ pub(crate) fn library_load_data(
     _library_values: *mut *mut c_void,
     _library_count: c_uint,
 ) -> Served {
-    // SAFETY: the caller vouches for the image and the option arrays.
+    // SAFETY: the caller guarantees the image and the option arrays.
     let (images, options) =
         unsafe { (Images::at(code)?, JitOptions::read(count, options, values)?) };
     out.set(load(&images, &options)?);
@@ -58,7 +58,7 @@ pub(crate) fn library_load_from_file(
     _library_values: *mut *mut c_void,
     _library_count: c_uint,
 ) -> Served {
-    // SAFETY: the caller vouches for the option arrays.
+    // SAFETY: the caller guarantees the option arrays.
     let options = unsafe { JitOptions::read(count, options, values) }?;
     let bytes = read_file(&path.0)?;
     out.set(load(&Images::of(&bytes)?, &options)?);
@@ -125,7 +125,7 @@ pub(crate) fn library_enumerate_kernels(
     let kernels = library.library.kernels().iter();
     for (index, info) in kernels.take(room as usize).enumerate() {
         let handle = kernel_handle(&library, &info.name)?;
-        // SAFETY: the caller vouches for `room` elements.
+        // SAFETY: the caller guarantees room for `room` elements.
         unsafe { out.add(index).write(handle) };
     }
     Ok(())
@@ -166,7 +166,7 @@ pub(crate) fn library_get_managed(
 pub(crate) fn kernel_get_function(_: &Call, out: Out<CUfunction>, kernel: CUkernel) -> Served {
     let function = functions().get(kernel.0).ok_or(CuResult::INVALID_HANDLE)?;
     let FunctionObject::OfLibrary { library, name } = &*function else {
-        // A function where a kernel is asked for stands for itself.
+        // A function that is passed as a kernel is returned unchanged.
         out.set(CUfunction(kernel.0));
         return Ok(());
     };
@@ -189,7 +189,8 @@ pub(crate) fn kernel_get_library(_: &Call, out: Out<CUlibrary>, kernel: Function
     Ok(())
 }
 
-/// The kernel in the device's primary context, or in the current one when there is one.
+/// Returns an attribute of the kernel in the current context, or in the primary context of device 0 if no context is
+/// current. The device argument is only checked.
 pub(crate) fn kernel_get_attribute(
     _: &Call,
     value: Out<c_int>,

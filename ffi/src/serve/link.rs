@@ -1,4 +1,4 @@
-//! The linker: PTX in, an image out that loads.
+//! The linker (`cuLink*`): joins PTX inputs into an image that can be loaded.
 
 use std::ffi::{c_char, c_uint, c_void};
 use std::sync::Arc;
@@ -19,7 +19,8 @@ use crate::types::{CUjit_option, CUlinkState};
 
 /// `CU_JIT_INPUT_PTX`.
 const INPUT_PTX: c_uint = 1;
-/// `CU_JIT_INPUT_CUBIN`, `FATBINARY`, `OBJECT` and `LIBRARY`: containers that may hold PTX.
+/// `CU_JIT_INPUT_CUBIN`, `CU_JIT_INPUT_FATBINARY`, `CU_JIT_INPUT_OBJECT` and `CU_JIT_INPUT_LIBRARY`: containers that
+/// can contain PTX.
 const INPUT_CONTAINERS: [c_uint; 4] = [0, 2, 3, 4];
 
 pub(crate) fn link_create(
@@ -31,7 +32,7 @@ pub(crate) fn link_create(
 ) -> Served {
     current()?;
     let object = Arc::new(LinkObject {
-        // SAFETY: the caller vouches for the option arrays.
+        // SAFETY: the caller guarantees the option arrays.
         options: unsafe { JitOptions::read(count, options, values) }?,
         state: Mutex::default(),
     });
@@ -58,7 +59,7 @@ pub(crate) fn link_add_data(
     if data.is_null() || size == 0 {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: the caller vouches for `size` bytes, which are used during this call only.
+    // SAFETY: the caller guarantees `size` bytes, which are used during this call only.
     let bytes = unsafe { readable::bytes(data.cast::<u8>(), size) }?;
     add(&link, kind, bytes)
 }
@@ -122,7 +123,7 @@ pub(crate) fn link_complete(
     Ok(())
 }
 
-/// Reads the inputs as loading will, so that errors are told by the link.
+/// Loads the inputs as a library and unloads it again, so that the link reports errors in the inputs.
 fn check(options: &JitOptions, texts: &[Vec<u8>]) -> Served {
     let runtime = Runtime::global()?;
     let load_options = options.load_options(runtime.device(0)?.compute_capability());

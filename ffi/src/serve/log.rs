@@ -1,4 +1,5 @@
-//! The driver's log ([`error_log`]) for programs: callbacks, files, memory. An iterator is the number of the next entry to read.
+//! Access of programs to the driver's log ([`error_log`]) through callbacks, files and memory. An iterator is the
+//! number of the next entry to read.
 
 use std::ffi::{c_char, c_uint, c_void};
 use std::io::Write;
@@ -42,12 +43,12 @@ pub(crate) fn logs_current(_: &Call, out: Out<c_uint>, flags: c_uint) -> Served 
     Ok(())
 }
 
-/// What is to be dumped, and the iterator behind it.
+/// Returns the entries to dump and the number of the next entry.
 ///
 /// # Safety
 /// `iterator` is null or valid.
 unsafe fn dump(iterator: *mut c_uint) -> (Vec<String>, u32) {
-    // SAFETY: null is no iterator; else the caller vouches for it.
+    // SAFETY: a non-null iterator is valid, as the caller guarantees.
     error_log::from((!iterator.is_null()).then(|| unsafe { iterator.read_unaligned() }))
 }
 
@@ -55,12 +56,12 @@ unsafe fn dump(iterator: *mut c_uint) -> (Vec<String>, u32) {
 /// `iterator` is null or valid.
 unsafe fn advance(iterator: *mut c_uint, end: u32) {
     if !iterator.is_null() {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: a non-null iterator is valid, as the caller guarantees.
         unsafe { iterator.write_unaligned(end) };
     }
 }
 
-/// Appends to the file.
+/// Appends the entries to a file.
 pub(crate) fn logs_dump_to_file(
     _: &Call,
     iterator: *mut c_uint,
@@ -70,7 +71,7 @@ pub(crate) fn logs_dump_to_file(
     if flags != 0 {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: the caller of the entry point vouches for the iterator.
+    // SAFETY: the caller of the entry point guarantees that the iterator is null or valid.
     let (lines, end) = unsafe { dump(iterator) };
     let file = std::fs::OpenOptions::new()
         .append(true)
@@ -80,12 +81,12 @@ pub(crate) fn logs_dump_to_file(
     let mut write =
         || -> std::io::Result<()> { lines.iter().try_for_each(|line| writeln!(file, "{line}")) };
     without_size_signal(&mut write).map_err(|_| CuResult::INVALID_VALUE)?;
-    // SAFETY: as above.
+    // SAFETY: the caller of the entry point guarantees that the iterator is null or valid.
     unsafe { advance(iterator, end) };
     Ok(())
 }
 
-/// Fills at most `room` bytes with the latest lines and a NUL; `None` when not one fits.
+/// Returns the latest lines that fit into `room` bytes together with a NUL, or `None` if not even one line fits.
 fn fit(lines: &[String], room: usize) -> Option<String> {
     const CUT: &str = "[W] the buffer holds the latest entries only\n";
     let whole: usize = lines.iter().map(|line| line.len() + 1).sum();
@@ -117,20 +118,20 @@ pub(crate) fn logs_dump_to_memory(
     if flags != 0 || buffer.is_null() || size.is_null() {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: not null; the caller vouches for the rest.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     let room = unsafe { size.read_unaligned() };
-    // SAFETY: the caller of the entry point vouches for the iterator.
+    // SAFETY: the caller of the entry point guarantees that the iterator is null or valid.
     let (lines, end) = unsafe { dump(iterator) };
     let text = match lines.is_empty() {
         true if room > 0 => Some(String::new()),
         _ => fit(&lines, room),
     };
     let Some(text) = text else {
-        // SAFETY: as above.
+        // SAFETY: the pointer is not null; the caller guarantees that it is valid.
         unsafe { size.write_unaligned(0) };
         return Err(CuResult::INVALID_VALUE);
     };
-    // SAFETY: the caller gave `room` bytes, which the text and its NUL fit into; the rest as above.
+    // SAFETY: the caller guarantees `room` bytes, into which the text and its NUL fit; `size` and `iterator` are valid.
     unsafe {
         std::ptr::copy_nonoverlapping(text.as_ptr().cast(), buffer, text.len());
         buffer.add(text.len()).write(0);

@@ -1,8 +1,10 @@
-//! Managed memory: advice, prefetching, and what is remembered of both.
+//! Managed memory: advice and prefetching.
 //!
-//! Managed memory is in one place for all, so nothing has to move: advice and prefetches are remembered, page by page,
-//! for those who ask (`cuMemRangeGetAttribute`). Invariant: the notes of an allocation are sorted, do not overlap and
-//! cover it; they belong to its number, so that those of a freed allocation are never told of another.
+//! All devices and the host use the same copy of managed memory, so no page ever moves. Advice and prefetch locations
+//! are stored for each page and only returned to queries (`cuMemRangeGetAttribute`).
+//!
+//! Invariant: the stored page ranges of an allocation are sorted, do not overlap and cover the allocation. They are
+//! stored under the allocation's number, so the advice for a freed allocation is never returned for another one.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
@@ -20,18 +22,18 @@ use crate::types::CUmemLocation;
 /// `CU_DEVICE_CPU` and `CU_DEVICE_INVALID`.
 const CPU: c_int = -1;
 const NOWHERE: c_int = -2;
-/// `CUmemLocationType`.
+/// Values of `CUmemLocationType`.
 const NONE: c_uint = 0;
 const DEVICE: c_uint = 1;
 const HOST: c_uint = 2;
 const NODE: c_uint = 3;
 const THIS_NODE: c_uint = 4;
-/// Notes are kept for whole pages.
+/// The page size. Advice applies to whole pages.
 const PAGE: u64 = 4096;
-/// More batch entries than any program submits at once.
+/// The number of allocations with advice from which on the advice for freed allocations is removed.
 const NOTES_KEPT: usize = 4096;
 
-/// Where memory is, should be, or is used from.
+/// A location where memory is, should be, or is accessed from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct MemoryLocation {
     kind: c_uint,
@@ -39,7 +41,7 @@ struct MemoryLocation {
 }
 
 impl MemoryLocation {
-    /// The device's ordinal, or -1 for the host.
+    /// Returns the device's ordinal, or -1 for the host.
     fn device(self) -> c_int {
         match self.kind {
             DEVICE => self.id,
@@ -66,7 +68,7 @@ impl MemoryLocation {
     }
 }
 
-/// What is known of some pages.
+/// The advice and the last prefetch location of some pages.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Notes {
     read_mostly: bool,
@@ -75,7 +77,8 @@ struct Notes {
     prefetched: Option<MemoryLocation>,
 }
 
-/// An allocation's notes: the first byte behind each stretch of pages, and what is known of it.
+/// The page ranges of an allocation. Each entry contains the end address of a range and its advice; a range begins at
+/// the end of the previous one.
 type Stretches = Vec<(u64, Notes)>;
 
 fn all() -> &'static Mutex<HashMap<u64, Stretches>> {
@@ -83,7 +86,7 @@ fn all() -> &'static Mutex<HashMap<u64, Stretches>> {
     ALL.get_or_init(Mutex::default)
 }
 
-/// The managed allocation that holds a range, which must not be empty.
+/// Returns the managed allocation that contains a range. The range must not be empty.
 fn managed(address: u64, bytes: usize) -> Result<PointerInfo, CuResult> {
     let info = Runtime::global()?.pointer_info(address);
     let info = info.filter(|info| info.kind == PointerKind::Managed);
@@ -95,12 +98,12 @@ fn managed(address: u64, bytes: usize) -> Result<PointerInfo, CuResult> {
     }
 }
 
-/// Checks that a range is within one managed allocation.
+/// Checks that a range is inside one managed allocation.
 pub(crate) fn managed_range(address: u64, bytes: usize) -> Served {
     managed(address, bytes).map(|_| ())
 }
 
-/// Changes the notes of the pages of a range.
+/// Changes the advice for all pages of a range.
 fn note(address: u64, bytes: usize, change: impl Fn(&mut Notes)) -> Served {
     let info = managed(address, bytes)?;
     let first = address & !(PAGE - 1);
@@ -131,7 +134,7 @@ fn note(address: u64, bytes: usize, change: impl Fn(&mut Notes)) -> Served {
     Ok(())
 }
 
-/// Makes a stretch end at `at`.
+/// Splits a page range so that a range ends at `at`.
 fn split(stretches: &mut Stretches, at: u64) {
     let index = stretches.partition_point(|(stop, _)| *stop < at);
     if let Some((stop, notes)) = stretches.get(index)
@@ -142,7 +145,7 @@ fn split(stretches: &mut Stretches, at: u64) {
     }
 }
 
-/// The notes of each stretch of a range.
+/// Returns the advice of each page range that overlaps a range of addresses.
 fn notes_of(info: &PointerInfo, address: u64, bytes: u64) -> Vec<Notes> {
     let all = all().lock();
     let Some(stretches) = all.get(&info.id) else {
@@ -190,16 +193,16 @@ pub(crate) fn mem_prefetch_async_v2(
     prefetch(address, bytes, MemoryLocation::of_location(location)?)
 }
 
-/// The ranges of a batch.
+/// Reads and checks the ranges of a batch.
 ///
 /// # Safety
-/// The arrays are null or hold `count` elements.
+/// Each array is null or contains `count` elements.
 unsafe fn ranges(
     addresses: *mut u64,
     sizes: *mut usize,
     count: usize,
 ) -> Result<Vec<(u64, usize)>, CuResult> {
-    // SAFETY: the caller vouches for the arrays.
+    // SAFETY: the caller guarantees the arrays.
     let (addresses, sizes) = unsafe {
         (
             read_array(addresses.cast_const(), count)?,
@@ -216,7 +219,8 @@ unsafe fn ranges(
     Ok(ranges)
 }
 
-/// For each entry of a batch of `count` the index of its attributes: `firsts` are the entries at which each begins.
+/// Returns the index of the attributes of each of the `count` entries of a batch. `firsts` contains the first entry to
+/// which each set of attributes applies.
 pub(super) fn groups(firsts: &[usize], count: usize) -> Result<Vec<usize>, CuResult> {
     let ascending = firsts.windows(2).all(|pair| pair[0] < pair[1]);
     if firsts.first() != Some(&0) || !ascending || firsts.last().is_some_and(|&last| last >= count)
@@ -243,7 +247,7 @@ pub(crate) fn mem_prefetch_batch_async(
     if flags != 0 {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: the caller vouches for the arrays.
+    // SAFETY: the caller guarantees the arrays.
     let (ranges, places, firsts) = unsafe {
         (
             ranges(addresses, sizes, count)?,
@@ -261,7 +265,7 @@ pub(crate) fn mem_prefetch_batch_async(
     Ok(())
 }
 
-/// What is discarded may hold anything afterwards: also what it held.
+/// Checks the ranges and does nothing: discarded memory may keep its content.
 pub(crate) fn mem_discard_batch_async(
     _: &Call,
     addresses: *mut u64,
@@ -273,7 +277,7 @@ pub(crate) fn mem_discard_batch_async(
     if flags != 0 {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: the caller vouches for the arrays.
+    // SAFETY: the caller guarantees the arrays.
     unsafe { ranges(addresses, sizes, count) }.map(|_| ())
 }
 
@@ -299,7 +303,7 @@ pub(crate) fn mem_advise_v2(
     })
 }
 
-/// Remembers advice; three kinds of it have no place (CUDA driver API, "cuMemAdvise").
+/// Stores advice. Three kinds of advice use no location (CUDA driver API, "cuMemAdvise").
 fn advise(
     address: u64,
     bytes: usize,
@@ -330,7 +334,7 @@ fn advise(
     }
 }
 
-/// Who accesses memory is a device or the host, no node of it.
+/// Returns the device that accesses memory, or -1 for the host. A NUMA node of the host gives `INVALID_VALUE`.
 fn user(place: MemoryLocation) -> Result<c_int, CuResult> {
     match place.kind {
         NODE => Err(CuResult::INVALID_VALUE),
@@ -338,7 +342,7 @@ fn user(place: MemoryLocation) -> Result<c_int, CuResult> {
     }
 }
 
-/// What all stretches agree on.
+/// Returns the value on which all page ranges agree, if there is one.
 fn common<T: PartialEq + Copy>(notes: &[Notes], part: impl Fn(&Notes) -> Option<T>) -> Option<T> {
     let first = part(notes.first()?)?;
     notes
@@ -347,7 +351,7 @@ fn common<T: PartialEq + Copy>(notes: &[Notes], part: impl Fn(&Notes) -> Option<
         .then_some(first)
 }
 
-/// An attribute's value: so many ints.
+/// Returns an attribute's value as a list of ints that fills `room` bytes.
 fn attribute(number: c_uint, room: usize, notes: &[Notes]) -> Result<Vec<c_int>, CuResult> {
     let preferred = || common(notes, |n| n.preferred);
     let prefetched = || common(notes, |n| n.prefetched);
@@ -371,7 +375,7 @@ fn attribute(number: c_uint, room: usize, notes: &[Notes]) -> Result<Vec<c_int>,
     }
 }
 
-/// Those who access all of it, devices before the host, and then nobody.
+/// Returns the devices and then the host, if each of them accesses all pages, padded with `NOWHERE`.
 fn accessed_by(room: usize, notes: &[Notes]) -> Result<Vec<c_int>, CuResult> {
     if room == 0 || !room.is_multiple_of(size_of::<c_int>()) {
         return Err(CuResult::INVALID_VALUE);
@@ -404,7 +408,7 @@ pub(crate) fn mem_range_get_attribute(
     }
     let notes = notes_of(&info, address, bytes as u64);
     let values = attribute(number, room, &notes)?;
-    // SAFETY: the caller gave `room` bytes, and the values fill no more.
+    // SAFETY: the caller guarantees `room` bytes, and the values fill no more.
     unsafe { write(data, &values) };
     Ok(())
 }
@@ -413,7 +417,7 @@ pub(crate) fn mem_range_get_attribute(
 /// `data` has room for the values.
 unsafe fn write(data: *mut c_void, values: &[c_int]) {
     for (index, &value) in values.iter().enumerate() {
-        // SAFETY: the caller vouches for the room.
+        // SAFETY: the caller guarantees room for the values.
         unsafe { data.cast::<c_int>().add(index).write_unaligned(value) };
     }
 }
@@ -430,7 +434,7 @@ pub(crate) fn mem_range_get_attributes(
     if count == 0 {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: the caller vouches for `count` elements of each array.
+    // SAFETY: the caller guarantees `count` elements of each array.
     let (data, rooms, numbers) = unsafe {
         (
             read_array(data.cast_const(), count)?,
@@ -449,13 +453,14 @@ pub(crate) fn mem_range_get_attributes(
         answers.push((place, attribute(number, room, &notes)?));
     }
     for (place, values) in answers {
-        // SAFETY: the caller gave so many bytes for this attribute.
+        // SAFETY: the caller guarantees enough bytes for this attribute.
         unsafe { write(place, &values) };
     }
     Ok(())
 }
 
-/// Where the pages are: where they were last asked to go.
+/// Returns the location of each part of a range: the last prefetch location, otherwise the preferred location,
+/// otherwise the host.
 pub(crate) fn mem_get_location_info(
     _: &Call,
     address: u64,
@@ -480,7 +485,7 @@ pub(crate) fn mem_get_location_info(
             },
             None => CUmemLocation { kind: HOST, id: 0 },
         };
-        // SAFETY: the caller gave a place for each part.
+        // SAFETY: the caller guarantees an element for each part.
         unsafe { out.add(index).write_unaligned(location) };
     }
     Ok(())

@@ -11,14 +11,14 @@ use crate::guard::Call;
 use crate::result::{CuResult, Served};
 use crate::types::CUstreamBatchMemOpParams;
 
-/// `CU_STREAM_WAIT_VALUE_FLUSH`: remote writes are visible at once, so there is nothing to flush.
+/// `CU_STREAM_WAIT_VALUE_FLUSH`. It has no effect, because remote writes are visible immediately.
 const FLUSH: c_uint = 1 << 30;
-/// `CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER`, which the second version does not know.
+/// `CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER`, which the `_v2` entry points do not accept.
 const NO_BARRIER: c_uint = 1;
-/// Operations of a batch, at most.
+/// The largest number of operations in a batch.
 const MOST_OPS: c_uint = 256;
 
-/// `CUstreamBatchMemOpType`.
+/// Values of `CUstreamBatchMemOpType`.
 const WAIT_32: c_uint = 1;
 const WRITE_32: c_uint = 2;
 const FLUSH_REMOTE_WRITES: c_uint = 3;
@@ -26,17 +26,17 @@ const WAIT_64: c_uint = 4;
 const WRITE_64: c_uint = 5;
 const BARRIER: c_uint = 6;
 const ATOMIC_REDUCTION: c_uint = 8;
-/// Barriers of the system and of the device.
+/// The largest barrier type; there are system and device barriers.
 const LAST_BARRIER: c_uint = 1;
-/// `CUatomicOperation` of the reductions.
+/// Values of `CUatomicOperation` for reductions.
 const OPERATION_ADD: c_uint = 0;
 const OPERATION_AND: c_uint = 5;
 const OPERATION_OR: c_uint = 6;
-/// `CUstreamAtomicReductionDataType`.
+/// Values of `CUstreamAtomicReductionDataType`.
 const UNSIGNED_32: c_uint = 2 | 4 | 8;
 const UNSIGNED_64: c_uint = 2 | 4 | 16;
 
-/// The operations as the caller gave them, for whoever asks for a node's parameters.
+/// The operations as the caller passed them. Queries of a node's parameters return them.
 pub(crate) struct BatchOrigin(pub(crate) Vec<CUstreamBatchMemOpParams>);
 
 fn wait(address: u64, value: u64, width: Width, flags: c_uint) -> Result<MemOp, CuResult> {
@@ -72,7 +72,7 @@ fn write(
     }
 }
 
-/// The flags of a write that this version of an entry point knows.
+/// Returns the write flags that this version of the entry point accepts.
 fn write_flags(call: &Call) -> c_uint {
     match call.name.contains("_v2") {
         true => 0,
@@ -85,7 +85,7 @@ fn submit(stream: &Stream, op: MemOp, given: CUstreamBatchMemOpParams) -> Served
     Ok(stream.memory_ops_of(&[op], origin)?)
 }
 
-/// An operation's six words, as a batch would have them.
+/// Returns the six words of an operation, in the layout of a batch.
 fn words(kind: c_uint, address: u64, value: u64, flags: c_uint) -> CUstreamBatchMemOpParams {
     CUstreamBatchMemOpParams {
         words: [u64::from(kind), address, value, u64::from(flags), 0, 0],
@@ -138,14 +138,14 @@ pub(crate) fn stream_write_value_64(
     submit(&stream, op, words(WRITE_64, address, value, flags))
 }
 
-/// The lower and the upper half of a word.
+/// Returns the lower and the upper half of a word.
 fn halves(word: u64) -> (c_uint, c_uint) {
     (word as c_uint, (word >> 32) as c_uint)
 }
 
 fn read_op(params: &CUstreamBatchMemOpParams) -> Result<MemOp, CuResult> {
     let [first, second, third, fourth, ..] = params.words;
-    // The short forms have their flags beside the operation.
+    // Flushes, barriers and reductions have their flags in the first word, next to the operation.
     let ((operation, short_flags), (flags, _)) = (halves(first), halves(fourth));
     match operation {
         WAIT_32 => wait(second, u64::from(third as u32), Width::W32, flags),
@@ -188,13 +188,13 @@ fn reduction(address: u64, value: u64, with: c_uint, data_type: c_uint) -> Resul
     })
 }
 
-/// The operations of a batch, and as they were given.
+/// Returns the operations of a batch, both converted and as the caller passed them.
 ///
 /// # Errors
-/// `INVALID_VALUE` for flags, more than 256 operations, and operations that do not exist.
+/// Returns `INVALID_VALUE` for flags, for more than 256 operations, and for invalid operations.
 ///
 /// # Safety
-/// The array holds `count` elements.
+/// The array contains `count` elements.
 pub(crate) unsafe fn read_ops(
     array: *const CUstreamBatchMemOpParams,
     count: c_uint,
@@ -203,7 +203,7 @@ pub(crate) unsafe fn read_ops(
     if flags != 0 || count > MOST_OPS {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees `count` elements.
     let given = unsafe { read_array(array, count as usize) }?;
     let ops = given.iter().map(read_op).collect::<Result<_, _>>()?;
     Ok((ops, given))
@@ -216,7 +216,7 @@ pub(crate) fn stream_batch_mem_op(
     array: *mut CUstreamBatchMemOpParams,
     flags: c_uint,
 ) -> Served {
-    // SAFETY: the caller vouches for `count` elements.
+    // SAFETY: the caller guarantees `count` elements.
     let (ops, given) = unsafe { read_ops(array, count, flags) }?;
     Ok(stream.memory_ops_of(&ops, || Some(Arc::new(BatchOrigin(given)) as _))?)
 }

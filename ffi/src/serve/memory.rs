@@ -1,4 +1,4 @@
-//! Memory: device, pinned, registered and managed.
+//! Device, pinned, registered and managed memory.
 
 use std::ffi::{c_uint, c_void};
 
@@ -14,10 +14,10 @@ const PORTABLE: c_uint = 1;
 const DEVICE_MAP: c_uint = 2;
 /// `CU_MEMHOSTALLOC_WRITECOMBINED`.
 const WRITE_COMBINED: c_uint = 4;
-/// `CU_MEMHOSTREGISTER_IOMEMORY` and `READ_ONLY`.
+/// `CU_MEMHOSTREGISTER_IOMEMORY` and `CU_MEMHOSTREGISTER_READ_ONLY`.
 const IO_MEMORY: c_uint = 4;
 const READ_ONLY: c_uint = 8;
-/// `CU_MEM_ATTACH_GLOBAL` and `HOST`.
+/// `CU_MEM_ATTACH_GLOBAL` and `CU_MEM_ATTACH_HOST`.
 const ATTACH_FLAGS: [c_uint; 2] = [1, 2];
 
 pub(crate) fn mem_get_info(_: &Call, free: OptOut<usize>, total: OptOut<usize>) -> Served {
@@ -52,10 +52,10 @@ pub(crate) fn mem_free(_: &Call, address: u64) -> Served {
     let Some(info) = Runtime::global()?.pointer_info(address) else {
         return free_counted(address, || context.free(DevicePtr::new(address)));
     };
-    // Asked before the pool forgets it.
+    // `free_counted` removes the pool's entry, so the lookup comes first.
     let from_pool = pool_of(address).is_some();
     free_counted(address, || match info.kind {
-        // Of the host, but from a pool.
+        // Pinned host memory from a pool is freed here too.
         PointerKind::Pinned if from_pool => info.context.free_host(address as *mut u8),
         _ => info.context.free(DevicePtr::new(address)),
     })
@@ -126,7 +126,7 @@ pub(crate) fn mem_host_get_device_pointer(
 pub(crate) fn mem_host_get_flags(_: &Call, out: Out<c_uint>, ptr: *mut c_void) -> Served {
     let flags = current()?.host_flags(ptr.cast_const().cast())?;
     let bit = |set: bool, bit: c_uint| if set { bit } else { 0 };
-    // Everything is mapped for the device, asked for or not.
+    // All host memory is mapped for the device, even without the flag.
     out.set(DEVICE_MAP | bit(flags.portable, PORTABLE) | bit(flags.write_combined, WRITE_COMBINED));
     Ok(())
 }

@@ -1,7 +1,8 @@
-//! The functions that answer the entry points.
+//! The functions that implement the entry points.
 //!
-//! Each takes the call it serves and its converted arguments ([`crate::convert`]); the table of
-//! [`crate::api`] names it. What a module here cannot do itself is the runtime's.
+//! Each function receives the call that it serves and the converted arguments ([`crate::convert`]). The table of
+//! [`crate::api`] contains its name. The functions check arguments and look up handles; the runtime (crate `margay`)
+//! does the work.
 
 mod array;
 mod array_copy;

@@ -25,7 +25,7 @@ pub(crate) fn module_load(_: &Call, module: Out<CUmodule>, path: Text) -> Served
     Ok(())
 }
 
-/// Reads an image's file.
+/// Reads the file of an image.
 pub(crate) fn read_file(path: &str) -> Result<Vec<u8>, CuResult> {
     std::fs::read(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => CuResult::FILE_NOT_FOUND,
@@ -54,7 +54,7 @@ pub(crate) fn module_load_data_ex(
     options: *mut CUjit_option,
     values: *mut *mut c_void,
 ) -> Served {
-    // SAFETY: the caller vouches for the option arrays.
+    // SAFETY: the caller guarantees the option arrays.
     let options = unsafe { JitOptions::read(count, options, values) }?;
     module.set(load_at(image, &options)?);
     Ok(())
@@ -63,7 +63,7 @@ pub(crate) fn module_load_data_ex(
 /// Loads the image at an address into the current context.
 pub(crate) fn load_at(image: *const c_void, options: &JitOptions) -> Result<CUmodule, CuResult> {
     current()?.status()?;
-    // SAFETY: the caller vouches for the image; it is used during this call only.
+    // SAFETY: the caller guarantees the image; it is used during this call only.
     let images = unsafe { Images::at(image) }?;
     load(&images, options)
 }
@@ -92,7 +92,8 @@ fn load(images: &Images<'_>, options: &JitOptions) -> Result<CUmodule, CuResult>
     }
 }
 
-/// Puts the reason into the caller's log; without one it goes to standard error.
+/// Writes the reason of a failed load to the caller's error log, or to standard error if there is no log. Errors of
+/// images without PTX go to both.
 pub(crate) fn load_failed(error: Error, options: &JitOptions, seconds: f32) -> CuResult {
     let text = match &error {
         Error::InvalidPtx { log } => log.clone(),
@@ -100,7 +101,7 @@ pub(crate) fn load_failed(error: Error, options: &JitOptions, seconds: f32) -> C
     };
     options.write_back("", &text, seconds);
     if matches!(error, Error::NoBinary(_)) {
-        // Clients that ask for a log seldom show it.
+        // Programs that request a log rarely show it.
         return error.into();
     }
     match options.has_error_log() {
@@ -112,7 +113,7 @@ pub(crate) fn load_failed(error: Error, options: &JitOptions, seconds: f32) -> C
 pub(crate) fn module_unload(call: &Call, handle: CUmodule) -> Served {
     let object = modules().get(handle.0).ok_or_else(|| call.bad_handle())?;
     if object.library.is_some() {
-        // It goes with its library.
+        // A library's module is unloaded together with its library.
         return Err(CuResult::NOT_PERMITTED);
     }
     current()?;
@@ -152,7 +153,7 @@ pub(crate) fn module_enumerate_functions(
     let kernels = module.module.kernels();
     for (index, kernel) in kernels.iter().take(room as usize).enumerate() {
         let handle = module_function_handle(&module, kernel.name())?;
-        // SAFETY: the caller vouches for `room` elements.
+        // SAFETY: the caller guarantees room for `room` elements.
         unsafe { out.add(index).write(handle) };
     }
     Ok(())
@@ -168,7 +169,7 @@ pub(crate) fn module_get_global(
     give_symbol(&address, &bytes, || Ok(module.module.global(&name.0)?))
 }
 
-/// Tells a variable's address and size to a caller who wants at least one of them.
+/// Writes a variable's address and size. At least one of the outputs must not be null.
 pub(crate) fn give_symbol(
     address: &OptOut<u64>,
     bytes: &OptOut<usize>,

@@ -1,4 +1,4 @@
-//! Occupancy: how many blocks fit.
+//! Occupancy: the number of blocks or clusters that can be active at the same time.
 
 use std::ffi::{c_int, c_uint};
 
@@ -9,7 +9,7 @@ use crate::handles::Function;
 use crate::result::{CuResult, Served};
 use crate::types::{CUlaunchConfig, CUoccupancyB2DSize};
 
-/// `CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE`.
+/// `CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE`, the only flag.
 const ALL_FLAGS: c_uint = 1;
 
 fn positive(number: c_int) -> Result<u32, CuResult> {
@@ -71,7 +71,7 @@ pub(crate) fn occupancy_max_potential_block_size(
     }
     let limit = u32::try_from(limit).map_err(|_| CuResult::INVALID_VALUE)?;
     let mut shared = |block: u32| match shared_of {
-        // SAFETY: the caller gave a function that takes a block size.
+        // SAFETY: the caller passed a function that takes a block size.
         Some(function) => unsafe { function(block as c_int) as u64 },
         None => dynamic_shared as u64,
     };

@@ -1,4 +1,4 @@
-//! What is known of an address.
+//! Pointer attributes.
 
 use std::collections::HashSet;
 use std::ffi::{c_int, c_uint, c_void};
@@ -15,19 +15,19 @@ use crate::handles::{current, handle_of};
 use crate::result::{CuResult, Served};
 use crate::types::{CUcontext, CUmemoryPool};
 
-/// `CU_MEMORYTYPE_HOST` and `DEVICE`.
+/// `CU_MEMORYTYPE_HOST` and `CU_MEMORYTYPE_DEVICE`.
 const MEMORY_TYPE: (u32, u32) = (1, 2);
-/// What stands for no device where every attribute is answered.
+/// The device ordinal that `cuPointerGetAttributes` returns for unknown addresses.
 const NO_DEVICE: c_int = -2;
 /// `CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE`.
 const READ_WRITE: u32 = 3;
 /// `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`.
 const DESCRIPTOR: u64 = 1;
-/// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`, the settable one.
+/// `CU_POINTER_ATTRIBUTE_SYNC_MEMOPS`, the only attribute that can be set.
 const SYNC_MEMOPS: c_uint = 6;
 const DEVICE_ORDINAL: c_uint = 9;
 
-/// An attribute's value with its C type.
+/// The value of an attribute with its C type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Value {
     Int(c_int),
@@ -44,7 +44,7 @@ impl Value {
         if data.is_null() {
             return Err(CuResult::INVALID_VALUE);
         }
-        // SAFETY: not null, and with room for the attribute's type.
+        // SAFETY: the pointer is not null and has room for the attribute's type.
         unsafe {
             match self {
                 Value::Int(value) => data.cast::<c_int>().write_unaligned(value),
@@ -58,12 +58,12 @@ impl Value {
     }
 }
 
-/// The attributes of an address of ours; `None` for one that there is not.
+/// Returns an attribute of an address that the runtime knows, or `None` if the attribute does not exist.
 fn known(attribute: c_uint, address: u64, info: &PointerInfo) -> Result<Option<Value>, CuResult> {
     let host = matches!(info.kind, PointerKind::Pinned | PointerKind::Registered);
     let managed = info.kind == PointerKind::Managed;
     let value = match attribute {
-        // Physical memory and pools belong to no context.
+        // Mapped physical memory and pool memory belong to no context.
         1 if info.mapped || info.pooled => Value::Context(CUcontext(0)),
         1 => Value::Context(handle_of(&info.context)?),
         2 if host => Value::Uint(MEMORY_TYPE.0),
@@ -88,21 +88,21 @@ fn known(attribute: c_uint, address: u64, info: &PointerInfo) -> Result<Option<V
         16 => Value::Uint(access(address, info)),
         17 => Value::Pool(pool_of(info.base).unwrap_or(CUmemoryPool(0))),
         20 => Value::Long(info.id),
-        // In no header; NVIDIA's runtimes ask and take 0.
+        // This attribute is in no public header; NVIDIA's runtimes query it and accept 0.
         22 => Value::Int(0),
         _ => return Ok(None),
     };
     Ok(Some(value))
 }
 
-/// Start and size of the addresses that a pointer belongs to: a reserved range, or the allocation.
+/// Returns the start and size of the reserved address range or of the allocation that contains a pointer.
 fn range(address: u64, info: &PointerInfo) -> (u64, u64) {
     let reserved = || Runtime::global().ok()?.memory().range_at(address);
     let found = info.mapped.then(reserved).flatten();
     found.unwrap_or((info.base, info.size))
 }
 
-/// The kinds of handles by which other processes can get the memory.
+/// Returns the kinds of handles with which the memory can be exported to other processes.
 fn handle_types(address: u64, info: &PointerInfo) -> u64 {
     let Ok(runtime) = Runtime::global() else {
         return 0;
@@ -117,7 +117,7 @@ fn handle_types(address: u64, info: &PointerInfo) -> u64 {
     if exportable { DESCRIPTOR } else { 0 }
 }
 
-/// What the current context's device may do with the memory.
+/// Returns the access rights of the current context's device to the memory.
 fn access(address: u64, info: &PointerInfo) -> u32 {
     if !info.mapped {
         return READ_WRITE;
@@ -127,7 +127,7 @@ fn access(address: u64, info: &PointerInfo) -> u32 {
     access().map_or(0, access_flags)
 }
 
-/// What is answered for an address that is not ours when all attributes are wanted.
+/// Returns the value of an attribute for an unknown address in `cuPointerGetAttributes`.
 fn absent(attribute: c_uint) -> Value {
     match attribute {
         1 | 17 => Value::Context(CUcontext(0)),
@@ -149,11 +149,11 @@ pub(crate) fn pointer_get_attribute(
     let info = Runtime::global()?.pointer_info(address);
     let info = info.ok_or(CuResult::INVALID_VALUE)?;
     let value = known(attribute, address, &info)?.ok_or(CuResult::INVALID_VALUE)?;
-    // SAFETY: the caller gave room for the attribute's type.
+    // SAFETY: the caller guarantees room for the attribute's type.
     unsafe { value.write(data) }
 }
 
-/// Unlike the query of one attribute this one succeeds for addresses that are not ours.
+/// Returns several attributes. Unlike `cuPointerGetAttribute`, it succeeds for unknown addresses.
 pub(crate) fn pointer_get_attributes(
     _: &Call,
     count: c_uint,
@@ -164,7 +164,7 @@ pub(crate) fn pointer_get_attributes(
     if count == 0 {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: the caller vouches for `count` elements of both arrays.
+    // SAFETY: the caller guarantees `count` elements of both arrays.
     let (attributes, places) = unsafe {
         (
             read_array(attributes.cast_const(), count as usize)?,
@@ -177,19 +177,20 @@ pub(crate) fn pointer_get_attributes(
             Some(info) => known(attribute, address, info)?,
             None => None,
         };
-        // SAFETY: the caller gave room for the attribute's type.
+        // SAFETY: the caller guarantees room for the attribute's type.
         unsafe { value.unwrap_or(absent(attribute)).write(place) }?;
     }
     Ok(())
 }
 
-/// The allocations, by their numbers, which are never used again, whose `SYNC_MEMOPS` is set.
+/// Returns the ids of the allocations whose `SYNC_MEMOPS` is set. Ids are never reused.
 fn synchronous() -> &'static Mutex<HashSet<u64>> {
     static SYNCHRONOUS: OnceLock<Mutex<HashSet<u64>>> = OnceLock::new();
     SYNCHRONOUS.get_or_init(Mutex::default)
 }
 
-/// Copies that the attribute would make synchronous are so towards the host anyway; it is remembered.
+/// Stores the attribute for later queries. It has no other effect, because the copies to the host that it would make
+/// synchronous always are.
 pub(crate) fn pointer_set_attribute(
     _: &Call,
     value: *const c_void,
@@ -201,7 +202,7 @@ pub(crate) fn pointer_set_attribute(
     }
     let info = Runtime::global()?.pointer_info(address);
     let info = info.ok_or(CuResult::INVALID_VALUE)?;
-    // SAFETY: not null; the caller passed an unsigned int, or a bool of which it is the first byte.
+    // SAFETY: the pointer is not null; the caller passed an unsigned int or a bool, whose first byte is read.
     let on = unsafe { value.cast::<u8>().read() } != 0;
     let mut synchronous = synchronous().lock();
     match on {

@@ -1,9 +1,10 @@
 //! Memory pools and stream-ordered allocation.
 //!
-//! A pool is bookkeeping: the memory comes from the device's one allocator, which caches what is
-//! freed; that of a pool which other processes may use comes from a memory file of its own. Each kind and
-//! location of memory ([`PoolLocation`]) has a pool of its own from the beginning. Invariant: a pool's used bytes
-//! are those of the allocations made from it and not yet freed.
+//! A pool only keeps statistics and settings. Its memory comes from the device's allocator, which caches freed memory.
+//! A pool that other processes can use has a memory file of its own instead. Each kind and location of memory
+//! ([`PoolLocation`]) has a default pool.
+//!
+//! Invariant: the used bytes of a pool are the sum of its allocations that are not freed yet.
 
 pub(super) use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -30,10 +31,10 @@ use crate::types::{
 
 /// `CU_MEM_ALLOCATION_TYPE_PINNED`.
 const PINNED: c_uint = 1;
-/// What of `CUmemAllocationHandleType` has a name.
+/// All defined bits of `CUmemAllocationHandleType`.
 const NAMED_HANDLES: c_uint = 0xf;
 
-/// The three switches of reuse come first; they are of type int.
+/// The attribute numbers. The first three are the reuse switches, whose type is int.
 const REUSE: std::ops::RangeInclusive<c_uint> = 1..=3;
 const RELEASE_THRESHOLD: c_uint = 4;
 const RESERVED_CURRENT: c_uint = 5;
@@ -57,7 +58,7 @@ impl PoolObject {
         }
     }
 
-    /// Counts an allocation, if the pool may become so large.
+    /// Adds an allocation to the used bytes. Returns an error if the pool would exceed its largest size.
     fn take(&self, bytes: u64) -> Served {
         let order = Ordering::Relaxed;
         let fits = |used: u64| {
@@ -76,7 +77,7 @@ impl PoolObject {
     }
 }
 
-/// An allocation that is in use.
+/// An allocation that is not freed.
 struct Allocation {
     pool: Arc<PoolObject>,
     bytes: u64,
@@ -89,14 +90,14 @@ fn allocations() -> &'static Mutex<Allocations> {
     ALLOCATIONS.get_or_init(Mutex::default)
 }
 
-/// The pools of a place: its own one, and the one that allocations without a pool come from.
+/// The pools of a location: its default pool, and the pool for allocations that name no pool.
 #[derive(Clone, Copy)]
 struct PlacePools {
     default: usize,
     current: usize,
 }
 
-/// Works on the pools of a place, which are made at the first call.
+/// Runs `work` on the pools of a location, which are created at the first call.
 fn with_pools<R>(
     place: PoolLocation,
     work: impl FnOnce(&mut PlacePools) -> R,
@@ -115,12 +116,12 @@ fn with_pools<R>(
     Ok(work(known))
 }
 
-/// The place's own pool.
+/// Returns the default pool of a location.
 fn default_pool(place: PoolLocation) -> Result<CUmemoryPool, CuResult> {
     with_pools(place, |pools| CUmemoryPool(pools.default))
 }
 
-/// The pool that allocations without one come from.
+/// Returns the pool for allocations that name no pool.
 fn current_pool(place: PoolLocation) -> Result<CUmemoryPool, CuResult> {
     with_pools(place, |known| match pools().get(known.current) {
         Some(_) => CUmemoryPool(known.current),
@@ -128,7 +129,7 @@ fn current_pool(place: PoolLocation) -> Result<CUmemoryPool, CuResult> {
     })
 }
 
-/// Changes the pool that allocations without one come from; it must be of the same place.
+/// Changes the pool for allocations that name no pool. The new pool must have the same location.
 fn set_current_pool(place: PoolLocation, pool: CUmemoryPool) -> Served {
     let found = find(pool)?;
     if found.place != place || found.imported {
@@ -137,7 +138,7 @@ fn set_current_pool(place: PoolLocation, pool: CUmemoryPool) -> Served {
     with_pools(place, |pools| pools.current = pool.0)
 }
 
-/// The pool that the allocation at `address` came from.
+/// Returns the pool of the allocation at `address`.
 pub(crate) fn pool_of(address: u64) -> Option<CUmemoryPool> {
     let allocations = allocations().lock();
     let pool = &allocations.get(&address)?.pool;
@@ -156,14 +157,14 @@ fn alloc(out: &Out<u64>, bytes: usize, pool: Arc<PoolObject>, stream: &Stream) -
     }
     stream.context().status()?;
     if bytes == 0 {
-        // Unlike cuMemAlloc's, and to be freed like any other.
+        // Unlike `cuMemAlloc`, an allocation of size 0 succeeds. Its null pointer can be freed like any other.
         out.set(0);
         return Ok(());
     }
     stream.capture_status()?;
     let place = pool.place;
     if let Some(captured) = stream.alloc_captured(bytes as u64, place.pointers(), place.pack()) {
-        // The graph has it, not the pool.
+        // The graph owns the allocation, not the pool.
         out.set(captured?.address());
         return Ok(());
     }
@@ -208,15 +209,16 @@ pub(crate) fn mem_free_async(_: &Call, address: u64, stream: Stream) -> Served {
     free_counted(address, || stream.free_async(DevicePtr::new(address)))
 }
 
-/// Whether memory of a pool begins there.
+/// Returns whether an allocation from a pool begins at the address.
 fn is_pooled(address: u64) -> Result<bool, CuResult> {
     let info = Runtime::global()?.pointer_info(address);
     Ok(info.is_some_and(|info| info.pooled && info.base == address))
 }
 
-/// Frees by `free` what may be an allocation from a pool; one that is to be freed in a stream already is none any more.
+/// Frees memory by calling `free`, and updates the pool if the memory comes from one. An allocation that is already
+/// being freed in a stream gives `INVALID_VALUE`.
 pub(crate) fn free_counted(address: u64, free: impl FnOnce() -> margay::Result<()>) -> Served {
-    // Forgotten first: once freed, the address may come back from another thread's allocation.
+    // Remove the entry first: once the memory is freed, another thread may allocate the same address.
     let entry = allocations().lock().remove(&address);
     if entry.is_none() && is_pooled(address)? {
         return Err(CuResult::INVALID_VALUE);
@@ -236,7 +238,7 @@ pub(crate) fn free_counted(address: u64, free: impl FnOnce() -> margay::Result<(
     }
 }
 
-/// Nothing is held that could be given back to the system.
+/// Does nothing: a pool keeps no unused memory that could be returned to the system.
 pub(crate) fn mem_pool_trim_to(_: &Call, _pool: Arc<PoolObject>, _keep: usize) -> Served {
     Ok(())
 }
@@ -254,7 +256,7 @@ pub(crate) fn mem_pool_get_attribute(
     let answer = match attribute {
         number if REUSE.contains(&number) => {
             let number = long(&pool.reuse[number as usize - 1]);
-            // SAFETY: the caller gave room for an int.
+            // SAFETY: the caller guarantees room for an int.
             unsafe { value.cast::<i32>().write_unaligned(number as i32) };
             return Ok(());
         }
@@ -278,13 +280,13 @@ pub(crate) fn mem_pool_get_attribute(
                 HANDLE_TYPES if pool.arena.is_some() && !pool.imported => DESCRIPTOR as i32,
                 _ => 0,
             };
-            // SAFETY: the caller gave room for an int or an enumeration.
+            // SAFETY: the caller guarantees room for an int or an enumeration.
             unsafe { value.cast::<i32>().write_unaligned(answer) };
             return Ok(());
         }
         _ => return Err(CuResult::INVALID_VALUE),
     };
-    // SAFETY: the caller gave room for 64 bits.
+    // SAFETY: the caller guarantees room for 64 bits.
     unsafe { value.cast::<u64>().write_unaligned(answer) };
     Ok(())
 }
@@ -309,7 +311,7 @@ pub(crate) fn mem_pool_set_attribute(
     let used = pool.used.load(Ordering::Relaxed);
     match attribute {
         RELEASE_THRESHOLD => pool.threshold.store(given(), Ordering::Relaxed),
-        // High-water marks can only be reset.
+        // High-water marks can only be reset to 0.
         RESERVED_HIGH if given() == 0 => pool.reserved_high.store(used, Ordering::Relaxed),
         USED_HIGH if given() == 0 => pool.high.store(used, Ordering::Relaxed),
         _ => return Err(CuResult::INVALID_VALUE),
@@ -317,20 +319,20 @@ pub(crate) fn mem_pool_set_attribute(
     Ok(())
 }
 
-/// All devices are this process, so rights are remembered and not enforced.
+/// Stores access rights. They are not enforced, because all devices belong to this process.
 pub(crate) fn mem_pool_set_access(
     _: &Call,
     pool: Arc<PoolObject>,
     map: *const CUmemAccessDesc,
     count: usize,
 ) -> Served {
-    // SAFETY: the caller vouches for `count` elements.
+    // SAFETY: the caller guarantees `count` elements.
     let map = unsafe { read_array(map, count) }?;
     let mut wanted = Vec::new();
     for entry in &map {
         let place = PoolLocation::of(&entry.location, PINNED)?;
         let access = access_of(entry.flags)?;
-        // Nobody can lose the access to the own pool.
+        // A location cannot lose the access to its own memory.
         let own = place.first_access(pool.place) == Access::ReadWrite;
         if own && access != Access::ReadWrite {
             return Err(CuResult::INVALID_VALUE);
@@ -350,7 +352,7 @@ pub(crate) fn mem_pool_get_access(
     if location.is_null() {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: not null; the caller vouches for the rest.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     let place = PoolLocation::of(&unsafe { location.read_unaligned() }, PINNED)?;
     let access = pool.access.lock().get(&place).copied();
     let first = place.first_access(pool.place);
@@ -388,7 +390,8 @@ pub(crate) fn mem_pool_create(
             0 => total,
             size => size.min(total),
         };
-        // Whole pages of the largest kind, and as much again for what rounding leaves between allocations.
+        // The arena is twice as large as the pool, because rounding leaves gaps between allocations. It consists of
+        // whole pages of the largest size.
         let room = most.saturating_mul(2).next_multiple_of(GRANULARITY);
         let arena = Arena::new(room, label).map_err(|_| CuResult::OUT_OF_MEMORY)?;
         pool.arena = Some(Arc::new(arena));
@@ -409,12 +412,12 @@ pub(crate) fn mem_pool_destroy(_: &Call, pool: CUmemoryPool) -> Served {
         .ok_or(CuResult::INVALID_VALUE)
 }
 
-/// The place that a location and a kind of memory name.
+/// Converts a location and a kind of memory. A null pointer gives `INVALID_VALUE`.
 fn check_place(location: *mut CUmemLocation, kind: c_uint) -> Result<PoolLocation, CuResult> {
     if location.is_null() {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: not null; the caller vouches for the rest.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     PoolLocation::of(&unsafe { location.read_unaligned() }, kind)
 }
 
@@ -465,7 +468,7 @@ pub(crate) fn device_set_mem_pool(_: &Call, device: Device, pool: CUmemoryPool) 
     set_current_pool(PoolLocation::device(device.ordinal()), pool)
 }
 
-/// The descriptor of a pool's memory; it is the program's.
+/// Returns the file descriptor of a pool's memory, which the program then owns.
 pub(crate) fn mem_pool_export_to_shareable_handle(
     _: &Call,
     out: *mut c_void,
@@ -478,7 +481,7 @@ pub(crate) fn mem_pool_export_to_shareable_handle(
     }
     check_handle_kind(kind).map_err(|_| CuResult::INVALID_VALUE)?;
     let arena = pool.arena.as_ref().ok_or(CuResult::INVALID_VALUE)?;
-    // SAFETY: not null; a descriptor is an int.
+    // SAFETY: the pointer is not null; a descriptor is an int.
     unsafe { give_descriptor(out, arena.memory()) }
 }
 
@@ -534,7 +537,7 @@ pub(crate) fn mem_pool_export_pointer(
     Ok(())
 }
 
-/// The allocation is of the pool whose descriptor was imported; the exporter may be gone.
+/// Imports an allocation of an imported pool. The exporting process may have ended.
 pub(crate) fn mem_pool_import_pointer(
     _: &Call,
     out: Out<u64>,
@@ -544,7 +547,7 @@ pub(crate) fn mem_pool_import_pointer(
     if data.is_null() || !pool.imported {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: not null; the caller vouches for the rest.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     let data = unsafe { data.read_unaligned() };
     let named = unpack(POINTER_MAGIC, &data.reserved).ok_or(CuResult::INVALID_VALUE)?;
     let arena = pool.arena.as_ref().ok_or(CuResult::INVALID_VALUE)?;

@@ -25,7 +25,7 @@ pub(crate) fn device_primary_ctx_release(_: &Call, device: Device) -> Served {
     release(&device)
 }
 
-/// Gives one use of a primary context back; the last ends its life.
+/// Releases one use of a primary context. The last release removes everything that the context owns.
 pub(super) fn release(device: &Device) -> Served {
     let context = device.primary_context()?;
     device.primary_release()?;
@@ -40,7 +40,7 @@ pub(crate) fn device_primary_ctx_reset(_: &Call, device: Device) -> Served {
     emptied(&device.primary_context()?)
 }
 
-/// The context lost all that it owned.
+/// Removes all objects that the context owned from their tables.
 fn emptied(context: &Context) -> Served {
     super::ipc::forget_imports_of(context);
     forget_objects_of(context);

@@ -1,4 +1,4 @@
-//! Streams: making, ordering, attributes, callbacks.
+//! Streams: creation, ordering, attributes and callbacks.
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
@@ -22,9 +22,9 @@ use crate::types::{
 
 /// `CU_STREAM_NON_BLOCKING`.
 const NON_BLOCKING: c_uint = 1;
-/// `CU_EVENT_WAIT_EXTERNAL`.
+/// `CU_EVENT_WAIT_EXTERNAL`, the only flag of `cuStreamWaitEvent`.
 const ALL_WAIT_FLAGS: c_uint = 1;
-/// `CU_MEM_ATTACH_GLOBAL`, `HOST` and `SINGLE`.
+/// `CU_MEM_ATTACH_GLOBAL`, `CU_MEM_ATTACH_HOST` and `CU_MEM_ATTACH_SINGLE`.
 const ATTACH_FLAGS: [c_uint; 3] = [1, 2, 4];
 
 pub(crate) fn stream_create(call: &Call, out: Out<CUstream>, flags: c_uint) -> Served {
@@ -118,15 +118,15 @@ pub(crate) fn stream_synchronize(_: &Call, stream: Stream) -> Served {
     Ok(stream.synchronize()?)
 }
 
-/// A caller's pointer on its way to the callback thread.
+/// A caller's pointer, passed to the thread that runs the callback.
 struct UserData(*mut c_void);
 
-// SAFETY: the interface hands the pointer to the callback's thread; what it points to is the
-// caller's business.
+// SAFETY: the driver API passes the pointer to the callback's thread; the caller is responsible for the memory that it
+// points to.
 unsafe impl Send for UserData {}
 
 impl UserData {
-    /// The pointer; a method, so that a closure captures the whole.
+    /// Returns the pointer. It is a method so that a closure captures the whole value, not only the field.
     fn pointer(&self) -> *mut c_void {
         self.0
     }
@@ -147,7 +147,7 @@ pub(crate) fn stream_add_callback(
     let data = UserData(user_data);
     Ok(stream.callback(move |status| {
         let status = status.map_err(CuResult::from).into();
-        // SAFETY: the caller gave a function of this type with its data.
+        // SAFETY: the caller passed a function of this type together with its data.
         unsafe { function(handle, status, data.pointer()) }
     })?)
 }
@@ -166,7 +166,7 @@ pub(crate) fn launch_host_func(
     Ok(stream.launch_host(function, Some(Arc::new(origin)))?)
 }
 
-/// How a caller waits for the function is a hint.
+/// Implements `cuLaunchHostFunc_v2`. The synchronisation mode is a hint and ignored.
 pub(crate) fn launch_host_func_v2(
     call: &Call,
     stream: Stream,
@@ -177,7 +177,7 @@ pub(crate) fn launch_host_func_v2(
     launch_host_func(call, stream, function, user_data)
 }
 
-/// Managed memory is reachable from everywhere at all times, so attaching changes nothing.
+/// Checks its arguments and does nothing, because managed memory is always accessible from everywhere.
 pub(crate) fn stream_attach_mem_async(
     _: &Call,
     _stream: Stream,
@@ -193,13 +193,14 @@ pub(crate) fn stream_attach_mem_async(
 
 type Attributes = HashMap<(u64, c_uint), CUstreamAttrValue>;
 
-/// The attributes that are hints: what was set, by stream and number.
+/// Returns the values of attributes that are hints, by stream id and attribute number.
 fn attributes() -> &'static Mutex<Attributes> {
     static ATTRIBUTES: std::sync::OnceLock<Mutex<Attributes>> = std::sync::OnceLock::new();
     ATTRIBUTES.get_or_init(Mutex::default)
 }
 
-/// Access policy window, synchronisation policy, memory synchronisation domain map and domain.
+/// The attributes that are hints: access policy window, synchronisation policy, memory synchronisation domain map and
+/// domain.
 const HINTS: [c_uint; 4] = [1, 3, 9, 10];
 /// `CU_LAUNCH_ATTRIBUTE_PRIORITY`.
 const PRIORITY: c_uint = 8;

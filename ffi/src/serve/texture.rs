@@ -12,13 +12,13 @@ use crate::handles::{
 use crate::result::{CuResult, Served};
 use crate::types::*;
 
-/// `CUresourcetype`.
+/// Values of `CUresourcetype`.
 const ARRAY: c_uint = 0;
 const MIPMAPPED: c_uint = 1;
 const LINEAR: c_uint = 2;
 const PITCH: c_uint = 3;
 
-/// `CU_TRSF_*`.
+/// `CU_TRSF_*` flags.
 const READ_AS_INTEGER: c_uint = 0x01;
 const NORMALIZED: c_uint = 0x02;
 const SRGB: c_uint = 0x10;
@@ -27,7 +27,7 @@ const SEAMLESS: c_uint = 0x40;
 pub(super) const ALL_FLAGS: c_uint =
     READ_AS_INTEGER | NORMALIZED | SRGB | NO_TRILINEAR_OPTIMIZATION | SEAMLESS;
 
-/// The address mode of a `CUaddress_mode`.
+/// Converts a `CUaddress_mode`.
 pub(super) fn address_mode(number: CUaddress_mode) -> Result<AddressMode, CuResult> {
     Ok(match number {
         0 => AddressMode::Wrap,
@@ -38,7 +38,7 @@ pub(super) fn address_mode(number: CUaddress_mode) -> Result<AddressMode, CuResu
     })
 }
 
-/// The filter of a `CUfilter_mode`.
+/// Converts a `CUfilter_mode`.
 pub(super) fn filter(number: CUfilter_mode) -> Result<Filter, CuResult> {
     match number {
         0 => Ok(Filter::Point),
@@ -47,7 +47,7 @@ pub(super) fn filter(number: CUfilter_mode) -> Result<Filter, CuResult> {
     }
 }
 
-/// The sampler that a descriptor describes.
+/// Converts a texture descriptor to a sampler.
 pub(super) fn sampler_of(desc: &CUDA_TEXTURE_DESC) -> Result<Sampler, CuResult> {
     if desc.flags & !ALL_FLAGS != 0 {
         return Err(CuResult::INVALID_VALUE);
@@ -126,7 +126,7 @@ pub(crate) fn tex_object_create(
     let context = current()?;
     let view = match view.is_null() {
         true => None,
-        // SAFETY: not null, and the caller of the entry point vouches for the rest.
+        // SAFETY: the pointer is not null; the caller of the entry point guarantees that it is valid.
         false => Some(unsafe { In::from_abi(view, call) }?.0),
     };
     let sampler = sampler_of(&texture.0)?;

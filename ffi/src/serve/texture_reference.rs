@@ -1,6 +1,6 @@
 //! Texture and surface references.
 //!
-//! What is set is told back as it was set; the runtime gets it as a resource and a sampler.
+//! Queries return settings unchanged. The runtime receives the settings as a resource and a sampler.
 
 use std::ffi::{c_int, c_uint};
 use std::sync::Arc;
@@ -68,7 +68,7 @@ fn enter(reference: TextureReference, module: Option<u64>) -> Result<CUtexref, C
 }
 
 impl TexRefObject {
-    /// Changes what is set, and tells the runtime.
+    /// Changes the settings and passes them to the runtime.
     fn update(&self, change: impl FnOnce(&mut TexRefState) -> Served) -> Served {
         self.reference.check()?;
         let mut state = self.state.lock();
@@ -87,7 +87,7 @@ impl TexRefObject {
         })
     }
 
-    /// What is set, for the functions that tell it.
+    /// Returns the settings for a query. A context must be current.
     fn told(&self) -> Result<TexRefState, CuResult> {
         current()?;
         Ok(*self.state.lock())
@@ -136,7 +136,7 @@ pub(crate) fn param_set_tex_ref(
     unit: c_int,
     _reference: Arc<TexRefObject>,
 ) -> Served {
-    // Kernels name their references themselves.
+    // Kernels name their texture references themselves, so there is nothing to set.
     match unit {
         DEFAULT_UNIT => Ok(()),
         _ => Err(CuResult::INVALID_VALUE),
@@ -155,7 +155,7 @@ pub(crate) fn tex_ref_destroy(_: &Call, handle: CUtexref) -> Served {
     current()?;
     let object = texrefs().get(handle.0).ok_or(CuResult::INVALID_VALUE)?;
     if object.module.is_some() {
-        // It goes with its module.
+        // A module's reference is destroyed together with its module.
         return Err(CuResult::INVALID_VALUE);
     }
     texrefs().remove(handle.0).ok_or(CuResult::INVALID_VALUE)?;
@@ -221,7 +221,7 @@ pub(crate) fn tex_ref_set_address(
     bytes: usize,
 ) -> Served {
     let context = current()?;
-    // Textures begin at aligned addresses; the caller adds the rest to its coordinates.
+    // Textures begin at aligned addresses. The caller adds the remaining offset to its coordinates.
     let rest = address % alignment(&context);
     if rest != 0 && !offset.is_wanted() {
         return Err(CuResult::INVALID_VALUE);
@@ -362,7 +362,7 @@ pub(crate) fn tex_ref_set_border_color(
     if color.is_null() {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: not null, and the caller of the entry point vouches for four numbers.
+    // SAFETY: the pointer is not null; the caller of the entry point guarantees four numbers.
     let color = unsafe { color.cast::<[f32; 4]>().read_unaligned() };
     reference.set(|desc| desc.border_color = color)
 }
@@ -491,7 +491,7 @@ pub(crate) fn tex_ref_get_border_color(
         return Err(CuResult::INVALID_VALUE);
     }
     let color = reference.told()?.desc.border_color;
-    // SAFETY: not null, and the caller of the entry point vouches for four numbers.
+    // SAFETY: the pointer is not null; the caller of the entry point guarantees room for four numbers.
     unsafe { out.cast::<[f32; 4]>().write_unaligned(color) };
     Ok(())
 }

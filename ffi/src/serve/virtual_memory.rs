@@ -1,8 +1,11 @@
-//! The virtual memory interface: addresses, physical allocations, mappings, rights, handles for other processes.
+//! Virtual memory management: address ranges, physical allocations, mappings, access rights, and handles for other
+//! processes.
 //!
-//! A handle is a number made from the allocation's own, so that `cuMemRetainAllocationHandle` gives the value that
-//! `cuMemCreate` gave; it counts how often it must be released. Invariant: a handle is in the table while its count
-//! is not zero; a mapping keeps its allocation without one.
+//! A handle is computed from the allocation's id, so `cuMemRetainAllocationHandle` returns the same value as
+//! `cuMemCreate`. Each handle has a count of the releases that it needs.
+//!
+//! Invariant: a handle is in the table while its count is not zero. A mapping keeps its allocation alive without a
+//! handle.
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
@@ -20,17 +23,17 @@ use crate::types::{CUarrayMapInfo, CUmemAccessDesc, CUmemAllocationProp, CUmemLo
 
 /// `CU_MEM_ALLOCATION_TYPE_PINNED`.
 const PINNED: c_uint = 1;
-/// `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`, the one kind of handle that there is, and all that have names.
+/// `CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR`, the only supported kind of handle, and all defined kinds.
 pub(super) const DESCRIPTOR: c_uint = 1;
 const NAMED_HANDLES: c_uint = 0xf;
-/// `CU_MEM_LOCATION_TYPE_DEVICE`, `HOST`, `HOST_NUMA`, `HOST_NUMA_CURRENT`.
+/// `CU_MEM_LOCATION_TYPE_DEVICE`, `_HOST`, `_HOST_NUMA` and `_HOST_NUMA_CURRENT`.
 const ON_DEVICE: c_uint = 1;
 const ON_HOST: c_uint = 2;
 const ON_NODE: c_uint = 3;
 const ON_THIS_NODE: c_uint = 4;
-/// The ordinal that stands for the host.
+/// The ordinal that denotes the host.
 const HOST: c_int = -1;
-/// `CU_MEM_ALLOC_GRANULARITY_MINIMUM` and `RECOMMENDED`.
+/// `CU_MEM_ALLOC_GRANULARITY_MINIMUM` and `CU_MEM_ALLOC_GRANULARITY_RECOMMENDED`.
 const GRANULARITIES: std::ops::RangeInclusive<c_uint> = 0..=1;
 /// `CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD` and its flag.
 const DMA_BUF: c_uint = 1;
@@ -46,7 +49,7 @@ fn handles() -> &'static Mutex<HashMap<u64, Handle>> {
     HANDLES.get_or_init(Mutex::default)
 }
 
-/// The handle of an allocation, which then must be released once more.
+/// Returns the handle of an allocation and increments the number of releases that it needs.
 fn handle_of(physical: Arc<Physical>) -> u64 {
     let number = physical.id() << 4 | 0xb;
     let mut handles = handles().lock();
@@ -67,17 +70,17 @@ fn space() -> Result<&'static AddressSpace, CuResult> {
     Ok(Runtime::global()?.memory())
 }
 
-/// The interface calls every wrong range an invalid value.
+/// Converts a memory error to a result.
 fn code(error: MemoryError) -> CuResult {
     margay::Error::from(error).into()
 }
 
-/// What an allocation keeps of its properties: the kind of its location, and the kinds of handles asked for.
+/// Packs the properties that an allocation stores: the location and the requested kinds of handles.
 fn pack(location: &CUmemLocation, handles: c_uint) -> u64 {
     u64::from(location.kind) | u64::from(handles) << 8 | (location.id as u32 as u64) << 32
 }
 
-/// The device (-1: the host) that properties name.
+/// Returns the device of an allocation's properties, or -1 for the host.
 fn place_of(properties: &CUmemAllocationProp) -> Result<c_int, CuResult> {
     let CUmemAllocationProp {
         kind,
@@ -100,7 +103,7 @@ fn place_of(properties: &CUmemAllocationProp) -> Result<c_int, CuResult> {
     Ok(device)
 }
 
-/// The device (-1: the host) that a location names.
+/// Returns the device of a location, or -1 for the host.
 fn location_device(location: &CUmemLocation) -> Result<c_int, CuResult> {
     match (location.kind, location.id) {
         (ON_DEVICE, id) => Ok(Runtime::global()?.device(id)?.ordinal()),
@@ -173,7 +176,7 @@ pub(crate) fn mem_map(
     space()?.map(address, size as u64, &physical).map_err(code)
 }
 
-/// Unmapping waits for nothing: a program that still uses the memory gets a fault, as on a GPU.
+/// Unmaps a range without waiting. A kernel that still uses the memory faults, as on a GPU.
 pub(crate) fn mem_unmap(_: &Call, address: u64, size: usize) -> Served {
     space()?.unmap(address, size as u64).map_err(code)
 }
@@ -185,7 +188,7 @@ pub(crate) fn mem_set_access(
     list: *const CUmemAccessDesc,
     count: usize,
 ) -> Served {
-    // SAFETY: the caller vouches for `count` elements.
+    // SAFETY: the caller guarantees `count` elements.
     let list = unsafe { read_array(list, count) }?;
     if list.is_empty() {
         return Err(CuResult::INVALID_VALUE);
@@ -196,7 +199,7 @@ pub(crate) fn mem_set_access(
         let device = location_device(&entry.location)?;
         wanted.push((device, access_of(entry.flags)?));
     }
-    // The host has no way to a device's memory.
+    // The host cannot access the memory of a device.
     let memory = space.physical_at(address).ok_or(CuResult::INVALID_VALUE)?;
     if memory.device() != HOST && wanted.iter().any(|&(device, _)| device == HOST) {
         return Err(CuResult::INVALID_VALUE);
@@ -209,7 +212,7 @@ pub(crate) fn mem_set_access(
     Ok(())
 }
 
-/// From `CUmemAccess_flags`.
+/// Converts `CUmemAccess_flags` to access rights.
 pub(super) fn access_of(flags: c_uint) -> Result<Access, CuResult> {
     match flags {
         0 => Ok(Access::None),
@@ -219,7 +222,7 @@ pub(super) fn access_of(flags: c_uint) -> Result<Access, CuResult> {
     }
 }
 
-/// To `CUmemAccess_flags`.
+/// Converts access rights to `CUmemAccess_flags`.
 pub(super) fn access_flags(access: Access) -> c_uint {
     match access {
         Access::None => 0,
@@ -256,11 +259,11 @@ pub(crate) fn mem_export_to_shareable_handle(
     if !physical.is_exportable() {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: not null; a descriptor is an int.
+    // SAFETY: the pointer is not null; a descriptor is an int.
     unsafe { give_descriptor(out, physical.memory()) }
 }
 
-/// One kind of handle is wanted, and it is the one that there is.
+/// Checks that the requested kind of handle is the supported one.
 pub(super) fn check_handle_kind(kind: c_uint) -> Served {
     match kind {
         DESCRIPTOR => Ok(()),
@@ -273,12 +276,12 @@ pub(super) fn check_handle_kind(kind: c_uint) -> Served {
 /// `out` has room for an int.
 pub(super) unsafe fn give_descriptor(out: *mut c_void, memory: &SharedMemory) -> Served {
     let descriptor = memory.duplicate().map_err(code)?.into_raw_fd();
-    // SAFETY: the caller vouches for the room.
+    // SAFETY: the caller guarantees room for an int.
     unsafe { out.cast::<c_int>().write_unaligned(descriptor) };
     Ok(())
 }
 
-/// The shared memory behind a descriptor that the program passes in the place of a pointer.
+/// Opens the shared memory of a file descriptor, which the program passes in a pointer argument.
 pub(super) fn take_descriptor(handle: *mut c_void) -> Result<SharedMemory, CuResult> {
     let descriptor = c_int::try_from(handle as usize).map_err(|_| CuResult::INVALID_VALUE)?;
     SharedMemory::from_descriptor(descriptor).map_err(code)
@@ -293,7 +296,7 @@ pub(crate) fn mem_import_from_shareable_handle(
     check_handle_kind(kind)?;
     let memory = take_descriptor(handle)?;
     let device = memory.label().device;
-    // The exporter may have had more devices.
+    // The exporting process may have had more devices.
     if device != HOST {
         Runtime::global()?
             .device(device)
@@ -313,7 +316,7 @@ pub(crate) fn mem_get_allocation_granularity(
     if !GRANULARITIES.contains(&option) {
         return Err(CuResult::INVALID_VALUE);
     }
-    // A wrong device is an invalid value to this function.
+    // CUDA documents an invalid device as `INVALID_VALUE` for this function.
     match place_of(&properties.0) {
         Ok(_) => granularity.set(GRANULARITY as usize),
         Err(CuResult::INVALID_DEVICE) => return Err(CuResult::INVALID_VALUE),
@@ -369,7 +372,7 @@ pub(crate) fn mem_retain_allocation_handle(
     Ok(())
 }
 
-/// There are no buffers for other drivers: the attribute says so.
+/// Always fails: memory cannot be exported as DMA buffers, as the device attribute reports.
 pub(crate) fn mem_get_handle_for_address_range(
     _: &Call,
     out: *mut c_void,
@@ -387,7 +390,7 @@ pub(crate) fn mem_get_handle_for_address_range(
     Err(CuResult::NOT_SUPPORTED)
 }
 
-/// No array is sparse.
+/// Always fails, because no array is sparse.
 pub(crate) fn mem_map_array_async(
     _: &Call,
     list: *mut CUarrayMapInfo,

@@ -1,6 +1,6 @@
-//! The C structures of graphs, captures and stream memory operations.
+//! The C structures for graphs, captures and stream memory operations.
 //!
-//! Invariant: as in [`crate::types`], sizes are those of the C counterparts.
+//! Invariant: every type here has the size of its C counterpart, as in [`crate::types`].
 
 #![allow(
     non_camel_case_types,
@@ -14,241 +14,241 @@ use crate::types::{
     CUgraphNode, CUhostFn, CUkernel, CUmemAccessDesc, CUmemPoolProps, CUstream,
 };
 
-/// A kernel node, as before CUDA 12.
+/// The parameters of a kernel node before CUDA 12.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_KERNEL_NODE_PARAMS_v1 {
-    /// The kernel.
+    /// The function to launch.
     pub func: CUfunction,
-    /// Extents of the grid.
+    /// Grid dimensions in blocks.
     pub grid_dim: [c_uint; 3],
-    /// Extents of a block.
+    /// Block dimensions in threads.
     pub block_dim: [c_uint; 3],
-    /// Dynamic shared memory of a block.
+    /// Dynamic shared memory of a block in bytes.
     pub shared_mem_bytes: c_uint,
-    /// A pointer for each parameter.
+    /// An array with a pointer to each argument.
     pub kernel_params: *mut *mut c_void,
-    /// Or a packed buffer.
+    /// A list that describes a packed buffer of arguments, instead of `kernel_params`.
     pub extra: *mut *mut c_void,
 }
 
-/// A kernel node.
+/// The parameters of a kernel node.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_KERNEL_NODE_PARAMS {
-    /// What CUDA 10 knew.
+    /// The fields of the form before CUDA 12.
     pub base: CUDA_KERNEL_NODE_PARAMS_v1,
-    /// The kernel of a library, where there is no function.
+    /// The kernel of a library, if `func` is null.
     pub kern: CUkernel,
-    /// Its context; null: the current one.
+    /// The context of the kernel; null: the current context.
     pub ctx: CUcontext,
 }
 
-/// A fill node.
+/// The parameters of a fill node.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_MEMSET_NODE_PARAMS {
-    /// First byte.
+    /// The address of the first byte.
     pub dst: CUdeviceptr,
-    /// Bytes from row to row.
+    /// Row pitch in bytes.
     pub pitch: usize,
-    /// The element.
+    /// The value of each element.
     pub value: c_uint,
-    /// Its size.
+    /// The size of an element in bytes.
     pub element_size: c_uint,
-    /// Elements in a row.
+    /// The number of elements in a row.
     pub width: usize,
-    /// Rows.
+    /// The number of rows.
     pub height: usize,
 }
 
-/// A fill node with its context.
+/// The parameters of a fill node, with its context.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_MEMSET_NODE_PARAMS_v2 {
-    /// The fill.
+    /// The parameters of the fill.
     pub base: CUDA_MEMSET_NODE_PARAMS,
-    /// Where it runs.
+    /// The context in which the fill runs.
     pub ctx: CUcontext,
 }
 
-/// A copy node.
+/// The parameters of a copy node.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_MEMCPY_NODE_PARAMS {
-    /// Zero.
+    /// Always zero.
     pub flags: c_int,
-    /// Zero.
+    /// Always zero.
     pub reserved: c_int,
-    /// Where it runs.
+    /// The context in which the copy runs.
     pub copy_ctx: CUcontext,
-    /// The copy.
+    /// The parameters of the copy.
     pub copy_params: CUDA_MEMCPY3D,
 }
 
-/// A host function node.
+/// The parameters of a host function node.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_HOST_NODE_PARAMS {
-    /// The function.
+    /// The function to call.
     pub function: CUhostFn,
-    /// Its argument.
+    /// The argument of the function.
     pub user_data: *mut c_void,
 }
 
-/// A host function node with hints.
+/// The parameters of a host function node, with hints.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_HOST_NODE_PARAMS_v2 {
-    /// The function.
+    /// The function and its argument.
     pub base: CUDA_HOST_NODE_PARAMS,
-    /// How the device waits: a hint.
+    /// How the device waits for the function; a hint.
     pub sync_mode: c_uint,
-    /// The preferred context: a hint.
+    /// The preferred context; a hint.
     pub ctx: CUcontext,
 }
 
-/// A graph inside.
+/// The parameters of a child graph node.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_CHILD_GRAPH_NODE_PARAMS {
-    /// The graph.
+    /// The child graph.
     pub graph: CUgraph,
-    /// 0: it is copied, 1: it is moved into the node.
+    /// 0: the graph is cloned, 1: the graph is moved into the node.
     pub ownership: c_uint,
 }
 
-/// A record of an event.
+/// The parameters of an event record node.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_EVENT_RECORD_NODE_PARAMS {
-    /// The event.
+    /// The event to record.
     pub event: CUevent,
-    /// The preferred context: a hint.
+    /// The preferred context; a hint.
     pub ctx: CUcontext,
 }
 
-/// A wait for an event.
+/// The parameters of an event wait node.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_EVENT_WAIT_NODE_PARAMS {
-    /// The event.
+    /// The event to wait for.
     pub event: CUevent,
 }
 
-/// An allocation.
+/// The parameters of an allocation node.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_MEM_ALLOC_NODE_PARAMS {
-    /// Where.
+    /// The kind and location of the memory.
     pub pool_props: CUmemPoolProps,
-    /// Who may access it.
+    /// The access rights of locations.
     pub access_descs: *const CUmemAccessDesc,
-    /// Their number.
+    /// The number of access rights.
     pub access_desc_count: usize,
-    /// How much.
+    /// The size in bytes.
     pub bytesize: usize,
-    /// The address, given back.
+    /// The address; an output.
     pub dptr: CUdeviceptr,
 }
 
-/// The end of an allocation.
+/// The parameters of a free node.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_MEM_FREE_NODE_PARAMS {
-    /// The address.
+    /// The address to free.
     pub dptr: CUdeviceptr,
 }
 
-/// Stream memory operations.
+/// The parameters of a node of stream memory operations.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_BATCH_MEM_OP_NODE_PARAMS {
-    /// Where they run.
+    /// The context in which the operations run.
     pub ctx: CUcontext,
-    /// Their number.
+    /// The number of operations.
     pub count: c_uint,
     /// The operations.
     pub param_array: *mut CUstreamBatchMemOpParams,
-    /// Zero.
+    /// Always zero.
     pub flags: c_uint,
 }
 
-/// A choice or a loop.
+/// The parameters of a conditional node.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_CONDITIONAL_NODE_PARAMS {
-    /// What decides.
+    /// The handle whose value is the condition.
     pub handle: CUgraphConditionalHandle,
     /// 0: if, 1: while, 2: switch.
     pub kind: c_uint,
-    /// Graphs to choose from.
+    /// The number of body graphs.
     pub size: c_uint,
-    /// Those graphs, given back.
+    /// The body graphs; an output.
     pub graphs: *const CUgraph,
-    /// Where it runs.
+    /// The context of the node.
     pub ctx: CUcontext,
 }
 
-/// One stream memory operation: six words, the first of which tells what the others are.
+/// One stream memory operation: six words, whose meaning depends on the first word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct CUstreamBatchMemOpParams {
-    /// The union's words.
+    /// The words of the union.
     pub words: [u64; 6],
 }
 
-/// What an edge says.
+/// The data of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct CUgraphEdgeData {
-    /// When it is triggered.
+    /// The event in the source node that triggers the edge.
     pub from_port: u8,
-    /// Zero.
+    /// Always zero.
     pub to_port: u8,
-    /// `CUgraphDependencyType`.
+    /// A value of `CUgraphDependencyType`.
     pub kind: u8,
-    /// Zero.
+    /// Always zero.
     pub reserved: [u8; 5],
 }
 
-/// How a graph is made executable, and why not.
+/// The parameters and results of a graph's instantiation.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_GRAPH_INSTANTIATE_PARAMS {
-    /// `CUgraphInstantiate_flags`.
+    /// Bits of `CUgraphInstantiate_flags`.
     pub flags: u64,
-    /// Where it is made ready.
+    /// The stream in which the graph is uploaded.
     pub upload_stream: CUstream,
-    /// The node at fault, given back.
+    /// The node that caused an error; an output.
     pub error_node: CUgraphNode,
-    /// `CUgraphInstantiateResult`, given back.
+    /// A value of `CUgraphInstantiateResult`; an output.
     pub result: c_uint,
 }
 
-/// Why an update was refused.
+/// The result of an executable graph's update.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUgraphExecUpdateResultInfo {
-    /// `CUgraphExecUpdateResult`.
+    /// A value of `CUgraphExecUpdateResult`.
     pub result: c_uint,
-    /// The node.
+    /// The node that caused the error.
     pub error_node: CUgraphNode,
-    /// Where the edge begins.
+    /// The source node of the edge that caused the error.
     pub error_from_node: CUgraphNode,
 }
 
-/// The parameters of any node.
+/// The parameters of a node of any kind.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CUgraphNodeParams {
-    /// `CUgraphNodeType`.
+    /// A value of `CUgraphNodeType`.
     pub kind: c_uint,
-    /// Zero.
+    /// Always zero.
     pub reserved0: [c_int; 3],
-    /// The union's words.
+    /// The words of the union.
     pub words: [u64; 29],
-    /// Zero.
+    /// Always zero.
     pub reserved2: i64,
 }
 
@@ -256,7 +256,7 @@ pub struct CUgraphNodeParams {
 mod tests {
     use super::*;
 
-    /// Sizes that a C compiler gives for the structures of cuda.h 13.5 on a 64-bit machine.
+    /// The sizes are those that a C compiler gives for the structures of cuda.h 13.5 on a 64-bit machine.
     #[test]
     fn layouts_are_those_of_c() {
         assert_eq!(size_of::<CUDA_KERNEL_NODE_PARAMS_v1>(), 56);

@@ -1,133 +1,133 @@
-//! Structures of arrays, textures and surfaces.
+//! The C structures for arrays, textures and surfaces.
 
 use super::{CUaddress_mode, CUarray_format, CUfilter_mode};
 use std::ffi::{c_float, c_int, c_uint};
 
-/// An array of one or two dimensions.
+/// The descriptor of a one- or two-dimensional array.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_ARRAY_DESCRIPTOR {
-    /// Texels in a row.
+    /// The number of texels in a row.
     pub width: usize,
-    /// Rows; 0: one dimension.
+    /// The number of rows; 0: the array has one dimension.
     pub height: usize,
-    /// What a component is.
+    /// The format of a component.
     pub format: CUarray_format,
-    /// Components.
+    /// The number of components of a texel.
     pub num_channels: c_uint,
 }
 
-/// The same before CUDA 3.2.
+/// The descriptor of a one- or two-dimensional array before CUDA 3.2.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_ARRAY_DESCRIPTOR_v1 {
-    /// Texels in a row.
+    /// The number of texels in a row.
     pub width: c_uint,
-    /// Rows; 0: one dimension.
+    /// The number of rows; 0: the array has one dimension.
     pub height: c_uint,
-    /// What a component is.
+    /// The format of a component.
     pub format: CUarray_format,
-    /// Components.
+    /// The number of components of a texel.
     pub num_channels: c_uint,
 }
 
-/// An array of any kind.
+/// The descriptor of an array of any kind.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_ARRAY3D_DESCRIPTOR {
-    /// Texels in a row.
+    /// The number of texels in a row.
     pub width: usize,
-    /// Rows; 0: one dimension.
+    /// The number of rows; 0: the array has one dimension.
     pub height: usize,
-    /// Slices, layers or faces.
+    /// The number of slices, layers or faces.
     pub depth: usize,
-    /// What a component is.
+    /// The format of a component.
     pub format: CUarray_format,
-    /// Components.
+    /// The number of components of a texel.
     pub num_channels: c_uint,
-    /// `CUDA_ARRAY3D_*`.
+    /// `CUDA_ARRAY3D_*` flags.
     pub flags: c_uint,
 }
 
-/// The same before CUDA 3.2.
+/// The descriptor of an array of any kind before CUDA 3.2.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_ARRAY3D_DESCRIPTOR_v1 {
-    /// Texels in a row.
+    /// The number of texels in a row.
     pub width: c_uint,
-    /// Rows; 0: one dimension.
+    /// The number of rows; 0: the array has one dimension.
     pub height: c_uint,
-    /// Slices, layers or faces.
+    /// The number of slices, layers or faces.
     pub depth: c_uint,
-    /// What a component is.
+    /// The format of a component.
     pub format: CUarray_format,
-    /// Components.
+    /// The number of components of a texel.
     pub num_channels: c_uint,
-    /// `CUDA_ARRAY3D_*`.
+    /// `CUDA_ARRAY3D_*` flags.
     pub flags: c_uint,
 }
 
-/// Memory that an array takes.
+/// The memory that an array needs.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_ARRAY_MEMORY_REQUIREMENTS {
-    /// Bytes.
+    /// The size in bytes.
     pub size: usize,
-    /// Alignment of the first.
+    /// The alignment of the first byte.
     pub alignment: usize,
-    /// Zero.
+    /// Always zero.
     pub reserved: [c_uint; 4],
 }
 
-/// What a texture or surface looks at.
+/// The resource that a texture or surface accesses.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_RESOURCE_DESC {
-    /// 0: array, 1: mipmapped array, 2: linear, 3: rows.
+    /// 0: array, 1: mipmapped array, 2: linear memory, 3: pitched rows.
     pub res_type: c_uint,
-    /// The union's bytes: a handle; or an address, format and channels, and sizes.
+    /// The words of the union: a handle, or an address with format, channels and sizes.
     pub res: [u64; 16],
-    /// Zero.
+    /// Always zero.
     pub flags: c_uint,
 }
 
-/// How a texture is looked up.
+/// The sampling parameters of a texture.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_TEXTURE_DESC {
-    /// Of each dimension.
+    /// The address mode of each dimension.
     pub address_mode: [CUaddress_mode; 3],
-    /// Between texels.
+    /// The filter between texels.
     pub filter_mode: CUfilter_mode,
-    /// `CU_TRSF_*`.
+    /// `CU_TRSF_*` flags.
     pub flags: c_uint,
-    /// Longest ratio of a footprint.
+    /// The largest anisotropy ratio.
     pub max_anisotropy: c_uint,
-    /// Between levels.
+    /// The filter between mipmap levels.
     pub mipmap_filter_mode: CUfilter_mode,
-    /// Added to levels.
+    /// The offset that is added to the mipmap level.
     pub mipmap_level_bias: c_float,
-    /// Least level.
+    /// The smallest mipmap level.
     pub min_mipmap_level_clamp: c_float,
-    /// Greatest level.
+    /// The largest mipmap level.
     pub max_mipmap_level_clamp: c_float,
-    /// Beyond the edge.
+    /// The colour outside the texture in border mode.
     pub border_color: [c_float; 4],
-    /// Zero.
+    /// Always zero.
     pub reserved: [c_int; 12],
 }
 
-/// A part of a resource.
+/// A view of a part of a resource.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct CUDA_RESOURCE_VIEW_DESC {
-    /// `CUresourceViewFormat`.
+    /// A value of `CUresourceViewFormat`.
     pub format: c_uint,
-    /// Texels in a row.
+    /// The number of texels in a row.
     pub width: usize,
-    /// Rows.
+    /// The number of rows.
     pub height: usize,
-    /// Slices.
+    /// The number of slices.
     pub depth: usize,
     /// First mipmap level.
     pub first_mipmap_level: c_uint,
@@ -137,7 +137,7 @@ pub struct CUDA_RESOURCE_VIEW_DESC {
     pub first_layer: c_uint,
     /// Last layer.
     pub last_layer: c_uint,
-    /// Zero.
+    /// Always zero.
     pub reserved: [c_uint; 16],
 }
 
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use std::mem::offset_of;
 
-    /// Sizes that a C compiler gives for the structures of cuda.h 13.5 on a 64-bit machine.
+    /// The sizes are those that a C compiler gives for the structures of cuda.h 13.5 on a 64-bit machine.
     #[test]
     fn layouts_are_those_of_c() {
         assert_eq!(size_of::<CUDA_ARRAY_DESCRIPTOR>(), 24);

@@ -1,4 +1,4 @@
-/* Before cuInit nearly everything is refused, and the child of a fork is never initialised. */
+/* Before cuInit nearly all calls fail, and the library is not initialised in a forked child. */
 #include "driver.h"
 
 #include <sys/wait.h>

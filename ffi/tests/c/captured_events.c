@@ -1,4 +1,4 @@
-/* What a capture bears: questions about events, the end of a stream that joined it. */
+/* Effects of event queries and of the destruction of joined streams on a capture. */
 #include "driver.h"
 
 enum { THREAD_LOCAL = 1, UNSUPPORTED = 900, INVALIDATED = 901, UNJOINED = 904, CAPTURED = 907 };
@@ -10,7 +10,7 @@ static void count(void *number) { counted += (int)(size_t)number; }
 static CUresult wait_for(CUevent event) { return cuEventSynchronize(event); }
 static CUresult query(CUevent event) { return cuEventQuery(event); }
 
-/* Captures a record of one event, asks about it or about another, and the capture is lost either way. */
+/* Captures a record of one event, then queries this event or another one. Both queries invalidate the capture. */
 static void ask(CUresult (*question)(CUevent), int about_captured, CUresult wanted) {
     CUstream stream;
     CUevent captured, other;
@@ -22,7 +22,7 @@ static void ask(CUresult (*question)(CUevent), int about_captured, CUresult want
     OK(cuEventRecord(captured, stream));
     EXPECT(wanted, question(about_captured ? captured : other));
     EXPECT(INVALIDATED, cuStreamEndCapture(stream, &graph));
-    /* The event is still one of a capture when that has ended. */
+    /* The event counts as captured even after the capture has ended. */
     EXPECT(CAPTURED, question(captured));
     OK(question(other));
     OK(cuEventRecord(captured, stream));
@@ -32,7 +32,7 @@ static void ask(CUresult (*question)(CUevent), int about_captured, CUresult want
     OK(cuStreamDestroy_v2(stream));
 }
 
-/* A stream that joined a capture is destroyed: the capture goes on, and ends well if its work came back. */
+/* Destroys a stream that joined a capture. The capture continues, and ends well if the stream's work was joined. */
 static void destroyed(int joined, CUresult wanted) {
     CUstream stream, branch;
     CUevent fork, back;

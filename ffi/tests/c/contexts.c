@@ -1,4 +1,4 @@
-/* The thread's stack of contexts, and what primary contexts go through. */
+/* The thread's stack of contexts, and the life of primary contexts. */
 #include "driver.h"
 
 enum { INVALID_CONTEXT = 201, INVALID_HANDLE = 400, CONTEXT_IS_DESTROYED = 709 };

@@ -1,4 +1,4 @@
-/* The part of the driver interface that these programs use, written from its documentation. */
+/* The part of the driver API that these programs use, written from its documentation. */
 #ifndef DRIVER_H
 #define DRIVER_H
 
@@ -128,7 +128,7 @@ CUresult cuFuncGetAttribute(int *, int, CUfunction);
 CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                         unsigned, CUstream, void **, void **);
 
-/* Ends the program when a call does not give the result wanted. */
+/* Ends the program when a call does not return the wanted result. */
 #define EXPECT(wanted, call) expect(__LINE__, #call, wanted, call)
 #define OK(call) EXPECT(0, call)
 #define CHECK(condition)                                                                         \

@@ -11,7 +11,7 @@ enum {
     ERROR_LOG_SIZE = 6,
 };
 
-/* out[i] = in[i] * factor + bias, with bias a variable of the module. */
+/* Computes out[i] = in[i] * factor + bias, where bias is a variable of the module. */
 static const char scale[] =
     "//\n"
     ".version 7.0\n"
@@ -117,7 +117,7 @@ int main(void) {
     EXPECT(INVALID_VALUE, cuLaunchKernel(again, 1, 1, 1, 1, 1, 1, 0, 0, NULL, NULL));
     OK(cuModuleUnload(module));
 
-    /* The linker hands back what can be loaded after the link is gone. */
+    /* The linker's image can be copied, and loads after the link is destroyed. */
     CUlinkState link;
     void *image;
     OK(cuLinkCreate_v2(0, NULL, NULL, &link));
@@ -131,7 +131,7 @@ int main(void) {
     run(module, 1000, 0);
     OK(cuModuleUnload(module));
 
-    /* Broken text is told in the caller's log. */
+    /* An error in the PTX is written to the caller's log. */
     char log[512] = "";
     int options[] = {ERROR_LOG, ERROR_LOG_SIZE};
     void *values[] = {log, (void *)sizeof log};

@@ -44,7 +44,7 @@ int main(void) {
         CHECK(memcmp(back, host + 16 * (row + 1) + 2, 5) == 0);
     }
 
-    /* Pinned memory has one address for host and device; managed memory is plain memory. */
+    /* Pinned memory has the same address on host and device; the host can access managed memory directly. */
     unsigned *pinned;
     CUdeviceptr seen;
     OK(cuMemHostAlloc((void **)&pinned, 64, 2));
@@ -57,7 +57,7 @@ int main(void) {
     OK(cuMemcpyDtoH_v2(back, managed, 4));
     CHECK(*(unsigned *)back == 99);
 
-    /* What is known of the addresses. */
+    /* Attributes of the pointers. */
     unsigned kind = 0, is_managed = 9;
     CUcontext owner = NULL;
     OK(cuPointerGetAttribute(&kind, 2, a));

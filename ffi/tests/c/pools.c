@@ -1,4 +1,4 @@
-/* Pools of every kind and place of memory: their own ones, ones that a program makes, what comes from them. */
+/* Pools of every kind and location of memory: default pools, created pools, and their allocations. */
 #include "driver.h"
 
 enum { INVALID_VALUE = 1, INVALID_DEVICE = 101 };
@@ -21,7 +21,7 @@ static unsigned long long used(CUmemoryPool pool) {
     return value;
 }
 
-/* Memory from a pool is counted, is of the pool's kind, and both host (where it may) and device use it. */
+/* Allocates from a pool; checks statistics, attributes, and accesses by the host (if permitted) and the device. */
 static void use(CUmemoryPool pool, int managed, int location, CUstream stream) {
     CUdeviceptr memory;
     CUmemoryPool from;
@@ -55,7 +55,7 @@ static void use(CUmemoryPool pool, int managed, int location, CUstream stream) {
     OK(cuMemFreeAsync(memory, stream));
 }
 
-/* The pools of one kind and place. */
+/* Checks the pools of one kind and location of memory. */
 static void place(int kind, int location, CUstream stream) {
     CUmemLocation at = {location, location == HOST ? 5 : 0}, device = {DEVICE, 0};
     CUmemPoolProps wanted = {.allocType = kind, .location = at};
@@ -79,7 +79,7 @@ static void place(int kind, int location, CUstream stream) {
     OK(cuMemPoolSetAccess(made, &grant, 1));
     OK(cuMemPoolGetAccess(&access, made, &device));
     CHECK(access == READ_WRITE);
-    /* With the pool that was current gone, the own one is it again. */
+    /* When the current pool is destroyed, the default pool becomes current again. */
     OK(cuMemPoolDestroy(made));
     OK(cuMemGetMemPool(&current, &at, kind));
     CHECK(current == own);
@@ -117,7 +117,7 @@ int main(void) {
     CUmemLocation no_node = {HOST_NUMA, 1}, this_node = {HOST_NUMA_CURRENT, 0};
     EXPECT(INVALID_VALUE, cuMemGetMemPool(&pool, &no_node, PINNED));
     EXPECT(INVALID_VALUE, cuMemGetMemPool(&pool, &this_node, PINNED));
-    /* Other processes use pools of devices and of the host's nodes. */
+    /* Only pools of pinned memory of devices and of the host's NUMA nodes can be shared with other processes. */
     CUmemPoolProps shared = {.allocType = PINNED, .handleTypes = 1, .location = host};
     EXPECT(INVALID_VALUE, cuMemPoolCreate(&pool, &shared));
     shared.location = this_node;

@@ -1,4 +1,4 @@
-/* Order in and between streams, events, functions of the host. */
+/* Order in and between streams, events and host functions. */
 #include "driver.h"
 
 static int order[8];
@@ -37,7 +37,7 @@ int main(void) {
     OK(cuEventElapsedTime(&milliseconds, start, end));
     CHECK(milliseconds >= 0 && milliseconds < 60000);
 
-    /* Copies in a stream, with pinned memory, in order with the fill between them. */
+    /* Copies between pinned and device memory run in stream order with the fill between them. */
     unsigned *pinned;
     CUdeviceptr memory;
     OK(cuMemHostAlloc((void **)&pinned, 8, 0));

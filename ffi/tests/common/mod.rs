@@ -1,11 +1,11 @@
-//! The built library, loaded as a program would load it.
+//! Loads the built library as a program does.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::ffi::{CString, c_void};
 use std::path::PathBuf;
 
-/// Where cargo put the library: beside this test's own folder.
+/// Returns the path of the library: next to this test, or one folder above.
 pub(crate) fn library_path() -> PathBuf {
     let test = std::env::current_exe().expect("this program has a path");
     let deps = test.parent().expect("a folder");
@@ -16,7 +16,7 @@ pub(crate) fn library_path() -> PathBuf {
     deps.parent().expect("a folder").join("libcuda.so")
 }
 
-/// A folder with the library under the name that programs look for.
+/// Returns a folder that contains the library under the name that programs load.
 pub(crate) fn library_folder() -> PathBuf {
     let folder = library_path()
         .parent()
@@ -24,23 +24,23 @@ pub(crate) fn library_folder() -> PathBuf {
         .join("libcuda-for-tests");
     std::fs::create_dir_all(&folder).expect("folder");
     let link = folder.join("libcuda.so.1");
-    // A link made where the folder stood before it was moved leads nowhere.
+    // If the folder was moved, an existing link is dangling.
     if std::fs::read_link(&link).is_ok_and(|to| to != library_path()) {
         let _ = std::fs::remove_file(&link);
     }
-    // Several tests may do this at once; each makes the same link.
+    // Several tests may do this at the same time; they all create the same link.
     let _ = std::os::unix::fs::symlink(library_path(), &link);
     folder
 }
 
-/// The library in this process.
+/// The library, loaded into this process.
 pub(crate) struct Driver {
     handle: *mut c_void,
 }
 
-// SAFETY: the handle of a library may be used from any thread.
+// SAFETY: the handle of a library is valid in every thread.
 unsafe impl Send for Driver {}
-// SAFETY: as above.
+// SAFETY: the handle of a library is valid in every thread.
 unsafe impl Sync for Driver {}
 
 impl Driver {
@@ -60,16 +60,16 @@ impl Driver {
         (!address.is_null()).then_some(address)
     }
 
-    /// An export as a function of type `F`.
+    /// Returns an export as a function of type `F`.
     ///
     /// # Safety
-    /// The export has that type.
+    /// The export has type `F`.
     pub(crate) unsafe fn function<F: Copy>(&self, name: &str) -> F {
         assert_eq!(size_of::<F>(), size_of::<*mut c_void>());
         let address = self
             .symbol(name)
             .unwrap_or_else(|| panic!("{name} is not exported"));
-        // SAFETY: the caller vouches for the type.
+        // SAFETY: the caller guarantees the type.
         unsafe { std::mem::transmute_copy(&address) }
     }
 }
@@ -77,8 +77,7 @@ impl Driver {
 impl Driver {
     /// Calls an export with integer and pointer arguments.
     ///
-    /// An argument narrower than a word is passed in the same register as a word, on every
-    /// platform that we run on.
+    /// On every supported platform, an argument narrower than a word is passed in the same register as a word.
     pub(crate) fn call(&self, name: &str, arguments: &[usize]) -> u32 {
         type F = unsafe extern "C" fn(
             usize,
@@ -95,8 +94,8 @@ impl Driver {
         ) -> u32;
         let mut a = [0; 11];
         a[..arguments.len()].copy_from_slice(arguments);
-        // SAFETY: superfluous arguments do no harm in the C calling convention; what the
-        // arguments mean is the test's business.
+        // SAFETY: extra arguments are harmless in the C calling convention; the test passes arguments that are valid
+        // for the export.
         unsafe {
             let function: F = self.function(name);
             function(

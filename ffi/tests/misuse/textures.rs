@@ -1,4 +1,4 @@
-//! Arrays, textures, surfaces and their references, called wrongly.
+//! Wrong calls of the functions for arrays, textures, surfaces and references.
 
 use super::*;
 
@@ -21,7 +21,7 @@ struct Resource {
     flags: u32,
 }
 
-/// `CUDA_TEXTURE_DESC`, all words.
+/// `CUDA_TEXTURE_DESC` as an array of words.
 type Texture = [u32; 26];
 
 const FLOAT: u32 = 0x20;
@@ -78,7 +78,7 @@ fn arrays() {
             ..good
         },
         Descriptor { format: 0, ..good },
-        // NV12 and BC1.
+        // The formats NV12 and BC1.
         Descriptor {
             format: 0xb0,
             channels: 3,
@@ -228,7 +228,7 @@ fn copies_of_arrays() {
     );
     check.expect("cuMemcpy3DPeer", &[0], INVALID_VALUE);
     check.expect("cuMemcpy3DPeerAsync", &[0, 0], INVALID_VALUE);
-    // CUDA_MEMCPY2D: from host memory to the array, so many bytes and rows at x and y.
+    // A `CUDA_MEMCPY2D` from host memory to the array, with the given position and size.
     let rectangle = |x: usize, y: usize, width: usize, height: usize, array: usize| {
         let mut words = [0usize; 16];
         words[2] = 1;
@@ -263,7 +263,7 @@ fn copies_of_arrays() {
     check.finish();
 }
 
-/// A descriptor's first words: a handle or address, format and channels, sizes.
+/// Returns a descriptor with these first words: a handle or address, format and channels, sizes.
 fn resource(kind: u32, words: &[u64]) -> Resource {
     let mut content = [0; 16];
     content[..words.len()].copy_from_slice(words);
@@ -319,7 +319,7 @@ fn objects() {
             INVALID_VALUE,
         );
     }
-    // Address mode, filters, flags.
+    // Pairs of a word and a wrong value: address modes, filters and flags.
     for (word, value) in [(0, 4), (2, 9), (3, 2), (6, 2), (4, 0x100), (4, 4)] {
         let mut wrong = texture;
         wrong[word] = value;
@@ -329,7 +329,7 @@ fn objects() {
             INVALID_VALUE,
         );
     }
-    // Views: format, width, height, depth, levels, layers.
+    // Returns a view descriptor with a format, width, last level and layers.
     let view = |format: u64, width: u64, last_level: u64, layers: u64| {
         let mut words = [0u64; 14];
         words[0] = format;
@@ -398,7 +398,7 @@ fn objects() {
     check.finish();
 }
 
-/// A module with a texture and a surface reference.
+/// A module with a texture reference and a surface reference.
 const REFERENCES: &std::ffi::CStr = c".version 8.0
 .target sm_80
 .address_size 64

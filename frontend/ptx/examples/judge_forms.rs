@@ -1,5 +1,5 @@
-//! Judges PTX instructions by the syntax table: reads `target<TAB>version<TAB>text` lines and writes
-//! `OK` or what is wrong, one line each. Used to compare the table with another judge in bulk.
+//! Checks PTX instructions against the syntax table. Reads lines `target<TAB>version<TAB>text` and writes
+//! `OK` or an error message for each line. Use it to compare the table with another assembler in bulk.
 
 #[path = "../tests/judge/mod.rs"]
 mod judge;

@@ -11,33 +11,66 @@
 //! // a comment
 //! ```
 //!
-//! A line that begins with white space continues the one before.
+//! A line that begins with white space continues the previous line.
 //!
-//! *Slots* may come in any order in PTX: `x` or `CLASS` must be there, `{x}` or `{CLASS}` may be.
-//! `a|b` is a choice, `field=a|b` says which field of [`Mods`] it sets. What stands behind the head
-//! with dots (`mul.half=lo|hi`) must come first and in that order. *Types* begin with a dot
-//! (`.u16|u32`, `.CLASS`) and keep their order; so do other modifiers
-//! so written, among themselves (a copy's spaces: `.space=shared .global`). Any choice may carry its own requirement
-//! `@target/version` (`@89/8.1,90/7.8`: `sm_90` has had it since 7.8), and `m<8..24/8>` counts (`m8 m16 m24`); a bare `@...` is the line's; `until@70/6.4` ends it;
-//! `both=order,scope` says that one is not given without the other.
+//! *Slots* are places for modifiers, which PTX accepts in any order:
 //!
-//! *Operands* are separated by commas: flags, a core, `:type`, a condition.
-//! Flags: `>` written, `_` may be a sink, `%` registers only, `#` constants only, `!` may be negated,
-//! `-` may be negative, `~` may have a selector, `+` special registers too, `$` symbols as well,
-//! `^` a variable in the instruction's state space too.
-//! Cores: `name`, nothing (`>_`, only a sink), `name|p` (a pair), `name|?p` (perhaps a pair), `[name]`, `[name=space]` (`?` any),
-//! `[a, b]`, `{name*count}`, `@name` (a label), `=name` (a list of
-//! targets or a prototype), `&name` (a function), `(name)` (a list).
-//! A count is `4`, `vec`, `num*2`, `m*k/64`; behind it `?` permits a single element without braces and
-//! `-` fewer elements.
-//! Types: `0` (the first type; the default), `0+` (in a register that may be wider), `0*2` (twice
-//! the size), `u32`, `int` (any integer), `any`.
-//! Conditions: `?` (may be missing), `if mod` (exactly with that modifier), `<lo..hi/step>` (range).
+//! - `x` or `CLASS` is required; `{x}` or `{CLASS}` is optional.
+//! - `a|b` is a choice; `field=a|b` is a choice that sets this field of [`Mods`].
+//! - `m<8..24/8>` stands for `m8 m16 m24`.
+//! - Modifiers joined to the head by dots (`mul.half=lo|hi`) must come first, in this order.
+//! - *Types* begin with a dot (`.u16|u32`, `.CLASS`) and keep their order.
+//! - Other modifiers that begin with a dot also keep their order among themselves, such as the state spaces
+//!   of a copy (`.space=shared .global`).
 //!
-//! *Actions*: `-> Opcode`, `-> lowering` (one of [`Lowering`]: control flow, or several operations), `-> nothing`, `-| family` (left
-//! out).
+//! *Requirements* name the lowest target and PTX version:
 //!
-//! Invariant: the table is part of the program, so a mistake in it panics, in every test.
+//! - `x@target/version` is the requirement of one choice. `x@89/8.1,90/7.8` means that `sm_89` has `x` since
+//!   PTX 8.1 and `sm_90` since PTX 7.8.
+//! - A separate word `@target/version` is the requirement of the whole line.
+//! - `until@70/6.4` withdraws the line for modules of at least this target and version.
+//! - `both=order,scope` means that memory order and scope must be given together or not at all.
+//!
+//! *Operands* are separated by commas. Each consists of flags, a core, `:type` and conditions.
+//!
+//! Flags:
+//!
+//! - `>`: the instruction writes the operand.
+//! - `_`: the sink `_` is accepted.
+//! - `%`: constants are not accepted; `#`: registers are not accepted.
+//! - `!`: a negated predicate is accepted; `-`: a minus sign is accepted; `~`: a video selector is accepted.
+//! - `+`: special registers are accepted; `$`: special registers and the addresses of variables and functions
+//!   are accepted.
+//! - `^`: a variable in the instruction's state space is accepted.
+//!
+//! Cores:
+//!
+//! - `name`: a scalar. Without a name (`>_`), only the sink is accepted.
+//! - `name|p`: a pair; `name|?p`: a scalar or a pair.
+//! - `[name]`: an address in the state space that the modifier names; `[name=space]`: an address in this
+//!   space; `[name=?]`: an address in any space.
+//! - `[a, b]`: several operands in brackets.
+//! - `{name*count}`: a vector. A count is `4`, `vec`, `num*2` or `m*k/64`. A `?` after the count permits a
+//!   single element without braces, and a `-` permits fewer elements.
+//! - `@name`: a label; `=name`: a list of targets or a prototype; `&name`: a function; `(name)`: a list in
+//!   parentheses.
+//!
+//! Types: `0` (the instruction's first type; the default), `0+` (the register may be wider), `0*2` (twice the
+//! size), `u32`, `int` (any integer), `any`.
+//!
+//! Conditions: `<lo..hi/step>` (the range of a constant), `?` (the operand is optional), `if mod` (the
+//! operand is present exactly if the instruction has this modifier).
+//!
+//! *Actions*:
+//!
+//! - `-> Opcode`: the instruction becomes this op; `-> *`: the op named like the head.
+//! - `-> lowering`: the instruction is lowered by a [`Lowering`], because it is control flow or becomes
+//!   several operations.
+//! - `-> nothing`: the instruction has no effect.
+//! - `-| family`: the instruction is unsupported.
+//!
+//! Invariant: the table is embedded in the program. A mistake in a line panics when the line is compiled, and
+//! the tests compile every line.
 
 use crate::lowering::Lowering;
 use crate::pattern::{
@@ -52,8 +85,8 @@ use margay_ops::types::OpType;
 use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
 
-/// The table as text: named sets and shorthands, and the lines of each head. A line is compiled when its head is
-/// first asked for, because a module uses a few heads of hundreds.
+/// The table as text: named sets, shorthands, and the lines of each head. A head's lines are compiled when
+/// the head is first used, because a module uses only a few of the hundreds of heads.
 #[derive(Default)]
 pub(super) struct Lines {
     classes: FxHashMap<&'static str, Vec<Choice>>,
@@ -61,7 +94,7 @@ pub(super) struct Lines {
     by_head: FxHashMap<&'static str, Vec<&'static str>>,
 }
 
-/// Reads all the table's files.
+/// Reads all files of the table.
 pub(super) fn read(files: &[&'static str]) -> Lines {
     let mut lines = Lines::default();
     for text in files {
@@ -73,19 +106,19 @@ pub(super) fn read(files: &[&'static str]) -> Lines {
 }
 
 impl Lines {
-    /// All heads, in no order.
+    /// Returns all heads, in no particular order.
     pub(super) fn heads(&self) -> impl Iterator<Item = &'static str> {
         self.by_head.keys().copied()
     }
 
-    /// The forms of a head, in the table's order.
+    /// Compiles the forms of a head, in the table's order.
     pub(super) fn forms_of(&self, head: &'static str) -> Vec<Form> {
         let lines = self.by_head.get(head).into_iter().flatten();
         lines.map(|line| self.form(line, head)).collect()
     }
 }
 
-/// Lines with their continuations; comments and empty lines are dropped.
+/// Joins lines with their continuations and drops comments and empty lines.
 fn logical_lines(text: &'static str) -> Vec<&'static str> {
     let mut lines: Vec<&'static str> = Vec::new();
     let mut start = None;
@@ -115,7 +148,7 @@ fn bad(line: &str, why: &str) -> ! {
     panic!("syntax table: {why}: {line}")
 }
 
-/// Splits at white space outside of braces; `{x}` is one word.
+/// Splits at white space. Braces must not contain white space.
 fn words(text: &'static str) -> impl Iterator<Item = &'static str> {
     text.split_whitespace()
 }
@@ -152,7 +185,7 @@ impl Lines {
         }
     }
 
-    /// The choices that one word of a set stands for.
+    /// Returns the choices that one word of a set stands for.
     fn choice(&self, line: &str, field: Option<&'static str>, word: &'static str) -> Vec<Choice> {
         let (text, requirement) = match word.split_once('@') {
             Some((text, requirement)) => (text, Some(parse_requirement(line, requirement))),
@@ -180,14 +213,14 @@ impl Lines {
             .collect()
     }
 
-    /// A slot from `a|b`, `field=a|b`, `CLASS`.
+    /// Parses a slot from `a|b`, `field=a|b` or `CLASS`.
     fn slot(&self, line: &str, word: &'static str, required: bool) -> Slot {
         let (field, alternatives) = match word.split_once('=') {
             Some((field, alternatives)) => (Some(field), alternatives),
             None => (None, word),
         };
-        // `|` separates choices, but also targets inside a choice's requirement: a target is a
-        // number.
+        // `|` separates choices, and also targets inside a choice's requirement. A target begins with a
+        // digit.
         let mut pieces: Vec<&'static str> = Vec::new();
         let mut start = 0;
         let mut in_requirement = false;
@@ -288,7 +321,7 @@ impl Lines {
         }
     }
 
-    /// Reads the operands; what is left is the action.
+    /// Parses the operands and returns the rest of the line, which is the action.
     fn operands(
         &self,
         line: &'static str,
@@ -306,7 +339,7 @@ impl Lines {
     }
 }
 
-/// `a<8..24/8>b` is `a8b a16b a24b`.
+/// Expands `a<8..24/8>b` to `a8b a16b a24b`.
 fn expand(line: &str, text: &'static str) -> Vec<&'static str> {
     let Some((before, rest)) = text.split_once('<') else {
         return vec![text];
@@ -318,7 +351,7 @@ fn expand(line: &str, text: &'static str) -> Vec<&'static str> {
     let mut texts = Vec::new();
     let mut number = range.low;
     while number <= range.high {
-        // Like the rest of the table these live as long as the process.
+        // These strings live as long as the process, like the rest of the table.
         texts.push(&*String::leak(format!("{before}{number}{after}")));
         number += range.step;
     }
@@ -333,7 +366,7 @@ fn parse_requirement(line: &str, text: &str) -> Requirement {
     Requirement::parse(text).unwrap_or_else(|| bad(line, "malformed requirement"))
 }
 
-/// Splits `mul.half=lo|hi` at dots (a dot of a version is behind a `/`).
+/// Splits `mul.half=lo|hi` at every dot. The word must therefore not contain a version such as `7.0`.
 fn split_head(head: &'static str) -> Vec<&'static str> {
     head.split('.').collect()
 }
@@ -363,7 +396,7 @@ fn action(line: &'static str, text: &'static str, form: &mut Form) {
     let mut words = words(text.trim_start_matches("-> "));
     form.action = match words.next() {
         Some("nothing") => Action::Nothing,
-        // The head names the opcode.
+        // `*`: the head names the opcode, which `form` fills in.
         Some("*") => Action::Becomes(Opcode::Const),
         Some(name) => match Lowering::named(name) {
             Some(lowering) => Action::Lowers(lowering),
@@ -379,7 +412,7 @@ fn action(line: &'static str, text: &'static str, form: &mut Form) {
     }
 }
 
-/// Splits at commas outside of brackets.
+/// Splits at commas outside brackets.
 fn split_operands(text: &'static str) -> Vec<&'static str> {
     let mut pieces = Vec::new();
     let mut depth = 0;
@@ -472,7 +505,7 @@ fn flags(text: &'static str, allow: &mut Allow) -> &'static str {
     }
 }
 
-/// Splits `core:type` at the last colon behind any bracket.
+/// Splits `core:type` at the first colon after the last closing bracket.
 fn split_type(text: &'static str) -> (&'static str, Option<&'static str>) {
     let close = text.rfind([']', '}', ')']).unwrap_or(0);
     match text[close..].find(':') {
@@ -532,7 +565,7 @@ fn core_of(line: &'static str, core: &'static str, pattern: &mut OperandPattern)
     }
 }
 
-/// `|?p` may follow, `|p` must.
+/// Parses what follows the `|` of a pair: `?p` is an optional second operand, `p` a required one.
 fn pair_of(second: &str) -> Allow {
     if second.starts_with('?') {
         Allow::MAY_PAIR

@@ -1,13 +1,13 @@
-//! Forms in words: what the support table and the tests of coverage say about a line of the table.
+//! Descriptions of forms for the support table and for the coverage tests.
 
 use crate::pattern::{Form, Slot};
 use smallvec::SmallVec;
 
-/// The types of an instruction, as the table spells them.
+/// The types of an instruction, spelled as in the table.
 pub type TypeList = SmallVec<[&'static str; 4]>;
 
 impl Form {
-    /// Every list of types that the form takes; one empty list when it takes none.
+    /// Returns every list of types that the form takes, or one empty list if the form takes no types.
     pub fn type_lists(&self) -> Vec<TypeList> {
         let mut lists = vec![TypeList::new()];
         for slot in &self.types {
@@ -25,7 +25,8 @@ impl Form {
         lists
     }
 
-    /// How it is spelled, as in `add{.rn|rz|rm|rp}{.ftz}.f32`: braces where a modifier may be missing.
+    /// Returns the spelling of the form, as in `add{.rn|rz|rm|rp}{.ftz}.f32`. Braces enclose optional
+    /// modifiers.
     pub fn shape(&self) -> String {
         let mut text = self.head.to_owned();
         let modifiers = self.prefix.iter().chain(&self.slots).chain(&self.ordered);

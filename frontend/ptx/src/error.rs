@@ -1,25 +1,25 @@
-//! Why an instruction matches no form.
+//! Errors for instructions that match no form.
 
 use crate::target::{Target, Version};
 use smallvec::SmallVec;
 
-/// Why an instruction is not PTX, or not PTX of this version and target.
+/// The reason why an instruction is not valid PTX, or not valid in this version and target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FormError {
-    /// What is wrong, for a program.
+    /// The kind of the error.
     pub kind: FormErrorKind,
-    /// What is wrong, for a person. Lower case, no full stop.
+    /// The error as text for the user: lower case, no full stop.
     pub message: String,
 }
 
-/// The kinds of mismatch. Indices count modifiers and operands from 0.
+/// The kinds of mismatch. Indices of modifiers and operands start at 0.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FormErrorKind {
-    /// No instruction has that first word.
+    /// No instruction has this head.
     UnknownOpcode,
     /// No instruction has this modifier.
     UnknownModifier(usize),
-    /// The instruction does not take this modifier, here or in this company.
+    /// The instruction does not take this modifier here, or not together with its other modifiers.
     IllegalModifier(usize),
     /// A type is missing.
     MissingType,
@@ -27,20 +27,20 @@ pub enum FormErrorKind {
     MissingModifier,
     /// Too few or too many operands.
     OperandCount {
-        /// The fewest accepted.
+        /// The smallest number accepted.
         least: usize,
-        /// The most accepted.
+        /// The largest number accepted.
         most: usize,
     },
     /// This operand has the wrong form or type.
     Operand(usize),
-    /// This operand's variable lies in another state space.
+    /// This operand's variable is in another state space.
     StateSpace(usize),
     /// This constant is out of range.
     Range(usize),
     /// The module's `.version` is too low.
     Version(Version),
-    /// The module's `.target` lacks the instruction; one of these has it.
+    /// The module's `.target` lacks the instruction. Each of these targets has it.
     Target(SmallVec<[Target; 2]>),
     /// The instruction was withdrawn for this version and target.
     Withdrawn,

@@ -1,14 +1,18 @@
 //! The syntax table: every instruction of PTX up to version 9.5, with its modifiers, types,
 //! operands, and the version and target that introduced it.
 //!
-//! The table is text ([`compile`](self) describes the notation), split by family in `tables/`, and
-//! compiled at first use, head by head. ptxas takes modifiers behind the head in nearly any order; only types keep
-//! theirs. So an instruction is a head, a multiset of modifiers and a list of types: [`spell`] finds
-//! the forms so spelled, [`match_operands`] the one whose operands fit, and [`Forms`] remembers
-//! spellings, because a module of a million instructions has a few hundred.
+//! The table is text, split by instruction family into the files of `tables/`. [`compile`](self) describes
+//! the notation. The lines of a head (the first word of an instruction) are compiled when the head is first
+//! used.
 //!
-//! A form names the row of the op table that the instruction becomes ([`Action::Becomes`]) or says
-//! why it becomes none; instructions of the latter kind still load.
+//! ptxas accepts the modifiers after the head in nearly any order; only types must keep their order. An
+//! instruction is therefore a head, a multiset of modifiers and a list of types. [`spell`] finds the forms
+//! that fit these three parts, and [`match_operands`] checks the operands against one of the forms. [`Forms`]
+//! caches the results of [`spell`], because a module of a million instructions has only a few hundred
+//! different spellings.
+//!
+//! A form names the row of the op table that the instruction becomes ([`Action::Becomes`]), a [`Lowering`],
+//! or the reason why the instruction is unsupported. A module with unsupported instructions still loads.
 //!
 //! Invariant: matching never panics and is linear in the number of operands, whatever they are.
 
@@ -41,22 +45,22 @@ use std::sync::Arc;
 /// An instruction that matches a form.
 #[derive(Clone, Debug)]
 pub struct Matched {
-    /// The form and the modifiers chosen.
+    /// All spellings that the text of the instruction allows: each is a form with the chosen modifiers.
     pub spelling: Arc<[Spelling]>,
-    /// Which of the spellings.
+    /// The index of the matching spelling.
     pub index: usize,
-    /// The operands' parts, in order.
+    /// The roles of the operands, in order.
     pub roles: Roles,
 }
 
 impl Matched {
-    /// The spelling that the operands fit.
+    /// Returns the spelling that the operands fit.
     pub fn get(&self) -> &Spelling {
         &self.spelling[self.index]
     }
 }
 
-/// A matcher for one module: its version, its target, and the spellings seen so far.
+/// A matcher for one module: the module's version and target, and a cache of the spellings seen so far.
 #[derive(Debug)]
 pub struct Forms {
     version: Version,
@@ -65,7 +69,7 @@ pub struct Forms {
 }
 
 impl Forms {
-    /// A matcher for modules of this version and target.
+    /// Creates a matcher for modules of this version and target.
     pub fn new(version: Version, target: Target) -> Forms {
         Forms {
             version,
@@ -74,11 +78,11 @@ impl Forms {
         }
     }
 
-    /// The forms spelled `spelled`, such as `add.rn.f32`.
+    /// Returns the forms with the spelling `spelled`, such as `add.rn.f32`.
     ///
     /// # Errors
     ///
-    /// Those of [`spell`].
+    /// The errors of [`spell`].
     pub fn spelled(&mut self, spelled: &str) -> Result<Arc<[Spelling]>, FormError> {
         if let Some(known) = self.seen.get(spelled) {
             return known.clone();
@@ -95,7 +99,7 @@ impl Forms {
     ///
     /// # Errors
     ///
-    /// Those of [`spell`], or why the operands do not fit the nearest form.
+    /// The errors of [`spell`], or the reason why the operands do not fit the closest form.
     pub fn instruction(
         &mut self,
         spelled: &str,
@@ -106,11 +110,11 @@ impl Forms {
     }
 }
 
-/// The first of the spellings that the operands fit.
+/// Returns the first of the spellings that the operands fit.
 ///
 /// # Errors
 ///
-/// Why they do not fit the nearest one.
+/// The reason why the operands do not fit the closest spelling: the one with the most matching operands.
 pub fn fit(spelling: Arc<[Spelling]>, operands: &OperandShapes) -> Result<Matched, FormError> {
     let mut nearest: Option<FormError> = None;
     for (index, candidate) in spelling.iter().enumerate() {
@@ -134,7 +138,7 @@ pub fn fit(spelling: Arc<[Spelling]>, operands: &OperandShapes) -> Result<Matche
     }))
 }
 
-/// How many operands were right.
+/// Ranks an operand error by its position: the number of operands checked, or 0 for any other error.
 fn depth(error: &FormError) -> usize {
     match error.kind {
         FormErrorKind::Operand(at) | FormErrorKind::StateSpace(at) | FormErrorKind::Range(at) => {

@@ -1,16 +1,16 @@
-//! Instructions that are more than one operation: how each is lowered.
+//! How instructions are lowered that become several operations or control flow.
 
-/// Declares [`Lowering`] with the names that the table gives its variants.
+/// Declares [`Lowering`] and the names of its variants in the table.
 macro_rules! lowerings {
     ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
-        /// How an instruction is lowered that does not become one row of the op table.
+        /// The lowering of an instruction that does not become one row of the op table.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Lowering {
             $($(#[$doc])* $variant,)*
         }
 
         impl Lowering {
-            /// The lowering that a line of the table names.
+            /// Returns the lowering with this name in the table.
             pub(crate) fn named(name: &str) -> Option<Lowering> {
                 match name {
                     $($name => Some(Lowering::$variant),)*

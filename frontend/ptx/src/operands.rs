@@ -1,7 +1,7 @@
-//! Matching operands: shapes, register types, constants, state spaces.
+//! Matches operands: shapes, register types, constants, state spaces.
 //!
-//! The type rules (a register may stand for another type of its size, loads and conversions take
-//! wider ones) are ptxas's; `frontend/ptx/tests/data` holds its verdicts.
+//! The type rules are those of ptxas: a register may be used as another type of its size, and loads and
+//! conversions accept wider registers. `frontend/ptx/tests/data` holds the recorded results of ptxas.
 
 use crate::error::{FormError, FormErrorKind};
 use crate::pattern::{Allow, OperandPattern, Shape, Space, TypeRule};
@@ -10,12 +10,12 @@ use margay_ops::mods::StateSpace;
 use margay_ops::types::{Class, OpType};
 use smallvec::SmallVec;
 
-/// What the matcher must know of an operand.
+/// The properties of an operand that the matcher needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OperandShape {
     /// A register of this declared type.
     Register(OpType),
-    /// An integer constant, by its 64 bits.
+    /// An integer constant, as 64 bits.
     Int(i64),
     /// An `0f...` constant.
     Single,
@@ -23,12 +23,13 @@ pub enum OperandShape {
     Double,
     /// A special register of this type.
     Special(OpType),
-    /// The name of a variable or parameter, and its space.
+    /// The name of a variable or parameter, with its state space.
     Symbol(StateSpace),
-    /// `variable + constant`, and the variable's space: a constant where no address is wanted.
+    /// `variable + constant`, with the variable's state space. Counts as an integer constant where no address
+    /// is expected.
     SymbolOffset(StateSpace),
-    /// `variable[index]`, and the variable's space: an address, or what lies there for loads and
-    /// stores.
+    /// `variable[index]`, with the variable's state space: the address of the element. `ld`, `ldu` and `st`
+    /// accept it as their memory operand.
     Element(StateSpace),
     /// The name of a texture, sampler or surface reference.
     Reference,
@@ -42,7 +43,7 @@ pub enum OperandShape {
     Sink,
     /// `!p`, with the register's type.
     Not(OpType),
-    /// `-a`, with the register's type and whether it has a selector.
+    /// `-a`, with the register's type.
     Minus(OpType),
     /// `a.b0`, with the register's type.
     Selected(OpType),
@@ -62,16 +63,16 @@ pub enum OperandShape {
     Tuple(Nested),
     /// `(...)`
     Group(Nested),
-    /// An undeclared name, already reported: fits everywhere.
+    /// An undeclared name, which is already reported. It fits every pattern.
     Unknown,
 }
 
-/// Where the parts of a composite operand lie in [`OperandShapes::nested`].
+/// The range of [`OperandShapes::nested`] that holds the parts of a composite operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Nested {
-    /// Index of the first.
+    /// Index of the first part.
     pub start: u32,
-    /// How many.
+    /// Number of parts.
     pub len: u32,
 }
 
@@ -80,12 +81,12 @@ pub struct Nested {
 pub struct OperandShapes {
     /// The operands in order.
     pub top: SmallVec<[OperandShape; 6]>,
-    /// The parts of composite ones.
+    /// The parts of the composite operands.
     pub nested: Vec<OperandShape>,
 }
 
 impl OperandShapes {
-    /// The parts of a composite operand; none if the range is not inside.
+    /// Returns the parts of a composite operand, or an empty slice if the range is out of bounds.
     pub fn parts(&self, nested: Nested) -> &[OperandShape] {
         let start = nested.start as usize;
         self.nested
@@ -93,22 +94,23 @@ impl OperandShapes {
             .unwrap_or_default()
     }
 
-    /// Empties both lists, keeping their memory.
+    /// Empties both lists and keeps their allocations.
     pub fn clear(&mut self) {
         self.top.clear();
         self.nested.clear();
     }
 }
 
-/// The part that each operand plays: its pattern and the type it has in the operation.
+/// The roles of all operands, in order.
 pub type Roles = SmallVec<[Role; 6]>;
 
-/// What an operand is to the instruction.
+/// How the instruction uses an operand.
 #[derive(Clone, Copy, Debug)]
 pub struct Role {
-    /// The table's description.
+    /// The operand's description in the table.
     pub pattern: &'static OperandPattern,
-    /// The type that the instruction gives it; `None` for addresses and the like.
+    /// The operand's type in the operation; `OpType::None` for addresses, other integers and unchecked
+    /// operands.
     pub ty: OpType,
 }
 
@@ -122,7 +124,7 @@ struct Miss {
 ///
 /// # Errors
 ///
-/// The first operand that does not fit, or a wrong number of them.
+/// The first operand that does not fit, or a wrong number of operands.
 pub fn match_operands(spelling: &Spelling, shapes: &OperandShapes) -> Result<Roles, FormError> {
     let patterns: SmallVec<[&'static OperandPattern; 8]> = spelling
         .form
@@ -165,7 +167,8 @@ struct Matcher<'a> {
 }
 
 impl Matcher<'_> {
-    /// Matches operands from `at` on; a pattern that may be missing is tried first as present.
+    /// Matches the operands from index `at` on. An optional pattern is first tried as present, then as
+    /// absent.
     fn assign(
         &self,
         patterns: &[&'static OperandPattern],
@@ -226,7 +229,7 @@ impl Matcher<'_> {
         self.assign(rest, at + 1, roles)
     }
 
-    /// The type a rule gives and whether larger registers will do.
+    /// Returns the type that the rule gives, and whether larger registers are accepted.
     fn wanted(&self, rule: TypeRule) -> (OpType, bool) {
         let at = |index: u8| {
             self.spelling
@@ -253,7 +256,7 @@ impl Matcher<'_> {
             Shape::Vector(count) => {
                 let count_wanted = self.spelling.count(*count) as usize;
                 match shape {
-                    // A texture's result may carry a residency predicate.
+                    // The result of a texture instruction can have a residency predicate as its second part.
                     OperandShape::Pair(parts)
                         if pattern.allow.intersects(Allow::MAY_PAIR | Allow::MUST_PAIR) =>
                     {
@@ -317,7 +320,7 @@ impl Matcher<'_> {
             }
         }
         let class = |class: &'static [Class]| move |part: &OperandShape| matches!(part, OperandShape::Register(ty) if class.contains(&ty.class()));
-        // Layers are integers beside other coordinates.
+        // Texture coordinates have the type `any`: an integer array index next to floating-point coordinates.
         if pattern.ty != TypeRule::Any
             && parts.iter().any(class(&[Class::Float]))
             && parts.iter().any(class(&[Class::Signed, Class::Unsigned]))
@@ -342,7 +345,8 @@ impl Matcher<'_> {
         Ok(())
     }
 
-    /// In vectors that are loaded or stored, integer registers may hold floating-point elements.
+    /// Whether the part is an integer register that holds a floating-point element. Vectors of `ld`, `ldu`
+    /// and `st` accept such parts.
     fn takes_integer(&self, pattern: &OperandPattern, part: OperandShape) -> bool {
         let OperandShape::Register(ty) = part else {
             return false;
@@ -497,7 +501,7 @@ impl Matcher<'_> {
         }
     }
 
-    /// Only plain loads and stores take `array[index]` for an address.
+    /// Whether the instruction accepts `array[index]` as an address. Only plain loads and stores do.
     fn takes_element(&self) -> bool {
         matches!(self.spelling.form.head, "ld" | "ldu" | "st")
     }
@@ -511,7 +515,7 @@ impl Matcher<'_> {
         if parts.len() < required || parts.len() > patterns.len() {
             return Err(Wrong::operand("wrong number of parts in brackets"));
         }
-        // Only one part of a tuple is ever optional (the sampler).
+        // At most one part of a tuple is optional (the sampler).
         let skip = parts.len() < patterns.len();
         let present = patterns.iter().filter(|p| !(skip && optional(p)));
         for (pattern, &part) in present.zip(parts) {
@@ -597,18 +601,19 @@ fn expectation(pattern: &OperandPattern, want: OpType, wider: bool) -> String {
     }
 }
 
-/// Whether a register may hold an address.
+/// Whether a register of this type can hold an address.
 fn is_address(ty: OpType) -> bool {
     ty.is_integer() && ty.elements() == 1
 }
 
-/// Whether a register declared as `register` may stand where the instruction says `want`.
+/// Whether a register declared as `register` may be used where the instruction expects `want`. With `wider`,
+/// larger registers are accepted too.
 pub fn register_fits(register: OpType, want: OpType, wider: bool) -> bool {
     if register == want {
         return true;
     }
     let register = match register {
-        // A register of packed halves is one of 32 bits.
+        // A register of packed halves counts as an untyped 32-bit register.
         OpType::F16x2 => OpType::B32,
         other => other,
     };
@@ -623,12 +628,13 @@ pub fn register_fits(register: OpType, want: OpType, wider: bool) -> bool {
     match (want.class(), want.elements()) {
         (Class::Bits, _) => true,
         (Class::Signed | Class::Unsigned, 1) => register.is_integer(),
-        // Packed and floating-point values live in registers of their own type or untyped ones.
+        // A packed or floating-point value needs a register of its own type or an untyped one.
         _ => register.class() == Class::Bits,
     }
 }
 
-/// Whether `mov` of that type reads a special register. Some had 16 bits once.
+/// Whether a `mov` of type `want` may read a special register of type `register`. 16 bits are accepted,
+/// because some special registers had 16 bits in early versions of PTX.
 fn special_fits(register: OpType, want: OpType) -> bool {
     register.bits() == want.bits() || want.bits() < register.bits() && want.bits() == 16
 }
@@ -645,7 +651,7 @@ fn takes_double(want: OpType) -> bool {
     matches!(want, OpType::F32 | OpType::F64 | OpType::B64)
 }
 
-/// Whether an access to `wanted` may name a variable in `actual`.
+/// Whether an access to the state space `wanted` may name a variable in the state space `actual`.
 fn spaces_agree(wanted: StateSpace, actual: StateSpace) -> bool {
     use StateSpace::{Const, None, Param, ParamFunc, Shared, SharedCluster};
     match (wanted, actual) {

@@ -1,7 +1,7 @@
-//! What a line of the syntax table says, compiled: [`Form`], its modifier slots and its operands.
+//! A compiled line of the syntax table: [`Form`], its modifier slots and its operands.
 //!
-//! Invariant: forms live as long as the process; every `&'static str` in them is a piece of the
-//! table's text.
+//! Invariant: forms live as long as the process. Every `&'static str` in a form is a piece of the table's
+//! text, or an expansion of it.
 
 use crate::lowering::Lowering;
 use crate::target::{Requirement, Target, Version};
@@ -12,29 +12,29 @@ use margay_ops::types::OpType;
 /// One accepted shape of an instruction: a line of the syntax table.
 #[derive(Debug)]
 pub struct Form {
-    /// The line that declares it.
+    /// The line of the table that declares the form.
     pub source: &'static str,
-    /// First word of the instruction.
+    /// The first word of the instruction.
     pub head: &'static str,
-    /// Modifiers that stand right behind the head, in this order.
+    /// Modifiers directly after the head, in this order.
     pub(super) prefix: Vec<Slot>,
     /// Modifiers in any order.
     pub(super) slots: Vec<Slot>,
-    /// Types in their order, anywhere behind the prefix.
+    /// Types in their order, anywhere after the prefix.
     pub(super) types: Vec<Slot>,
-    /// Other modifiers that keep their order among themselves.
+    /// Other modifiers that keep their order relative to each other.
     pub(super) ordered: Vec<Slot>,
     /// Operands in order.
     pub operands: Vec<OperandPattern>,
     /// Modifiers that the line itself sets.
     pub(super) base: Mods,
-    /// What it becomes.
+    /// What the instruction becomes.
     pub action: Action,
-    /// What it needs of the module.
+    /// The version and target that the form needs.
     pub requirement: Requirement,
-    /// From this version and target on it is no longer accepted.
+    /// The version and target from which on the form is no longer accepted.
     pub(super) until: Option<(Version, Target)>,
-    /// Memory order and scope come together or not at all.
+    /// Whether memory order and scope must be given together or not at all.
     pub(super) scope_with_order: bool,
 }
 
@@ -45,9 +45,9 @@ pub enum Action {
     Becomes(Opcode),
     /// Control flow, a call, or several operations.
     Lowers(Lowering),
-    /// Nothing to do: a hint without an effect on results.
+    /// No operation: the instruction is a hint and does not affect results.
     Nothing,
-    /// Accepted, but running it is an error that names the instruction and this family.
+    /// Accepted but unsupported: running the instruction is an error that names it and this family.
     LeftOut(&'static str),
 }
 
@@ -73,34 +73,34 @@ impl Slot {
 }
 
 bitflags::bitflags! {
-    /// What an operand may or must be, beyond its shape and type.
+    /// The operands that a pattern accepts, beyond its shape and type.
     #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
     pub struct Allow: u16 {
-        /// Written by the instruction.
+        /// The instruction writes the operand.
         const DEST = 1;
-        /// `_` may stand in its place.
+        /// The sink `_` is accepted.
         const SINK = 1 << 1;
-        /// A register.
+        /// A register is accepted.
         const REGISTER = 1 << 2;
-        /// A constant.
+        /// A constant is accepted.
         const IMMEDIATE = 1 << 3;
-        /// `!p`.
+        /// `!p` is accepted.
         const NOT = 1 << 4;
-        /// `-a`.
+        /// `-a` is accepted.
         const MINUS = 1 << 5;
-        /// `a.b0`, `a.h10`: video selectors.
+        /// Video selectors such as `a.b0` and `a.h10` are accepted.
         const SELECTOR = 1 << 6;
-        /// A special register.
+        /// A special register is accepted.
         const SPECIAL = 1 << 7;
-        /// The address of a variable or function.
+        /// The address of a variable or function is accepted.
         const SYMBOL = 1 << 8;
-        /// May be missing.
+        /// The operand is optional.
         const OPTIONAL = 1 << 9;
         /// A second destination `|p` may follow.
         const MAY_PAIR = 1 << 10;
         /// A second destination `|p` must follow.
         const MUST_PAIR = 1 << 11;
-        /// The address of a variable in the instruction's state space.
+        /// The address of a variable in the instruction's state space is accepted.
         const SYMBOL_IN_SPACE = 1 << 12;
     }
 }
@@ -110,9 +110,9 @@ bitflags::bitflags! {
 pub enum Shape {
     /// A register, constant or name.
     Scalar,
-    /// `{a, b, ...}` with so many elements.
+    /// `{a, b, ...}` with this number of elements.
     Vector(Count),
-    /// `[address]`; the space is `None` when the instruction's space modifier gives it.
+    /// `[address]` in this state space.
     Memory(Space),
     /// `[a, b, ...]`.
     Tuple(Vec<OperandPattern>),
@@ -126,39 +126,39 @@ pub enum Shape {
     Group,
 }
 
-/// The state space that an address operand must lie in.
+/// The state space that an address operand must be in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Space {
-    /// That of the instruction's modifier (generic without one).
+    /// The space of the instruction's modifier; generic without a modifier.
     OfModifier,
-    /// Any, unchecked.
+    /// Any space; not checked.
     Any,
-    /// A certain one.
+    /// This space.
     Fixed(margay_ops::mods::StateSpace),
 }
 
-/// A number of vector elements: `scale * variables / divisor`, at least 1.
+/// A number of vector elements: `scale * variables / divisor`, but at least 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Count {
     pub(super) scale: u32,
     pub(super) variables: [Variable; 2],
     pub(super) divisor: u32,
-    /// A single element may be written without braces.
+    /// Whether a single element may be written without braces.
     pub(super) bare: bool,
-    /// Fewer elements than that are accepted.
+    /// Whether fewer elements are accepted.
     pub(super) or_fewer: bool,
 }
 
-/// A number that a modifier gives.
+/// A number that appears in a modifier.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Variable {
     /// The constant 1.
     One,
-    /// `.v4` is 4; 1 without a vector modifier.
+    /// 4 for `.v4`; 1 without a vector modifier.
     Vec,
-    /// `.x8` is 8.
+    /// 8 for `.x8`; 1 without such a modifier.
     Num,
-    /// 64, 128, 16 of `.m64n128k16`.
+    /// 64 for `.m64n128k16`; `N` is 128 and `K` is 16.
     M,
     N,
     K,
@@ -167,50 +167,50 @@ pub(super) enum Variable {
 /// The values that a constant operand may have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Range {
-    /// The least.
+    /// The smallest value.
     pub low: i64,
-    /// The greatest.
+    /// The largest value.
     pub high: i64,
-    /// Every value is a multiple of this.
+    /// Every value must be a multiple of this.
     pub step: i64,
 }
 
-/// How an operand's type follows from the instruction.
+/// How the type of an operand follows from the instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TypeRule {
     /// The instruction's type at this position.
     Same(u8),
-    /// That type, in a register of the same or a larger size.
+    /// The instruction's type at this position, in a register of the same or a larger size.
     Wider(u8),
-    /// Twice the size of that type.
+    /// The type of twice the size of the instruction's type at this position.
     Doubled(u8),
     /// A fixed type.
     Fixed(OpType),
     /// Any integer register or constant (addresses, sizes).
     Integer,
-    /// Unchecked.
+    /// Any type; not checked.
     Any,
 }
 
 /// One operand of a form.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OperandPattern {
-    /// The name it has in the table.
+    /// The operand's name in the table.
     pub name: &'static str,
-    /// How it is written.
+    /// How the operand is written.
     pub shape: Shape,
-    /// Its type.
+    /// How its type follows from the instruction.
     pub ty: TypeRule,
-    /// What is accepted.
+    /// The kinds of operand that are accepted.
     pub allow: Allow,
-    /// What a constant may be.
+    /// The accepted values of a constant.
     pub range: Option<Range>,
-    /// Present exactly when the instruction has this modifier.
+    /// The operand is present exactly if the instruction has this modifier.
     pub only_with: Option<&'static str>,
 }
 
 impl OperandPattern {
-    /// Whether the instruction writes it.
+    /// Whether the instruction writes the operand.
     pub fn is_dest(&self) -> bool {
         self.allow.contains(Allow::DEST)
     }

@@ -1,10 +1,10 @@
-//! How a modifier's text sets [`Mods`].
+//! Translates the text of modifiers to [`Mods`].
 
 use margay_ops::mods::{
     AtomOp, BoolOp, CmpOp, Half, MemOrder, Mode, Mods, Precision, Rounding, Scope, StateSpace,
 };
 
-/// The state space that a modifier names. `shared::cta` is `shared`, `param::entry` is `param`.
+/// Returns the state space that a modifier names. `shared::cta` is `shared`, `param::entry` is `param`.
 pub fn state_space(text: &str) -> Option<StateSpace> {
     match text {
         "shared::cta" => Some(StateSpace::Shared),
@@ -13,8 +13,8 @@ pub fn state_space(text: &str) -> Option<StateSpace> {
     }
 }
 
-/// The modifiers with `field` set to what `text` says; `None` if that is not one of its values.
-/// Without a field the text itself tells which flag it is; a text that is none sets nothing.
+/// Returns modifiers in which `field` has the value that `text` names, or `None` if `text` is not a value of
+/// this field. Without a field, `text` names a flag; a text that names no flag sets nothing.
 pub(super) fn set(field: Option<&str>, text: &str) -> Option<Mods> {
     let none = Mods::NONE;
     Some(match field {
@@ -56,7 +56,7 @@ fn flag(text: &str) -> Mods {
 
 fn scope(text: &str) -> Option<Scope> {
     match text {
-        // `membar`'s old word.
+        // The name of this scope in `membar`.
         "gl" => Some(Scope::Gpu),
         _ => Scope::from_name(text),
     }

@@ -1,4 +1,4 @@
-//! Matching head and modifiers: from `add.rn.f32` to the forms that are so spelled.
+//! Matches head and modifiers: finds the forms for a spelling such as `add.rn.f32`.
 
 use crate::error::{FormError, FormErrorKind};
 use crate::pattern::{Action, Count, Form, Slot, Variable};
@@ -15,17 +15,17 @@ use smallvec::SmallVec;
 pub struct Spelling {
     /// The form.
     pub form: &'static Form,
-    /// The operation: opcode, first two types, modifiers. The opcode of an instruction that becomes
-    /// no row of the op table is meaningless; see [`Form::action`].
+    /// The operation: opcode, first two types, modifiers. The opcode is meaningless for an instruction that
+    /// does not become a row of the op table; see [`Form::action`].
     pub desc: Desc,
     /// All types in order.
     pub types: SmallVec<[OpType; 4]>,
-    /// The modifiers that are no types, as the table spells them.
+    /// The modifiers that are not types, spelled as in the table.
     pub modifiers: SmallVec<[&'static str; 6]>,
     numbers: Numbers,
 }
 
-/// Numbers that modifiers spell.
+/// Numbers that appear in the modifiers, such as 4 in `.v4`.
 #[derive(Clone, Copy, Debug)]
 struct Numbers {
     vec: u32,
@@ -39,7 +39,7 @@ impl Spelling {
         self.modifiers.contains(&modifier)
     }
 
-    /// `[m, n, k]` of `.m16n8k16`; ones without such a modifier.
+    /// Returns `[m, n, k]` of `.m16n8k16`, or `[1, 1, 1]` without such a modifier.
     pub fn shape(&self) -> [u32; 3] {
         self.numbers.shape
     }
@@ -58,18 +58,18 @@ impl Spelling {
     }
 }
 
-/// How far a form went along with an instruction.
+/// The reason why a form does not match; `progress` counts the modifiers that matched.
 struct Miss {
     progress: usize,
     kind: FormErrorKind,
     wanted: Option<&'static str>,
 }
 
-/// All forms spelled `head` with these modifiers that the version and target have.
+/// Returns all forms with this head and these modifiers that exist in this version and target.
 ///
 /// # Errors
 ///
-/// What is wrong with the modifiers, or which version or target would have the instruction.
+/// The modifier that is wrong or missing, or the version or target that the instruction needs.
 pub fn spell(
     head: &str,
     modifiers: &[&str],
@@ -135,7 +135,7 @@ fn lacks(
     (needed > version).then_some(FormErrorKind::Version(needed))
 }
 
-/// Fills the form's slots with the modifiers.
+/// Assigns the modifiers to the form's slots.
 fn try_form(form: &'static Form, modifiers: &[&str]) -> Result<(Spelling, Requirements), Miss> {
     let mut fill = Fill::new(form);
     for (at, &modifier) in modifiers.iter().enumerate() {
@@ -153,7 +153,7 @@ fn try_form(form: &'static Form, modifiers: &[&str]) -> Result<(Spelling, Requir
 struct Fill {
     form: &'static Form,
     taken: u64,
-    /// How many of the form's ordered slots are taken.
+    /// Number of ordered slots that are filled.
     ordered: usize,
     mods: u64,
     types: SmallVec<[OpType; 4]>,
@@ -174,7 +174,8 @@ impl Fill {
         }
     }
 
-    /// A video operation's third type is that of `b`, which only a flag can say.
+    /// Whether the third type of a video operation is signed. This is the type of `b`; [`Desc`] has no field
+    /// for it, only a flag.
     fn is_third_type_signed(&self, opcode: Opcode) -> bool {
         is_video(opcode) && self.types.get(2).is_some_and(|ty| ty.is_signed())
     }
@@ -207,7 +208,7 @@ impl Fill {
         self.repeats(modifier)
     }
 
-    /// Some flags may be said twice.
+    /// Whether this modifier is a repetition that does no harm.
     fn repeats(&self, modifier: &str) -> bool {
         const HARMLESS: [&str; 7] = ["sync", "sat", "cc", "approx", "shiftamt", "uni", "NaN"];
         HARMLESS.contains(&modifier) && self.texts.contains(&modifier)
@@ -243,7 +244,7 @@ impl Fill {
         }
         for (index, slot) in form.slots.iter().enumerate() {
             if slot.required && self.taken & (1 << index) == 0 {
-                // Nearer than a missing type: everything written was right.
+                // Ranks above a missing type, because the types match as well.
                 return Err(missing(FormErrorKind::MissingModifier, slot, given + 1));
             }
         }
@@ -281,7 +282,7 @@ fn is_video(opcode: Opcode) -> bool {
     Opcode::Vadd <= opcode && opcode <= Opcode::Vmax4
 }
 
-/// Whether order and scope are both given or both not.
+/// Whether memory order and scope are both given or both absent.
 fn order_and_scope(mods: Mods) -> bool {
     let ordered = !mods.is_weak();
     ordered == (mods.scope() != Scope::None)
@@ -307,14 +308,14 @@ fn numbers(texts: &[&'static str], mods: Mods) -> Numbers {
     numbers
 }
 
-/// `[64, 128, 16]` of `m64n128k16`; a missing `k` is 1.
+/// Parses `m64n128k16` to `[64, 128, 16]`; a missing `k` is 1.
 fn tile(text: &str) -> Option<[u32; 3]> {
     let (m, rest) = text.strip_prefix('m')?.split_once('n')?;
     let (n, k) = rest.split_once('k').unwrap_or((rest, "1"));
     Some([m.parse().ok()?, n.parse().ok()?, k.parse().ok()?])
 }
 
-/// The instruction as written, cut short when it is absurdly long.
+/// Returns the instruction as written, truncated after 24 modifiers.
 fn written(head: &str, modifiers: &[&str]) -> String {
     const MOST: usize = 24;
     let mut text = head.to_owned();

@@ -1,11 +1,11 @@
-//! The table, indexed by head and compiled head by head.
+//! The syntax table, indexed by head. The lines of a head are compiled on first use.
 
 use crate::compile::{Lines, read};
 use crate::pattern::{Form, Slot};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{LazyLock, OnceLock};
 
-/// The table's files. Classes of one are known in those behind it.
+/// The table's files. A file can use the classes that earlier files define.
 const FILES: &[&str] = &[
     include_str!("../tables/classes.forms"),
     include_str!("../tables/arithmetic.forms"),
@@ -25,7 +25,7 @@ struct Table {
     words: OnceLock<Words>,
 }
 
-/// The modifiers of all forms: what to say of a spelling that is wrong.
+/// The modifiers of all forms, for error messages about wrong modifiers.
 #[derive(Default)]
 struct Words {
     modifiers: FxHashSet<&'static str>,
@@ -61,19 +61,19 @@ impl Form {
     }
 }
 
-/// The forms with that first word, in the table's order; empty for an unknown word.
+/// Returns the forms with this head, in the table's order; none if the head is unknown.
 pub fn forms_of(head: &str) -> &'static [&'static Form] {
     let Some((&head, cell)) = TABLE.by_head.get_key_value(head) else {
         return &[];
     };
     cell.get_or_init(|| {
-        // Forms live as long as the process, so that spellings can point at them.
+        // Forms live as long as the process, so that spellings can refer to them.
         let forms: &'static [Form] = Vec::leak(TABLE.lines.forms_of(head));
         forms.iter().collect()
     })
 }
 
-/// All heads, in no order.
+/// Returns all heads, in no particular order.
 pub fn heads() -> impl Iterator<Item = &'static str> {
     TABLE.by_head.keys().copied()
 }

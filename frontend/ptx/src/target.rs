@@ -1,7 +1,8 @@
-//! PTX versions, targets, and what a form asks of them.
+//! PTX versions, targets, and the requirements of forms.
 //!
-//! Invariant: a [`Requirement`] is monotonic in the version, and in the target except for the
-//! architecture-specific (`a`) and family-specific (`f`) variants, which it lists.
+//! Invariant: raising the version never makes a module fail a [`Requirement`]. The same holds for raising the
+//! target, except for the architecture-specific (`a`) and family-specific (`f`) variants, which a requirement
+//! lists.
 
 use smallvec::SmallVec;
 use std::fmt;
@@ -11,12 +12,12 @@ use std::fmt;
 pub struct Version(u16);
 
 impl Version {
-    /// Version `major.minor`.
+    /// Creates version `major.minor`.
     pub const fn new(major: u16, minor: u16) -> Version {
         Version(major * 100 + minor)
     }
 
-    /// Parses `8.5`.
+    /// Parses a version such as `8.5`.
     pub fn parse(text: &str) -> Option<Version> {
         let (major, minor) = text.split_once('.')?;
         let (major, minor): (u16, u16) = (major.parse().ok()?, minor.parse().ok()?);
@@ -30,15 +31,15 @@ impl fmt::Display for Version {
     }
 }
 
-/// Which instructions beyond the portable ones a target has.
+/// The instructions that a target has beyond the portable ones.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Variant {
-    /// Portable ones only: `sm_100`.
+    /// None: `sm_100`.
     #[default]
     Base,
-    /// Those of a family of architectures: `sm_100f`.
+    /// The instructions of a family of architectures: `sm_100f`.
     Family,
-    /// Those of this architecture: `sm_100a`.
+    /// The instructions of this architecture: `sm_100a`.
     Specific,
 }
 
@@ -52,7 +53,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// The portable target of that number.
+    /// Returns the portable target with this number.
     pub const fn base(number: u16) -> Target {
         Target {
             number,
@@ -80,9 +81,9 @@ impl Target {
         Some(Target { number, variant })
     }
 
-    /// Whether a module for `self` may use what `needed` introduced. A portable feature is there
-    /// from its target on; a family's on the `f` and `a` variants of the same family from its
-    /// member on; an architecture's on itself alone.
+    /// Whether a module for `self` may use a feature that `needed` introduced. A portable feature exists on
+    /// its target and all later ones. A family-specific feature exists on the `f` and `a` variants of its own
+    /// and later targets of the same family. An architecture-specific feature exists on its own target only.
     pub fn has(self, needed: Target) -> bool {
         match needed.variant {
             Variant::Base => self.number >= needed.number,
@@ -107,19 +108,20 @@ impl fmt::Display for Target {
     }
 }
 
-/// The lowest version, and the targets one of which a module's target must have.
+/// The version and the target that a form needs. The module's target must have one of the targets listed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Requirement {
     /// Lowest PTX version.
     pub version: Version,
-    /// Alternatives; empty when every target will do.
+    /// Alternatives; empty if every target is accepted.
     pub targets: SmallVec<[Target; 2]>,
-    /// Targets that had it earlier than the others, each with the lowest version there.
+    /// Targets that have the feature since an earlier version than the others, each with that version.
     pub earlier: SmallVec<[(Target, Version); 1]>,
 }
 
 impl Requirement {
-    /// Parses `80/7.0`, `90a|100f/8.0`, `80`, `/7.0` or, where later targets had it first, `89/8.1,90/7.8`.
+    /// Parses `80/7.0`, `90a|100f/8.0`, `80` or `/7.0`. In `89/8.1,90/7.8`, the targets from `sm_90` on have
+    /// the feature since an earlier version.
     pub(super) fn parse(text: &str) -> Option<Requirement> {
         let mut alternatives = text.split(',');
         let mut requirement = Requirement::parse_one(alternatives.next()?)?;
@@ -147,12 +149,12 @@ impl Requirement {
         })
     }
 
-    /// Whether `target` is one of those asked for.
+    /// Whether `target` satisfies the requirement on targets.
     pub fn allows(&self, target: Target) -> bool {
         self.targets.is_empty() || self.targets.iter().any(|&needed| target.has(needed))
     }
 
-    /// Lowest PTX version for a target that is one of those asked for.
+    /// Returns the lowest PTX version for a target that satisfies the requirement.
     pub fn version_for(&self, target: Target) -> Version {
         let earlier = self
             .earlier

@@ -1,4 +1,4 @@
-//! Tests of the matcher by hand; `frontend/ptx/tests/forms.rs` holds it against judged forms.
+//! Unit tests of the matcher. `frontend/ptx/tests/forms.rs` compares the table with results of ptxas.
 
 use super::*;
 use margay_ops::mods::{MemOrder, Rounding, StateSpace};

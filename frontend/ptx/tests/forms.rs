@@ -1,6 +1,6 @@
-//! The syntax table against judged instructions: everything that ptxas accepts matches a form at the
-//! lowest version and target, and mutations of them are accepted or rejected as ptxas does.
-//! `data/README.md` says where the judgements come from.
+//! Compares the syntax table with recorded results of ptxas. Every instruction that ptxas accepts matches a
+//! form at the lowest version and target, and the table accepts the same mutated instructions as ptxas.
+//! `data/README.md` describes where the results come from.
 
 mod judge;
 
@@ -8,7 +8,7 @@ use flate2::read::GzDecoder;
 use judge::{Judge, Verdict};
 use std::io::Read;
 
-/// Verdict, target, version and text of every line.
+/// Reads a data file: result, target, version and text of every line.
 fn judged(name: &str) -> Vec<[String; 4]> {
     let path = format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
     let file = std::fs::File::open(path).expect("the test's data");
@@ -24,7 +24,7 @@ fn judged(name: &str) -> Vec<[String; 4]> {
         .collect()
 }
 
-/// Lines on which the table and the judgement differ.
+/// Returns the number of lines, and the lines on which the table and ptxas differ.
 fn differences(name: &str) -> (usize, Vec<String>) {
     let lines = judged(name);
     let mut judge = Judge::default();

@@ -1,7 +1,7 @@
-//! Where the nodes of a syntax tree live.
+//! Storage for the nodes of a syntax tree.
 //!
-//! One vector per kind of node. [`Id`] names one node, [`List`] a run of nodes that are next to each
-//! other. Invariant: both are made only by the arena that they index, so indexing cannot fail.
+//! There is one vector for each kind of node. An [`Id`] names one node, and a [`List`] names contiguous
+//! nodes. Invariant: only an arena creates the ids and lists that index it, so indexing cannot fail.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -30,13 +30,13 @@ impl<T> Id<T> {
         }
     }
 
-    /// The node's index among those of its kind, from zero.
+    /// Returns the node's index among the nodes of its kind, from zero.
     pub fn index(self) -> usize {
         self.number.get() as usize - 1
     }
 }
 
-/// A run of nodes of kind `T` in an [`Arena`].
+/// A list of contiguous nodes of kind `T` in an [`Arena`].
 pub struct List<T> {
     start: u32,
     len: u32,
@@ -60,24 +60,24 @@ impl<T> List<T> {
         }
     }
 
-    /// How many nodes it has.
+    /// Returns the number of nodes.
     pub fn len(self) -> usize {
         self.len as usize
     }
 
-    /// True without nodes.
+    /// Whether the list has no nodes.
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    /// The ids of its nodes in order.
+    /// Returns the ids of the nodes, in order.
     pub fn ids(self) -> impl DoubleEndedIterator<Item = Id<T>> + ExactSizeIterator {
         let start = self.start as usize;
         (0..self.len()).map(move |i| Id::new(start + i))
     }
 }
 
-// Written out because derives would ask the same of `T`.
+// Implemented by hand, because `derive` would require the same traits of `T`.
 macro_rules! handle_traits {
     ($($handle:ident { $($field:ident),* })*) => {$(
         impl<T> Clone for $handle<T> {
@@ -125,15 +125,15 @@ impl<T> Default for List<T> {
 
 /// A type whose values an [`Arena`] stores.
 pub trait Node: Sized {
-    /// The vector of this kind of node.
+    /// Returns the vector of this kind of node.
     fn nodes(arena: &Arena) -> &Vec<Self>;
-    /// The vector of this kind of node, to add to.
+    /// Returns the vector of this kind of node, for adding nodes.
     fn nodes_mut(arena: &mut Arena) -> &mut Vec<Self>;
 }
 
 macro_rules! arena {
     ($($field:ident: $node:ty,)*) => {
-        /// All nodes of a module, a vector per kind.
+        /// All nodes of a module, with one vector for each kind of node.
         #[derive(Debug, Default)]
         pub struct Arena {
             $($field: Vec<$node>,)*
@@ -175,7 +175,7 @@ arena! {
 }
 
 impl Arena {
-    /// An arena with room for what a text of this length usually has.
+    /// Creates an arena with the capacity that a text of this length usually needs.
     pub(crate) fn for_text(bytes: usize) -> Self {
         Arena {
             statements: Vec::with_capacity(bytes / 32),
@@ -192,7 +192,7 @@ impl Arena {
         Id::new(nodes.len() - 1)
     }
 
-    /// Adds nodes next to each other.
+    /// Adds contiguous nodes.
     pub(crate) fn add_list<T: Node>(&mut self, items: impl IntoIterator<Item = T>) -> List<T> {
         let nodes = T::nodes_mut(self);
         let start = nodes.len();
@@ -200,13 +200,12 @@ impl Arena {
         List::new(start, nodes.len() - start)
     }
 
-    /// How many nodes of one kind there are: the start of a list to be closed by
-    /// [`Arena::list_since`].
+    /// Returns the number of nodes of one kind. This is the start of a list that [`Arena::list_since`] ends.
     pub(crate) fn count<T: Node>(&self) -> usize {
         T::nodes(self).len()
     }
 
-    /// The nodes added since `start`.
+    /// Returns the list of the nodes added since `start`.
     pub(crate) fn list_since<T: Node>(&self, start: usize) -> List<T> {
         List::new(start, self.count::<T>() - start)
     }

@@ -1,27 +1,27 @@
-//! Constants, as literals or folded expressions give them.
+//! Constants: literals and folded expressions.
 //!
-//! PTX computes integer constants in 64 bits, signed unless a `U` suffix, an operand or a cast makes
-//! them unsigned, and floating-point ones in f64. Invariant: a constant is exact as written; cutting
-//! it to the width of its use is the user's affair.
+//! PTX computes integer constants in 64 bits, and floating-point constants in f64. Integers are signed unless
+//! a `U` suffix, an operand or a cast makes them unsigned. Invariant: a constant has the exact value written.
+//! The code that uses the constant truncates it to the width needed.
 
 /// A constant.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Constant {
     /// An integer in two's complement.
     Int {
-        /// Its 64 bits.
+        /// The 64 bits.
         bits: u64,
         /// True for `.u64`, false for `.s64`.
         unsigned: bool,
     },
-    /// An f64, by its bits: a decimal literal, `0d...`, or a floating-point expression.
+    /// An f64 as bits: a decimal literal, `0d...`, or a floating-point expression.
     Double(u64),
-    /// An f32, by its bits: `0f...`.
+    /// An f32 as bits: `0f...`.
     Single(u32),
 }
 
 impl Constant {
-    /// A signed integer.
+    /// Creates a signed integer.
     pub const fn signed(value: i64) -> Self {
         Constant::Int {
             bits: value as u64,
@@ -29,7 +29,7 @@ impl Constant {
         }
     }
 
-    /// An unsigned integer.
+    /// Creates an unsigned integer.
     pub const fn unsigned(bits: u64) -> Self {
         Constant::Int {
             bits,
@@ -37,7 +37,7 @@ impl Constant {
         }
     }
 
-    /// The bits of an integer.
+    /// Returns the bits of an integer constant.
     pub fn as_int(self) -> Option<u64> {
         match self {
             Constant::Int { bits, .. } => Some(bits),
@@ -45,7 +45,7 @@ impl Constant {
         }
     }
 
-    /// The value of a floating-point constant as f64 (exact for [`Constant::Single`]).
+    /// Returns the value of a floating-point constant as f64 (exact for [`Constant::Single`]).
     pub fn as_f64(self) -> Option<f64> {
         match self {
             Constant::Int { .. } => None,

@@ -10,7 +10,7 @@ pub struct FileEntry {
     pub index: u64,
     /// The file's name without its quotes.
     pub name: Ident,
-    /// Time of last change.
+    /// Time of the last modification.
     pub timestamp: Option<u64>,
     /// Length in bytes.
     pub size: Option<u64>,
@@ -18,7 +18,7 @@ pub struct FileEntry {
     pub span: Span,
 }
 
-/// A place in a source file of the program that was compiled to PTX.
+/// A position in the source file that was compiled to PTX.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct SourcePosition {
     /// Index of its `.file`.
@@ -38,17 +38,18 @@ pub struct LocationFunction {
     pub offset: i64,
 }
 
-/// A `.loc` directive: the source of the instructions after it.
+/// A `.loc` directive: the source position of the instructions after it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Location {
-    /// The place.
+    /// The source position.
     pub position: SourcePosition,
-    /// `function_name label + offset`: where the inlined function's name is.
+    /// `function_name label + offset`: the location of the inlined function's name.
     pub function: Option<LocationFunction>,
-    /// `inlined_at file line column`: the place that it was inlined into, itself given by an earlier
-    /// `.loc`.
+    /// `inlined_at file line column`: the position that this code was inlined into. An earlier `.loc` has the
+    /// same position.
     pub inlined_at: Option<SourcePosition>,
-    /// That earlier `.loc` of the same function, if there is one: it may be inlined itself.
+    /// The earlier `.loc` of the same function with the position `inlined_at`, if there is one. Its code can
+    /// be inlined too.
     pub caller: Option<Id<Location>>,
     /// The whole directive.
     pub span: Span,
@@ -77,7 +78,7 @@ pub enum DwarfLine {
         /// The values.
         values: List<DwarfValue>,
     },
-    /// `@@dwarf .section name` and other lines kept as their words only.
+    /// `@@dwarf .section name` and other lines, of which only the words are kept.
     Words(List<Ident>),
 }
 

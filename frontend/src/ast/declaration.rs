@@ -1,21 +1,21 @@
-//! Declarations: variables, functions and what may be said about them.
+//! Declarations: variables, functions and their attributes and directives.
 
 use super::{Constant, Id, Ident, List, Name, ScalarType, StateSpace, Statement, VectorSize};
 use crate::source::Span;
 
-/// Who may see a declaration.
+/// Which modules can access a declaration.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Linkage {
-    /// This module alone.
+    /// Only this module.
     #[default]
     Internal,
-    /// `.extern`: defined elsewhere.
+    /// `.extern`: another module defines it.
     Extern,
-    /// `.visible`: other modules too.
+    /// `.visible`: other modules can access it too.
     Visible,
-    /// `.weak`: other modules too, gives way to another definition.
+    /// `.weak`: other modules can access it too, and another definition can replace it.
     Weak,
-    /// `.common`: several modules may define it, the largest wins.
+    /// `.common`: several modules may define it; the largest definition is used.
     Common,
 }
 
@@ -24,20 +24,20 @@ pub enum Linkage {
 pub struct Dimension {
     /// Number of elements.
     pub length: Option<u64>,
-    /// The brackets and what is in them.
+    /// The position of the brackets and their contents.
     pub span: Span,
 }
 
-/// `.ptr`, with the space that a kernel's pointer parameter points into and its alignment.
+/// `.ptr`: the state space that a kernel's pointer parameter points to, and the alignment there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Pointer {
     /// `.const`, `.global`, `.local` or `.shared`; generic if not given.
     pub space: Option<StateSpace>,
-    /// Alignment of what it points to.
+    /// Alignment of the memory that it points to.
     pub align: Option<u64>,
 }
 
-/// One of `.attribute(...)`.
+/// One entry of `.attribute(...)`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Attribute {
     /// `.managed`
@@ -46,15 +46,15 @@ pub enum Attribute {
     Unified(u64, u64),
 }
 
-/// A variable, a register (or a range of them) or a parameter. A declaration of several names makes
-/// one of these for each.
+/// A variable, a register (or a range of them) or a parameter. A declaration of several names creates one
+/// `Variable` for each name.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Variable {
-    /// Its name; for a range the part before `<`. `_` for an unnamed prototype parameter.
+    /// The name; for a range, the part before `<`. `_` for an unnamed prototype parameter.
     pub name: Ident,
-    /// Who may see it.
+    /// Which modules can access it.
     pub linkage: Linkage,
-    /// Where it lives.
+    /// Its state space.
     pub space: StateSpace,
     /// The bank in `.const[bank]`.
     pub bank: Option<u64>,
@@ -78,12 +78,12 @@ pub struct Variable {
     pub span: Span,
 }
 
-/// A value that a variable starts with, or a part of it.
+/// The initial value of a variable, or a part of this value.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Initializer {
     /// The value.
     pub kind: InitializerKind,
-    /// Where it stands.
+    /// The position in the source text.
     pub span: Span,
 }
 
@@ -100,8 +100,8 @@ pub enum InitializerKind {
         offset: i64,
         /// `generic(...)`: the generic address instead of the one in the variable's own space.
         generic: bool,
-        /// Index in bytes of the part taken, from `0xFF(name)` as zero to `0xFF00000000000000(name)`
-        /// as seven.
+        /// Index of the byte to take from the address: 0 for `0xFF(name)`, up to 7 for
+        /// `0xFF00000000000000(name)`.
         byte: Option<u8>,
     },
     /// `{ ... }`
@@ -128,7 +128,7 @@ pub enum PropertyValue {
     Constant(Constant),
 }
 
-/// Kernel or device function.
+/// The kind of a function: kernel or device function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FunctionKind {
     /// `.entry`
@@ -144,7 +144,7 @@ pub struct Function {
     pub kind: FunctionKind,
     /// Its name.
     pub name: Ident,
-    /// Who may see it.
+    /// Which modules can access it.
     pub linkage: Linkage,
     /// Return parameters.
     pub returns: List<Variable>,
@@ -152,7 +152,7 @@ pub struct Function {
     pub parameters: List<Variable>,
     /// `.attribute(...)`.
     pub attributes: List<Attribute>,
-    /// Performance and other directives between head and body.
+    /// The directives between head and body, such as performance directives.
     pub directives: List<Directive>,
     /// The statements, if this is a definition.
     pub body: Option<List<Statement>>,
@@ -163,13 +163,13 @@ pub struct Function {
 /// A directive between a function's head and its body, or at the end of a prototype.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Directive {
-    /// What it says.
+    /// The kind of directive, with its values.
     pub kind: DirectiveKind,
-    /// Where it stands.
+    /// The position in the source text.
     pub span: Span,
 }
 
-/// What a function directive says. A dimension that is not given is one.
+/// The kinds of function directive. A dimension that is not written is 1.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum DirectiveKind {
     /// `.maxnreg n`

@@ -2,15 +2,15 @@
 //!
 //! The tree is compact: identifiers are interned ([`Name`]), nodes live in the vectors of one
 //! [`Arena`] per module, and a parent holds an [`Id`] or a [`List`] (start and length) of its
-//! children. `module[id]` and `module[list]` give the nodes. The statements of a function body are
-//! one flat list in which [`Statement::ScopeBegin`] and [`Statement::ScopeEnd`] stand for braces, so
-//! no consumer needs recursion.
+//! children. `module[id]` and `module[list]` return the nodes. The statements of a function body are one flat
+//! list in which [`Statement::ScopeBegin`] and [`Statement::ScopeEnd`] represent braces, so no consumer needs
+//! recursion.
 //!
-//! Constant expressions are folded while parsing: an operand or an initialiser holds a
-//! [`Constant`], never an expression.
+//! Constant expressions are folded while parsing: an operand or an initialiser holds a [`Constant`], never an
+//! expression.
 //!
-//! Invariant: every `Id`, `List` and `Name` of a module was made by that module's parser; scopes in
-//! a body are balanced, also after syntax errors.
+//! Invariant: the parser of a module creates all `Id`s, `List`s and `Name`s of this module. The scopes in a
+//! body are balanced, even after syntax errors.
 
 mod arena;
 mod constant;
@@ -39,12 +39,12 @@ pub use types::{ScalarType, StateSpace, VectorSize};
 use crate::source::Span;
 use std::ops::Index;
 
-/// The version of the PTX language that a module is written in.
+/// The version of the PTX language in which a module is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Default)]
 pub struct Version {
-    /// Before the dot.
+    /// The number before the dot.
     pub major: u32,
-    /// After the dot.
+    /// The number after the dot.
     pub minor: u32,
 }
 
@@ -53,7 +53,7 @@ pub struct Version {
 pub struct Target {
     /// The words in order.
     pub words: List<Ident>,
-    /// The directive with its words.
+    /// The position of the directive and its words.
     pub span: Span,
 }
 
@@ -79,13 +79,13 @@ pub enum Item {
 /// A parsed module.
 #[derive(Debug, Default)]
 pub struct Module {
-    /// `.version`, with the place of the directive.
+    /// `.version`, with the position of the directive.
     pub version: Option<(Version, Span)>,
     /// `.target`.
     pub target: Option<Target>,
-    /// `.address_size` in bits, with the place of the directive.
+    /// `.address_size` in bits, with the position of the directive.
     pub address_size: Option<(u32, Span)>,
-    /// What follows, in order.
+    /// All declarations and directives after the header, in order.
     pub items: Vec<Item>,
     /// The interned identifiers.
     pub names: Names,
@@ -94,12 +94,12 @@ pub struct Module {
 }
 
 impl Module {
-    /// The text of a name.
+    /// Returns the text of a name.
     pub fn text(&self, name: Name) -> &str {
         self.names.text(name)
     }
 
-    /// The functions in order of appearance, declarations included.
+    /// Returns the functions in order of appearance, including declarations without a body.
     pub fn functions(&self) -> impl Iterator<Item = (Id<Function>, &Function)> {
         self.items.iter().filter_map(|item| match *item {
             Item::Function(id) => Some((id, &self[id])),
@@ -107,7 +107,7 @@ impl Module {
         })
     }
 
-    /// The module-scope variables in order of appearance.
+    /// Returns the module-scope variables in order of appearance.
     pub fn variables(&self) -> impl Iterator<Item = (Id<Variable>, &Variable)> {
         self.items.iter().filter_map(|item| match *item {
             Item::Variable(id) => Some((id, &self[id])),
@@ -115,13 +115,13 @@ impl Module {
         })
     }
 
-    /// The place of an instruction's opcode head, without its guard and modifiers.
+    /// Returns the position of an instruction's opcode head, without guard and modifiers.
     pub fn opcode_span(&self, instruction: &Instruction) -> Span {
         let start = instruction.opcode_start;
         Span::new(start, start + self.text(instruction.opcode).len() as u32)
     }
 
-    /// An instruction's opcode and modifiers as written, such as `add.cc.u32`.
+    /// Returns an instruction's opcode and modifiers as written, such as `add.cc.u32`.
     pub fn spelling(&self, instruction: &Instruction) -> String {
         let mut spelling = self.text(instruction.opcode).to_owned();
         for modifier in &self[instruction.modifiers] {

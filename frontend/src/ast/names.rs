@@ -1,8 +1,7 @@
 //! Interned identifiers.
 //!
-//! A module's identifiers, modifiers and strings are stored once and stand in the tree as a `u32`,
-//! so later stages compare and index instead of hashing text. Invariant: equal texts have equal
-//! names.
+//! Each identifier, modifier or string of a module is stored once. The tree refers to it by a `u32`, so that
+//! later stages compare and index numbers instead of hashing text. Invariant: equal texts have equal names.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -10,17 +9,17 @@ use std::num::NonZeroU32;
 
 use crate::source::Span;
 
-/// An interned text. Names count from zero without gaps, so a `Vec` can map them.
+/// An interned text. Names are numbered from zero without gaps, so that a `Vec` can be indexed by them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(NonZeroU32);
 
 impl Name {
-    /// The name's index, from zero.
+    /// Returns the name's index, from zero.
     pub fn index(self) -> usize {
         self.0.get() as usize - 1
     }
 
-    /// The name in a hash slot; a free slot is zero.
+    /// Returns the name in a hash slot, or `None` if the slot is free (zero).
     fn in_slot(slot: u32) -> Option<Name> {
         NonZeroU32::new(slot).map(Name)
     }
@@ -32,12 +31,12 @@ impl fmt::Debug for Name {
     }
 }
 
-/// A name at a place of the source text.
+/// A name at a position in the source text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ident {
     /// The name.
     pub name: Name,
-    /// Where it stands.
+    /// The position.
     pub span: Span,
 }
 
@@ -45,18 +44,18 @@ pub struct Ident {
 pub struct Names {
     key: u64,
     text: String,
-    /// For each name the end of its text; it starts where the one before ends.
+    /// The end of each name's text. The text starts at the end of the previous name's text.
     ends: Vec<u32>,
     /// Open-addressed hash table. Its length is a power of 2.
     slots: Vec<Slot>,
 }
 
-/// A place of the hash table.
+/// A slot of the hash table.
 #[derive(Clone, Copy, Default)]
 struct Slot {
-    /// Hash of the text, so that other texts are told apart without looking at them.
+    /// Hash of the text, which makes most comparisons of texts unnecessary.
     hash: u32,
-    /// A name's number, from one; zero in a free slot.
+    /// A name's number, from one; zero if the slot is free.
     number: u32,
 }
 
@@ -72,7 +71,7 @@ impl Default for Names {
 }
 
 impl Names {
-    /// The text of a name.
+    /// Returns the text of a name.
     pub fn text(&self, name: Name) -> &str {
         let index = name.index();
         let start = match index {
@@ -82,17 +81,17 @@ impl Names {
         &self.text[start..self.ends[index] as usize]
     }
 
-    /// How many names there are.
+    /// Returns the number of names.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// True if there is no name.
+    /// Whether there are no names.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The name of a text that occurs in the module.
+    /// Returns the name of a text, or `None` if the text does not occur in the module.
     pub fn get(&self, text: &str) -> Option<Name> {
         if self.slots.is_empty() {
             return None;
@@ -101,7 +100,7 @@ impl Names {
         Name::in_slot(self.slots[slot].number)
     }
 
-    /// The name of `text`, new if need be.
+    /// Returns the name of `text`, which is added if it is new.
     pub(crate) fn intern(&mut self, text: &str) -> Name {
         if (self.ends.len() + 1) * 2 > self.slots.len() {
             self.grow();
@@ -119,7 +118,7 @@ impl Names {
         Name::in_slot(number).expect("it has just been counted")
     }
 
-    /// The slot that holds `text`, or the free one where it belongs.
+    /// Returns the slot that holds `text`, or the free slot in which to store it.
     fn find(&self, hash: u32, text: &str) -> usize {
         let mask = self.slots.len() - 1;
         let mut index = hash as usize & mask;
@@ -155,8 +154,8 @@ impl fmt::Debug for Names {
     }
 }
 
-/// A fast keyed hash. The key differs from module to module and is never shown, so that no text can
-/// be made in which many names collide.
+/// Computes a fast keyed hash. Each module has a different key, which is never exposed, so that no input can
+/// be constructed in which many names collide.
 fn hash(key: u64, text: &str) -> u32 {
     let bytes = text.as_bytes();
     let mut state = key ^ bytes.len() as u64;
@@ -165,7 +164,7 @@ fn hash(key: u64, text: &str) -> u32 {
         state = fold(state ^ u64::from_le_bytes(*word), key);
         rest = tail;
     }
-    // The last bytes, by loads that may overlap.
+    // The last bytes, by two loads that can overlap.
     let tail = match (rest.first_chunk(), rest.last_chunk()) {
         (Some(low), Some(high)) => {
             u64::from(u32::from_le_bytes(*low)) | u64::from(u32::from_le_bytes(*high)) << 32
@@ -177,7 +176,7 @@ fn hash(key: u64, text: &str) -> u32 {
     fold(state ^ tail, key) as u32
 }
 
-/// Both halves of a 128-bit product, mixed.
+/// Combines the two halves of a 128-bit product.
 fn fold(a: u64, key: u64) -> u64 {
     let product = u128::from(a) * u128::from(key.rotate_left(32) | 1);
     (product as u64) ^ (product >> 64) as u64

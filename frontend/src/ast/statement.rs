@@ -3,7 +3,7 @@
 use super::{Constant, Directive, Id, Ident, List, Location, Module, Name, Variable};
 use crate::source::Span;
 
-/// One statement. A body is a flat list; braces are statements of their own.
+/// One statement. A body is a flat list, in which braces are separate statements.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Statement {
     /// An instruction.
@@ -31,16 +31,16 @@ pub enum Statement {
 pub struct Instruction {
     /// The first word: `add` of `add.cc.u32`, `cp` of `cp.async.ca`.
     pub opcode: Name,
-    /// Where the opcode starts; the guard, if any, lies before it.
+    /// Position of the opcode; a guard is located before it.
     pub opcode_start: u32,
     /// `@p` or `@!p`.
     pub guard: Option<Id<Guard>>,
-    /// The words after dots, such as `cc` and `u32`; `.unified`, which stands after an address, is
-    /// the last.
+    /// The words after dots, such as `cc` and `u32`. If `.unified` follows an address, it is the last
+    /// modifier.
     pub modifiers: List<Modifier>,
     /// The operands.
     pub operands: List<Operand>,
-    /// The `.loc` that holds here.
+    /// The `.loc` that applies to this instruction.
     pub location: Option<Id<Location>>,
     /// From guard or opcode to the last operand, without the semicolon.
     pub span: Span,
@@ -51,11 +51,11 @@ pub struct Instruction {
 pub struct Modifier {
     /// The text without the dot.
     pub name: Name,
-    /// Where it stands, with the dot.
+    /// The position, including the dot.
     pub span: Span,
 }
 
-/// `@p` or `@!p` in front of an instruction.
+/// `@p` or `@!p` before an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Guard {
     /// The predicate register.
@@ -67,16 +67,16 @@ pub struct Guard {
 /// An operand of an instruction.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Operand {
-    /// What it is.
+    /// The kind of operand.
     pub kind: OperandKind,
-    /// Where it stands.
+    /// The position in the source text.
     pub span: Span,
 }
 
-/// The components of a vector, as PTX usually writes them (`r g b a` mean the same).
+/// The components of a vector in their usual spelling (`r g b a` are synonyms).
 pub const COMPONENTS: [&str; 4] = ["x", "y", "z", "w"];
 
-/// What stands in front of a register operand.
+/// The operator before a register operand.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Prefix {
     /// `!`
@@ -85,32 +85,32 @@ pub enum Prefix {
     Minus,
 }
 
-/// The forms of operand.
+/// The kinds of operand.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum OperandKind {
     /// A register, special register, variable, parameter, label or function.
     Name(Name),
     /// `name.selector`: a component (`%tid.x`, `v.w`) or a video selector (`%r1.b0`, `%r1.h10`).
     Component {
-        /// Before the dot.
+        /// The part before the dot.
         base: Name,
-        /// After the dot.
+        /// The part after the dot.
         selector: Name,
     },
     /// `!name`, `-name`, `-name.selector`.
     Prefixed {
-        /// The sign.
+        /// The operator.
         prefix: Prefix,
         /// The register.
         base: Name,
-        /// After the dot.
+        /// The part after the dot.
         selector: Option<Name>,
     },
     /// `_`
     Sink,
     /// A number.
     Constant(Constant),
-    /// `name + offset` without brackets: the address of a variable, moved.
+    /// `name + offset` without brackets: the address of a variable plus an offset.
     Offset {
         /// The variable.
         base: Name,
@@ -135,21 +135,21 @@ pub enum OperandKind {
     },
     /// `[number]`
     MemoryAt(i64),
-    /// `[a, b, ...]` of textures, surfaces and tensors. The first is the address (as
-    /// [`OperandKind::Memory`] or [`OperandKind::MemoryAt`]), the rest are names and vectors.
+    /// `[a, b, ...]` of textures, surfaces and tensors. The first part is the address
+    /// ([`OperandKind::Memory`] or [`OperandKind::MemoryAt`]); the others are names and vectors.
     MemoryTuple(List<Operand>),
     /// `{a, b, ...}`
     Vector(List<Operand>),
-    /// `a|b`, always two.
+    /// `a|b`; the list always has two parts.
     Pair(List<Operand>),
-    /// `(a, b, ...)` of a call.
+    /// `(a, b, ...)` in a call.
     Group(List<Operand>),
 }
 
 /// The parts of a `call`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Call {
-    /// What receives the returned values.
+    /// The operands that receive the returned values.
     pub returns: List<Operand>,
     /// The function, or the register with its address.
     pub target: Operand,
@@ -160,7 +160,7 @@ pub struct Call {
 }
 
 impl Instruction {
-    /// The parts of a `call`, told apart by their forms; `None` if there is no target.
+    /// Returns the parts of a `call`, which differ in their kinds of operand; `None` if there is no target.
     pub fn call(&self, module: &Module) -> Option<Call> {
         let mut rest = &module[self.operands];
         let returns = take_group(&mut rest);
@@ -176,7 +176,7 @@ impl Instruction {
     }
 }
 
-/// Takes a parenthesised list off the front.
+/// Removes a parenthesised list from the front.
 fn take_group(rest: &mut &[Operand]) -> List<Operand> {
     if let Some((first, tail)) = rest.split_first()
         && let OperandKind::Group(list) = first.kind
@@ -201,7 +201,7 @@ pub struct Targets {
 /// A label or function in a list of targets, or a range `name<n>` of them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BranchTarget {
-    /// The name, or what is before `<`.
+    /// The name, or the part before `<`.
     pub name: Ident,
     /// `Some(n)` stands for `name0` to `name(n-1)`.
     pub range: Option<u64>,
@@ -210,13 +210,13 @@ pub struct BranchTarget {
 /// `.callprototype` with its label.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Prototype {
-    /// The label that names it.
+    /// The label that names the prototype.
     pub label: Ident,
     /// Return parameters.
     pub returns: List<Variable>,
     /// Parameters.
     pub parameters: List<Variable>,
-    /// `.noreturn`, `.abi_preserve` and the like.
+    /// Directives such as `.noreturn` and `.abi_preserve`.
     pub directives: List<Directive>,
     /// The whole directive.
     pub span: Span,

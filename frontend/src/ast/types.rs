@@ -1,6 +1,6 @@
-//! Types and state spaces as declarations write them.
+//! Types and state spaces as written in declarations.
 //!
-//! These keep what a declaration says (signedness included); the IR has its own, narrower ones.
+//! These types keep all properties of a declaration, including signedness; the IR has its own, simpler types.
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ pub enum ScalarType {
 }
 
 impl ScalarType {
-    /// Every type with its word.
+    /// Every type with its PTX name.
     pub const ALL: [(ScalarType, &'static str); 21] = [
         (ScalarType::B8, "b8"),
         (ScalarType::B16, "b16"),
@@ -57,19 +57,19 @@ impl ScalarType {
         (ScalarType::SurfRef, "surfref"),
     ];
 
-    /// The type that a word without its dot names.
+    /// Returns the type with this PTX name (without the dot).
     pub fn from_word(word: &str) -> Option<Self> {
         let row = Self::ALL.iter().find(|row| row.1 == word);
         row.map(|row| row.0)
     }
 
-    /// PTX's word without its dot.
+    /// Returns the PTX name without the dot.
     pub fn word(self) -> &'static str {
         Self::ALL[self as usize].1
     }
 
-    /// Size of a value in bytes. A predicate has none; an opaque reference counts as its 64-bit
-    /// handle.
+    /// Returns the size of a value in bytes. A predicate has no size. The size of an opaque reference is that
+    /// of its 64-bit handle.
     pub fn bytes(self) -> Option<u32> {
         use ScalarType::*;
         match self {
@@ -87,7 +87,7 @@ impl ScalarType {
         self >= ScalarType::TexRef
     }
 
-    /// True for a floating-point type, packed or not.
+    /// Whether this is a floating-point type, packed or not.
     pub fn is_float(self) -> bool {
         use ScalarType::*;
         matches!(self, F16 | F16x2 | F32 | F64)
@@ -100,12 +100,12 @@ impl fmt::Display for ScalarType {
     }
 }
 
-/// Where a declared variable lives.
+/// The state space of a declared variable.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub enum StateSpace {
     /// Registers.
     Reg,
-    /// Memory read only by kernels; a bank number was allowed before PTX 2.2.
+    /// Memory that kernels can only read; before PTX 2.2 it had numbered banks.
     Const,
     /// Global memory.
     Global,
@@ -115,12 +115,12 @@ pub enum StateSpace {
     Param,
     /// Memory of one thread block.
     Shared,
-    /// Textures, the old way.
+    /// The old state space of textures.
     Tex,
 }
 
 impl StateSpace {
-    /// Every space with its word.
+    /// Every state space with its PTX name.
     pub const ALL: [(StateSpace, &'static str); 7] = [
         (StateSpace::Reg, "reg"),
         (StateSpace::Const, "const"),
@@ -131,13 +131,13 @@ impl StateSpace {
         (StateSpace::Tex, "tex"),
     ];
 
-    /// The space that a word without its dot names.
+    /// Returns the state space with this PTX name (without the dot).
     pub fn from_word(word: &str) -> Option<Self> {
         let row = Self::ALL.iter().find(|row| row.1 == word);
         row.map(|row| row.0)
     }
 
-    /// PTX's word without its dot.
+    /// Returns the PTX name without the dot.
     pub fn word(self) -> &'static str {
         Self::ALL[self as usize].1
     }
@@ -149,10 +149,10 @@ impl fmt::Display for StateSpace {
     }
 }
 
-/// How many elements a vector variable has.
+/// The number of elements of a vector variable.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Default)]
 pub enum VectorSize {
-    /// No vector.
+    /// No vector: one element.
     #[default]
     Scalar = 1,
     /// `.v2`
@@ -162,7 +162,7 @@ pub enum VectorSize {
 }
 
 impl VectorSize {
-    /// The number of elements.
+    /// Returns the number of elements.
     pub const fn count(self) -> u32 {
         self as u32
     }

@@ -1,48 +1,48 @@
 //! Little-endian fields at checked offsets.
 //!
-//! Every container format read here stores offsets and sizes that a hostile file may set to anything. All
-//! reads therefore go through [`Bytes`], whose methods return `None` instead of reaching past the slice;
-//! no caller adds an offset from a file without a check.
+//! Every container format stores offsets and sizes, which a hostile file can set to any value. All reads
+//! therefore go through [`Bytes`], whose methods return `None` instead of reading past the slice. No caller
+//! adds an offset from a file without a check.
 
-/// A byte slice read by checked offsets.
+/// A byte slice that is read at checked offsets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
 
 impl<'a> Bytes<'a> {
-    /// The `len` bytes at `offset`, or `None` where they are not all inside the slice.
+    /// Returns the `len` bytes at `offset`, or `None` if some of them are outside the slice.
     pub(super) fn slice(self, offset: u64, len: u64) -> Option<&'a [u8]> {
         let start = usize::try_from(offset).ok()?;
         let end = usize::try_from(offset.checked_add(len)?).ok()?;
         self.0.get(start..end)
     }
 
-    /// The bytes from `offset` to the end.
+    /// Returns the bytes from `offset` to the end.
     pub(super) fn tail(self, offset: u64) -> Option<&'a [u8]> {
         self.0.get(usize::try_from(offset).ok()?..)
     }
 
-    /// A fixed number of bytes at `offset`.
+    /// Reads a fixed number of bytes at `offset`.
     fn array<const N: usize>(self, offset: u64) -> Option<[u8; N]> {
         self.slice(offset, N as u64)?.try_into().ok()
     }
 
-    /// The `u16` at `offset`.
+    /// Reads the `u16` at `offset`.
     pub(super) fn u16(self, offset: u64) -> Option<u16> {
         self.array(offset).map(u16::from_le_bytes)
     }
 
-    /// The `u32` at `offset`.
+    /// Reads the `u32` at `offset`.
     pub(super) fn u32(self, offset: u64) -> Option<u32> {
         self.array(offset).map(u32::from_le_bytes)
     }
 
-    /// The `u64` at `offset`.
+    /// Reads the `u64` at `offset`.
     pub(super) fn u64(self, offset: u64) -> Option<u64> {
         self.array(offset).map(u64::from_le_bytes)
     }
 }
 
-/// The bytes up to the first NUL, or all of them when there is none.
+/// Returns the bytes before the first NUL, or all bytes if there is none.
 pub(super) fn until_nul(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
     &bytes[..end]

@@ -1,31 +1,32 @@
-//! LZ4 blocks and Zstandard frames, decompressed within a declared size.
+//! Decompresses LZ4 blocks and Zstandard frames, within a declared size.
 //!
-//! Invariant: output never grows past the size that the entry's header declares, that size is never above
-//! [`MAX_UNCOMPRESSED`], and memory is only committed as real output arrives, so a header that lies costs an
-//! error and not memory.
+//! Invariant: the output never exceeds the size that the entry's header declares, and this size never exceeds
+//! [`MAX_UNCOMPRESSED`]. Memory is only committed for real output, so a header with a false size causes an
+//! error but uses no memory.
 
 use std::fmt;
 use std::io::Read;
 
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
-/// The largest accepted uncompressed entry. The largest real ones known are under 30 MB.
+/// The largest accepted size of an uncompressed entry. The largest real entries known are under 30 MB.
 pub const MAX_UNCOMPRESSED: u64 = 256 << 20;
 
-/// A frame may ask for a window larger than its content; real ones ask for at most 8 MiB.
+/// The largest accepted window of a Zstandard frame, which can exceed its content. Real frames use at most 8
+/// MiB.
 const MAX_WINDOW: u64 = 32 << 20;
 
-/// LZ4 spends at least one byte for every 255 bytes of output, after a short start.
+/// The largest compression ratio of LZ4: each byte of an LZ4 block produces at most 255 bytes of output.
 const LZ4_MAX_RATIO: u64 = 255;
 
-/// How an entry's payload is compressed.
+/// The compression of an entry's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Codec {
     /// A bare LZ4 block.
     Lz4,
     /// A Zstandard frame.
     Zstd,
-    /// Compressed in a way that the entry's flags do not name.
+    /// A compression that the entry's flags do not name.
     Unknown,
 }
 
@@ -39,9 +40,9 @@ impl fmt::Display for Codec {
     }
 }
 
-/// Decompresses `data`, which must give exactly `size` bytes.
+/// Decompresses `data`, which must produce exactly `size` bytes.
 ///
-/// The caller has checked `size` against [`MAX_UNCOMPRESSED`].
+/// The caller must check that `size` is at most [`MAX_UNCOMPRESSED`].
 pub(super) fn exactly(codec: Codec, data: &[u8], size: u64) -> Result<Vec<u8>, String> {
     let out = match codec {
         Codec::Lz4 => lz4(data, size)?,
@@ -58,7 +59,7 @@ pub(super) fn exactly(codec: Codec, data: &[u8], size: u64) -> Result<Vec<u8>, S
     ))
 }
 
-/// Decompresses the first `wanted` bytes of `data`, or fewer when it ends before.
+/// Decompresses the first `wanted` bytes of `data`, or fewer if the data ends earlier.
 pub(super) fn prefix(codec: Codec, data: &[u8], size: u64, wanted: u64) -> Result<Vec<u8>, String> {
     match codec {
         Codec::Lz4 => lz4(data, size).map(|mut out| {

@@ -1,8 +1,8 @@
-//! ELF files: cubins, which are recognised and refused by name, and programs or objects of the host, whose
-//! fat binaries are found.
+//! ELF files: cubins, which are recognised and rejected with their name, and host programs or objects, in
+//! which fat binaries are found.
 //!
-//! Invariant: nothing here runs or trusts machine code; the only facts taken from a cubin are its SM number
-//! and the names of its kernels.
+//! Invariant: this module never executes or trusts machine code. It only reads the SM number and the kernel
+//! names of a cubin.
 
 use object::elf::{FileHeader64, SHT_NOBITS};
 use object::read::elf::{FileHeader, SectionHeader};
@@ -22,19 +22,19 @@ pub const EM_CUDA: u16 = 190;
 /// The largest accepted ELF file.
 pub const MAX_ELF: u64 = 1 << 36;
 
-/// Where the section headers of an ELF file lie, and their size each.
+/// Offsets of the header fields with the position, the entry size and the number of the section headers.
 const E_SHOFF: u64 = 40;
 const E_SHENTSIZE: u64 = 58;
 const E_SHNUM: u64 = 60;
-/// The same of the program headers.
+/// Offsets of the header fields with the position, the entry size and the number of the program headers.
 const E_PHOFF: u64 = 32;
 const E_PHENTSIZE: u64 = 54;
 const E_PHNUM: u64 = 56;
 
-/// How many bytes of an ELF file hold its header and header tables, from its first 64 bytes.
+/// Returns the length of an ELF file's header and header tables, from its first 64 bytes.
 ///
-/// With [`elf_len`] this is for callers that hold a pointer without a length: read 64 bytes, then as many
-/// as this function says, then as many as `elf_len` says of those.
+/// With [`elf_len`], callers that have a pointer without a length find the size of the file. They read 64
+/// bytes, then the length that this function returns, then the length that `elf_len` returns.
 pub fn elf_tables_len(header: &[u8; ELF_HEADER_LEN]) -> Result<usize, ImageError> {
     let b = Bytes(header);
     let table = |at, size, count| {
@@ -49,7 +49,7 @@ pub fn elf_tables_len(header: &[u8; ELF_HEADER_LEN]) -> Result<usize, ImageError
     bounded(sections.max(segments).max(ELF_HEADER_LEN as u64))
 }
 
-/// How many bytes the whole ELF file has, from at least its first [`elf_tables_len`] bytes.
+/// Returns the length of the whole ELF file, from at least its first [`elf_tables_len`] bytes.
 pub fn elf_len(tables: &[u8]) -> Result<usize, ImageError> {
     let header = header(tables)?;
     let endian = endian(header)?;
@@ -95,13 +95,14 @@ fn endian(header: &FileHeader64<Endianness>) -> Result<Endianness, ImageError> {
     header.endian().map_err(|e| unreadable("ELF file", &e))
 }
 
-/// `e_machine` of an ELF file.
+/// Returns `e_machine` of an ELF file.
 pub(super) fn machine(bytes: &[u8]) -> Result<u16, ImageError> {
     let header = header(bytes)?;
     Ok(header.e_machine(endian(header)?).0)
 }
 
-/// What a cubin is for. A damaged symbol table costs the kernels' names, not the answer.
+/// Reads the SM number and the kernel names of a cubin. If the symbol table is damaged, the names are
+/// missing.
 pub(super) fn cubin(bytes: &[u8]) -> Cubin {
     Cubin {
         sm: cubin_sm(bytes),
@@ -109,8 +110,8 @@ pub(super) fn cubin(bytes: &[u8]) -> Cubin {
     }
 }
 
-/// The SM number in the header's flags. Assemblers up to CUDA 12 keep it in the low byte; since ABI version
-/// 8 it is in the byte above.
+/// Reads the SM number from the header's flags. It is in the low byte up to CUDA 12, and in the second byte
+/// from ABI version 8 on.
 fn cubin_sm(bytes: &[u8]) -> Option<u32> {
     const E_IDENT_ABIVERSION: usize = 8;
     const E_FLAGS: u64 = 48;
@@ -124,7 +125,8 @@ fn cubin_sm(bytes: &[u8]) -> Option<u32> {
     (sm != 0).then_some(sm)
 }
 
-/// Kernels are the function symbols that bear the entry mark in `st_other`; other device functions lack it.
+/// Returns the names of the kernels: function symbols with the entry flag in `st_other`. Other device
+/// functions do not have this flag.
 fn kernel_names(bytes: &[u8]) -> Option<Vec<String>> {
     const ENTRY_MARK: u8 = 0x10;
     let file = object::read::elf::ElfFile64::<LittleEndian>::parse(bytes).ok()?;
@@ -137,17 +139,17 @@ fn kernel_names(bytes: &[u8]) -> Option<Vec<String>> {
     Some(names.collect())
 }
 
-/// Where in a host file a container was found.
+/// The section of a host file that contains a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HostSection {
-    /// `.nv_fatbin`: a module of its own.
+    /// `.nv_fatbin`: the container is a separate module.
     Module,
-    /// `__nv_relfatbin`: one of the objects that are linked into one module when the program starts
-    /// (`nvcc -rdc=true`).
+    /// `__nv_relfatbin`: the container is one of the objects that are linked into one module when the program
+    /// starts (`nvcc -rdc=true`).
     Linked,
 }
 
-/// The section names and what each holds.
+/// The names of the sections and their kinds.
 const HOST_SECTIONS: [(&str, HostSection); 2] = [
     (".nv_fatbin", HostSection::Module),
     ("__nv_relfatbin", HostSection::Linked),
@@ -156,7 +158,7 @@ const HOST_SECTIONS: [(&str, HostSection); 2] = [
 /// A container inside a host program, library or object file.
 #[derive(Clone, Debug)]
 pub struct HostContainer<'a> {
-    /// Kind of section.
+    /// The kind of section.
     pub section: HostSection,
     /// The container's bytes.
     pub bytes: &'a [u8],
@@ -164,11 +166,11 @@ pub struct HostContainer<'a> {
     pub container: Container<'a>,
 }
 
-/// The fat binaries in the ELF file of a host program, shared library or object.
+/// Finds the fat binaries in the ELF file of a host program, shared library or object.
 ///
-/// Containers without entries are left out: linking leaves one behind when there was only PTX to link.
-/// The result is empty for a program without device code; [`ImageError::Object`] says that the file is
-/// no readable ELF file.
+/// Containers without entries are omitted: the linker leaves such a container if there was only PTX to link.
+/// The result is empty for a program without device code. [`ImageError::Object`] means that the file is not a
+/// readable ELF file.
 pub fn host_containers(elf: &[u8]) -> Result<Vec<HostContainer<'_>>, ImageError> {
     let file = object::File::parse(elf).map_err(|e| unreadable("ELF file", &e))?;
     let mut found = Vec::new();
@@ -192,7 +194,8 @@ pub fn host_containers(elf: &[u8]) -> Result<Vec<HostContainer<'_>>, ImageError>
     Ok(found)
 }
 
-/// Whether a cubin holds neither functions nor variables, as the one that linking leaves in a program of one module.
+/// Whether a cubin has neither functions nor variables. Linking leaves such a cubin in a program of one
+/// module.
 pub(super) fn is_empty_cubin(cubin: &[u8]) -> bool {
     const CONTENT: [&str; 4] = [".text.", ".nv.global", ".nv.constant", ".nv.shared"];
     let Ok(file) = object::File::parse(cubin) else {
@@ -204,7 +207,7 @@ pub(super) fn is_empty_cubin(cubin: &[u8]) -> bool {
     })
 }
 
-/// Containers in a section, which follow one another with padding to 8 bytes between them.
+/// Splits a section into its containers, which are aligned to 8 bytes.
 pub(super) fn containers_in(section: &[u8]) -> Result<Vec<&[u8]>, ImageError> {
     const ALIGN: usize = 8;
     let mut found = Vec::new();
@@ -233,11 +236,11 @@ pub(super) fn containers_in(section: &[u8]) -> Result<Vec<&[u8]>, ImageError> {
 pub struct ArchiveMember<'a> {
     /// The file's name in the archive.
     pub name: String,
-    /// Its containers.
+    /// The containers of the file.
     pub containers: Vec<HostContainer<'a>>,
 }
 
-/// The members of a static library (`.a`) that hold fat binaries.
+/// Returns the members of a static library (`.a`) that contain fat binaries.
 pub fn archive_members(archive: &[u8]) -> Result<Vec<ArchiveMember<'_>>, ImageError> {
     let bad = |e: object::Error| unreadable("archive", &e);
     let file = object::read::archive::ArchiveFile::parse(archive).map_err(bad)?;

@@ -1,19 +1,19 @@
-//! What can be wrong with a device image, with the facts that a user needs to act on it.
+//! Errors of device images, with the facts that a user needs to fix them.
 //!
-//! Invariant: [`ImageError::fault`] is the only place that says whose fault an error is; the driver library
-//! maps those few classes to CUDA's result codes.
+//! Invariant: only [`ImageError::fault`] classifies the errors. The driver library maps these few classes to
+//! CUDA's result codes.
 
 use std::fmt;
 
 use super::{Codec, EntryKind};
 
-/// Why an image cannot be used.
+/// The reason why an image cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
-    /// The bytes are no format that a CUDA driver takes.
+    /// The bytes have no format that a CUDA driver accepts.
     #[error("this is no device image: it begins with {}, not with PTX text, a fat binary or an ELF file", hex(.prefix))]
     Unrecognised {
-        /// Up to eight first bytes.
+        /// The first bytes, at most eight.
         prefix: Vec<u8>,
     },
     /// A size or offset in the file points past its end.
@@ -21,78 +21,78 @@ pub enum ImageError {
         "the {what} at byte {at} needs {needed} bytes, but only {have} follow: the file is cut short or damaged"
     )]
     Truncated {
-        /// Which part.
+        /// The part of the file.
         what: &'static str,
-        /// Where it begins, counted from the start of the image.
+        /// Its position, counted from the start of the image.
         at: u64,
-        /// How many bytes it needs.
+        /// The number of bytes that it needs.
         needed: u64,
-        /// How many there are.
+        /// The number of bytes available.
         have: u64,
     },
     /// A field has a value that the format does not allow.
     #[error("the {what} at byte {at} is {value}: the file is damaged or of an unknown kind")]
     Field {
-        /// Which field.
+        /// The field.
         what: &'static str,
-        /// Where the structure begins that holds it.
+        /// The position of the structure that contains the field.
         at: u64,
-        /// Its value.
+        /// The value of the field.
         value: u64,
     },
     /// A declared size is larger than any real image.
     #[error("the {what} claims {declared} bytes; more than {limit} are not read")]
     TooLarge {
-        /// Which part.
+        /// The part of the file.
         what: &'static str,
         /// The size that the file declares.
         declared: u64,
-        /// The largest that is accepted.
+        /// The largest size that is accepted.
         limit: u64,
     },
-    /// Compressed data does not decompress to what its header promises.
+    /// Compressed data does not decompress to the size that its header declares.
     #[error("the {codec} data of the {kind} entry is damaged: {reason}")]
     Decompress {
         /// The compression.
         codec: Codec,
-        /// What was compressed.
+        /// The kind of the compressed entry.
         kind: EntryKind,
-        /// The decoder's words.
+        /// The decoder's message.
         reason: String,
     },
-    /// The image is machine code for a GPU and no PTX comes with it.
+    /// The image is machine code for a GPU and contains no PTX.
     #[error("{0}")]
     Cubin(Cubin),
-    /// The fat binary is sound but holds nothing that can be compiled.
+    /// The fat binary is valid but contains nothing that can be compiled.
     #[error("{0}")]
     NoPtx(Found),
-    /// An ELF file that is neither a cubin nor holds fat binaries.
+    /// The ELF file is neither a cubin nor contains fat binaries.
     #[error("this ELF file (machine {machine}) holds no device code")]
     NoDeviceCode {
         /// `e_machine` of the file.
         machine: u16,
     },
-    /// An ELF file or an archive that cannot be read.
+    /// The ELF file or archive cannot be read.
     #[error("this {what} cannot be read: {reason}")]
     Object {
         /// Kind of file.
         what: &'static str,
-        /// The reader's words.
+        /// The message of the reader.
         reason: String,
     },
 }
 
-/// Whose fault an [`ImageError`] is.
+/// The class of an [`ImageError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageFault {
-    /// The bytes are damaged or no image (`CUDA_ERROR_INVALID_IMAGE`).
+    /// The bytes are damaged or not an image (`CUDA_ERROR_INVALID_IMAGE`).
     InvalidImage,
-    /// A sound image without PTX (`CUDA_ERROR_NO_BINARY_FOR_GPU`).
+    /// The image is valid but has no PTX (`CUDA_ERROR_NO_BINARY_FOR_GPU`).
     NoBinary,
 }
 
 impl ImageError {
-    /// Whose fault this is.
+    /// Returns the class of this error.
     pub fn fault(&self) -> ImageFault {
         match self {
             ImageError::Cubin(_) | ImageError::NoPtx(_) | ImageError::NoDeviceCode { .. } => {
@@ -106,7 +106,7 @@ impl ImageError {
 /// A cubin: machine code of one GPU generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cubin {
-    /// The SM number (80 for `sm_80`), where the file's flags tell it.
+    /// The SM number (80 for `sm_80`), if the file's flags contain it.
     pub sm: Option<u32>,
     /// Names of its kernels, in the symbol table's order.
     pub kernels: Vec<String>,
@@ -139,14 +139,14 @@ fn write_names(f: &mut fmt::Formatter<'_>, names: &[String]) -> fmt::Result {
     }
 }
 
-/// What a fat binary without PTX holds instead.
+/// The contents of a fat binary without PTX.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// SM numbers of its machine code, ascending.
     pub cubins: Vec<u32>,
     /// SM numbers of its link-time intermediate code, ascending.
     pub lto: Vec<u32>,
-    /// Other entry kinds.
+    /// Codes of the other entry kinds.
     pub other: Vec<u16>,
 }
 
@@ -176,7 +176,7 @@ fn sm_list(sms: &[u32]) -> String {
     names.join(" ")
 }
 
-/// Bytes as hexadecimal pairs.
+/// Formats bytes as hexadecimal pairs.
 fn hex(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "nothing".to_owned();

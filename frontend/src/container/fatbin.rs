@@ -1,9 +1,9 @@
 //! The fat binary container: a header, then entries one after another.
 //!
-//! All fields are little-endian. Header (16 bytes): magic, version, header size, size of all entries. Entry:
-//! a 64-byte header, an extension with file name and compiler options, the payload padded to 8 bytes. A
-//! [`Container`] is parsed completely before any entry is handed out, so an [`Entry`] always lies inside the
-//! bytes it came from.
+//! All fields are little-endian. The header has 16 bytes: magic, version, header size, size of all entries.
+//! An entry has a 64-byte header, an extension with file name and compiler options, and the payload padded to
+//! 8 bytes. A [`Container`] is parsed completely before any entry is returned, so an [`Entry`] is always
+//! inside the bytes of its container.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::bytes::{Bytes, until_nul};
 use super::decompress::{self, Codec, MAX_UNCOMPRESSED};
 use super::{ImageError, PtxText};
 
-/// First word of a container.
+/// The first word of a container.
 pub const CONTAINER_MAGIC: u32 = 0xba55_ed50;
 /// Bytes of a container's header.
 pub const CONTAINER_HEADER_LEN: usize = 16;
@@ -21,7 +21,7 @@ pub const MAX_CONTAINER: u64 = 1 << 36;
 /// Bytes of the fixed part of an entry's header.
 const ENTRY_HEADER_LEN: u64 = 64;
 
-/// What an entry's payload is.
+/// The kind of an entry's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EntryKind {
     /// PTX text.
@@ -30,7 +30,7 @@ pub enum EntryKind {
     Cubin,
     /// Link-time optimisation input (NVVM intermediate code).
     Lto,
-    /// A kind that is not known here.
+    /// An unknown kind.
     Other(u16),
 }
 
@@ -72,12 +72,12 @@ impl EntryFlags {
         self.0 & Self::DEBUG != 0
     }
 
-    /// For one architecture alone (`sm_90a`).
+    /// Built for one architecture only (`sm_90a`).
     pub fn arch_specific(self) -> bool {
         self.0 & Self::ARCH_SPECIFIC != 0
     }
 
-    /// For one family of architectures (`sm_100f`).
+    /// Built for one family of architectures (`sm_100f`).
     pub fn family(self) -> bool {
         self.0 & Self::FAMILY != 0
     }
@@ -93,25 +93,25 @@ impl EntryFlags {
     }
 }
 
-/// What a container says about an entry, apart from the payload.
+/// The description of an entry, without the payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryInfo {
-    /// What the payload is.
+    /// The kind of the payload.
     pub kind: EntryKind,
     /// The SM number: 80 for `sm_80`.
     pub sm: u32,
-    /// Version of the payload's format: for PTX the ISA version, (9, 5).
+    /// Version of the payload's format: for PTX the ISA version, such as (9, 5).
     pub version: (u16, u16),
     /// Flag word.
     pub flags: EntryFlags,
     /// Name of the source file, present with `-lineinfo` and `-G`.
     pub source_name: Option<String>,
-    /// Options for the assembler, such as `-maxrregcount=32`, without outer blanks.
+    /// Options for the assembler, such as `-maxrregcount=32`, without surrounding white space.
     pub options: Option<String>,
 }
 
 impl EntryInfo {
-    /// The target's name as in a `.target` directive.
+    /// Returns the target's name as written in a `.target` directive.
     pub fn target(&self) -> String {
         let suffix = match (self.flags.arch_specific(), self.flags.family()) {
             (true, _) => "a",
@@ -121,7 +121,7 @@ impl EntryInfo {
         format!("sm_{}{suffix}", self.sm)
     }
 
-    /// Whether the code is meant to be linked with other code (`nvcc -rdc=true`).
+    /// Whether the code is intended to be linked with other code (`nvcc -rdc=true`).
     pub fn relocatable(&self) -> bool {
         self.options
             .as_deref()
@@ -134,24 +134,24 @@ impl EntryInfo {
 pub struct Entry<'a> {
     /// Its description.
     pub info: EntryInfo,
-    /// The payload as stored, without padding where the header tells its length.
+    /// The payload as stored; without padding if the header contains its length.
     stored: &'a [u8],
     codec: Option<Codec>,
     uncompressed: u64,
 }
 
 impl<'a> Entry<'a> {
-    /// The payload as it lies in the container.
+    /// Returns the payload as stored in the container.
     pub fn stored(&self) -> &'a [u8] {
         self.stored
     }
 
-    /// How the payload is compressed, if it is.
+    /// Returns the compression of the payload, if it is compressed.
     pub fn codec(&self) -> Option<Codec> {
         self.codec
     }
 
-    /// Bytes of the payload once decompressed, as declared (not verified) by the header.
+    /// Returns the length of the decompressed payload, as the header declares it (not verified).
     pub fn declared_len(&self) -> u64 {
         match self.codec {
             Some(_) => self.uncompressed,
@@ -159,7 +159,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The payload, decompressed.
+    /// Returns the decompressed payload.
     pub fn payload(&self) -> Result<Vec<u8>, ImageError> {
         match self.codec {
             None => Ok(self.stored.to_vec()),
@@ -171,7 +171,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The first `wanted` bytes of the payload, decompressed, without decompressing all of it where the
+    /// Returns the first `wanted` bytes of the decompressed payload. Decompresses no more than that if the
     /// format permits.
     pub fn prefix(&self, wanted: usize) -> Result<Vec<u8>, ImageError> {
         match self.codec {
@@ -184,7 +184,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Whether it is machine code without functions and variables. Nothing is ever taken from such an entry.
+    /// Whether the entry is machine code without functions and variables. Such an entry is never used.
     pub fn is_empty_cubin(&self) -> bool {
         self.info.kind == EntryKind::Cubin
             && self
@@ -192,7 +192,7 @@ impl<'a> Entry<'a> {
                 .is_ok_and(|payload| super::elf::is_empty_cubin(&payload))
     }
 
-    /// The payload as PTX text. Only for entries of [`EntryKind::Ptx`].
+    /// Returns the payload as PTX text. Only valid for entries of [`EntryKind::Ptx`].
     pub fn text(&self) -> Result<PtxText, ImageError> {
         Ok(PtxText {
             text: super::text_of(self.payload()?),
@@ -223,13 +223,13 @@ impl<'a> Entry<'a> {
 /// A parsed container.
 #[derive(Clone, Debug, Default)]
 pub struct Container<'a> {
-    /// Its entries in file order, which means nothing.
+    /// The entries in file order; the order has no significance.
     pub entries: Vec<Entry<'a>>,
 }
 
-/// Bytes of the whole container whose first 16 bytes are `header`.
+/// Returns the length of the whole container whose first 16 bytes are `header`.
 ///
-/// For callers that hold a pointer without a length.
+/// This is for callers that have a pointer without a length.
 pub fn container_len(header: &[u8; CONTAINER_HEADER_LEN]) -> Result<usize, ImageError> {
     container_len_at(Bytes(header), 0)
 }
@@ -263,7 +263,7 @@ fn container_len_at(bytes: Bytes<'_>, at: u64) -> Result<usize, ImageError> {
 }
 
 impl<'a> Container<'a> {
-    /// Parses the container at the start of `bytes`; what follows it is ignored.
+    /// Parses the container at the start of `bytes`; bytes after it are ignored.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, ImageError> {
         let total = container_len_at(Bytes(bytes), 0)?;
         let whole = bytes.get(..total).ok_or(ImageError::Truncated {
@@ -299,7 +299,7 @@ struct RawEntry {
 }
 
 impl RawEntry {
-    /// The fields of the 64 bytes in `b`; `None` when there are fewer.
+    /// Reads the fields of the 64 bytes in `b`; `None` if there are fewer.
     fn read(b: Bytes<'_>) -> Option<Self> {
         Some(RawEntry {
             kind: b.u16(0)?,
@@ -317,7 +317,7 @@ impl RawEntry {
     }
 }
 
-/// The entry at `at` and the bytes it takes, which are at least 64.
+/// Parses the entry at `at` and returns it with its length, which is at least 64.
 fn parse_entry(bytes: Bytes<'_>, at: u64) -> Result<(Entry<'_>, u64), ImageError> {
     let rest = bytes.tail(at).unwrap_or_default();
     let cut = |what, needed| ImageError::Truncated {
@@ -373,7 +373,8 @@ fn parse_entry(bytes: Bytes<'_>, at: u64) -> Result<(Entry<'_>, u64), ImageError
     ))
 }
 
-/// The text of the options block. Entries of machine code for sm_100 and later hold something binary there.
+/// Returns the text of the options block. In entries of machine code for sm_100 and later, the block is
+/// binary.
 fn options_text(header: &[u8], at: u64, kind: EntryKind) -> Option<String> {
     if at == 0 || kind == EntryKind::Cubin {
         return None;
@@ -388,7 +389,8 @@ fn options_text(header: &[u8], at: u64, kind: EntryKind) -> Option<String> {
     (!trimmed.is_empty()).then(|| trimmed.to_owned())
 }
 
-/// The text in `header`; a bad offset loses the name and not the entry, because nothing depends on it.
+/// Returns the text at `at` in `header`. A bad offset gives `None` instead of an error, because nothing
+/// depends on these texts.
 fn string_at(header: &[u8], at: u64, len: u64) -> Option<String> {
     if at == 0 || len == 0 {
         return None;

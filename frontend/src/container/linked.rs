@@ -1,15 +1,16 @@
-//! What our linkers hand out (`cuLinkComplete`, the answers in nvJitLink's place): PTX texts in one text.
+//! The output of Margay's linkers (`cuLinkComplete` and the replacement for nvJitLink): several PTX texts
+//! joined into one text.
 //!
-//! A program may copy the result, write it to a file and load it later, so it must stand on its
-//! own. One input is handed back as it is. Several are joined under a first line that no PTX
-//! begins with, each after a line of its own; [`super::select_ptx`] takes them apart again.
+//! A program may copy the result, write it to a file and load it later, so it must be self-contained. A
+//! single input is returned unchanged. Several inputs are joined after a first line that no PTX begins with,
+//! and a separator line precedes each input. [`super::select_ptx`] separates the inputs again.
 
 /// First line of joined texts.
 const HEAD: &[u8] = b"//@margay linked ptx\n";
-/// Line before each text.
+/// Separator line before each text.
 const NEXT: &[u8] = b"\n//@margay next input\n";
 
-/// Joins texts; the result ends with a NUL.
+/// Joins texts. The result ends with a NUL.
 pub fn join(texts: &[Vec<u8>]) -> Vec<u8> {
     let mut joined = Vec::new();
     match texts {
@@ -26,11 +27,11 @@ pub fn join(texts: &[Vec<u8>]) -> Vec<u8> {
     joined
 }
 
-/// Whether a text declares a function of the device runtime (`libcudadevrt`) that another text has to define.
+/// Whether a text declares a function of the device runtime (`libcudadevrt`), which another text must define.
 pub fn calls_device_runtime(text: &[u8]) -> bool {
     let declares = |line: &[u8]| find(line, b".extern").is_some() && find(line, b".func").is_some();
     let mut lines = text.split(|&byte| byte == b'\n');
-    // The name stands behind the result, on the same line or on the next.
+    // The name follows the result, on the same line or on the next line.
     while let Some(line) = lines.next() {
         if declares(line) {
             let next = lines.clone().next().unwrap_or_default();
@@ -42,7 +43,7 @@ pub fn calls_device_runtime(text: &[u8]) -> bool {
     false
 }
 
-/// The texts of a joined one; of any other, itself.
+/// Splits a joined text into its parts. Returns any other text as the only part.
 pub(super) fn parts(text: &[u8]) -> Vec<&[u8]> {
     let Some(mut rest) = text
         .strip_prefix(HEAD)

@@ -1,9 +1,10 @@
-//! Device images: everything that a program may hand to `cuModuleLoadData` and its relatives.
+//! Device images: everything that a program can pass to `cuModuleLoadData` and related functions.
 //!
-//! An image is recognised by its first bytes ([`Image::parse`]), and [`select_ptx`] takes from it the PTX
-//! text to compile: bare text, or the best PTX entry of a fat binary container, decompressed. Cubins are
-//! recognised and refused by name. A CUDA *wrapper* holds raw pointers, so following it is the driver
-//! library's job; [`wrapper`], [`container_len`], [`elf_tables_len`] and [`elf_len`] are the pure parts.
+//! An image is recognised by its first bytes ([`Image::parse`]). [`select_ptx`] extracts the PTX text to
+//! compile: plain text, or the best PTX entry of a fat binary container, decompressed. Cubins are recognised
+//! and rejected with an error that names them. A CUDA *wrapper* contains raw pointers, which only the driver
+//! library can follow; [`wrapper`], [`container_len`], [`elf_tables_len`] and [`elf_len`] are the functions
+//! for this that need no pointers.
 //!
 //! ```
 //! use margay_frontend::container::select_ptx;
@@ -12,8 +13,8 @@
 //! # Ok::<(), margay_frontend::container::ImageError>(())
 //! ```
 //!
-//! Invariant: images are hostile. No input panics, reads outside its bytes, loops without progress, or
-//! makes memory grow beyond what its data really decompress to.
+//! Invariant: images are untrusted. No input causes a panic, a read outside its bytes, a loop without
+//! progress, or a use of memory beyond the real size of its decompressed data.
 
 mod bytes;
 mod decompress;
@@ -38,25 +39,25 @@ pub use select::{Selection, choose, select_ptx};
 
 use bytes::{Bytes, until_nul};
 
-/// First word of a wrapper.
+/// The first word of a wrapper.
 pub const WRAPPER_MAGIC: u32 = 0x4662_43b1;
 /// Bytes of a wrapper.
 pub const WRAPPER_LEN: usize = 24;
-/// Bytes of an image that [`detect`] looks at.
+/// The number of bytes of an image that [`detect`] reads.
 pub const DETECT_LEN: usize = 8;
 
-/// PTX text and, where it came from a fat binary, what the entry said about it.
+/// PTX text, with the description of its entry if it came from a fat binary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PtxText {
-    /// The text, without the closing NUL. Bytes that are not UTF-8 (they can only stand in comments and
-    /// strings) are replaced.
+    /// The text, without the closing NUL. Bytes that are not UTF-8, which can only occur in comments and
+    /// strings, are replaced.
     pub text: String,
-    /// The fat binary entry it came from; `None` for bare text.
+    /// The fat binary entry it came from; `None` for plain text.
     pub origin: Option<EntryInfo>,
 }
 
 impl PtxText {
-    /// Text that came from no fat binary.
+    /// Creates a text that came from no fat binary.
     pub(crate) fn bare(bytes: &[u8]) -> PtxText {
         PtxText {
             text: text_of(bytes.to_vec()),
@@ -72,7 +73,7 @@ pub enum ImageKind {
     Wrapper,
     /// A fat binary container.
     Fatbin,
-    /// An ELF file: a cubin, or a program of the host.
+    /// An ELF file: a cubin or a host program.
     Elf,
     /// A static library of host objects.
     Archive,
@@ -80,10 +81,10 @@ pub enum ImageKind {
     Text,
 }
 
-/// The kind of the image that begins with `prefix`, of which at most [`DETECT_LEN`] bytes are looked at.
+/// Returns the kind of the image that begins with `prefix`, from its first [`DETECT_LEN`] bytes.
 ///
-/// `None` when it is nothing known. Text is believed when its first bytes could begin a line of PTX; an
-/// empty prefix and one that begins with NUL are empty texts.
+/// Returns `None` for an unknown format. The image counts as text if its first byte can begin a line of PTX.
+/// An empty prefix, or one that begins with NUL, is an empty text.
 pub fn detect(prefix: &[u8]) -> Option<ImageKind> {
     let prefix = &prefix[..prefix.len().min(DETECT_LEN)];
     match Bytes(prefix).u32(0) {
@@ -99,7 +100,7 @@ pub fn detect(prefix: &[u8]) -> Option<ImageKind> {
     }
     let printable = |b: &u8| b.is_ascii_graphic() || b.is_ascii_whitespace();
     let text = until_nul(prefix);
-    // Only the first byte has to be plain: a comment may go on in any encoding.
+    // Only the first byte must be ASCII: a comment can continue in any encoding.
     text.first()
         .is_none_or(printable)
         .then_some(ImageKind::Text)
@@ -108,16 +109,15 @@ pub fn detect(prefix: &[u8]) -> Option<ImageKind> {
 /// A wrapper's fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wrapper {
-    /// 1: `container` is a module; 2: `list` names containers that are linked together.
+    /// 1: `container` is a module; 2: `list` refers to containers that are linked together.
     pub version: u32,
-    /// Address of a container. In version 2 this is the result of linking when the program was built, and
-    /// may be empty.
+    /// Address of a container. In version 2, this is the result of linking at build time and can be empty.
     pub container: u64,
-    /// Version 2: address of an array of container addresses, closed by a null one.
+    /// Version 2: address of an array of container addresses, which ends with a null address.
     pub list: u64,
 }
 
-/// Reads a wrapper's fields; following its addresses is the caller's business.
+/// Reads a wrapper's fields. The caller must follow the addresses.
 pub fn wrapper(bytes: &[u8; WRAPPER_LEN]) -> Result<Wrapper, ImageError> {
     let b = Bytes(bytes);
     let field = |what, value| ImageError::Field { what, at: 0, value };
@@ -143,19 +143,19 @@ pub enum Image<'a> {
     Text(PtxText),
     /// A fat binary.
     Fatbin(Container<'a>),
-    /// Machine code, which cannot be used.
+    /// Machine code, which is unsupported.
     Cubin(Cubin),
-    /// A host program, library or object with fat binaries in it.
+    /// A host program, library or object that contains fat binaries.
     Host(Vec<HostContainer<'a>>),
-    /// A static library with fat binaries in its members.
+    /// A static library whose members contain fat binaries.
     Archive(Vec<ArchiveMember<'a>>),
 }
 
 impl<'a> Image<'a> {
     /// Parses the image in `bytes`.
     ///
-    /// Text ends at the first NUL or at the end of `bytes`. A wrapper is refused: its addresses mean
-    /// nothing without the memory that they point to.
+    /// Text ends at the first NUL or at the end of `bytes`. A wrapper is rejected, because its addresses are
+    /// meaningless without the memory that they point to.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, ImageError> {
         let unrecognised = || ImageError::Unrecognised {
             prefix: bytes[..bytes.len().min(DETECT_LEN)].to_vec(),
@@ -179,7 +179,7 @@ impl<'a> Image<'a> {
     }
 }
 
-/// Text up to the first NUL, without copying where it is UTF-8.
+/// Converts the bytes before the first NUL to text, without copying them if they are UTF-8.
 fn text_of(mut bytes: Vec<u8>) -> String {
     bytes.truncate(until_nul(&bytes).len());
     String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())

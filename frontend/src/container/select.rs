@@ -1,21 +1,21 @@
-//! Which entry of a container is compiled.
+//! Selects the entry of a container to compile.
 //!
-//! A driver for PTX takes the PTX for the highest architecture that the device reports or, when there is
-//! none so low, the lowest above it: libraries often carry PTX for their newest target alone. PTX for one
-//! architecture alone (`sm_90a`) or one family (`sm_100f`) is not promised to run on later devices; for any
-//! device but its own it is the last resort.
+//! Like a CUDA driver, it selects the PTX for the highest architecture that is not above the device's. If
+//! there is none, it selects the lowest architecture above it, because libraries often contain PTX for their
+//! newest target only. PTX for one architecture (`sm_90a`) or one family (`sm_100f`) might not run on later
+//! devices. For any device but its own, such PTX is the last choice.
 
 use super::error::Found;
 use super::{Container, Entry, EntryKind, Image, ImageError, PtxText, linked};
 
-/// Orders candidates; the smallest is taken.
+/// Returns the sort key of a candidate; the candidate with the smallest key is selected.
 ///
-/// Fields: not for this device; foreign and specific as well; distance from the capability; specific.
+/// The fields are: not for this device; not for this device and also specific; distance from the capability;
+/// specific. Specific PTX is PTX for one architecture or family.
 fn preference(entry: &Entry<'_>, capability: u32) -> (bool, bool, u32, bool) {
     let info = &entry.info;
     let specific = info.flags.arch_specific() || info.flags.family();
-    // Specific code is not promised to run on any later device, so it is foreign unless it is the
-    // device's own.
+    // Specific code might not run on any later device, so it only suits a device of exactly its architecture.
     let foreign = info.sm > capability || (specific && info.sm != capability);
     (
         foreign,
@@ -25,10 +25,11 @@ fn preference(entry: &Entry<'_>, capability: u32) -> (bool, bool, u32, bool) {
     )
 }
 
-/// The PTX entry of `container` for a device of `capability` (80 for 8.0), or an error that names what the
-/// container holds instead.
+/// Returns the PTX entry of `container` for a device of `capability` (80 for 8.0), or an error that lists the
+/// container's contents.
 ///
-/// Entries that are alike in architecture are told apart by the higher ISA version, then by file order.
+/// Of several entries for the same architecture, the one with the highest ISA version is selected, then the
+/// first in the file.
 pub fn choose<'c, 'a>(
     container: &'c Container<'a>,
     capability: u32,
@@ -65,20 +66,21 @@ fn found_instead(container: &Container<'_>) -> Found {
     }
 }
 
-/// What is to be compiled of one or several images.
+/// The PTX to compile from one or several images.
 #[derive(Clone, Debug, Default)]
 pub struct Selection<'a> {
     /// PTX of each image, in order.
     pub texts: Vec<PtxText>,
-    /// The device runtime's PTX (`libcudadevrt`), still compressed: large, made for one recent GPU, and
-    /// needed only when the other texts leave one of its symbols undefined.
+    /// The device runtime's PTX (`libcudadevrt`), still compressed. It is large, was made for one recent GPU,
+    /// and is needed only if the other texts leave one of its symbols undefined.
     pub device_runtime: Option<Entry<'a>>,
 }
 
-/// Chooses and decompresses the PTX of each image, for a device of `capability` (80 for 8.0).
+/// Selects and decompresses the PTX of each image, for a device of `capability` (80 for 8.0).
 ///
-/// Several images are the parts of one program that are linked together: the list of a version 2 wrapper,
-/// or the inputs of a linker. Images without entries are skipped there; a single one is an error.
+/// Several images are parts of one program that are linked together: the list of a version 2 wrapper, or the
+/// inputs of a linker. Among several images, an image without entries is skipped; a single image without
+/// entries is an error.
 pub fn select_ptx<'a>(images: &[&'a [u8]], capability: u32) -> Result<Selection<'a>, ImageError> {
     let mut selection = Selection::default();
     for bytes in images {
@@ -127,8 +129,8 @@ fn add<'a>(
     Ok(())
 }
 
-/// Whether `entry` is the PTX of `libcudadevrt`: its symbols carry the name of its source file from the
-/// first line on, so the beginning tells it without decompressing the rest.
+/// Whether `entry` is the PTX of `libcudadevrt`. Its symbols contain the name of its source file from the
+/// first line on, so decompressing the beginning is enough.
 fn is_device_runtime(entry: &Entry<'_>) -> bool {
     const LOOK_AT: usize = 4096;
     const MARK: &[u8] = b"_cuda_device_runtime_cu_";

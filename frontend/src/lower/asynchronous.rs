@@ -1,5 +1,5 @@
-//! Asynchronous stores and reductions, which signal an mbarrier. They complete when they are issued: the access is made, and its bytes
-//! are signalled at once, which is one of the orders that PTX allows.
+//! Lowers asynchronous stores and reductions, which signal an mbarrier. They complete immediately: the access
+//! and the signal for its bytes happen at the instruction, which is one of the orders that PTX permits.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;

@@ -1,4 +1,5 @@
-//! Bulk copies, reductions and stores. They complete when they are issued, as those of [`super::asynchronous`] do.
+//! Lowers bulk copies, reductions and stores. Like the operations in [`super::asynchronous`], they complete
+//! immediately.
 
 use margay_ir::entity::Value;
 use margay_ops::mods::{CmpOp, StateSpace};
@@ -9,11 +10,12 @@ use margay_ops::types::{OpType, Type};
 use super::Lowered;
 use super::function::FunctionLowering;
 use super::parts::{At, Parts};
-/// Bytes that bulk copies move at once; their sizes are multiples of it.
+/// Bytes that each iteration of a bulk copy moves. Sizes are multiples of this.
 const CHUNK: u64 = 16;
 
 impl FunctionLowering<'_, '_> {
-    /// A loop up to `size`, most often bytes, in steps; `body` gets the offset, a `u64`.
+    /// Emits a loop that counts from 0 to `size` (usually in bytes) by `step`. `body` receives the counter, a
+    /// `u64`.
     pub(super) fn count_up(
         &mut self,
         size: Value,
@@ -40,7 +42,7 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// An address so many bytes on.
+    /// Adds an offset in bytes to an address.
     pub(super) fn beyond(&mut self, at: At, offset: Value) -> At {
         let ty = self.address_type(at.address);
         let address = self.plain(at.address);
@@ -51,8 +53,8 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Runs the code for the target and the mbarrier of a copy; those of a copy to many blocks lie at the same
-    /// offsets in each block whose bit is set in its mask.
+    /// Emits code for each target of a copy and its mbarrier. A multicast copy has one target in each block
+    /// whose bit is set in its mask, and the target and the mbarrier have the same offsets in each block.
     pub(super) fn for_each_target(
         &mut self,
         parts: &Parts<'_>,
@@ -89,7 +91,7 @@ impl FunctionLowering<'_, '_> {
         })
     }
 
-    /// The same place in the shared memory of the block with a rank.
+    /// Returns the address of the same offset in the shared memory of the block with this rank.
     pub(super) fn at_block(&mut self, at: At, rank: Value) -> At {
         let ty = self.address_type(at.address);
         let address = self.plain(at.address);
@@ -101,7 +103,7 @@ impl FunctionLowering<'_, '_> {
     }
 
     pub(super) fn spaces_of_copy(parts: &Parts<'_>) -> [StateSpace; 2] {
-        // The first space word is the target's: `.global` first means that shared memory is read.
+        // The first state space in the instruction is the target's, the second the source's.
         let spaces = ["global", "shared::cta", "shared::cluster"];
         let mut found = parts.words.iter().filter(|word| spaces.contains(*word));
         let mut next = || match found.next() {
@@ -142,7 +144,7 @@ impl FunctionLowering<'_, '_> {
         })
     }
 
-    /// Of each 16 bytes those whose bit is set.
+    /// Emits a copy of the bytes whose bit is set in a 16-bit mask, which applies to each 16 bytes.
     pub(super) fn copy_masked(
         &mut self,
         parts: &Parts<'_>,
@@ -200,7 +202,7 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// `st.bulk`: zeros.
+    /// Lowers `st.bulk`, which stores zeros.
     pub(super) fn clear_bulk(&mut self, parts: &Parts<'_>) -> Lowered<()> {
         let to = self.at(parts, "a", StateSpace::Shared)?;
         let size = self.long(parts, "size")?;

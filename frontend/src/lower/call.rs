@@ -1,4 +1,4 @@
-//! Calls: direct, through a handle, and of system functions.
+//! Lowers calls: direct calls, indirect calls, and calls of system functions.
 
 use margay_ir::entity::{Slot, Value};
 use margay_ir::function::{Signature, SlotData};
@@ -16,7 +16,7 @@ use super::{Lowered, data, op_type};
 use crate::ast::{self, Call, Name, Operand, OperandKind, Variable};
 use crate::{Code, Diagnostic, Span};
 
-/// Parameters of what is called.
+/// The parameters of a called function.
 struct Callee {
     returns: Vec<Variable>,
     parameters: Vec<Variable>,
@@ -27,7 +27,7 @@ fn misfit(span: Span, what: &str) -> Diagnostic {
 }
 
 impl FunctionLowering<'_, '_> {
-    /// Whether a name is declared as a `.param` anywhere in the function.
+    /// Whether the function declares a `.param` with this name anywhere.
     pub(super) fn is_param_name(&self, name: Name) -> bool {
         self.param_bits(name).is_some()
     }
@@ -103,7 +103,7 @@ impl FunctionLowering<'_, '_> {
         })
     }
 
-    /// The prototype of an indirect call: given, or that of the first of its possible targets.
+    /// Returns the prototype of an indirect call: the one given, or that of the first possible target.
     fn prototype_of(&mut self, call: &Call) -> Lowered<Callee> {
         let Some(operand) = call.prototype else {
             return Err(misfit(
@@ -144,7 +144,7 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Values passed: addresses for returned arrays, then the arguments.
+    /// Returns the values to pass: first the addresses of returned arrays, then the arguments.
     fn arguments(&mut self, call: &Call, callee: &Callee) -> Lowered<Vec<Value>> {
         let returns = self.ast[call.returns].to_vec();
         let arguments = self.ast[call.arguments].to_vec();
@@ -169,7 +169,7 @@ impl FunctionLowering<'_, '_> {
         Ok(values)
     }
 
-    /// Adds the values of an argument: one for each element of a vector register.
+    /// Adds the values of an argument; a vector register has one value for each element.
     fn argument(
         &mut self,
         operand: &Operand,
@@ -211,7 +211,7 @@ impl FunctionLowering<'_, '_> {
         Ok(value)
     }
 
-    /// The generic address of an array for a result that nobody reads.
+    /// Returns the generic address of a new array, for a result that the caller does not use.
     fn unused_array(&mut self, variable: &Variable) -> Lowered<Value> {
         let size = data::size(self.ast, variable)?;
         let size = u32::try_from(size)
@@ -236,7 +236,7 @@ impl FunctionLowering<'_, '_> {
         self.b.op(desc, &[address], Type::B64)
     }
 
-    /// The generic address of a `.param` array of this function.
+    /// Returns the generic address of a `.param` array of this function.
     fn array_address(&mut self, operand: &Operand) -> Lowered<Value> {
         let OperandKind::Name(name) = operand.kind else {
             return Err(misfit(operand.span, "an array must be passed by its name"));

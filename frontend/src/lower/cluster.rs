@@ -1,7 +1,9 @@
-//! Addresses in the shared memory of a cluster: `mapa`, `getctarank` (PTX ISA 9.7.9.23 and 9.7.9.24).
+//! Lowers instructions for addresses in the shared memory of a cluster: `mapa` and `getctarank` (PTX ISA
+//! 9.7.9.23 and 9.7.9.24).
 //!
-//! They count from the start of the cluster's window (`margay_exec::LaunchInfo::shared_shift`): a block's own
-//! variables have its rank in their addresses. `mapa` to a block that the cluster does not have is a trap.
+//! These addresses count from the start of the cluster's window (`margay_exec::LaunchInfo::shared_shift`), so
+//! the address of a block's variable contains the block's rank. `mapa` to a rank that does not exist in the
+//! cluster traps.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
@@ -15,18 +17,20 @@ use super::function::FunctionLowering;
 use super::parts::Parts;
 
 impl FunctionLowering<'_, '_> {
-    /// What a shared memory's number is shifted by in addresses.
+    /// Returns the number of bits by which a block's rank is shifted in an address of the cluster's shared
+    /// memory.
     fn shared_shift(&mut self) -> Value {
         self.b.sreg(SpecialReg::SharedShift)
     }
 
-    /// The number of the block in whose shared memory a 32-bit address lies.
+    /// Returns the rank of the block whose shared memory contains a 32-bit address.
     fn rank_of(&mut self, offset: Value) -> Value {
         let shift = self.shared_shift();
         self.b.simple(Opcode::Shr, OpType::U32, &[offset, shift])
     }
 
-    /// The same place in the shared memory of the block with another rank, which the cluster has to have.
+    /// Returns the address of the same offset in the shared memory of the block with another rank, which must
+    /// exist in the cluster.
     pub(super) fn in_block(&mut self, offset: Value, rank: Value) -> Value {
         let shift = self.shared_shift();
         let one = self.b.constant(Type::B32, 1);
@@ -37,7 +41,7 @@ impl FunctionLowering<'_, '_> {
         self.b.simple(Opcode::Or, OpType::B32, &[start, within])
     }
 
-    /// Converts an address of shared memory from generic or to it.
+    /// Converts between a generic address and a shared address.
     fn cvta_shared(&mut self, address: Value, mode: Mode) -> Value {
         let desc = Desc {
             opcode: Opcode::Cvta,
@@ -50,7 +54,8 @@ impl FunctionLowering<'_, '_> {
         self.b.op(desc, &[address], Type::B64)
     }
 
-    /// The offset in the cluster's shared memory that an operand `a` names, and whether it came as a generic address.
+    /// Returns the offset in the cluster's shared memory that the operand `a` gives, and whether `a` is a
+    /// generic address.
     fn shared_offset(&mut self, parts: &Parts<'_>) -> Lowered<Option<(Value, bool)>> {
         let Some(operand) = parts.operand("a") else {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Branches and returns.
+//! Lowers branches and returns.
 
 use margay_ir::entity::{Block, Value};
 use margay_ops::ops::Opcode;
@@ -18,7 +18,8 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// A guarded `bra`: both ways are known, no extra block is needed. True when it was one.
+    /// Emits a guarded `bra` as one conditional branch. Returns false and emits nothing if the instruction is
+    /// not a `bra`.
     pub(super) fn branch_guarded(
         &mut self,
         action: Action,
@@ -86,7 +87,7 @@ impl FunctionLowering<'_, '_> {
             }
         }
         let index = self.read(index, OpType::U32)?;
-        // An index beyond the list is undefined: stop there instead of going anywhere.
+        // An index beyond the list is undefined behaviour: stop there instead of branching anywhere.
         let default = self.b.create_block();
         self.b.br_table(index, default, &blocks);
         self.b.switch_to(default);
@@ -94,7 +95,7 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// `ret`: the kernel's end, or back to the caller with the results.
+    /// Emits `ret`: ends a kernel, or returns to the caller with the results.
     pub(super) fn emit_ret(&mut self) {
         if self.b.function.kernel.is_some() {
             self.b.end(Opcode::Exit, &[]);

@@ -1,4 +1,4 @@
-//! Sizes and initial contents of variables.
+//! Computes the sizes and initial contents of variables.
 
 use margay_ir::module::{Reloc, RelocTarget};
 use margay_ops::types::OpType;
@@ -7,18 +7,19 @@ use super::{Lowered, op_type};
 use crate::ast::{Constant, Initializer, InitializerKind, Module, Name, StateSpace, Variable};
 use crate::{Code, Diagnostic};
 
-/// Largest variable: what a 48-bit address space could hold.
+/// Size of the largest variable, which a 48-bit address space could hold.
 const MAX_BYTES: u64 = 1 << 46;
-/// Largest initialised variable.
+/// Size of the largest initialised variable.
 const MAX_INIT: u64 = 1 << 32;
 
-/// Bytes of one element, vectors included.
+/// Returns the bytes of one element, which can be a vector.
 pub(super) fn element_bytes(variable: &Variable) -> u64 {
     u64::from(op_type(variable.scalar).bits().div_ceil(8)) * u64::from(variable.vector.count())
 }
 
-/// Bytes of a variable. An unsized dimension takes its length from the initialiser, or is empty. A size of global memory
-/// that no number holds is the largest number: loading finds that there is not so much memory.
+/// Returns the bytes of a variable. An unsized dimension has the length of the initialiser, or 0 without one.
+/// A size of global memory that does not fit in 64 bits becomes the largest number; loading then fails for
+/// lack of memory.
 pub(super) fn size(module: &Module, variable: &Variable) -> Lowered<u64> {
     let mut size = element_bytes(variable);
     for (i, dimension) in module[variable.dimensions].iter().enumerate() {
@@ -48,14 +49,14 @@ pub(super) fn size(module: &Module, variable: &Variable) -> Lowered<u64> {
     Ok(size)
 }
 
-/// Alignment of a variable in bytes.
+/// Returns the alignment of a variable in bytes.
 pub(super) fn align(variable: &Variable) -> u32 {
     let natural = element_bytes(variable).clamp(1, 16).next_power_of_two();
     let asked = variable.align.unwrap_or(1).clamp(1, 1 << 20);
     natural.max(asked).next_power_of_two() as u32
 }
 
-/// Bytes and addresses that an initialiser gives.
+/// The bytes and addresses of an initialiser.
 pub(super) struct Contents<'m> {
     module: &'m Module,
     ty: OpType,
@@ -65,7 +66,7 @@ pub(super) struct Contents<'m> {
 }
 
 impl<'m> Contents<'m> {
-    /// Evaluates a variable's initialiser; `find` gives what a name's address is.
+    /// Evaluates a variable's initialiser. `find` returns the relocation target of a name.
     pub(super) fn of(
         module: &'m Module,
         variable: &Variable,
@@ -97,7 +98,7 @@ impl<'m> Contents<'m> {
         Ok(contents)
     }
 
-    /// Writes a value or list at `at`; `lengths` are the dimensions from here on.
+    /// Writes a value or a list at `at`; `lengths` are the remaining dimensions.
     fn fill(
         &mut self,
         init: &Initializer,
@@ -136,7 +137,7 @@ impl<'m> Contents<'m> {
                 });
                 Ok(())
             }
-            // The properties of texture and sampler references mean nothing to memory.
+            // The properties of texture and sampler references do not affect memory.
             InitializerKind::Properties(_) => Ok(()),
         }
     }
@@ -162,7 +163,7 @@ impl<'m> Contents<'m> {
     }
 }
 
-/// The bits of a constant as a value of a type, converted or cut as ptxas does.
+/// Returns the bits of a constant as a value of a type, converted or truncated as ptxas does.
 pub(super) fn constant_bits(constant: Constant, ty: OpType) -> u128 {
     match (constant, ty) {
         (

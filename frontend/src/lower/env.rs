@@ -1,4 +1,4 @@
-//! What names stand for inside a function: scopes with registers, variables, labels.
+//! Scopes of a function: the meanings of registers, variables and labels by name.
 
 use margay_ir::builder::Variable;
 use margay_ir::entity::{Block, Slot, SymbolId};
@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::ast::{Id, Name, Prototype, Targets};
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Debug)]
 pub(super) enum Binding {
     /// A register.
@@ -16,13 +16,13 @@ pub(super) enum Binding {
     Vector(Vec<Variable>),
     /// A `.param` variable that is only accessed as a whole.
     Value(Variable, OpType),
-    /// A variable in local memory: its slot, and whether it is a `.param` array.
+    /// A variable in local memory.
     Local(Slot),
-    /// A parameter array passed by the generic address in a variable.
+    /// A parameter array; the variable holds its generic address.
     Pointer(Variable),
-    /// A parameter of the kernel at an offset of the parameter buffer.
+    /// A parameter of the kernel, at this offset in the parameter buffer.
     KernelParam(u32),
-    /// A variable of the module, or a static one of the function.
+    /// A variable of the module, or a variable of the function that lives as long as the module.
     Symbol(SymbolId),
     /// A prototype of indirect calls.
     Prototype(Id<Prototype>),
@@ -31,7 +31,7 @@ pub(super) enum Binding {
 }
 
 impl Binding {
-    /// A new register: a vector if it has more than one element.
+    /// Creates a register; a vector if it has more than one element.
     pub(super) fn register(
         ty: OpType,
         elements: u32,
@@ -50,7 +50,7 @@ struct Range {
     base: Name,
     count: u64,
     ty: OpType,
-    /// Elements of each register: more than one for a range of vectors.
+    /// Number of elements of each register; more than one for a range of vector registers.
     elements: u32,
     made: FxHashMap<u64, Binding>,
 }
@@ -59,7 +59,7 @@ struct Range {
 struct Scope {
     parent: Option<usize>,
     names: FxHashMap<Name, Binding>,
-    /// Bytes of an element of each array.
+    /// The element size of each variable, in bytes.
     elements: FxHashMap<Name, u32>,
     labels: FxHashMap<Name, Block>,
     ranges: Vec<Range>,
@@ -73,7 +73,7 @@ pub(super) struct Scopes {
 }
 
 impl Scopes {
-    /// The function's outermost scope.
+    /// Creates the function's outermost scope.
     pub(super) fn new() -> Scopes {
         Scopes {
             scopes: vec![Scope::default()],
@@ -81,7 +81,7 @@ impl Scopes {
         }
     }
 
-    /// Opens the next scope; on a second walk `number` finds it again.
+    /// Enters scope `number`, and creates it on the first pass over the function.
     pub(super) fn open(&mut self, number: usize) {
         if number == self.scopes.len() {
             self.scopes.push(Scope {
@@ -97,7 +97,7 @@ impl Scopes {
         self.current = self.scopes[self.current].parent.unwrap_or(0);
     }
 
-    /// Back to the outermost scope, for a second walk.
+    /// Returns to the outermost scope, for a second pass over the function.
     pub(super) fn restart(&mut self) {
         self.current = 0;
     }
@@ -106,12 +106,12 @@ impl Scopes {
         self.scopes[self.current].names.insert(name, binding);
     }
 
-    /// Notes how large the elements of a bound variable are.
+    /// Records the element size of a bound variable, in bytes.
     pub(super) fn note_element(&mut self, name: Name, bytes: u32) {
         self.scopes[self.current].elements.insert(name, bytes);
     }
 
-    /// Bytes of an element of the variable that the name stands for, if a scope has it.
+    /// Returns the element size, in bytes, of the variable that the name refers to.
     pub(super) fn element_bytes(&self, name: Name) -> Option<u32> {
         let scope = self.up().find(|scope| scope.names.contains_key(&name))?;
         scope.elements.get(&name).copied()
@@ -132,13 +132,14 @@ impl Scopes {
         self.scopes[self.current].labels.insert(name, block);
     }
 
-    /// The label of that name in this scope or one around it.
+    /// Returns the label with this name in this scope or an enclosing one.
     pub(super) fn label(&self, name: Name) -> Option<Block> {
         self.up().find_map(|scope| scope.labels.get(&name).copied())
     }
 
-    /// The binding of a name, innermost first. `split` gives a name's base and trailing number for
-    /// register ranges; `declare` makes a register's variables on first use, one for each element.
+    /// Returns the binding of a name in the innermost scope that has one. For register ranges, `split`
+    /// returns a name's base and trailing number. On the first use of a register, `declare` creates its
+    /// variables, one for each element.
     pub(super) fn find(
         &mut self,
         name: Name,

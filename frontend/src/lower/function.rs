@@ -1,4 +1,4 @@
-//! Bodies: declarations, scopes, labels, statements.
+//! Lowers function bodies: declarations, scopes, labels, statements.
 
 use margay_ir::builder::{FunctionBuilder, Variable};
 use margay_ir::entity::{Block, Slot, Value};
@@ -13,12 +13,12 @@ use crate::ast::{self, Id, Name, OperandKind, StateSpace, Statement};
 use crate::resolve::scope::split_number;
 use crate::{Code, Diagnostic};
 
-/// Where a result of the function is kept until it returns.
+/// Where a result of the function is stored until the function returns.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ReturnPlace {
     /// In a variable.
     Value(Variable),
-    /// In local memory, because some access takes it apart.
+    /// In local memory, because some access reads or writes a part of it.
     Memory(Slot),
 }
 
@@ -29,18 +29,18 @@ pub(super) struct FunctionLowering<'a, 'p> {
     pub(super) b: FunctionBuilder,
     pub(super) scopes: Scopes,
     head: &'p ast::Function,
-    /// Where `ret` takes each result from.
+    /// The storage of each result, which `ret` reads.
     pub(super) returns: Vec<(ReturnPlace, OpType)>,
-    /// The carry register, made on first use.
+    /// The carry flag, created on first use.
     carry: Option<Variable>,
-    /// `.param` names that some access takes apart, so that they need memory.
+    /// Names of the `.param` variables that need memory, because some access reads or writes a part of them.
     in_memory: FxHashSet<Name>,
-    /// Bits of the `.param` variables by name, wherever the function declares them; 0 if the same
-    /// name is declared with several.
+    /// Bits of the `.param` variables by name, wherever the function declares them; 0 if declarations of the
+    /// same name differ.
     param_bits: FxHashMap<Name, u32>,
-    /// The guard of the instruction being lowered, where its results are merged by selection.
+    /// The guard of the instruction being lowered, if its results are merged by a select.
     pub(super) guard: Option<Value>,
-    /// Text position up to which lines have been counted, and the line there.
+    /// A text position, and the line number there.
     line_at: (u32, u32),
 }
 
@@ -88,7 +88,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         Ok(self.b.finish())
     }
 
-    /// The body's end without `ret` or `exit`.
+    /// Ends a body that does not end with `ret` or `exit`.
     fn finish_body(&mut self) {
         if self.b.function.kernel.is_some() {
             self.b.end(margay_ops::ops::Opcode::Exit, &[]);
@@ -97,8 +97,8 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         }
     }
 
-    /// Names of `.param` variables that cannot be SSA values: accessed at an offset, in parts, as
-    /// vectors, or by address.
+    /// Finds the `.param` variables that cannot be SSA values, because they are accessed at an offset, in
+    /// parts, as vectors, or by address.
     fn find_memory_params(&mut self, body: &[Statement]) {
         for statement in body {
             let Statement::Instruction(instruction) = statement else {
@@ -132,7 +132,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
             .any(|modifier| matches!(self.ast.text(modifier.name), "v2" | "v4" | "v8"))
     }
 
-    /// An access narrower or wider than its neighbours takes the variable apart.
+    /// Marks a `.param` variable as needing memory if an access is narrower or wider than the variable.
     fn note_width(&mut self, base: Name, instruction: &ast::Instruction) {
         let modifiers = &self.ast[instruction.modifiers];
         let ty = modifiers
@@ -146,8 +146,8 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         }
     }
 
-    /// Notes the `.param` variables. One name in several call scopes with different types counts as
-    /// none of a known width.
+    /// Records the widths of the `.param` variables. A name with different types in several call scopes has
+    /// no known width.
     fn find_param_bits(&mut self, body: &[Statement]) {
         let ast = self.ast;
         let in_body = body.iter().filter_map(|statement| match statement {
@@ -168,7 +168,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         }
     }
 
-    /// Bits of a `.param` variable of that name, wherever the function declares it.
+    /// Returns the bits of the `.param` variable with this name, wherever the function declares it.
     pub(super) fn param_bits(&self, name: Name) -> Option<u32> {
         self.param_bits.get(&name).copied()
     }
@@ -237,7 +237,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         Ok(())
     }
 
-    /// A scalar `.param` variable of the head: a value, or memory.
+    /// Binds a scalar `.param` variable of the head to a value or to memory.
     fn bind_scalar(
         &mut self,
         variable: &ast::Variable,
@@ -330,7 +330,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         }
     }
 
-    /// Falls through into a block.
+    /// Continues in a block, with a jump to it if the current block is not terminated.
     pub(super) fn go_on_in(&mut self, block: Block) {
         if self.b.is_open() {
             self.b.jump(block);
@@ -395,7 +395,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         Ok(())
     }
 
-    /// Binds a register of one or several elements and returns the elements.
+    /// Binds a register with one or several elements and returns the elements.
     fn bind_register(&mut self, variable: &ast::Variable, ty: OpType) -> Vec<Variable> {
         let elements = variable.vector.count();
         let binding = Binding::register(ty, elements, |ty| self.b.declare(ty.held()));
@@ -408,7 +408,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         holders
     }
 
-    /// What a name stands for.
+    /// Returns the meaning of a name.
     pub(super) fn find(&mut self, name: Name) -> Option<Binding> {
         let (ast, b) = (self.ast, &mut self.b);
         let split = || {
@@ -424,7 +424,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         })
     }
 
-    /// The carry register.
+    /// Returns the variable of the carry flag.
     pub(super) fn carry(&mut self) -> Variable {
         match self.carry {
             Some(carry) => carry,
@@ -436,14 +436,15 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         }
     }
 
-    /// Marks the instructions that follow with their place in the text.
+    /// Records the source position of the instructions emitted next.
     pub(super) fn mark(&mut self, instruction: &ast::Instruction) {
         let ptx_line = self.line_of(instruction.span.start);
         let loc = instruction.location.map_or(0, |id| self.m.loc(id));
         self.b.set_loc(SourceLoc { ptx_line, loc });
     }
 
-    /// Line of a position; positions mostly ascend, so lines are counted from the last one.
+    /// Returns the line of a position. Positions mostly ascend, so lines are counted from the previous
+    /// position.
     pub(super) fn line_of(&mut self, position: u32) -> u32 {
         let text = self.m.parsed.source.text().as_bytes();
         let (from, line) = self.line_at;
@@ -463,7 +464,7 @@ impl<'a, 'p> FunctionLowering<'a, 'p> {
         self.line_at.1
     }
 
-    /// The signature's number in the module's table.
+    /// Returns the signature's number in the module's table, and adds the signature if it is new.
     pub(super) fn intern(&mut self, signature: Signature) -> margay_ir::entity::SigId {
         let known = self
             .m

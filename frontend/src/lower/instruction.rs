@@ -1,4 +1,4 @@
-//! Instructions: matching, guards, operations that map to one row of the op table.
+//! Lowers instructions: forms, guards, and operations that become one row of the op table.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
@@ -19,7 +19,7 @@ use crate::resolve::ResolvedInstruction;
 use crate::{Code, Diagnostic};
 
 impl FunctionLowering<'_, '_> {
-    /// Lowers one instruction, in the form that resolution found.
+    /// Lowers one instruction in the form that resolution selected.
     pub(super) fn instruction(
         &mut self,
         instruction: &ast::Instruction,
@@ -110,7 +110,7 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Control flow, and what becomes several operations.
+    /// Lowers control flow and instructions that become several operations.
     fn lowers(
         &mut self,
         lowering: Lowering,
@@ -177,7 +177,7 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// An operation whose operands and results are the instruction's, in order.
+    /// Lowers an operation whose operands and results are those of the instruction, in order.
     fn generic(
         &mut self,
         opcode: Opcode,
@@ -192,7 +192,7 @@ impl FunctionLowering<'_, '_> {
             if role.pattern.is_dest() {
                 self.destinations(operand, role.ty, &mut places)?;
             } else if opcode != Opcode::Fence {
-                // The address of a proxy fence says nothing: there is one view of memory.
+                // The address of a proxy fence is ignored, because there is only one view of memory.
                 self.selectors(operand, index, &mut desc)?;
                 for part in self.parts(operand) {
                     args.push(self.read(&part, role.ty)?);
@@ -227,7 +227,7 @@ impl FunctionLowering<'_, '_> {
             OperandKind::Pair(list) => {
                 let ast = self.ast;
                 for (i, part) in ast[list].iter().enumerate() {
-                    // The second of a pair is always a predicate.
+                    // The second part of a pair is always a predicate.
                     places.push((self.place(part)?, if i == 0 { ty } else { OpType::Pred }));
                 }
             }
@@ -242,7 +242,7 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Adds what PTX leaves implicit: the carry, missing results, the mask of old forms.
+    /// Adds what PTX leaves implicit: the carry flag, omitted results, the mask of old forms.
     fn complete(
         &mut self,
         opcode: Opcode,
@@ -270,7 +270,7 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Notes the video selectors and signs of an operand.
+    /// Records the video selectors and the sign of an operand in `desc`.
     fn selectors(&self, operand: &Operand, index: usize, desc: &mut Desc) -> Lowered<()> {
         let selector = self.selector_of(operand);
         let negative = matches!(
@@ -293,7 +293,7 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// The number of a video selector: see `Mods::asel`.
+    /// Returns the number of a video selector; see `Mods::asel`.
     fn selector_of(&self, operand: &Operand) -> u8 {
         let selector = match operand.kind {
             OperandKind::Component { selector, .. } => Some(selector),
@@ -311,7 +311,7 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// `mov` of a value, an address, or between vectors.
+    /// Lowers `mov` of a value or an address, or between vectors.
     fn mov(&mut self, resolved: &ResolvedInstruction, operands: &[Operand]) -> Lowered<()> {
         let [to, from] = operands else { return Ok(()) };
         let ty = resolved.desc().ty;
@@ -413,7 +413,7 @@ impl FunctionLowering<'_, '_> {
     }
 
     fn alloca(&mut self, resolved: &ResolvedInstruction, operands: &[Operand]) -> Lowered<()> {
-        /// What the operation aligns to by itself.
+        /// The alignment that the operation guarantees.
         const OWN: u64 = 16;
         let [to, size, alignment @ ..] = operands else {
             return Ok(());

@@ -1,8 +1,8 @@
-//! Lowering on demand: a module whose functions get their bodies when they are first needed.
+//! Lowering on demand: a module whose functions get their bodies on first use.
 //!
-//! A program that brings a large image launches a few of its kernels. Invariant: symbols, functions and their
-//! numbers are all there from the beginning and stay as they are, so that copies of the module taken at different
-//! times agree in everything but the bodies that they have.
+//! A program that loads a large image usually launches only a few of its kernels. Invariant: symbols,
+//! functions and their numbers exist from the beginning and never change. Copies of the module taken at
+//! different times therefore differ only in the bodies that they contain.
 
 use margay_ir::entity::{FuncId, PrimaryMap, SymbolId};
 use margay_ir::function::payload_func;
@@ -21,18 +21,18 @@ pub struct LazyModule {
     parsed: Parsed,
     resolution: Resolution,
     state: ModuleState,
-    /// Bytes of text whose functions have been lowered.
+    /// Bytes of PTX text whose functions have been lowered.
     done: usize,
-    /// The first function that nobody has looked at to lower ahead.
+    /// The first function that has not been considered for lowering ahead of its use.
     ahead: usize,
 }
 
 impl LazyModule {
-    /// A module without bodies.
+    /// Creates a module without bodies.
     ///
     /// # Errors
     ///
-    /// Those of the resolution, and what is wrong outside of functions.
+    /// The errors of the resolution, and errors outside functions.
     pub fn new(parsed: Parsed, resolution: Resolution) -> Result<LazyModule, Vec<Diagnostic>> {
         let state = begin(&parsed, &resolution)?.state;
         Ok(LazyModule {
@@ -44,41 +44,44 @@ impl LazyModule {
         })
     }
 
-    /// The text.
+    /// Returns the source text.
     pub fn source(&self) -> &SourceFile {
         &self.parsed.source
     }
 
-    /// The module with the bodies that have been lowered.
+    /// Returns the module with the bodies that have been lowered so far.
     pub fn module(&self) -> &Module {
         &self.state.module
     }
 
-    /// Whether a function has a body, lowered or not.
+    /// Whether a function has a body in the text, lowered or not.
     pub fn is_defined(&self, function: FuncId) -> bool {
         let head = self.state.heads.get(&self.state.target_of(function));
         head.is_some_and(|&head| self.parsed.module[head].body.is_some())
     }
 
-    /// The variables with their initial contents, which the module loses; see [`Module::take_contents`].
+    /// Removes the variables with their initial contents from the module and returns them; see
+    /// [`Module::take_contents`].
     pub fn take_contents(&mut self) -> PrimaryMap<SymbolId, Symbol> {
         self.state.module.take_contents()
     }
 
-    /// Whether every function has been lowered, so that only the module is of use from now on.
+    /// Whether every function has been lowered, so that only the module is needed from now on.
     pub fn is_whole(&self) -> bool {
         let functions = self.state.module.functions.iter();
         let mut missing = functions.filter(|(_, function)| !function.has_body());
         missing.all(|(id, _)| !self.is_defined(id))
     }
 
-    /// Lowers a function and all that it may call. When some of it had no body before, as much text again as was
-    /// ever lowered is lowered of what follows, so that a program which goes through a module does not come back
-    /// for each of its functions. Whether there are new bodies.
+    /// Lowers a function and all functions that it may call. Returns whether there are new bodies.
+    ///
+    /// If there are, functions that follow in the module are lowered as well, as much text as all earlier
+    /// calls have lowered. A program that uses all functions of a module in turn therefore needs few calls
+    /// that lower anything.
     ///
     /// # Errors
     ///
-    /// What is wrong with one of the functions that were asked for.
+    /// The errors in the requested function and the functions that it may call.
     pub fn lower(&mut self, function: FuncId) -> Result<bool, Vec<Diagnostic>> {
         let state = std::mem::take(&mut self.state);
         let mut lowering = ModuleLowering::resume(&self.parsed, &self.resolution, state);
@@ -90,7 +93,7 @@ impl LazyModule {
             bytes => self.done + bytes,
         };
         while bytes < enough && self.ahead < functions {
-            // What is wrong is told when the function is asked for.
+            // An error in this function is reported when the function is requested.
             bytes += define(&mut lowering, FuncId(self.ahead as u32)).unwrap_or(0);
             self.ahead += 1;
         }
@@ -100,7 +103,7 @@ impl LazyModule {
     }
 }
 
-/// Lowers a function and all that it may call; the bytes of their texts.
+/// Lowers a function and all functions that it may call. Returns the bytes of their texts.
 fn lower_reachable(
     lowering: &mut ModuleLowering<'_>,
     function: FuncId,
@@ -119,7 +122,7 @@ fn lower_reachable(
     Ok(bytes)
 }
 
-/// Lowers a function, unless that was done or it has no body; the bytes of its text.
+/// Lowers a function, unless it is already lowered or has no body. Returns the bytes of its text.
 fn define(lowering: &mut ModuleLowering<'_>, id: FuncId) -> Result<usize, Vec<Diagnostic>> {
     if lowering.module.functions[id].has_body() || !lowering.is_defined(id) {
         return Ok(0);
@@ -129,7 +132,7 @@ fn define(lowering: &mut ModuleLowering<'_>, id: FuncId) -> Result<usize, Vec<Di
     Ok(head.map_or(0, |&head| lowering.ast[head].span.len() as usize))
 }
 
-/// Functions that a lowered one may call.
+/// Returns the functions that a lowered function may call.
 fn callees(lowering: &ModuleLowering<'_>, id: FuncId) -> Vec<FuncId> {
     let functions = &lowering.module.functions;
     let function = &functions[id];
@@ -139,7 +142,7 @@ fn callees(lowering: &ModuleLowering<'_>, id: FuncId) -> Vec<FuncId> {
             let data = &function.dfg.insts[inst];
             match data.opcode {
                 Opcode::Call | Opcode::FuncAddr => found.push(payload_func(data.payload())),
-                // Through a handle anything without an own launch may be called.
+                // An indirect call may call any function that is not a kernel.
                 Opcode::CallIndirect => {
                     found.extend(
                         functions

@@ -1,8 +1,8 @@
-//! Matrices of a warp: products, the loads and stores of their parts, transposition.
+//! Lowers matrix instructions of a warp: products, loads and stores of fragments, transposition.
 //!
-//! A product is one operation ([`margay_ops::meaning::matrix`]); everything else is made of shuffles,
-//! loads and stores. The layout of `wmma`'s fragments is that of [`Product`]: each lane holds a piece of one
-//! line of the matrix, so that a load has one base per lane.
+//! A product is one operation ([`margay_ops::meaning::matrix`]). The other instructions become shuffles,
+//! loads and stores. [`Product`] defines the layout of `wmma` fragments: each lane holds elements of one line
+//! of the matrix, so a load has one base address per lane.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
@@ -20,20 +20,21 @@ use super::{Lowered, wrong_kind};
 use crate::ast::{self, Operand};
 use crate::resolve::ResolvedInstruction;
 
-/// A matrix in memory, as one lane accesses it.
+/// A matrix in memory, from the view of one lane.
 struct Tile {
     product: Product,
     part: Part,
-    /// Whether the elements of a register lie next to each other.
+    /// Whether the elements of one register are contiguous in memory.
     contiguous: bool,
     /// Address of the lane's first element.
     start: Value,
-    /// Bytes from one of its elements to the next, where not contiguous.
+    /// Bytes between the lane's elements, if they are not contiguous.
     step: Value,
     space: StateSpace,
 }
 
-/// The matrices that a lane's row addresses stand for: 8 rows of 16 bytes each.
+/// The matrices of `ldmatrix` and `stmatrix`, which have 8 rows of 16 bytes. `address` is the address of one
+/// row, a different row in each lane.
 struct Rows {
     address: Value,
     trans: bool,
@@ -56,7 +57,7 @@ impl FunctionLowering<'_, '_> {
         self.b.sreg(SpecialReg::Laneid)
     }
 
-    /// `mma` and `wmma.mma`.
+    /// Lowers `mma` and `wmma.mma`.
     pub(super) fn product(
         &mut self,
         instruction: &ast::Instruction,
@@ -101,7 +102,7 @@ impl FunctionLowering<'_, '_> {
         let given = |index: usize| types.get(index).copied().unwrap_or_default();
         let mut desc = resolved.desc();
         desc.opcode = Opcode::Mma;
-        // `wmma` of f16 names the accumulators alone.
+        // `wmma` of f16 has only the types of the accumulators.
         let (b, c) = match types.len() {
             2 => (OpType::F16, given(1)),
             _ => (given(2), given(3)),
@@ -135,7 +136,7 @@ impl FunctionLowering<'_, '_> {
         desc
     }
 
-    /// What is made of several operations, by the instruction's head.
+    /// Lowers the matrix instructions that become several operations.
     pub(super) fn matrix(
         &mut self,
         lowering: Lowering,
@@ -198,7 +199,7 @@ impl FunctionLowering<'_, '_> {
             }
             None => self.number(u64::from(if contiguous { line } else { lines })),
         };
-        // All sizes are powers of two, and a lane's elements lie in one line.
+        // All sizes are powers of two, and all elements of a lane are in one line.
         let count = product.registers(part) * product.packed(part);
         let lane = self.lane();
         let (count, size) = (
@@ -235,7 +236,7 @@ impl FunctionLowering<'_, '_> {
         })
     }
 
-    /// An address as plain bits of 32 or 64.
+    /// Converts an address to an untyped value of 32 or 64 bits.
     pub(super) fn plain(&mut self, address: Value) -> Value {
         let bits = self.b.function.dfg.ty(address).lane_bits();
         self.b
@@ -246,7 +247,8 @@ impl FunctionLowering<'_, '_> {
         super::operand::unsigned(self.b.function.dfg.ty(address).lane_bits())
     }
 
-    /// `index * stride` elements of so many bits, in bytes and as wide as an address.
+    /// Emits `index * stride` for elements of `bits` bits. The result is in bytes and as wide as the address
+    /// `like`.
     fn scaled(&mut self, index: Value, stride: Value, bits: u32, like: Value) -> Value {
         let ty = self.address_type(like);
         let (index, stride) = (
@@ -371,7 +373,7 @@ impl FunctionLowering<'_, '_> {
         SmallVec::from_slice(self.b.function.dfg.results(inst))
     }
 
-    /// The row addresses of `ldmatrix` and `stmatrix`, in shared memory.
+    /// Returns the row addresses of `ldmatrix` and `stmatrix`, in shared memory.
     fn rows(&mut self, resolved: &ResolvedInstruction, address: &Operand) -> Lowered<Rows> {
         let (value, space) = self.address(address, resolved.desc().mods.space())?;
         let mut value = self.plain(value);
@@ -397,7 +399,7 @@ impl FunctionLowering<'_, '_> {
         })
     }
 
-    /// The value that another lane of the warp has.
+    /// Emits a shuffle that reads the value of another lane.
     fn shuffled(&mut self, value: Value, lane: Value) -> Value {
         let (all, mask) = (self.number(31), self.number(u32::MAX.into()));
         let desc = Desc {
@@ -411,8 +413,8 @@ impl FunctionLowering<'_, '_> {
         self.b.function.dfg.results(inst)[0]
     }
 
-    /// Where a lane's part of a matrix of rows lies: the whole register, or its two halves of two
-    /// rows.
+    /// Returns the addresses of a lane's part of a matrix: one address of a whole register, or two addresses
+    /// of register halves in two rows if the matrix is transposed.
     fn row_places(&mut self, rows: &Rows, matrix: u32) -> SmallVec<[Value; 2]> {
         let lane = self.lane();
         let (three, two, one) = (self.number(3), self.number(2), self.number(1));
@@ -476,7 +478,8 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// `movmatrix.trans`: a lane holds columns `2t` and `2t + 1` of row `lane / 4`.
+    /// Lowers `movmatrix.trans`. A lane holds columns `2t` and `2t + 1` of row `lane / 4`, where `t` is `lane
+    /// % 4`.
     fn transpose(&mut self, to: &Operand, from: &Operand) -> Lowered<()> {
         let value = self.read(from, OpType::B32)?;
         let value = self.held_as(value, OpType::B32);
@@ -485,7 +488,7 @@ impl FunctionLowering<'_, '_> {
         let four = self.number(4);
         let group = self.binary(Opcode::Shr, lane, two);
         let thread = self.binary(Opcode::And, lane, three);
-        // The lane that holds element [2t][group], four lanes a row.
+        // The lane that holds element [2t][group]; a row has four lanes.
         let row = self.b.simple(Opcode::Shl, OpType::B32, &[thread, three]);
         let within = self.binary(Opcode::Shr, group, one);
         let first = self.binary(Opcode::Add, row, within);
@@ -538,7 +541,7 @@ pub(super) fn product_of_lane() -> Desc {
     }
 }
 
-/// A product that has such a fragment.
+/// Returns a product that has this fragment.
 fn fragment_of(desc: Desc, part: Part) -> Option<Product> {
     let ty = desc.ty;
     let (ty, src) = match part {

@@ -1,7 +1,7 @@
-//! mbarriers.
+//! Lowers mbarrier instructions.
 //!
-//! An mbarrier is a word in memory ([`margay_ops::meaning::mbarrier`]): arrivals are read-modify-writes, waits are loads,
-//! which makes loops around them waiting loops like any other.
+//! An mbarrier is a 64-bit value in memory ([`margay_ops::meaning::mbarrier`]). An arrival is an atomic
+//! read-modify-write and a wait is a load, so a loop around a wait is an ordinary spin loop.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::{Desc, mbarrier};
@@ -14,7 +14,7 @@ use super::function::FunctionLowering;
 use super::parts::{At, Parts};
 
 impl FunctionLowering<'_, '_> {
-    /// `mbarrier.init`.
+    /// Lowers `mbarrier.init`.
     pub(super) fn init_object(&mut self, parts: &Parts<'_>) -> Lowered<()> {
         let count = self.long(parts, "count")?;
         let expected = self.b.constant(Type::B64, mbarrier::OF_COUNT);
@@ -22,7 +22,7 @@ impl FunctionLowering<'_, '_> {
         self.store_object(parts, object)
     }
 
-    /// `mbarrier.pending_count`.
+    /// Lowers `mbarrier.pending_count`.
     pub(super) fn pending_count(&mut self, parts: &Parts<'_>) -> Lowered<()> {
         let state = self.long(parts, "state")?;
         let mask = self.b.constant(Type::B64, mbarrier::PENDING);
@@ -31,7 +31,8 @@ impl FunctionLowering<'_, '_> {
         self.give(parts, pending, OpType::U32)
     }
 
-    /// `cp.async.mbarrier.arrive`. Without `.noinc` the arrival is one more that was not expected: nothing changes.
+    /// Lowers `cp.async.mbarrier.arrive`. Without `.noinc`, the instruction first increments the pending count,
+    /// so its arrival leaves the mbarrier unchanged.
     pub(super) fn arrive_after_copies(&mut self, parts: &Parts<'_>) -> Lowered<()> {
         let count = self.b.constant(Type::B64, u64::from(parts.has("noinc")));
         let at = self.at(parts, "a", parts.space())?;
@@ -47,9 +48,9 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Leaves an mbarrier as it is, and faults where it cannot lie. Threads that still wait for a phase that is complete
-    /// find it complete, as they do on a GPU, where `mbarrier.inval` gives up the object but clears no memory: programs
-    /// that invalidate their barriers a little early end there.
+    /// Accesses an mbarrier without changing it, which faults if the address is invalid. On a GPU,
+    /// `mbarrier.inval` clears no memory either, so threads that still wait for a complete phase find it
+    /// complete. Programs that invalidate their barriers slightly too early rely on this.
     pub(super) fn touch_object(&mut self, parts: &Parts<'_>) -> Lowered<()> {
         let at = self.at(parts, "a", parts.space())?;
         let desc = Desc {
@@ -66,7 +67,7 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Arrivals and bytes for an mbarrier; what it was before.
+    /// Emits the signal of arrivals and bytes to an mbarrier. Returns the previous state.
     pub(super) fn signal_object(
         &mut self,
         at: At,
@@ -117,7 +118,8 @@ impl FunctionLowering<'_, '_> {
         self.give(parts, state, OpType::B64)
     }
 
-    /// Whether the phase of a state, or that of a parity, is complete.
+    /// Emits the test whether a phase is complete. The instruction identifies the phase by a state or by a
+    /// parity.
     pub(super) fn has_passed(&mut self, parts: &Parts<'_>) -> Lowered<()> {
         let at = self.at(parts, "a", parts.space())?;
         let mods = parts.resolved.desc().mods;
@@ -143,7 +145,7 @@ impl FunctionLowering<'_, '_> {
         self.give(parts, passed, OpType::Pred)
     }
 
-    /// Bytes have come.
+    /// Signals to an mbarrier that this number of bytes has arrived.
     pub(super) fn complete_bytes(&mut self, object: At, bytes: Value) {
         let zero = self.b.constant(Type::B64, 0);
         let tx = self.b64(Opcode::Sub, zero, bytes);

@@ -1,4 +1,4 @@
-//! Loads, stores, atomics, address conversions.
+//! Lowers loads, stores, atomics and address conversions.
 
 use margay_ir::entity::{Slot, Value};
 use margay_ops::meaning::Desc;
@@ -24,7 +24,8 @@ impl FunctionLowering<'_, '_> {
             .is_some_and(|name| self.is_param_name(name))
     }
 
-    /// A variable that stands for a whole `.param`, when the operand names one.
+    /// Returns the variable and the type of the whole `.param` variable that the operand names, if its value
+    /// is in a variable.
     fn whole_param(&mut self, operand: &Operand) -> Option<(margay_ir::builder::Variable, OpType)> {
         let OperandKind::Memory { base, offset: 0 } = operand.kind else {
             return None;
@@ -35,8 +36,8 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Address and state space of a memory operand. The space is the instruction's, unless the
-    /// variable's own is needed to reach it.
+    /// Returns the address and the state space of a memory operand. For a register the space is the
+    /// instruction's; for a variable it is the variable's own.
     pub(super) fn address(
         &mut self,
         operand: &Operand,
@@ -69,7 +70,7 @@ impl FunctionLowering<'_, '_> {
         let mut desc = resolved.desc();
         desc.opcode = opcode;
         let space = match space {
-            // Parameters of functions are values, local memory or behind generic addresses.
+            // A parameter of a function is a value, local memory, or memory at a generic address.
             StateSpace::ParamFunc => StateSpace::None,
             other => other,
         };
@@ -122,7 +123,7 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// The type that a loaded element has in its register.
+    /// Returns the type of a loaded element in its register.
     fn loaded_type(&self, place: Destination, ty: OpType) -> Type {
         match place {
             Destination::Sink => ty.held(),
@@ -165,7 +166,7 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// A value cut to a narrower type's width.
+    /// Truncates a value to the width of a narrower type.
     pub(super) fn cut_to(&mut self, value: Value, ty: OpType) -> Value {
         let from = self.b.function.dfg.ty(value);
         if from.lane_bits() <= ty.held().lane_bits() {
@@ -179,7 +180,7 @@ impl FunctionLowering<'_, '_> {
         self.convert(plain, source, target)
     }
 
-    /// Stores a value to local memory.
+    /// Emits a store of a value to local memory.
     pub(super) fn store_local(&mut self, ty: OpType, address: Value, value: Value) {
         let mods = Mods::NONE.with_space(StateSpace::Local);
         let desc = Desc {
@@ -191,7 +192,7 @@ impl FunctionLowering<'_, '_> {
         self.b.inst(desc, &[address, value], &[]);
     }
 
-    /// Loads a value from local memory.
+    /// Emits a load of a value from local memory.
     pub(super) fn load_local(&mut self, ty: OpType, address: Value) -> Value {
         let mods = Mods::NONE.with_space(StateSpace::Local);
         let desc = Desc {
@@ -317,7 +318,7 @@ impl FunctionLowering<'_, '_> {
         let mut desc = resolved.desc();
         desc.opcode = Opcode::Cvta;
         if is_pointer {
-            // Already generic.
+            // The address is already generic.
             desc.mods = desc.mods.with_space(StateSpace::Global);
         }
         let value = self.b.op(desc, &[value], ty.held());

@@ -1,12 +1,12 @@
-//! Syntax tree to IR.
+//! Lowers the syntax tree to IR.
 //!
-//! [`lower`] takes the form of each instruction from [`Resolution`]; only what resolution found no
-//! error in is lowered. An instruction that is left out does not fail the module: its
-//! function remembers it by name ([`margay_ir::function::Function::unsupported`]) and launching that
-//! function is the error.
+//! [`lower`] uses the form of each instruction from [`Resolution`], and only lowers modules without
+//! resolution errors. An unsupported instruction does not make the module fail: its function stores the
+//! instruction's name ([`margay_ir::function::Function::unsupported`]), and launching that function is an
+//! error.
 //!
-//! `.param` variables of calls and scalar parameters become SSA values when every access is a whole
-//! one; otherwise, and for arrays, they live in local memory and are passed by generic address.
+//! Scalar parameters and `.param` variables of calls become SSA values if every access covers the whole
+//! variable. Otherwise, and for arrays, they are in local memory and passed by generic address.
 
 mod asynchronous;
 mod bulk;
@@ -38,12 +38,12 @@ use crate::ast::ScalarType;
 use crate::resolve::Resolution;
 use crate::{Code, Diagnostic, Parsed, Span};
 
-/// Lowers a parsed module with what [`crate::resolve::resolve`] found in it.
+/// Lowers a parsed module and the results of [`crate::resolve::resolve`].
 ///
 /// # Errors
 ///
-/// Everything that keeps the module from having a meaning, at its place: first of all the errors of
-/// the resolution.
+/// The errors of the resolution, if there are any; otherwise the errors found by lowering, each with its
+/// position.
 pub fn lower(parsed: &Parsed, resolution: &Resolution) -> Result<Module, Vec<Diagnostic>> {
     let mut lowering = begin(parsed, resolution)?;
     let functions: Vec<FuncId> = lowering.module.functions.keys().collect();
@@ -57,7 +57,7 @@ pub fn lower(parsed: &Parsed, resolution: &Resolution) -> Result<Module, Vec<Dia
     }
 }
 
-/// A module without bodies.
+/// Starts the lowering of a module, without function bodies.
 fn begin<'p>(
     parsed: &'p Parsed,
     resolution: &'p Resolution,
@@ -69,7 +69,7 @@ fn begin<'p>(
     ModuleLowering::new(parsed, resolution)
 }
 
-/// A problem that ends the lowering of one statement.
+/// The result of lowering a part of a function; an error ends the lowering of the function.
 type Lowered<T> = Result<T, Diagnostic>;
 
 fn unknown(span: Span, name: &str) -> Diagnostic {
@@ -84,7 +84,7 @@ fn wrong_kind(span: Span, what: impl Into<String>) -> Diagnostic {
     Diagnostic::error(Code::OPERAND_KIND, span, what)
 }
 
-/// The operation type of a declared type.
+/// Returns the operation type of a declared type.
 fn op_type(ty: ScalarType) -> OpType {
     match ty {
         ScalarType::TexRef | ScalarType::SamplerRef | ScalarType::SurfRef => OpType::B64,

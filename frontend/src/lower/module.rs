@@ -1,4 +1,4 @@
-//! Module scope: header, variables, functions.
+//! Lowers module scope: header, variables, functions.
 
 use std::ops::{Deref, DerefMut};
 
@@ -20,7 +20,7 @@ use crate::ast::{
 use crate::resolve::Resolution;
 use crate::{Code, Diagnostic, Parsed};
 
-/// The lowering of a module: what all its functions share, and where they come from.
+/// The lowering of a module: the parsed text, the resolution, and the state that all functions share.
 pub(super) struct ModuleLowering<'p> {
     pub(super) parsed: &'p Parsed,
     pub(super) ast: &'p ast::Module,
@@ -28,21 +28,21 @@ pub(super) struct ModuleLowering<'p> {
     pub(super) state: ModuleState,
 }
 
-/// What all functions of a module share while they are lowered, one after the other.
+/// The state that all functions of a module share while they are lowered one after the other.
 #[derive(Debug, Default)]
 pub(super) struct ModuleState {
     pub(super) module: Module,
     /// Variables of the module by name.
     pub(super) symbols: FxHashMap<Name, SymbolId>,
-    /// Those that functions declare.
+    /// Variables that functions declare and that live as long as the module.
     pub(super) inner_symbols: FxHashMap<Id<Variable>, SymbolId>,
-    /// Bytes of an element of each of them.
+    /// The element size of each module variable by name, in bytes.
     pub(super) element_bytes: FxHashMap<Name, u32>,
     /// Functions by name.
     pub(super) functions: FxHashMap<Name, FuncId>,
-    /// The tree of each function's definition, or of its first declaration.
+    /// The syntax tree of each function's definition, or of its first declaration.
     pub(super) heads: FxHashMap<FuncId, Id<ast::Function>>,
-    /// Functions that are others under a second name.
+    /// The function that each alias refers to.
     aliases: FxHashMap<FuncId, FuncId>,
     locs: FxHashMap<Id<ast::Location>, u32>,
     file_index: FxHashMap<u64, u32>,
@@ -64,7 +64,7 @@ impl DerefMut for ModuleLowering<'_> {
 }
 
 impl ModuleState {
-    /// What keeps the module from having a meaning, as far as it is known.
+    /// Returns the errors found so far, if there are any.
     pub(super) fn errors(&mut self) -> Result<(), Vec<Diagnostic>> {
         match self.diagnostics.iter().any(Diagnostic::is_error) {
             true => Err(std::mem::take(&mut self.diagnostics)),
@@ -72,14 +72,14 @@ impl ModuleState {
         }
     }
 
-    /// The function whose body this one has: itself, unless it is an alias.
+    /// Returns the function whose body this function has: itself, unless it is an alias.
     pub(super) fn target_of(&self, function: FuncId) -> FuncId {
         self.aliases.get(&function).copied().unwrap_or(function)
     }
 }
 
 impl<'p> ModuleLowering<'p> {
-    /// Goes on with a module of which something was lowered before.
+    /// Resumes the lowering of a module from a stored state.
     pub(super) fn resume(
         parsed: &'p Parsed,
         resolution: &'p Resolution,
@@ -93,11 +93,11 @@ impl<'p> ModuleLowering<'p> {
         }
     }
 
-    /// A module without bodies: header, variables with their contents, heads of functions.
+    /// Creates a module without bodies: header, variables with their contents, function heads.
     ///
     /// # Errors
     ///
-    /// What is wrong with them.
+    /// The errors in these parts of the module.
     pub(super) fn new(
         parsed: &'p Parsed,
         resolution: &'p Resolution,
@@ -156,7 +156,7 @@ impl<'p> ModuleLowering<'p> {
         self.diagnostics.push(problem);
     }
 
-    /// Enters all names, so that bodies may refer to what comes later.
+    /// Declares all names, so that bodies can refer to later declarations.
     fn declare(&mut self) {
         for item in &self.ast.items {
             let result = match *item {
@@ -194,7 +194,8 @@ impl<'p> ModuleLowering<'p> {
         Ok(())
     }
 
-    /// A variable without its contents. `owner` is the function it is declared in, if any.
+    /// Creates the symbol of a variable, without its contents. `owner` is the function that declares it, if
+    /// any.
     fn symbol_of(&self, variable: &Variable, owner: Option<FuncId>) -> Lowered<Symbol> {
         let space = match variable.space {
             StateSpace::Const => Space::Const,
@@ -220,7 +221,7 @@ impl<'p> ModuleLowering<'p> {
         })
     }
 
-    /// What a variable of opaque type refers to.
+    /// Returns the reference that a variable of opaque type describes.
     fn reference_of(&self, variable: &Variable) -> Option<Reference> {
         let mut reference = Reference::new(match variable.scalar {
             ScalarType::TexRef => ReferenceKind::Texture,
@@ -246,7 +247,7 @@ impl<'p> ModuleLowering<'p> {
         Some(reference)
     }
 
-    /// Enters the variables that live as long as the module but are declared in functions.
+    /// Declares the variables that functions declare but that live as long as the module.
     fn declare_inner(&mut self) {
         let ast = self.ast;
         for (id, head) in ast.functions() {
@@ -274,7 +275,7 @@ impl<'p> ModuleLowering<'p> {
         }
     }
 
-    /// Fills in initial contents, now that all names are known.
+    /// Fills in the initial contents, after all names are declared.
     fn initialise(&mut self) {
         for (_, variable) in self.ast.variables() {
             if let Some(&id) = self.symbols.get(&variable.name.name)
@@ -345,7 +346,7 @@ impl<'p> ModuleLowering<'p> {
         Ok(function)
     }
 
-    /// The signature of a function or prototype; see [`Signature`] for how arrays are passed.
+    /// Returns the signature of a function or prototype; see [`Signature`] for how arrays are passed.
     pub(super) fn signature(&self, returns: &[Variable], parameters: &[Variable]) -> Signature {
         let mut signature = Signature::default();
         for variable in returns {
@@ -401,11 +402,11 @@ impl<'p> ModuleLowering<'p> {
         Ok(kernel)
     }
 
-    /// Lowers the body of a function that has one in the text and in the module has none yet.
+    /// Lowers the body of a function, if the text has a body and the module does not have it yet.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// The errors in this body.
     pub(super) fn define(&mut self, function: FuncId) -> Result<(), Vec<Diagnostic>> {
         let target = self.target_of(function);
         let ast = self.ast;
@@ -443,12 +444,13 @@ impl<'p> ModuleLowering<'p> {
         }
     }
 
-    /// Index of a `.loc` in the module's table, plus one.
+    /// Returns the index of a `.loc` in the module's table, plus one.
     pub(super) fn loc(&mut self, id: Id<ast::Location>) -> u32 {
         if let Some(&known) = self.locs.get(&id) {
             return known;
         }
-        // From the innermost call to the outermost that is new; earlier ones have smaller ids, so this ends.
+        // From the innermost call to the outermost new one. Earlier directives have smaller ids, so the loop
+        // ends.
         let mut chain = vec![id];
         let mut number = 0;
         while let Some(caller) = chain.last().and_then(|&id| self.ast[id].caller) {
@@ -487,7 +489,7 @@ impl<'p> ModuleLowering<'p> {
     }
 }
 
-/// Whether each thread, or each call, has a variable of this space for itself.
+/// Whether each thread, or each call, has its own copy of variables in this space.
 pub(super) fn is_of_thread(space: StateSpace) -> bool {
     matches!(
         space,
@@ -501,7 +503,8 @@ pub(super) fn is_array(variable: &Variable) -> bool {
         && (!variable.dimensions.is_empty() || variable.vector.count() > 1)
 }
 
-/// The values that a parameter which is no array is passed in: one for each element of a vector register.
+/// Returns the types of the values that pass a parameter that is not an array: one for each element of a
+/// vector register.
 pub(super) fn registers(variable: &Variable) -> impl Iterator<Item = Type> {
     let ty = op_type(variable.scalar).held();
     std::iter::repeat_n(ty, variable.vector.count() as usize)

@@ -1,4 +1,4 @@
-//! Reading and writing operands.
+//! Reads and writes operands.
 
 use margay_ir::builder::Variable;
 use margay_ir::entity::Value;
@@ -18,7 +18,7 @@ use crate::ast::{COMPONENTS, Constant, Name, Operand, OperandKind, Prefix};
 use crate::resolve::shapes::element;
 use crate::resolve::special;
 
-/// A place that an instruction writes.
+/// The target of a write.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Destination {
     /// `_`
@@ -27,7 +27,7 @@ pub(super) enum Destination {
     Register(Variable),
 }
 
-/// The untyped operation type of a value's width.
+/// Returns the untyped operation type with the width of `ty`.
 pub(super) fn bits_type(ty: Type) -> OpType {
     match ty.lane_bits() {
         1 => OpType::Pred,
@@ -39,7 +39,7 @@ pub(super) fn bits_type(ty: Type) -> OpType {
     }
 }
 
-/// Unsigned type of a width.
+/// Returns the unsigned type with at least this number of bits.
 pub(super) fn unsigned(bits: u32) -> OpType {
     match bits {
         0..=8 => OpType::U8,
@@ -51,7 +51,7 @@ pub(super) fn unsigned(bits: u32) -> OpType {
 }
 
 impl FunctionLowering<'_, '_> {
-    /// A constant as a value of `ty`.
+    /// Emits a constant as a value of type `ty`.
     pub(super) fn constant(&mut self, constant: Constant, ty: OpType) -> Value {
         let bits = data::constant_bits(constant, ty);
         if ty.bits() == 128 {
@@ -71,7 +71,8 @@ impl FunctionLowering<'_, '_> {
         self.b.constant(ty.held(), bits as u64)
     }
 
-    /// Reads an operand as a value held like `ty`. A wider register is passed whole.
+    /// Reads an operand as a value of the register class of `ty`. The whole value of a wider register is
+    /// returned.
     pub(super) fn read(&mut self, operand: &Operand, ty: OpType) -> Lowered<Value> {
         match operand.kind {
             OperandKind::Constant(constant) => Ok(self.constant(constant, ty)),
@@ -129,7 +130,7 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Functions, environment registers and other names without a declaration in scope.
+    /// Reads a name without a declaration in scope: a function or an environment register.
     fn read_unbound(&mut self, name: Name, span: Span, ty: OpType) -> Lowered<Value> {
         let text = self.ast.text(name);
         if let Some(&func) = self.m.functions.get(&name) {
@@ -143,7 +144,7 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// A special register, cut or extended to `ty`.
+    /// Reads a special register and truncates or extends the value to `ty`.
     fn special(&mut self, register: SpecialReg, ty: OpType) -> Value {
         let value = self.b.sreg(register);
         let from = register.ty();
@@ -155,7 +156,7 @@ impl FunctionLowering<'_, '_> {
         self.held_as(value, ty)
     }
 
-    /// An integer conversion by widths.
+    /// Emits an integer conversion between two widths.
     pub(super) fn convert(&mut self, value: Value, from: OpType, to: OpType) -> Value {
         let desc = Desc {
             opcode: Opcode::Cvt,
@@ -166,11 +167,12 @@ impl FunctionLowering<'_, '_> {
         self.b.op(desc, &[value], to.held())
     }
 
-    /// The value with the same bits in the register class of `ty`; other widths are left alone.
+    /// Reinterprets the value in the register class of `ty`. A value of another width becomes untyped bits of
+    /// its own width.
     pub(super) fn held_as(&mut self, value: Value, ty: OpType) -> Value {
         let (from, to) = (self.b.function.dfg.ty(value), ty.held());
         if from == to || from.lane_bits() != to.lane_bits() {
-            // A wider register: as plain bits, so that the operation can take the low ones.
+            // A value of another width becomes untyped bits, so that the operation can use the low bits.
             let bits = Type::bits_of(from.lane_bits()).unwrap_or(from);
             return if from == to {
                 value
@@ -195,7 +197,7 @@ impl FunctionLowering<'_, '_> {
                 let value = self.b.read(*part);
                 Ok(self.held_as(value, ty))
             }
-            // Video selectors are modifiers of the operation.
+            // Video selectors are modifiers of the operation, not components.
             Some(Binding::Register(variable)) => {
                 let value = self.b.read(variable);
                 Ok(self.held_as(value, ty))
@@ -209,7 +211,7 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// A component of a special register.
+    /// Reads a component of a special register.
     fn special_component(
         &mut self,
         base: Name,
@@ -226,7 +228,8 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// The address of a variable in its own space, plus an offset, as wide as `ty`.
+    /// Returns the address of a variable in its own space, plus an offset. A `ty` narrower than an address
+    /// truncates the result.
     pub(super) fn address_of(
         &mut self,
         base: Name,
@@ -238,7 +241,7 @@ impl FunctionLowering<'_, '_> {
         Ok(self.address_as(address, ty))
     }
 
-    /// The low bits of an address where a narrower value is wanted.
+    /// Truncates an address if `ty` is narrower.
     fn address_as(&mut self, address: Value, ty: OpType) -> Value {
         match ty.bits() {
             bits @ 8..64 => self.convert(address, OpType::U64, unsigned(bits)),
@@ -246,7 +249,7 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// The `b64` address of a variable in its own space, and that space.
+    /// Returns the `b64` address of a variable in its own space, and this space.
     pub(super) fn variable_address(
         &mut self,
         base: Name,
@@ -303,7 +306,7 @@ impl FunctionLowering<'_, '_> {
             .payload(Opcode::LocalAddr, OpType::U64, u64::from(slot.0), Type::B64)
     }
 
-    /// An address moved by a constant, in the address's own width.
+    /// Adds a constant to an address, in the address's own width.
     pub(super) fn offset_by(&mut self, address: Value, offset: i64) -> Value {
         if offset == 0 {
             return address;
@@ -321,7 +324,7 @@ impl FunctionLowering<'_, '_> {
             .simple(Opcode::Add, unsigned(ty.lane_bits()), &[address, amount])
     }
 
-    /// The address of an array element: `g[1]`, `g[%r]`, `g[%r+1]`.
+    /// Returns the address of an array element: `g[1]`, `g[%r]`, `g[%r+1]`.
     pub(super) fn element_address(
         &mut self,
         base: Name,
@@ -354,7 +357,7 @@ impl FunctionLowering<'_, '_> {
         Ok(self.b.simple(Opcode::Add, OpType::U64, &[address, moved]))
     }
 
-    /// The place that a destination operand names.
+    /// Returns the target that a destination operand names.
     pub(super) fn place(&mut self, operand: &Operand) -> Lowered<Destination> {
         match operand.kind {
             OperandKind::Sink => Ok(Destination::Sink),
@@ -381,7 +384,9 @@ impl FunctionLowering<'_, '_> {
         }
     }
 
-    /// Writes a value of type `ty` to a place; a wider register gets it extended by its sign.
+    /// Writes a value of type `ty`. A wider register receives the sign-extended or zero-extended value,
+    /// depending on `ty`. If the instruction has a guard, the register keeps its old value where the guard is
+    /// false.
     pub(super) fn write(&mut self, place: Destination, value: Value, ty: OpType) {
         let Destination::Register(variable) = place else {
             return;
@@ -418,7 +423,7 @@ impl FunctionLowering<'_, '_> {
         self.b.write(variable, value);
     }
 
-    /// Operands of `{...}`, the components of a vector register, or the operand itself.
+    /// Returns the elements of `{...}`, the components of a vector register, or the operand itself.
     pub(super) fn parts(&mut self, operand: &Operand) -> SmallVec<[Operand; 4]> {
         let base = match operand.kind {
             OperandKind::Vector(list) => return SmallVec::from_slice(&self.ast[list]),

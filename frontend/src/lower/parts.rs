@@ -1,4 +1,5 @@
-//! The parts of an instruction that becomes several operations: operands by name, modifiers as words, addresses.
+//! Access to the parts of an instruction that becomes several operations: operands by name, modifiers,
+//! addresses.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
@@ -11,14 +12,14 @@ use super::Lowered;
 use super::function::FunctionLowering;
 use crate::ast::Operand;
 use crate::resolve::ResolvedInstruction;
-/// An address and the space it lies in.
+/// An address and its state space.
 #[derive(Clone, Copy)]
 pub(super) struct At {
     pub(super) address: Value,
     pub(super) space: StateSpace,
 }
 
-/// An instruction with its operands by name.
+/// An instruction whose operands are accessed by name.
 pub(super) struct Parts<'a> {
     pub(super) resolved: &'a ResolvedInstruction,
     pub(super) operands: &'a [Operand],
@@ -51,12 +52,12 @@ impl FunctionLowering<'_, '_> {
         Ok(At { address, space })
     }
 
-    /// The mbarrier that an asynchronous operation signals.
+    /// Returns the address of the mbarrier that an asynchronous operation signals.
     pub(super) fn object_of(&mut self, parts: &Parts<'_>) -> Lowered<At> {
         self.at(parts, "m", StateSpace::Shared)
     }
 
-    /// A 32-bit or 64-bit operand as 64 bits; zero where it is left out.
+    /// Reads a 32-bit or 64-bit operand and zero-extends it to 64 bits; 0 if the operand is omitted.
     pub(super) fn long(&mut self, parts: &Parts<'_>, name: &str) -> Lowered<Value> {
         let roles = parts.resolved.roles();
         let mut named = parts.operands.iter().zip(roles);
@@ -96,7 +97,7 @@ impl FunctionLowering<'_, '_> {
         self.b.op(desc, &[a, b], Type::PRED)
     }
 
-    /// Writes the result, if there is a place for it.
+    /// Writes the result to the operand `d`, if it is present.
     pub(super) fn give(&mut self, parts: &Parts<'_>, value: Value, ty: OpType) -> Lowered<()> {
         if let Some(operand) = parts.operand("d") {
             let place = self.place(operand)?;

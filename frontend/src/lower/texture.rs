@@ -1,7 +1,7 @@
-//! Textures and surfaces: each instruction becomes one op that carries the whole of it
-//! ([`margay_ops::texture::Access`]).
+//! Lowers texture and surface instructions. Each instruction becomes one op, whose payload describes the
+//! access completely ([`margay_ops::texture::Access`]).
 //!
-//! A variable of opaque type stands for its handle; the runtime gives it one when the module is loaded.
+//! The value of a variable of opaque type is its handle, which the runtime assigns when it loads the module.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
@@ -18,7 +18,7 @@ use super::{Lowered, wrong_kind};
 use crate::ast::{self, Operand, OperandKind};
 use crate::resolve::ResolvedInstruction;
 
-/// The operands of a texture or surface instruction, by what they are in the table.
+/// The results and arguments of a texture or surface operation.
 #[derive(Default)]
 struct Parts {
     results: SmallVec<[(Destination, OpType); 5]>,
@@ -26,7 +26,7 @@ struct Parts {
 }
 
 impl FunctionLowering<'_, '_> {
-    /// `tex`, `tld4`, `txq`, `suld`, `sust`, `sured`, `suq`, `istypep`.
+    /// Lowers `tex`, `tld4`, `txq`, `suld`, `sust`, `sured`, `suq` and `istypep`.
     pub(super) fn texture(
         &mut self,
         opcode: Opcode,
@@ -43,7 +43,7 @@ impl FunctionLowering<'_, '_> {
             found.map(|(operand, _)| operand)
         };
         if named("f").is_some() {
-            // No entry point makes a texture that compares depths.
+            // No API function creates a texture that compares depths.
             let what = self.ast.spelling(instruction);
             return self.leave_out(instruction, format!("{what} with a depth to compare"));
         }
@@ -102,14 +102,14 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// Remembers the instruction as one that is left out.
+    /// Records the instruction as unsupported.
     fn leave_out(&mut self, instruction: &ast::Instruction, what: String) -> Lowered<()> {
         let line = self.line_of(instruction.span.start);
         self.b.function.unsupported.push((line, what));
         Ok(())
     }
 
-    /// What the instruction's words say.
+    /// Returns the access that the modifiers and types of the instruction describe.
     fn access_of(&self, instruction: &ast::Instruction, resolved: &ResolvedInstruction) -> Access {
         let head = self.ast.text(instruction.opcode);
         let spelling = resolved.spelling();
@@ -169,7 +169,7 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// The handles, the layer and the coordinates.
+    /// Adds the handles, the layer and the coordinates to the arguments.
     fn texture_place(
         &mut self,
         access: &Access,
@@ -230,7 +230,7 @@ impl FunctionLowering<'_, '_> {
         Ok(())
     }
 
-    /// The handle that an operand names.
+    /// Returns the handle that an operand names.
     fn reference(&mut self, operand: &Operand) -> Lowered<Value> {
         let value = match operand.kind {
             OperandKind::Memory { base, offset } => {
@@ -267,7 +267,7 @@ impl FunctionLowering<'_, '_> {
         Ok(self.b.bitcast(value, Type::B64))
     }
 
-    /// A handle that a parameter holds.
+    /// Emits a load of the handle in a parameter.
     fn load_handle(&mut self, address: Value, space: StateSpace) -> Value {
         let desc = Desc {
             opcode: Opcode::Ld,
@@ -278,7 +278,8 @@ impl FunctionLowering<'_, '_> {
         self.b.op(desc, &[address], Type::B64)
     }
 
-    /// So many values of an operand; what is missing is 0, what is too much is not looked at.
+    /// Adds `count` values of an operand to the arguments. Missing values are 0, and surplus values are
+    /// ignored.
     fn texture_values(
         &mut self,
         operand: &Operand,

@@ -1,7 +1,7 @@
-//! Video operations on two halves or four bytes: which parts of their sources they work on.
+//! Lowers selectors of video operations on two halves or four bytes.
 //!
-//! PTX lets each source pick its parts from both sources (`a.h20`, `b.b7654`); the IR's operations
-//! get them picked, by a byte permutation each, and a mask of the lanes that are written.
+//! In PTX, each source can select its parts from both sources (`a.h20`, `b.b7654`). The IR operations receive
+//! sources whose parts are already selected by a byte permutation, and a mask of the lanes to write.
 
 use margay_ir::entity::Value;
 use margay_ops::meaning::Desc;
@@ -12,7 +12,7 @@ use margay_ops::types::{OpType, Type};
 use super::function::FunctionLowering;
 use crate::ast::{Operand, OperandKind};
 
-/// Lanes of an operation that works on parts of its sources; `None` for others.
+/// Returns the number of lanes of an operation on parts of its sources; `None` for other operations.
 pub(super) fn lanes(opcode: Opcode) -> Option<u32> {
     if (Opcode::Vadd2..=Opcode::Vset2).contains(&opcode) {
         Some(2)
@@ -23,12 +23,12 @@ pub(super) fn lanes(opcode: Opcode) -> Option<u32> {
     }
 }
 
-/// The digits of a selector, the last one (lane 0) first.
+/// Returns the digits of a selector, the last one (lane 0) first.
 fn digits(selector: &str) -> impl Iterator<Item = u32> {
     selector.chars().rev().map_while(|c| c.to_digit(8))
 }
 
-/// The byte permutation of `b:a` that a selector stands for.
+/// Returns the control of the byte permutation of `b:a` that performs a selector.
 fn control(selector: &str, lanes: u32) -> u64 {
     let width = 4 / lanes;
     let mut control = 0;
@@ -41,13 +41,13 @@ fn control(selector: &str, lanes: u32) -> u64 {
     control
 }
 
-/// The lanes that a selector of a result names.
+/// Returns the mask of the lanes that a selector of the result names.
 fn mask(selector: &str) -> u8 {
     digits(selector).fold(0, |mask, lane| mask | 1 << (lane & 3))
 }
 
 impl FunctionLowering<'_, '_> {
-    /// Replaces the sources by the parts that they select and notes the result's lanes.
+    /// Replaces the sources by their selected parts, and records the lanes of the result to write.
     pub(super) fn select_lanes(
         &mut self,
         lanes: u32,

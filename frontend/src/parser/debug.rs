@@ -1,4 +1,4 @@
-//! Debugging directives: `.file`, `.loc`, `.section`, `@@DWARF`.
+//! Parses debugging directives: `.file`, `.loc`, `.section`, `@@DWARF`.
 
 use super::keyword::Keyword;
 use super::{Parse, Parser};
@@ -11,7 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::lexer::Token;
 
 impl Parser<'_> {
-    /// `.file 1 "name", timestamp, size` without a semicolon.
+    /// Parses `.file 1 "name", timestamp, size`, which has no semicolon.
     pub(super) fn file(&mut self) -> Parse<()> {
         let start = self.span.start;
         self.bump();
@@ -45,7 +45,7 @@ impl Parser<'_> {
         self.plain_integer("a number").map(Some)
     }
 
-    /// `.loc 1 20 3, function_name label + 4, inlined_at 1 10 5` without a semicolon.
+    /// Parses `.loc 1 20 3, function_name label + 4, inlined_at 1 10 5`, which has no semicolon.
     pub(super) fn loc(&mut self) -> Parse<()> {
         let start = self.span.start;
         self.bump();
@@ -85,7 +85,7 @@ impl Parser<'_> {
         self.unexpected(&format!("`{word}`"))
     }
 
-    /// `file line column`
+    /// Parses `file line column`.
     fn source_position(&mut self) -> Parse<SourcePosition> {
         Ok(SourcePosition {
             file: self.small_integer("a file's number")?,
@@ -94,13 +94,13 @@ impl Parser<'_> {
         })
     }
 
-    /// An integer that only describes; what is too large becomes the largest.
+    /// Parses an integer that is only informative. A value that is too large becomes the largest `u32`.
     fn small_integer(&mut self, what: &str) -> Parse<u32> {
         let value = self.plain_integer(what)?;
         Ok(u32::try_from(value).unwrap_or(u32::MAX))
     }
 
-    /// `.section .name { ... }`
+    /// Parses `.section .name { ... }`.
     pub(super) fn section(&mut self) -> Parse<()> {
         let start = self.span.start;
         self.bump();
@@ -124,7 +124,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `label:` or `.b8 1, 2, 3`
+    /// Parses `label:` or `.b8 1, 2, 3`.
     fn section_line(&mut self) -> Parse<DwarfLine> {
         if self.at(Token::Ident) {
             let label = self.take_name();
@@ -139,7 +139,7 @@ impl Parser<'_> {
         Ok(DwarfLine::Data { bytes, values })
     }
 
-    /// Bytes of a value behind the current word.
+    /// Returns the bytes of each value after the current word.
     fn dwarf_size(&self) -> Option<u8> {
         if !self.at(Token::DotWord) {
             return None;
@@ -153,7 +153,7 @@ impl Parser<'_> {
         }
     }
 
-    /// One address, or integers separated by commas.
+    /// Parses one address, or integers separated by commas.
     fn dwarf_values(&mut self, bytes: u8) -> Parse<List<DwarfValue>> {
         let mark = self.module.arena.count::<DwarfValue>();
         if matches!(self.token, Token::Ident | Token::DotWord) {
@@ -173,7 +173,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports an address where one or two bytes are to hold it.
+    /// Reports an address in a value of one or two bytes.
     fn check_address(&mut self, bytes: u8) {
         if bytes < 4 {
             let message = format!("an address does not fit {} bits", u32::from(bytes) * 8);
@@ -181,8 +181,9 @@ impl Parser<'_> {
         }
     }
 
-    /// Reports a value that does not fit: one or two bytes hold signed and unsigned ones; like ptxas, four bytes hold
-    /// the low bits of what is too large, but not of what is too small.
+    /// Reports a value that does not fit. One or two bytes accept signed and unsigned values. As in ptxas, a
+    /// positive value that exceeds four bytes is truncated, but a negative value that exceeds them is an
+    /// error.
     fn check_width(&mut self, value: u64, bytes: u8, start: u32) {
         let bits = u32::from(bytes) * 8;
         let negative = self.text.as_bytes().get(start as usize) == Some(&b'-');
@@ -200,7 +201,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `label`, `.section`, either `+ number`, or `label - label`.
+    /// Parses `label`, `.section`, one of these `+ number`, or `label - label`.
     fn dwarf_address(&mut self) -> Parse<DwarfValue> {
         let is_label = self.at(Token::Ident);
         let base: Name = self.take_name().name;
@@ -229,8 +230,8 @@ impl Parser<'_> {
         })
     }
 
-    /// `@@DWARF`, as PTX had it before `.section`: `@@DWARF .section .name, "flags", @progbits`, then data of that
-    /// section, such as `@@DWARF .byte 1, 2`.
+    /// Parses `@@DWARF`, which PTX had before `.section`: `@@DWARF .section .name, "flags", @progbits`, then
+    /// data of this section, such as `@@DWARF .byte 1, 2`.
     pub(super) fn dwarf_line(&mut self) -> Parse<()> {
         let start = self.span.start;
         self.bump();
@@ -270,7 +271,7 @@ impl Parser<'_> {
         Ok(DwarfLine::Words(self.module.arena.add_list(words)))
     }
 
-    /// Unsigned integers, or one label or section.
+    /// Parses unsigned integers, or one label or section.
     fn dwarf_data(&mut self, start: u32) -> Parse<DwarfLine> {
         let Some(bytes) = self.dwarf_size() else {
             return self.unexpected("`.section`, `.byte`, `.4byte` or `.quad`");

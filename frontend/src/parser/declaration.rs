@@ -1,4 +1,4 @@
-//! Declarations of variables, registers and parameters.
+//! Parses declarations of variables, registers and parameters.
 
 use super::keyword::Keyword;
 use super::{Failed, Parse, Parser};
@@ -10,7 +10,7 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::lexer::Token;
 
-/// What a declaration says about all the names after it.
+/// The part of a declaration that applies to all names after it.
 pub(super) struct DeclarationHead {
     start: u32,
     linkage: Linkage,
@@ -23,7 +23,7 @@ pub(super) struct DeclarationHead {
 }
 
 impl Parser<'_> {
-    /// State space, alignment and attributes in any order, then vector size and type.
+    /// Parses state space, alignment and attributes in any order, then vector size and type.
     pub(super) fn declaration_head(
         &mut self,
         linkage: Linkage,
@@ -78,7 +78,7 @@ impl Parser<'_> {
         self.unexpected("a state space, such as `.global` or `.reg`")
     }
 
-    /// `[number]` after `.const`, as PTX had it before 2.2.
+    /// Parses `[number]` after `.const`, which PTX had before 2.2.
     fn opt_bank(&mut self) -> Parse<Option<u64>> {
         if !self.eat(Token::LeftBracket) {
             return Ok(None);
@@ -88,7 +88,7 @@ impl Parser<'_> {
         Ok(Some(bank))
     }
 
-    /// `.v4 .f32`
+    /// Parses a type such as `.v4 .f32`.
     fn declared_type(&mut self) -> Parse<(VectorSize, ScalarType)> {
         let vector = match self.keyword() {
             Some(Keyword::V2) => VectorSize::V2,
@@ -108,7 +108,7 @@ impl Parser<'_> {
         Ok((vector, scalar))
     }
 
-    /// `.attribute(.managed, .unified(1, 2))`
+    /// Parses `.attribute(.managed, .unified(1, 2))`.
     pub(super) fn attribute_list(&mut self, attributes: &mut Vec<Attribute>) -> Parse<()> {
         self.bump();
         self.expect(Token::LeftParen, "`(`")?;
@@ -141,7 +141,8 @@ impl Parser<'_> {
         Ok(Attribute::Unified(high, low))
     }
 
-    /// `a, b<4>, c[2] = {1, 2};` after their common head; there may be none. `take` gets each.
+    /// Parses `a, b<4>, c[2] = {1, 2};` after the common head; the list may be empty. Calls `take` for each
+    /// variable.
     pub(super) fn declarators(
         &mut self,
         head: &DeclarationHead,
@@ -181,7 +182,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A variable of which only head and name are known.
+    /// Creates a variable with the properties of the head and the name only.
     fn variable(&self, head: &DeclarationHead, name: Ident) -> Variable {
         Variable {
             name,
@@ -200,7 +201,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `<n>` after a name.
+    /// Parses an optional `<n>` after a name.
     pub(super) fn opt_range(&mut self) -> Parse<Option<u64>> {
         if !self.eat(Token::Less) {
             return Ok(None);
@@ -210,7 +211,7 @@ impl Parser<'_> {
         Ok(Some(count))
     }
 
-    /// `[2][3]`; the first may be `[]`.
+    /// Parses `[2][3]`; the first dimension may be `[]`.
     fn dimensions(&mut self) -> Parse<List<Dimension>> {
         let mark = self.module.arena.count::<Dimension>();
         while self.at(Token::LeftBracket) {
@@ -233,7 +234,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `(parameter, ...)` if there is one.
+    /// Parses an optional `(parameter, ...)`.
     pub(super) fn opt_parameters(&mut self) -> Parse<List<Variable>> {
         if !self.eat(Token::LeftParen) {
             return Ok(List::EMPTY);
@@ -251,7 +252,7 @@ impl Parser<'_> {
         Ok(self.module.arena.add_list(parameters))
     }
 
-    /// `.param .u64 .ptr .global .align 8 name[4]`; the name may be `_`.
+    /// Parses `.param .u64 .ptr .global .align 8 name[4]`; the name may be `_`.
     fn parameter(&mut self) -> Parse<Variable> {
         let head = self.declaration_head(Linkage::Internal, self.span.start)?;
         let pointer = self.opt_pointer()?;
@@ -270,7 +271,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `.ptr .global .align 4` after a parameter's type.
+    /// Parses an optional `.ptr .global .align 4` after a parameter's type.
     fn opt_pointer(&mut self) -> Parse<Option<Pointer>> {
         if !self.eat_keyword(Keyword::Ptr) {
             return Ok(None);

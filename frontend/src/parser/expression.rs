@@ -1,9 +1,9 @@
-//! Constant expressions, folded while they are parsed.
+//! Parses constant expressions and folds them immediately.
 //!
-//! Integers are 64 bits wide and wrap; an operation is unsigned if one of its operands is. Floating
-//! point is f64 and has `+ - * /` and comparisons only. Operators have C's precedence, and, as with
-//! ptxas, both sides of `&&`, `||` and `?:` are computed, so a division by zero anywhere is an error.
-//! `0f...` and `0d...` stand alone: they are no operands.
+//! Integers have 64 bits and wrap. An operation is unsigned if one of its operands is unsigned.
+//! Floating-point numbers are f64 and support only `+ - * /` and comparisons. Operators have the precedence
+//! of C. As in ptxas, both sides of `&&`, `||` and `?:` are evaluated, so a division by zero anywhere is an
+//! error. `0f...` and `0d...` cannot be operands of an operator.
 
 use super::{Parse, Parser};
 use crate::ast::Constant;
@@ -12,7 +12,7 @@ use crate::diagnostic::Diagnostic;
 use crate::lexer::Token;
 use crate::source::Span;
 
-/// What a binary operator does.
+/// The binary operators.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Binary {
     LogicalOr,
@@ -35,7 +35,7 @@ enum Binary {
     Remainder,
 }
 
-/// Binding strength and meaning of a token between two operands.
+/// Returns the precedence and the operation of a binary operator.
 fn binary_operator(token: Token) -> Option<(u8, Binary)> {
     Some(match token {
         Token::PipePipe => (1, Binary::LogicalOr),
@@ -60,7 +60,7 @@ fn binary_operator(token: Token) -> Option<(u8, Binary)> {
     })
 }
 
-/// Why two operands cannot be combined.
+/// The reason why two operands cannot be combined.
 enum FoldError {
     DivisionByZero,
     Kinds,
@@ -68,7 +68,7 @@ enum FoldError {
 }
 
 impl Parser<'_> {
-    /// A constant expression.
+    /// Parses a constant expression.
     pub(super) fn constant(&mut self) -> Parse<Constant> {
         let token = self.token;
         match token {
@@ -79,14 +79,14 @@ impl Parser<'_> {
                 self.expect(Token::RightParen, "`)`")?;
                 Ok(constant)
             }
-            // The usual case: a literal followed by what ends an operand.
+            // The usual case: a literal that is the whole operand.
             Token::Int if self.literal_stands_alone() => self.int_literal(),
             _ => self.conditional(),
         }
     }
 
-    /// A constant expression that must be an integer; reports a floating-point one and takes it as
-    /// zero.
+    /// Parses a constant expression that must be an integer. Reports a floating-point constant and returns 0
+    /// for it.
     pub(super) fn integer_constant(&mut self) -> Parse<u64> {
         let start = self.span.start;
         let constant = self.constant()?;
@@ -97,7 +97,7 @@ impl Parser<'_> {
         }))
     }
 
-    /// An integer literal without operators, for sizes and counts; `what` describes it.
+    /// Parses an integer literal without operators, for sizes and counts. `what` describes it in messages.
     pub(super) fn plain_integer(&mut self, what: &str) -> Parse<u64> {
         if !self.at(Token::Int) {
             return self.unexpected(what);
@@ -118,7 +118,7 @@ impl Parser<'_> {
         )
     }
 
-    /// `condition ? value : value`, or what binds tighter.
+    /// Parses `condition ? value : value`, or an expression of higher precedence.
     fn conditional(&mut self) -> Parse<Constant> {
         self.deeper(|parser| {
             let start = parser.span.start;
@@ -141,7 +141,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Operands joined by operators that bind tighter than `floor`.
+    /// Parses operands joined by operators with a precedence higher than `floor`.
     fn binary(&mut self, floor: u8) -> Parse<Constant> {
         let start = self.span.start;
         let mut left = self.unary()?;
@@ -209,7 +209,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `(.s64) value` or `(.u64) value`.
+    /// Parses `(.s64) value` or `(.u64) value`.
     fn cast(&mut self) -> Parse<Constant> {
         self.bump();
         let word = self.slice();
@@ -234,7 +234,7 @@ impl Parser<'_> {
         Ok(Constant::Int { bits, unsigned })
     }
 
-    /// Bits and signedness of an integer; reports anything else and takes it as zero.
+    /// Returns the bits and the signedness of an integer. Reports any other constant and returns 0 for it.
     fn require_int(&mut self, value: Constant, start: u32) -> (u64, bool) {
         match value {
             Constant::Int { bits, unsigned } => (bits, unsigned),
@@ -308,7 +308,7 @@ impl Parser<'_> {
         Ok(Constant::Double(value.to_bits()))
     }
 
-    /// `0f...` or `0d...`.
+    /// Parses `0f...` or `0d...`.
     fn bits_literal(&mut self) -> Parse<Constant> {
         let digits = &self.slice()[2..];
         let single = self.at(Token::SingleBits);
@@ -382,7 +382,7 @@ fn fold_int(
     Ok(Constant::Int { bits, unsigned })
 }
 
-/// A shift has the signedness of its left operand; a count of 64 or more shifts everything out.
+/// Folds a shift, which has the signedness of its left operand. A count of 64 or more shifts out all bits.
 fn shift(operator: Binary, (bits, unsigned): (u64, bool), count: u64) -> Constant {
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     let bits = match operator {
@@ -466,7 +466,7 @@ mod tests {
 
     #[test]
     fn operators_have_the_precedence_of_c() {
-        // Computed with a C compiler: 1+2*3-4/2<<1&7|8^2==2&&1||0?5:6.
+        // The expected value was computed with a C compiler: 1+2*3-4/2<<1&7|8^2==2&&1||0?5:6.
         assert_eq!(int("1+2*3-4/2<<1&7|8^2==2&&1||0?5:6"), 5);
         assert_eq!(int("1+2*3"), 7);
         assert_eq!(int("(1+2)*3"), 9);

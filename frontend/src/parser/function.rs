@@ -1,4 +1,4 @@
-//! Kernels and device functions.
+//! Parses kernels and device functions.
 
 use super::keyword::Keyword;
 use super::{Failed, Parse, Parser};
@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::lexer::Token;
 
 impl Parser<'_> {
-    /// `.entry name (parameters) directives { ... }` or `;` from the keyword on.
+    /// Parses `.entry name (parameters) directives`, then `{ ... }` or `;`, starting at the keyword.
     pub(super) fn entry(&mut self, linkage: Linkage, start: u32) -> Parse<()> {
         self.bump();
         let name = self.ident("the kernel's name")?;
@@ -31,7 +31,8 @@ impl Parser<'_> {
         self.function_end(function)
     }
 
-    /// `.func attributes (returns) name (parameters) directives { ... }` or `;` from the keyword on.
+    /// Parses `.func attributes (returns) name (parameters) directives`, then `{ ... }` or `;`, starting at
+    /// the keyword.
     pub(super) fn func(&mut self, linkage: Linkage, start: u32) -> Parse<()> {
         self.bump();
         let mut attributes = Vec::new();
@@ -56,8 +57,8 @@ impl Parser<'_> {
         self.function_end(function)
     }
 
-    /// The body or semicolon after a function's head. Like ptxas, takes the declaration of a device
-    /// function without its semicolon when another item follows.
+    /// Parses the body or the semicolon after a function's head. Like ptxas, accepts a declaration of a
+    /// device function without a semicolon if another item follows.
     fn function_end(&mut self, function: Function) -> Parse<()> {
         let is_func = function.kind == FunctionKind::Func;
         let id = self.module.arena.add(function);
@@ -83,7 +84,7 @@ impl Parser<'_> {
         self.keyword().is_some_and(Keyword::starts_item)
     }
 
-    /// What may stand between a kernel's parameters and its body.
+    /// Parses the directives between a kernel's parameters and its body.
     fn entry_directives(&mut self) -> Parse<List<Directive>> {
         let mut directives = Vec::new();
         while self.at(Token::DotWord) {
@@ -119,7 +120,7 @@ impl Parser<'_> {
         Ok(kind)
     }
 
-    /// `.noreturn`, `.abi_preserve n`, `.abi_preserve_control n`, each once.
+    /// Parses `.noreturn`, `.abi_preserve n` and `.abi_preserve_control n`, each at most once.
     pub(super) fn func_directives(&mut self) -> Parse<List<Directive>> {
         let mut directives: Vec<Directive> = Vec::new();
         while let Some(keyword) = self.keyword() {
@@ -148,19 +149,19 @@ impl Parser<'_> {
         Ok(self.module.arena.add_list(directives))
     }
 
-    /// Takes the keyword of a directive without value.
+    /// Parses a directive without a value.
     fn word(&mut self, kind: DirectiveKind) -> DirectiveKind {
         self.bump();
         kind
     }
 
-    /// Takes a keyword and its number.
+    /// Parses a directive with one number.
     fn count(&mut self) -> Parse<u64> {
         self.bump();
         self.plain_integer("a number")
     }
 
-    /// Takes a keyword and its one to three numbers.
+    /// Parses a directive with one to three numbers.
     fn extent(&mut self) -> Parse<[u64; 3]> {
         self.bump();
         let mut extent = [self.plain_integer("a number")?, 1, 1];

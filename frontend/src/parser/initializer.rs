@@ -1,4 +1,4 @@
-//! Values that variables start with.
+//! Parses initial values of variables.
 
 use super::{Parse, Parser};
 use crate::ast::{Initializer, InitializerKind, List, Name, Property, PropertyValue, ScalarType};
@@ -8,7 +8,7 @@ use crate::lexer::Token;
 use crate::source::Span;
 
 impl Parser<'_> {
-    /// The value after `=` of a variable of type `scalar`.
+    /// Parses the value after `=` of a variable of type `scalar`.
     pub(super) fn initializer(&mut self, scalar: ScalarType) -> Parse<Initializer> {
         let start = self.span.start;
         let token = self.token;
@@ -34,7 +34,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `{ ... }`: values, or properties of an opaque variable.
+    /// Parses `{ ... }`: values, or the properties of an opaque variable.
     fn initializer_list(&mut self, scalar: ScalarType) -> Parse<InitializerKind> {
         self.bump();
         if scalar.is_opaque() && self.at(Token::Ident) {
@@ -53,7 +53,7 @@ impl Parser<'_> {
         Ok(InitializerKind::List(self.module.arena.add_list(values)))
     }
 
-    /// `key = value, ... }`
+    /// Parses `key = value, ... }`.
     fn properties(&mut self) -> Parse<List<Property>> {
         let mut properties = Vec::new();
         loop {
@@ -72,7 +72,7 @@ impl Parser<'_> {
         Ok(self.module.arena.add_list(properties))
     }
 
-    /// `name + offset` or `generic(name) + offset`.
+    /// Parses `name + offset` or `generic(name) + offset`.
     fn address_value(&mut self, byte: Option<u8>) -> Parse<InitializerKind> {
         let (name, generic) = self.initializer_symbol()?;
         let offset = match self.token {
@@ -87,7 +87,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `name` or `generic(name)`; a variable may itself be called `generic`.
+    /// Parses `name` or `generic(name)`. A variable can have the name `generic`.
     fn initializer_symbol(&mut self) -> Parse<(Name, bool)> {
         let generic = self.slice() == "generic" && self.peek() == Token::LeftParen;
         let symbol = self.ident("a variable or function")?;
@@ -100,7 +100,7 @@ impl Parser<'_> {
         Ok((inner.name, true))
     }
 
-    /// `0xFF00(address)`
+    /// Parses `0xFF00(address)`.
     fn byte_of_address(&mut self) -> Parse<InitializerKind> {
         let mask_span = self.span;
         let mask = self.plain_integer("a byte mask")?;
@@ -111,7 +111,8 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    /// The index of the one byte that a mask selects; reports any other mask.
+    /// Returns the index of the byte that a mask selects. Reports a mask that does not select exactly one
+    /// byte.
     fn byte_of_mask(&mut self, mask: u64, span: Span) -> u8 {
         let byte = mask.trailing_zeros() / 8;
         if byte >= 8 || mask != 0xFF << (byte * 8) {

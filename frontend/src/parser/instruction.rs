@@ -1,4 +1,4 @@
-//! Instructions.
+//! Parses instructions.
 
 use super::keyword::Keyword;
 use super::operand::OperandPosition;
@@ -7,7 +7,7 @@ use crate::ast::{Guard, Id, Instruction, Modifier, Name, Operand, OperandKind, S
 use crate::lexer::Token;
 
 impl Parser<'_> {
-    /// `@p` or `@!p` and the instruction after it.
+    /// Parses `@p` or `@!p` and the instruction after it.
     pub(super) fn guarded_instruction(&mut self) -> Parse<()> {
         let start = self.span.start;
         self.bump();
@@ -24,7 +24,7 @@ impl Parser<'_> {
         self.instruction(start, Some(guard))
     }
 
-    /// Opcode, modifiers, operands and semicolon; `start` is where the statement starts.
+    /// Parses opcode, modifiers, operands and semicolon. `start` is the start of the statement.
     pub(super) fn instruction(&mut self, start: u32, guard: Option<Id<Guard>>) -> Parse<()> {
         let is_call = self.slice() == "call";
         let opcode = self.take_name();
@@ -52,12 +52,12 @@ impl Parser<'_> {
             span: self.since(start),
         };
         let end = self.expect(Token::Semicolon, "`,` or `;`");
-        // The instruction is whole even where its semicolon is missing.
+        // The instruction is complete even if its semicolon is missing.
         self.module.arena.add(Statement::Instruction(instruction));
         end.map(|_| ())
     }
 
-    /// `.cc.u32`: all words after dots but for reserved ones.
+    /// Parses modifiers such as `.cc.u32`: all words after dots up to a reserved word or `.unified`.
     fn modifiers(&mut self) {
         while self.at(Token::DotWord) {
             let name = self.dot_name();
@@ -74,7 +74,7 @@ impl Parser<'_> {
         self.bump();
     }
 
-    /// `.unified`, the one modifier that stands after an address.
+    /// Parses an optional `.unified`, the only modifier that follows an address.
     pub(super) fn opt_unified(&mut self) {
         if self.keyword() == Some(Keyword::Unified) {
             let name = self.dot_name();
@@ -97,7 +97,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `(returns), target, (arguments), prototype` with all but the target optional.
+    /// Parses `(returns), target, (arguments), prototype`. All parts except the target are optional.
     fn call_operands(&mut self) -> Parse<()> {
         if self.at(Token::LeftParen) {
             let returns = self.group()?;

@@ -1,14 +1,14 @@
-//! The words after a dot that start or belong to declarations.
+//! Keywords: the words after a dot that start or belong to declarations.
 //!
-//! A new module's name table begins with these words, so that telling a keyword from a modifier is a
-//! comparison of numbers. The reserved ones never are modifiers: where one follows an opcode, a
-//! semicolon is missing.
+//! The name table of a new module begins with these words, so that a comparison of numbers distinguishes
+//! keywords from modifiers. Reserved keywords are never modifiers. If one follows an opcode, a semicolon is
+//! missing.
 
 use crate::ast::{COMPONENTS, Name, Names};
 
 macro_rules! keywords {
     (reserved { $($reserved:ident $reserved_word:literal)* } other { $($other:ident $other_word:literal)* }) => {
-        /// A word of the language of declarations.
+        /// A keyword of declarations.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
         pub(super) enum Keyword {
             $($reserved,)*
@@ -16,7 +16,7 @@ macro_rules! keywords {
         }
 
         impl Keyword {
-            /// All keywords with their words, reserved ones first.
+            /// All keywords with their text; reserved keywords are first.
             const ALL: &'static [(Keyword, &'static str)] = &[
                 $((Keyword::$reserved, $reserved_word),)*
                 $((Keyword::$other, $other_word),)*
@@ -84,8 +84,8 @@ keywords! {
 }
 
 impl Keyword {
-    /// A name table that begins with the keywords. The components of vectors are always names, too:
-    /// lowering takes apart vectors that the text names as a whole.
+    /// Creates a name table that begins with the keywords. The table also contains the names of vector
+    /// components, because lowering uses these names even if the text does not contain them.
     pub(super) fn names() -> Names {
         let mut names = Names::default();
         for (_, word) in Self::ALL {
@@ -97,24 +97,24 @@ impl Keyword {
         names
     }
 
-    /// The keyword that a name from such a table is.
+    /// Returns the keyword with this name, which must be from a table that [`Keyword::names`] created.
     pub(super) fn from_name(name: Name) -> Option<Self> {
         Self::ALL.get(name.index()).map(|row| row.0)
     }
 
-    /// True for the name of a keyword that is never a modifier.
+    /// Whether this is the name of a keyword that is never a modifier.
     pub(super) fn is_reserved(name: Name) -> bool {
         name.index() < Self::RESERVED
     }
 
-    /// True if the word starts a function: inside of a body it means that the body's closing brace is
+    /// Whether the keyword starts a function. Inside a body, this means that the closing brace of the body is
     /// missing.
     pub(super) fn starts_function(self) -> bool {
         use Keyword::*;
         matches!(self, Entry | Func | Extern | Visible | Common)
     }
 
-    /// True if the word can start an item at module scope.
+    /// Whether the keyword can start an item at module scope.
     pub(super) fn starts_item(self) -> bool {
         use Keyword::*;
         matches!(
@@ -134,7 +134,7 @@ impl Keyword {
         ) || self.is_space()
     }
 
-    /// True for the words of state spaces.
+    /// Whether the keyword is a state space.
     pub(super) fn is_space(self) -> bool {
         use Keyword::*;
         matches!(self, Reg | Global | Const | Shared | Local | Param | Tex)

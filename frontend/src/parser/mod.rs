@@ -1,11 +1,11 @@
-//! Tokens to syntax tree.
+//! Parses tokens to a syntax tree.
 //!
-//! A recursive-descent parser with one function per production. A production that fails reports its
-//! problem and returns `Err(Failed)`; the nearest list of statements or items skips to a place where
-//! it can go on, so that one run reports many problems and always yields a tree.
+//! This is a recursive-descent parser with one function for each production. A production that fails reports
+//! its problem and returns `Err(Failed)`. The enclosing list of statements or items then skips to a place
+//! where it can continue, so that one run reports many problems and always returns a tree.
 //!
-//! Invariants: no production recurses without taking from [`Parser::deeper`]'s budget; every loop
-//! that may not take a token stops at [`Token::End`] and is guarded by [`Parser::progress`].
+//! Invariants: all recursion of unbounded depth goes through [`Parser::deeper`], which limits the depth. Every
+//! loop whose body can leave the current token in place stops at [`Token::End`] and calls [`Parser::progress`].
 
 mod debug;
 mod declaration;
@@ -68,19 +68,19 @@ fn floor_boundary(text: &str, limit: usize) -> usize {
     end
 }
 
-/// A production that could not be completed; its problem has been reported.
+/// The error of a production that could not be completed; its problem has been reported.
 #[derive(Debug, Clone, Copy)]
 struct Failed;
 
 type Parse<T> = Result<T, Failed>;
 
-/// A parser in the middle of its work.
+/// The state of the parser.
 struct Parser<'s> {
     text: &'s str,
     lexer: Lexer<'s>,
     token: Token,
     span: Span,
-    /// The token after the current one, if it has been looked at.
+    /// The token after the current one, if it has been read.
     peeked: Option<(Token, Span)>,
     /// End of the token before the current one.
     previous_end: u32,
@@ -88,20 +88,20 @@ struct Parser<'s> {
     diagnostics: Vec<Diagnostic>,
     /// Nesting of expressions and initialisers.
     depth: u32,
-    /// The `.loc` in force.
+    /// The `.loc` that applies to the next instruction.
     location: Option<Id<Location>>,
-    /// The last `.loc` of the function at each position.
+    /// The last `.loc` of the function for each source position.
     positions: FxHashMap<SourcePosition, Id<Location>>,
-    /// Operands whose list is not yet closed, innermost last.
+    /// Operands whose list is not complete yet, innermost last.
     pending: Vec<Operand>,
-    /// Whether a `@@DWARF .section` came.
+    /// Whether a `@@DWARF .section` has been parsed.
     in_dwarf_section: bool,
 }
 
 impl<'s> Parser<'s> {
-    /// Deepest nesting of expressions and initialisers.
+    /// Maximum nesting of expressions and initialisers.
     const MAX_DEPTH: u32 = 100;
-    /// Parsing stops after so many problems.
+    /// Parsing stops after this number of problems.
     const MAX_DIAGNOSTICS: usize = 100;
 
     fn new(text: &'s str) -> Self {
@@ -130,14 +130,14 @@ impl<'s> Parser<'s> {
     }
 
     fn finish(mut self) -> (Module, Vec<Diagnostic>) {
-        // Problems are found in the order of the text but for a few that need what follows.
+        // Problems are found in the order of the text, except for a few that depend on later text.
         self.diagnostics.sort_by_key(|d| d.span.start);
         (self.module, self.diagnostics)
     }
 
     // Tokens.
 
-    /// Goes to the next token.
+    /// Moves to the next token.
     fn bump(&mut self) {
         self.previous_end = self.span.end;
         (self.token, self.span) = match self.peeked.take() {
@@ -146,7 +146,7 @@ impl<'s> Parser<'s> {
         };
     }
 
-    /// The kind of the token after the current one.
+    /// Returns the kind of the token after the current one.
     fn peek(&mut self) -> Token {
         let lexer = &mut self.lexer;
         self.peeked.get_or_insert_with(|| lexer.next_token()).0
@@ -156,7 +156,7 @@ impl<'s> Parser<'s> {
         self.token == token
     }
 
-    /// Takes the current token if it is `token`.
+    /// Consumes the current token if it is `token`. Returns whether it was.
     fn eat(&mut self, token: Token) -> bool {
         let found = self.at(token);
         if found {
@@ -165,7 +165,7 @@ impl<'s> Parser<'s> {
         found
     }
 
-    /// Takes `token` or fails; `what` describes it, such as "`;`".
+    /// Consumes `token` or fails; `what` describes the token, such as "`;`".
     fn expect(&mut self, token: Token, what: &str) -> Parse<Span> {
         if !self.at(token) {
             return self.unexpected(what);
@@ -175,19 +175,19 @@ impl<'s> Parser<'s> {
         Ok(span)
     }
 
-    /// The text of the current token.
+    /// Returns the text of the current token.
     fn slice(&self) -> &'s str {
         &self.text[self.span.range()]
     }
 
-    /// From `start` to the end of the last token taken.
+    /// Returns the span from `start` to the end of the last consumed token.
     fn since(&self, start: u32) -> Span {
         Span::new(start, self.previous_end.max(start))
     }
 
     // Names.
 
-    /// Interns and takes the current token, whatever it is.
+    /// Interns and consumes the current token, whatever its kind.
     fn take_name(&mut self) -> Ident {
         let ident = Ident {
             name: self.module.names.intern(self.slice()),
@@ -197,7 +197,7 @@ impl<'s> Parser<'s> {
         ident
     }
 
-    /// A name, or fails; `what` says what it is the name of.
+    /// Consumes a name or fails; `what` describes what the name refers to.
     fn ident(&mut self, what: &str) -> Parse<Ident> {
         if self.at(Token::Ident) {
             Ok(self.take_name())
@@ -206,13 +206,13 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// The word of the current [`Token::DotWord`], without its dot.
+    /// Interns the word of the current [`Token::DotWord`], without its dot.
     fn dot_name(&mut self) -> Name {
         let text = &self.text[self.span.start as usize + 1..self.span.end as usize];
         self.module.names.intern(text)
     }
 
-    /// The keyword that the current token is.
+    /// Returns the keyword of the current token, if it is a keyword.
     fn keyword(&mut self) -> Option<Keyword> {
         match self.token {
             Token::DotWord => Keyword::from_name(self.dot_name()),
@@ -220,7 +220,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Takes the current token if it is this keyword.
+    /// Consumes the current token if it is this keyword. Returns whether it was.
     fn eat_keyword(&mut self, keyword: Keyword) -> bool {
         let found = self.keyword() == Some(keyword);
         if found {
@@ -229,7 +229,7 @@ impl<'s> Parser<'s> {
         found
     }
 
-    /// The text of the current string without its quotes, or fails.
+    /// Consumes a string and returns its text without quotes, or fails.
     fn string(&mut self, what: &str) -> Parse<Ident> {
         if !self.at(Token::String) {
             return self.unexpected(what);
@@ -240,7 +240,7 @@ impl<'s> Parser<'s> {
         Ok(Ident { name, span })
     }
 
-    /// `"...", "...";` of a pragma whose keyword has been taken.
+    /// Parses `"...", "...";` after the keyword of a pragma.
     fn pragma_strings(&mut self) -> Parse<List<Ident>> {
         let mut strings = vec![self.string("a string")?];
         while self.eat(Token::Comma) {
@@ -260,7 +260,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Gives up: from here on the text counts as ended.
+    /// Stops parsing: the rest of the text is skipped.
     fn stop(&mut self) {
         self.diagnostics.push(Diagnostic::error(
             Code::TOO_MANY_ERRORS,
@@ -272,7 +272,7 @@ impl<'s> Parser<'s> {
         (self.token, self.span) = (Token::End, Span::at(self.span.end));
     }
 
-    /// Reports that the current token is not what the grammar wants.
+    /// Reports that the grammar expects something other than the current token.
     fn unexpected<T>(&mut self, expected: &str) -> Parse<T> {
         let diagnostic = match self.token {
             Token::Stray => self.stray(),
@@ -306,7 +306,7 @@ impl<'s> Parser<'s> {
         Err(Failed)
     }
 
-    /// The first two bytes of the current token.
+    /// Returns the span of the first two bytes of the current token.
     fn opening(&self) -> Span {
         Span::new(self.span.start, self.span.end.min(self.span.start + 2))
     }
@@ -330,7 +330,7 @@ impl<'s> Parser<'s> {
         diagnostic
     }
 
-    /// The current token as messages show it, shortened if it is long.
+    /// Returns the current token for a message, shortened if it is long.
     fn found(&self) -> String {
         if let Some(description) = self.token.describe() {
             return description.to_owned();
@@ -344,7 +344,7 @@ impl<'s> Parser<'s> {
 
     // Guards.
 
-    /// Runs a production one nesting level deeper.
+    /// Runs a production one nesting level deeper, or fails at the maximum depth.
     fn deeper<T>(&mut self, production: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         if self.depth >= Self::MAX_DEPTH {
             self.report(Diagnostic::error(
@@ -360,8 +360,8 @@ impl<'s> Parser<'s> {
         result
     }
 
-    /// Takes a token if none was taken since the token at `start` was current, so that a loop
-    /// cannot stand still.
+    /// Consumes a token if none has been consumed since the token at `start` was current, so that a loop
+    /// always makes progress.
     fn progress(&mut self, start: Span) {
         if self.span == start && !self.at(Token::End) {
             self.bump();

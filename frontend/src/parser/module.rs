@@ -1,4 +1,4 @@
-//! The header and the items of a module.
+//! Parses the header and the items of a module.
 
 use super::keyword::Keyword;
 use super::{Failed, Parse, Parser};
@@ -9,7 +9,7 @@ use crate::lexer::Token;
 use crate::source::Span;
 
 impl Parser<'_> {
-    /// A whole text.
+    /// Parses a whole text.
     pub(super) fn module(&mut self) {
         self.header();
         while !self.at(Token::End) {
@@ -21,7 +21,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `.version`, `.target` and `.address_size`, in this order.
+    /// Parses `.version`, `.target` and `.address_size`, in this order.
     fn header(&mut self) {
         if !self.header_line(Keyword::Version, Self::version)
             && !self.header_line(Keyword::Target, Self::target)
@@ -30,7 +30,7 @@ impl Parser<'_> {
             return;
         }
         if self.module.target.is_some() {
-            // The two are the wrong way round, or `.version` is missing.
+            // The two directives are in the wrong order, or `.version` is missing.
             self.missing_version();
             self.header_line(Keyword::Version, Self::version);
         } else if !self.header_line(Keyword::Target, Self::target) && self.diagnostics.is_empty() {
@@ -39,7 +39,7 @@ impl Parser<'_> {
         self.header_line(Keyword::AddressSize, Self::address_size);
     }
 
-    /// Parses a directive of the header if it is there, and tells whether it was.
+    /// Parses a directive of the header if it is present, and returns whether it is.
     fn header_line(&mut self, keyword: Keyword, directive: fn(&mut Self) -> Parse<()>) -> bool {
         let start = self.span;
         let found = self.keyword() == Some(keyword);
@@ -73,7 +73,7 @@ impl Parser<'_> {
         self.report(diagnostic);
     }
 
-    /// `.version 8.3`, a number that lexes as floating point.
+    /// Parses `.version 8.3`. The number is a floating-point token.
     fn version(&mut self) -> Parse<()> {
         let start = self.span.start;
         self.bump();
@@ -89,7 +89,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `.target sm_80, debug`
+    /// Parses `.target sm_80, debug`.
     fn target(&mut self) -> Parse<()> {
         let start = self.span.start;
         self.bump();
@@ -127,7 +127,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// One item: an optional linkage, then what it applies to.
+    /// Parses one item: an optional linkage, then the declaration or directive.
     fn item(&mut self) -> Parse<()> {
         let start = self.span.start;
         match self.token {
@@ -152,7 +152,7 @@ impl Parser<'_> {
         self.linked_item(linkage, start)
     }
 
-    /// What may follow a linkage word.
+    /// Parses the declaration after a linkage keyword.
     fn linked_item(&mut self, linkage: Linkage, start: u32) -> Parse<()> {
         match self.keyword() {
             Some(Keyword::Entry | Keyword::Func) if linkage == Linkage::Common => {
@@ -168,7 +168,7 @@ impl Parser<'_> {
         }
     }
 
-    /// An item without a linkage word.
+    /// Parses an item without a linkage keyword.
     fn plain_item(&mut self, keyword: Keyword) -> Parse<()> {
         let start = self.span.start;
         match keyword {
@@ -197,7 +197,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A header directive that comes twice or too late.
+    /// Reports a header directive that is repeated or too late.
     fn late_header(&mut self) -> Parse<()> {
         let word = self.slice();
         let message = format!("`{word}` is allowed once, at the start of the text");
@@ -226,7 +226,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `.alias name, target;`
+    /// Parses `.alias name, target;`.
     pub(super) fn alias(&mut self) -> Parse<Item> {
         let start = self.span.start;
         self.bump();
@@ -248,8 +248,8 @@ impl Parser<'_> {
         Err(Failed)
     }
 
-    /// Skips to the next item after a problem that was met at or after `start`. A word that can start
-    /// an item does so where a line starts or a statement ends; elsewhere it may be a modifier.
+    /// Skips to the next item after a problem at or after `start`. A keyword starts an item only at the start
+    /// of a line or after a statement; elsewhere it can be a modifier.
     fn recover_at_module(&mut self, start: Span) {
         let mut may_start = self.span != start && self.is_first_of_line();
         while !self.at(Token::End) {
@@ -262,20 +262,20 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether a line ends between the last token and the current one.
+    /// Whether there is a line break between the last consumed token and the current one.
     pub(super) fn is_first_of_line(&self) -> bool {
         let gap = self.previous_end as usize..self.span.start as usize;
         self.text.as_bytes()[gap].contains(&b'\n')
     }
 }
 
-/// The version at the start of a text, and what follows it.
+/// Parses the version at the start of a text, and returns it with the rest of the text.
 fn parse_version(text: &str) -> Option<(Version, &str)> {
     let (major, rest) = text.split_once('.')?;
     let end = rest
         .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(rest.len());
-    // 8.10 is 8.1 and 8.00 is 8.0, but 8. is nothing.
+    // 8.10 means 8.1 and 8.00 means 8.0, but 8. is invalid.
     let minor = match rest[..end].trim_end_matches('0') {
         "" if end > 0 => 0,
         digits => digits.parse().ok()?,

@@ -1,24 +1,24 @@
-//! Operands.
+//! Parses operands.
 //!
-//! Nested lists (vectors, pairs, tuples, call groups) collect their members on the parser's pending
-//! stack and move them to the arena when the list closes, so that members lie next to each other.
+//! Nested lists (vectors, pairs, tuples, call groups) collect their members on the parser's pending stack.
+//! When the list closes, they move to the arena, so that its members are contiguous.
 
 use super::keyword::Keyword;
 use super::{Parse, Parser};
 use crate::ast::{List, Name, Operand, OperandKind, Prefix};
 use crate::lexer::Token;
 
-/// Where in an instruction an operand stands.
+/// The position of an operand in an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum OperandPosition {
-    /// First: may be a sink or a pair.
+    /// The first operand, which can be a sink or a pair.
     First,
-    /// Any other.
+    /// Any other operand.
     Later,
 }
 
 impl Parser<'_> {
-    /// One operand.
+    /// Parses one operand.
     pub(super) fn operand(&mut self, place: OperandPosition) -> Parse<Operand> {
         let start = self.span.start;
         let token = self.token;
@@ -58,12 +58,12 @@ impl Parser<'_> {
         }
     }
 
-    /// Moves the pending operands from `start` on into the arena.
+    /// Moves the pending operands from index `start` on to the arena.
     pub(super) fn close_operands(&mut self, start: usize) -> List<Operand> {
         self.module.arena.add_list(self.pending.drain(start..))
     }
 
-    /// `name`, `name.selector`, `name + offset`, `name[index]`.
+    /// Parses `name`, `name.selector`, `name + offset` or `name[index]`.
     fn name_operand(&mut self, place: OperandPosition) -> Parse<OperandKind> {
         let base = self.take_name().name;
         Ok(match self.token {
@@ -76,13 +76,14 @@ impl Parser<'_> {
                 OperandKind::Offset { base, offset }
             }
             Token::LeftBracket => self.element(base)?,
-            // `p | q` of destinations is the caller's; elsewhere `|` follows no name.
+            // The caller parses `p | q` of a first operand. Elsewhere `|` cannot follow a name.
             Token::Pipe if place == OperandPosition::Later => return self.unexpected("`,` or `;`"),
             _ => OperandKind::Name(base),
         })
     }
 
-    /// `.selector` after a register. A reserved word is none: before it a semicolon is missing.
+    /// Parses an optional `.selector` after a register. A reserved word is not a selector: it means that a
+    /// semicolon is missing.
     fn opt_selector(&mut self) -> Option<Name> {
         if !self.at(Token::DotWord) {
             return None;
@@ -95,13 +96,13 @@ impl Parser<'_> {
         })
     }
 
-    /// `+ constant`.
+    /// Parses `+ constant`.
     pub(super) fn offset(&mut self) -> Parse<i64> {
         self.bump();
         Ok(self.integer_constant()? as i64)
     }
 
-    /// `[constant]`, `[register]` or `[register + constant]` after an array's name.
+    /// Parses `[constant]`, `[register]` or `[register + constant]` after an array's name.
     fn element(&mut self, base: Name) -> Parse<OperandKind> {
         self.bump();
         let (register, offset) = if self.at(Token::Ident) {
@@ -122,7 +123,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `!name` or `-name`, the latter perhaps with a selector.
+    /// Parses `!name`, `-name` or `-name.selector`.
     fn prefixed(&mut self) -> Parse<OperandKind> {
         let prefix = match self.token {
             Token::Bang => Prefix::Not,
@@ -141,7 +142,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `first | second`, where the second is a register or `_`.
+    /// Parses the rest of `first | second`, whose second part is a register or `_`.
     fn pair(&mut self, first: Operand) -> Parse<Operand> {
         if !matches!(
             first.kind,
@@ -164,7 +165,7 @@ impl Parser<'_> {
         Ok(self.operand_since(OperandKind::Pair(both), first.span.start))
     }
 
-    /// `{a, b, ...}` of names, components, sinks and constants.
+    /// Parses `{a, b, ...}`, whose elements are names, components, sinks and constants.
     fn vector(&mut self) -> Parse<OperandKind> {
         let mark = self.pending.len();
         self.bump();
@@ -199,7 +200,7 @@ impl Parser<'_> {
         })
     }
 
-    /// An address with the modifier that may follow it.
+    /// Parses an address and an optional `.unified` after it.
     fn memory_operand(&mut self) -> Parse<Operand> {
         let start = self.span.start;
         let kind = self.memory()?;
@@ -208,7 +209,7 @@ impl Parser<'_> {
         Ok(operand)
     }
 
-    /// `[name + offset]`, `[constant]` or `[a, b, ...]`.
+    /// Parses `[name + offset]`, `[constant]` or `[a, b, ...]`.
     fn memory(&mut self) -> Parse<OperandKind> {
         self.bump();
         if !self.at(Token::Ident) {
@@ -246,7 +247,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The rest of `[first, b, {c, d}]`, from the first comma on.
+    /// Parses the rest of `[first, b, {c, d}]`, from the first comma on.
     fn memory_tuple(&mut self, first: Operand) -> Parse<OperandKind> {
         let mark = self.pending.len();
         self.pending.push(first);
@@ -264,7 +265,7 @@ impl Parser<'_> {
         Ok(OperandKind::MemoryTuple(self.close_operands(mark)))
     }
 
-    /// `(a, b, ...)` of a call: names, constants and sinks; may be empty.
+    /// Parses `(a, b, ...)` of a call: names, constants and sinks. The list may be empty.
     pub(super) fn group(&mut self) -> Parse<Operand> {
         let outer = self.span.start;
         let mark = self.pending.len();

@@ -1,4 +1,4 @@
-//! The statements of a function body.
+//! Parses the statements of a function body.
 
 use super::keyword::Keyword;
 use super::{Failed, Parse, Parser};
@@ -9,10 +9,11 @@ use crate::lexer::Token;
 use crate::source::Span;
 
 impl Parser<'_> {
-    /// Deepest nesting of scopes, the body's own included.
+    /// Maximum nesting of scopes, including the body itself.
     const MAX_SCOPES: usize = 256;
 
-    /// `{ ... }` of a function. Braces inside are statements, so nesting costs no stack.
+    /// Parses the body `{ ... }` of a function. Inner braces are statements, so nesting does not use the
+    /// stack.
     pub(super) fn body(&mut self) -> List<Statement> {
         let mark = self.module.arena.count::<Statement>();
         self.location = None;
@@ -59,7 +60,7 @@ impl Parser<'_> {
         self.report(Diagnostic::error(Code::TOO_DEEP, self.span, message));
     }
 
-    /// Ends the scopes that the text leaves open; the outermost is the body itself.
+    /// Ends the scopes that the text does not close, except for the body itself.
     fn close_scopes(&mut self, open: usize) {
         for _ in 1..open {
             self.module.arena.add(Statement::ScopeEnd(self.span));
@@ -75,7 +76,8 @@ impl Parser<'_> {
         self.report(diagnostic.with_related(brace, "this `{` is not closed"));
     }
 
-    /// Skips to the next statement after a problem; false if the body cannot go on.
+    /// Skips to the next statement after a problem. Returns false if the rest of the text is not part of the
+    /// body.
     fn recover_in_body(&mut self, start: Span) -> bool {
         let mut at_start = self.span == start;
         if self.at(Token::LeftBrace) && !at_start {
@@ -108,7 +110,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether the current `}` closes an operand, by what follows it.
+    /// Whether the current `}` ends an operand, according to the token after it.
     fn is_vector_end(&mut self) -> bool {
         matches!(
             self.peek(),
@@ -116,7 +118,7 @@ impl Parser<'_> {
         )
     }
 
-    /// Whether the current `{` opens an operand, by what follows it.
+    /// Whether the current `{` starts an operand, according to the token after it.
     fn is_vector_start(&mut self) -> bool {
         matches!(
             self.peek(),
@@ -128,7 +130,7 @@ impl Parser<'_> {
         matches!(keyword, Keyword::Reg | Keyword::Loc | Keyword::Pragma)
     }
 
-    /// One statement that is no brace.
+    /// Parses one statement other than a brace.
     fn statement(&mut self) -> Parse<()> {
         let token = self.token;
         match token {
@@ -150,7 +152,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `name:` and, if one follows, the directive that the label names.
+    /// Parses `name:` and the directive that the label names, if one follows.
     fn label(&mut self) -> Parse<()> {
         let label = self.take_name();
         self.bump();
@@ -177,7 +179,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `.branchtargets a, b<3>;` from the keyword on.
+    /// Parses `.branchtargets a, b<3>;`, starting at the keyword.
     fn targets(&mut self, label: Ident) -> Parse<Targets> {
         self.bump();
         let mut targets = Vec::new();
@@ -197,7 +199,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `.callprototype (returns) _ (parameters) directives;` from the keyword on.
+    /// Parses `.callprototype (returns) _ (parameters) directives;`, starting at the keyword.
     fn prototype(&mut self, label: Ident) -> Parse<Prototype> {
         self.bump();
         let returns = self.opt_parameters()?;
@@ -214,7 +216,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A statement that starts with a dot.
+    /// Parses a statement that starts with a dot.
     fn directive_statement(&mut self) -> Parse<()> {
         let Some(keyword) = self.keyword() else {
             return self.unknown_directive();
@@ -260,13 +262,13 @@ impl Parser<'_> {
         })
     }
 
-    /// Reports a directive that exists but cannot stand here.
+    /// Reports a valid directive that is not permitted here.
     pub(super) fn misplaced<T>(&mut self, message: String) -> Parse<T> {
         self.report(Diagnostic::error(Code::DIRECTIVE_PLACE, self.span, message));
         Err(Failed)
     }
 
-    /// Reports a word after a dot that is no directive.
+    /// Reports an unknown directive.
     pub(super) fn unknown_directive<T>(&mut self) -> Parse<T> {
         let message = format!("`{}` is no directive of PTX", self.slice());
         self.report(Diagnostic::error(

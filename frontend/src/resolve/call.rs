@@ -1,4 +1,4 @@
-//! Calls: whether the arguments fit the function or prototype called.
+//! Checks that the arguments of a call fit the function or prototype called.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use crate::diagnostic::Diagnostic;
 
 type Checked = Result<(), Box<Diagnostic>>;
 
-/// Checks a call whose operands have the right forms.
+/// Checks a call whose operands have the right kinds.
 pub(super) fn check<L: Lookup + ?Sized>(
     module: &Module,
     function: &Function,
@@ -59,7 +59,7 @@ pub(super) fn check<L: Lookup + ?Sized>(
     }
 }
 
-/// The lists of a call.
+/// The kind of list in a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum What {
     Argument,
@@ -77,7 +77,7 @@ impl fmt::Display for What {
 
 struct Checker<'a, L: ?Sized> {
     module: &'a Module,
-    /// The function that the call stands in.
+    /// The function that contains the call.
     function: &'a Function,
     lookup: &'a L,
 }
@@ -109,7 +109,7 @@ impl<L: Lookup + ?Sized> Checker<'_, L> {
         }
     }
 
-    /// The call has to fit every function that it may go to.
+    /// Checks the call against every possible target.
     fn targets(&self, call: &Call, instruction: &Instruction, id: Id<Targets>) -> Checked {
         for target in &self.module[self.module[id].targets] {
             if let Some(Symbol::Function(id)) = self.lookup.lookup(target.name.name) {
@@ -202,7 +202,7 @@ impl<L: Lookup + ?Sized> Checker<'_, L> {
     fn variable_passes(&self, variable: &Variable, parameter: &Variable) -> Result<(), String> {
         let class = |variable: &Variable| class(register_type(variable.scalar));
         let classes = (class(variable), class(parameter));
-        // Of a range each member counts alone.
+        // For a range, compare the size of one member.
         let of_one = |variable: &Variable| {
             let size = declarations::size(self.module, variable)?;
             size.checked_div(variable.range.unwrap_or(1))
@@ -231,7 +231,7 @@ impl<L: Lookup + ?Sized> Checker<'_, L> {
     }
 }
 
-/// Whether a register may stand for a parameter.
+/// Whether a register can be passed for a parameter.
 fn register_passes(register: &Variable, parameter: &Variable) -> Result<(), String> {
     let (actual, wanted) = (
         register_type(register.scalar),
@@ -257,7 +257,8 @@ fn register_passes(register: &Variable, parameter: &Variable) -> Result<(), Stri
     ))
 }
 
-/// What ptxas tells apart: numbers with a point (true) and without; untyped bits are both.
+/// Returns the class of a type that ptxas compares: floating point (true) or integer (false); `None` for
+/// untyped bits, which fit both.
 fn class(ty: OpType) -> Option<bool> {
     match ty {
         OpType::F32 | OpType::F64 => Some(true),

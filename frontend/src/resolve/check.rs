@@ -1,4 +1,4 @@
-//! Every check of a module that needs its names, in one walk along the text: names, declarations,
+//! Checks everything in a module that depends on names, in one pass over the text: names, declarations,
 //! directives and the forms of instructions.
 
 use rustc_hash::FxHashMap;
@@ -23,29 +23,30 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// What [`resolve`] found in a module.
+/// The results of [`resolve`] for a module.
 #[derive(Debug)]
 pub struct Resolution {
-    /// The problems in the order of their places; those of the syntax are not repeated.
+    /// The problems in the order of their positions, without those of the syntax.
     pub diagnostics: Vec<Diagnostic>,
-    /// By index of statement; nothing where there is no instruction, or one with a problem.
+    /// The resolved instructions by index of statement; `None` for other statements and for instructions with
+    /// a problem.
     instructions: Vec<Option<Arc<ResolvedInstruction>>>,
 }
 
 impl Resolution {
-    /// The form of an instruction; `None` if the statement is none or has a problem.
+    /// Returns the form of an instruction; `None` if the statement is not an instruction or has a problem.
     pub fn instruction(&self, statement: Id<Statement>) -> Option<&Arc<ResolvedInstruction>> {
         self.instructions.get(statement.index())?.as_ref()
     }
 
-    /// True if there is at least one error (warnings do not count).
+    /// Whether there is at least one error (warnings do not count).
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }
 }
 
-/// Resolves a module that was parsed: checks header, declarations, names and directives, and finds
-/// the form of each instruction.
+/// Resolves a parsed module: checks header, declarations, names and directives, and selects the form of each
+/// instruction.
 pub fn resolve(parsed: &Parsed) -> Resolution {
     let mut sink = Sink::default();
     let header = header::check(parsed, &mut sink);
@@ -72,22 +73,22 @@ pub fn resolve(parsed: &Parsed) -> Resolution {
     }
 }
 
-/// The problems that [`resolve`] finds.
+/// Returns the problems that [`resolve`] finds.
 pub fn check(parsed: &Parsed) -> Vec<Diagnostic> {
     resolve(parsed).diagnostics
 }
 
-/// Bytes of constant memory that the variables of a module may fill.
+/// Maximum size of the constant variables of a module, in bytes.
 const MAX_CONSTANT_BYTES: u64 = 64 << 10;
 
-/// Collects problems, up to a limit.
+/// Collects the problems found.
 #[derive(Debug, Default)]
 pub(super) struct Sink {
     diagnostics: Vec<Diagnostic>,
 }
 
 impl Sink {
-    /// Checking stops after so many problems.
+    /// Checking stops after this number of problems.
     const LIMIT: usize = 100;
 
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
@@ -135,7 +136,7 @@ impl Checker<'_> {
         self.constant_memory();
     }
 
-    /// A module's variables in `.const`, one behind the other, fill 64 KiB at most.
+    /// Checks that the `.const` variables of the module, laid out in order, take at most 64 KiB.
     fn constant_memory(&mut self) {
         let module = self.module;
         let in_bodies = module.functions().flat_map(|(_, function)| {
@@ -153,7 +154,7 @@ impl Checker<'_> {
         for id in at_module.chain(in_bodies) {
             let variable = &module[id];
             let is_bank = variable.bank.is_some_and(|bank| bank > 0);
-            // A definition stands for the declarations before it.
+            // A definition replaces the declarations before it.
             let earlier = self.variables.get(&variable.name.name);
             let is_repeated =
                 variable.linkage == Linkage::Extern && earlier.is_some_and(|&known| known != id);
@@ -202,7 +203,7 @@ impl Checker<'_> {
         initializers::check(self.module, variable, &self.scopes, &mut self.sink);
     }
 
-    /// A name at module scope cannot be one that PTX predefines.
+    /// Checks that a name at module scope is not predefined by PTX.
     fn module_name(&mut self, name: Ident) {
         let text = self.module.text(name.name);
         if special::find(text).is_some() {
@@ -215,7 +216,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether a variable may repeat an earlier one of the same name; true if it replaces it.
+    /// Checks whether a variable may repeat an earlier one of the same name. Returns true if it replaces the
+    /// earlier one.
     fn redeclared_variable(&mut self, earlier: &Variable, later: &Variable) -> bool {
         let (was_extern, is_extern) = (
             earlier.linkage == Linkage::Extern,
@@ -327,8 +329,8 @@ impl Checker<'_> {
         self.scopes.leave_function();
     }
 
-    /// What a statement makes of the names that it uses. Names are looked at one by one only where an
-    /// instruction has a problem, or a name without a meaning.
+    /// Resolves a statement and checks its names. The names of an instruction are only checked one by one if
+    /// it has a problem or an unknown name.
     fn statement(
         &mut self,
         function: &Function,
@@ -438,7 +440,7 @@ impl Checker<'_> {
         }
     }
 
-    /// `.target debug` promises debugging information.
+    /// Checks that a module with `.target debug` contains debugging information.
     fn debug_information(&mut self) {
         let items = &self.module.items;
         let present = |item: &Item| matches!(item, Item::Section(_) | Item::Dwarf(_));

@@ -1,11 +1,11 @@
-//! Checks over whole modules: each case with the code and the place of every problem.
+//! Tests of checks on whole modules. Each test case has the code and the position of every problem.
 
 use super::check;
 use crate::{SourceFile, parse};
 
 const HEAD: &str = ".version 9.0\n.target sm_90a\n.address_size 64\n";
 
-/// `E0101 4:5` and so on for a text without syntax errors.
+/// Returns problems such as `E0101 4:5` for a text without syntax errors.
 fn problems_of(text: &str) -> Vec<String> {
     let parsed = parse(SourceFile::new("t", text));
     assert!(
@@ -22,12 +22,12 @@ fn problems_of(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Problems of items after a header of three lines.
+/// Returns the problems of items after a header of three lines.
 fn problems(items: &str) -> Vec<String> {
     problems_of(&format!("{HEAD}{items}\n"))
 }
 
-/// Problems of statements in a kernel's body, on line 6.
+/// Returns the problems of statements in a kernel's body, on line 6.
 fn body_problems(statements: &str) -> Vec<String> {
     problems(&format!(
         ".func fn() {{ ret; }}\n.entry k(.param .b32 n) {{ .reg .b32 %r<9>; .reg .b64 %rd<9>;\n{statements}\n}}"
@@ -148,7 +148,7 @@ fn state_spaces_and_types() {
     assert_eq!(problems(".shared .b32 x[];"), ["E0205 4:14"]);
     assert_eq!(problems(".extern .shared .b32 x[];"), NONE);
     assert_eq!(problems(".global .b32 x[0];"), ["E0205 4:14"]);
-    // ptxas takes arrays of any size; loading one is an error.
+    // ptxas accepts arrays of any size, and loading them fails.
     assert_eq!(problems(".global .b64 x[9223372036854775807][9];"), NONE);
     assert_eq!(problems(".global .samplerref s;"), ["E0206 4:21"]);
     assert_eq!(problems(".global .align 3 .b32 x;"), ["E0208 4:1"]);
@@ -293,7 +293,8 @@ fn many_problems_are_cut_off() {
     assert!((100..200).contains(&found.len()), "{}", found.len());
 }
 
-/// Statements with variables of each space, on line 6 as in [`body_problems`]; verdicts are ptxas 13.5's.
+/// Returns the problems of statements that use variables of each space, on line 6 as in [`body_problems`].
+/// The expected results are those of ptxas 13.5.
 fn address_problems(statements: &str) -> Vec<String> {
     problems(&format!(
         ".global .b32 g[8]; .global .b32 one; .const .b32 c[8]; .shared .b32 s[8];\n\

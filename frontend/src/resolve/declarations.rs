@@ -1,4 +1,4 @@
-//! Variables and parameters: types, state spaces, sizes, linkage.
+//! Checks variables and parameters: types, state spaces, sizes, linkage.
 
 use super::check::Sink;
 use super::functions;
@@ -11,7 +11,7 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// Where a declaration stands.
+/// The place of a declaration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum DeclarationSite {
     Module,
@@ -21,13 +21,13 @@ pub(super) enum DeclarationSite {
     Prototype,
 }
 
-/// A name's rule that was broken: its code and what to say about it.
+/// A broken rule: the code of the problem and its message.
 type Problem = (Code, String);
 
-/// Largest size of an object, in bytes: what an address can reach with room to spare.
+/// Maximum size of an object, in bytes; larger than any real memory.
 const MAX_OBJECT_SIZE: u64 = 1 << 47;
 
-/// Largest alignment of a device function's parameter, in bytes.
+/// Maximum alignment of a device function's parameter, in bytes.
 const MAX_ALIGNMENT: u64 = 128;
 
 /// Checks one variable or parameter.
@@ -214,7 +214,7 @@ fn shape_problem(module: &Module, variable: &Variable, place: DeclarationSite) -
     }
     match size(module, variable) {
         Some(_) => None,
-        // Loading it says that there is not so much memory.
+        // Loading the module reports that there is not enough memory.
         None if place == DeclarationSite::Module && variable.space == StateSpace::Global => None,
         None => problem(Code::OBJECT_SIZE, "the variable is too large"),
     }
@@ -235,7 +235,7 @@ fn incomplete_problem(variable: &Variable, place: DeclarationSite) -> Option<Pro
     }
 }
 
-/// The size in bytes of a variable, without unknown dimensions; `None` if it is too large.
+/// Returns the size of a variable in bytes, without unknown dimensions; `None` if it is too large.
 pub(super) fn size(module: &Module, variable: &Variable) -> Option<u64> {
     let element = variable.scalar.bytes().unwrap_or(1) * variable.vector.count();
     let dimensions = &module[variable.dimensions];
@@ -246,7 +246,8 @@ pub(super) fn size(module: &Module, variable: &Variable) -> Option<u64> {
         .filter(|&size| size <= MAX_OBJECT_SIZE)
 }
 
-/// As [`size`]; an array without a length has that of its initialiser.
+/// Returns the size of a variable in bytes. An array without a length has the length of its initialiser.
+/// `None` if the size does not fit in 64 bits.
 pub(super) fn initialised_size(module: &Module, variable: &Variable) -> Option<u64> {
     let open = module[variable.dimensions]
         .first()
@@ -303,7 +304,7 @@ fn linkage_problem(variable: &Variable, header: &Header) -> Option<Problem> {
     }
 }
 
-/// The alignment of a variable in bytes: as declared, or its element's size.
+/// Returns the alignment of a variable in bytes: as declared, or its element's size.
 pub(super) fn alignment_of(variable: &Variable) -> u64 {
     let natural = variable.scalar.bytes().unwrap_or(1) * variable.vector.count();
     variable.align.unwrap_or(u64::from(natural))

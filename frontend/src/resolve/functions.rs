@@ -1,4 +1,4 @@
-//! Functions: directives, parameter space, declarations that repeat, aliases.
+//! Checks functions: directives, parameter space, repeated declarations, aliases.
 
 use super::check::Sink;
 use super::declarations;
@@ -11,10 +11,10 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// Most registers and control registers that a function can preserve.
+/// Maximum numbers of registers and control registers that a function can preserve.
 const MAX_PRESERVED: u64 = 238;
 const MAX_PRESERVED_CONTROL: u64 = 15;
-/// Most bytes of parameters that a kernel can have.
+/// Maximum size of a kernel's parameters, in bytes.
 const MAX_PARAMETER_BYTES: u64 = 0x7ffc;
 
 /// Checks a function's head.
@@ -40,7 +40,8 @@ pub(super) fn check(module: &Module, function: &Function, header: &Header, sink:
     }
 }
 
-/// Checks the results of a function or prototype: several of them are registers, and each has a size.
+/// Checks the results of a function or prototype: several results must be registers, and each must have a
+/// size.
 pub(super) fn returns(module: &Module, returns: List<Variable>, span: Span, sink: &mut Sink) {
     let in_memory = |variable: &Variable| variable.space == StateSpace::Param;
     if returns.len() > 1 && module[returns].iter().any(in_memory) {
@@ -57,7 +58,7 @@ pub(super) fn returns(module: &Module, returns: List<Variable>, span: Span, sink
     }
 }
 
-/// Checks what `.attribute(...)` needs.
+/// Checks the version and target that `.attribute(...)` needs.
 pub(super) fn attributes(attributes: &[Attribute], span: Span, header: &Header, sink: &mut Sink) {
     let unified = attributes
         .iter()
@@ -68,7 +69,7 @@ pub(super) fn attributes(attributes: &[Attribute], span: Span, header: &Header, 
     }
 }
 
-/// The version and architecture that a directive needs, with its word.
+/// Returns the version and the architecture that a directive needs, with the directive's name.
 fn requirement(kind: &DirectiveKind) -> Option<(&'static str, Version, u32)> {
     use DirectiveKind::*;
     let version = |major, minor| Version { major, minor };
@@ -143,7 +144,7 @@ fn is_out_of_range(kind: &DirectiveKind) -> bool {
     }
 }
 
-/// Directives that exclude or need each other.
+/// Checks directives that exclude or require each other.
 fn together(directives: &[Directive], sink: &mut Sink) {
     use DirectiveKind::*;
     let find = |wanted: fn(&DirectiveKind) -> bool| directives.iter().find(|d| wanted(&d.kind));
@@ -206,8 +207,8 @@ fn parameter_space(module: &Module, function: &Function, sink: &mut Sink) {
     }
 }
 
-/// Checks a function against an earlier declaration of the same name; true if the later one is to be
-/// used from here on.
+/// Checks a function against an earlier declaration of the same name. Returns true if the later one replaces
+/// the earlier one.
 pub(super) fn redeclared(
     module: &Module,
     earlier: &Function,
@@ -244,7 +245,7 @@ pub(super) fn redeclared(
     earlier.body.is_none()
 }
 
-/// How the heads of two functions differ.
+/// Describes how the heads of two functions differ, if they do.
 fn difference(module: &Module, a: &Function, b: &Function) -> Option<String> {
     list_difference(module, a.returns, b.returns, "return parameter")
         .or_else(|| list_difference(module, a.parameters, b.parameters, "parameter"))
@@ -286,7 +287,7 @@ fn list_difference(
     })
 }
 
-/// What an alias's two names stand for; `None` where there is nothing of that name.
+/// The functions that the two names of an alias refer to; `None` if there is no function of that name.
 pub(super) struct AliasEnds {
     pub(super) name: Option<Id<Function>>,
     pub(super) target: Option<Id<Function>>,

@@ -1,4 +1,4 @@
-//! `.version` and `.target`: which there are and which go together.
+//! Checks `.version` and `.target`: valid values and valid combinations.
 
 use super::check::Sink;
 use crate::Parsed;
@@ -6,7 +6,7 @@ use crate::ast::{Ident, Version};
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 
-/// For each major version the last minor one.
+/// The last minor version of each major version.
 const LAST_MINOR: [(u32, u32); 9] = [
     (1, 5),
     (2, 3),
@@ -19,7 +19,7 @@ const LAST_MINOR: [(u32, u32); 9] = [
     (9, 5),
 ];
 
-/// Architectures with the version that introduced each.
+/// Architectures, each with the version that introduced it.
 const TARGETS: &[(&str, u32, u32)] = &[
     ("10", 1, 0),
     ("11", 1, 0),
@@ -71,7 +71,7 @@ const TARGETS: &[(&str, u32, u32)] = &[
     ("121f", 8, 8),
 ];
 
-/// Words of `.target` that are no architectures.
+/// Words of `.target` that are not architectures.
 const OPTIONS: [&str; 4] = [
     "texmode_unified",
     "texmode_independent",
@@ -79,20 +79,20 @@ const OPTIONS: [&str; 4] = [
     "map_f64_to_f32",
 ];
 
-/// What the header says, for the checks of what follows it.
+/// The properties of the header that later checks need.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
-    /// The version; the newest if there is none.
+    /// The version; the newest version if the header has none.
     pub(super) version: Version,
-    /// The architecture's number without its letter; the newest if there is none.
+    /// The architecture's number without its letter; the newest if the header has none.
     pub(super) architecture: u32,
-    /// Whether samplers are variables of their own.
+    /// Whether samplers are separate variables.
     pub(super) independent_textures: bool,
-    /// `.target debug`
+    /// Whether the header has `.target debug`.
     pub(super) debug: bool,
 }
 
-/// Checks the header.
+/// Checks the header and returns its properties.
 pub(super) fn check(parsed: &Parsed, sink: &mut Sink) -> Header {
     let module = &parsed.module;
     let mut header = Header {

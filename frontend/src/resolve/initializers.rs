@@ -1,4 +1,4 @@
-//! Initialisers: do they fit their variables?
+//! Checks that initialisers fit their variables.
 
 use super::check::Sink;
 use super::scope::Scopes;
@@ -11,7 +11,7 @@ use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// Keys that an opaque variable's initialiser may have.
+/// The property names that the initialiser of an opaque variable may contain.
 const PROPERTIES: &[(ScalarType, &[&str])] = &[
     (ScalarType::TexRef, &TEXTURE_PROPERTIES),
     (ScalarType::SamplerRef, &SAMPLER_PROPERTIES),
@@ -96,7 +96,7 @@ struct Checker<'a, 'm> {
 }
 
 impl Checker<'_, '_> {
-    /// A value for an array of these lengths. The parser limits how deep initialisers nest.
+    /// Checks a value for an array with these lengths. The parser limits the nesting of initialisers.
     fn array(&self, value: &Initializer, lengths: &[Option<u64>], sink: &mut Sink) {
         let Some((&length, inner)) = lengths.split_first() else {
             return self.element(value, sink);
@@ -118,7 +118,7 @@ impl Checker<'_, '_> {
         }
     }
 
-    /// A value for one element, which may be a vector.
+    /// Checks a value for one element, which can be a vector.
     fn element(&self, value: &Initializer, sink: &mut Sink) {
         let count = self.variable.vector.count();
         if count == 1 {

@@ -1,4 +1,4 @@
-//! Which form an instruction has: the syntax table applied to the tree.
+//! Selects the form of each instruction in the syntax table.
 
 use margay_ops::meaning::Desc;
 use margay_ops::types::OpType;
@@ -26,27 +26,27 @@ pub struct ResolvedInstruction {
 }
 
 impl ResolvedInstruction {
-    /// The form with the modifiers and types chosen.
+    /// Returns the form with the chosen modifiers and types.
     pub fn spelling(&self) -> &Spelling {
         self.matched.get()
     }
 
-    /// The operation. Meaningful when [`ResolvedInstruction::action`] is `Becomes`.
+    /// Returns the operation. It is only meaningful if [`ResolvedInstruction::action`] is `Becomes`.
     pub fn desc(&self) -> Desc {
         self.spelling().desc
     }
 
-    /// What the instruction becomes.
+    /// Returns what the instruction becomes.
     pub fn action(&self) -> Action {
         self.spelling().form.action
     }
 
-    /// The role of each operand, in the order of [`Instruction::operands`].
+    /// Returns the role of each operand, in the order of [`Instruction::operands`].
     pub fn roles(&self) -> &Roles {
         &self.matched.roles
     }
 
-    /// Whether this is what another instruction of the same opcode and modifiers matched.
+    /// Whether `other`, a match with the same opcode and modifiers, has the same form and roles.
     fn is(&self, other: &Matched) -> bool {
         let same = |(a, b): (&Role, &Role)| a.ty == b.ty && std::ptr::eq(a.pattern, b.pattern);
         let roles = &self.matched.roles;
@@ -58,23 +58,23 @@ impl ResolvedInstruction {
 
 type Spelled = Result<Arc<[Spelling]>, FormError>;
 
-/// The forms of an opcode with its modifiers, and the instructions found of them.
+/// The forms of an opcode with its modifiers, and the matches found so far.
 struct Seen {
     spelled: Spelled,
     uses: Uses,
-    /// Whether what matches depends on the values of constants.
+    /// Whether the match depends on the values of constants.
     ranged: bool,
     found: SmallVec<[Found; 1]>,
 }
 
-/// What an instruction with such operands matches.
+/// The match of an instruction with operands of these shapes.
 struct Found {
     shapes: OperandShapes,
     resolved: Arc<ResolvedInstruction>,
 }
 
 impl Seen {
-    /// Kinds of operands that are remembered.
+    /// Maximum number of combinations of operand shapes that are cached.
     const LIMIT: usize = 16;
 
     fn new(spelled: Spelled, opcode: &str) -> Seen {
@@ -112,7 +112,7 @@ fn is_ranged(pattern: &OperandPattern) -> bool {
     pattern.range.is_some() || parts.iter().any(is_ranged)
 }
 
-/// What is checked of an instruction besides its operands' types.
+/// The checks of an instruction beyond the types of its operands.
 #[derive(Clone, Copy)]
 enum Uses {
     Call,
@@ -140,18 +140,18 @@ pub struct InstructionResolver<'m> {
     version: Version,
     target: Target,
     forms: Forms,
-    /// A module of a million instructions has a few hundred spellings, each with operands of a few
-    /// kinds.
+    /// A cache of matches. A module of a million instructions has a few hundred spellings, each with a few
+    /// combinations of operand shapes.
     seen: Vec<Seen>,
-    /// Where they are, by opcode and modifiers.
+    /// The index in `seen` of an opcode with its modifiers.
     seen_at: FxHashMap<SmallVec<[Name; 8]>, usize>,
     shapes: OperandShapes,
     missing: bool,
 }
 
 impl<'m> InstructionResolver<'m> {
-    /// A resolver for a module; a missing or unknown version or target (reported elsewhere) counts
-    /// as the newest.
+    /// Creates a resolver for a module. A missing or unknown version or target, which is reported elsewhere,
+    /// counts as the newest.
     pub fn new(module: &'m Module) -> Self {
         let version = module.version.map_or(Version::new(99, 0), |(version, _)| {
             let part = |n: u32| u16::try_from(n).unwrap_or(99).min(99);
@@ -175,8 +175,8 @@ impl<'m> InstructionResolver<'m> {
         }
     }
 
-    /// The instruction's form. What is wrong is reported, except names without a declaration, which
-    /// are taken to fit.
+    /// Returns the instruction's form. Reports problems, except names without a declaration, which are
+    /// assumed to fit.
     pub fn resolve<L: Lookup + ?Sized>(
         &mut self,
         function: &Function,
@@ -200,8 +200,8 @@ impl<'m> InstructionResolver<'m> {
         }
     }
 
-    /// Whether the last instruction mentions a name without a declaration, as far as it was looked
-    /// at.
+    /// Whether the last instruction uses a name without a declaration. Names after the first problem are not
+    /// considered.
     pub fn missing_name(&self) -> bool {
         self.missing
     }
@@ -265,7 +265,7 @@ impl<'m> InstructionResolver<'m> {
         }
     }
 
-    /// Matches operands of a kind that was not seen before.
+    /// Matches operands whose combination of shapes has not been seen before.
     fn fit(
         &mut self,
         at: usize,
@@ -290,7 +290,7 @@ impl<'m> InstructionResolver<'m> {
         Ok(resolved)
     }
 
-    /// Where the forms of the instruction's opcode and modifiers are.
+    /// Returns the index in `seen` of the instruction's opcode and modifiers.
     fn seen_at(&mut self, instruction: &Instruction) -> usize {
         let key = self.key(instruction);
         if let Some(&at) = self.seen_at.get(&key) {
@@ -309,7 +309,8 @@ impl<'m> InstructionResolver<'m> {
         std::iter::once(instruction.opcode).chain(names).collect()
     }
 
-    /// Checks that need more than operand types: calls, and writes to parameters.
+    /// Performs the checks beyond operand types: calls, writes to parameters, special registers, video
+    /// selectors.
     fn check_uses<L: Lookup + ?Sized>(
         &self,
         uses: Uses,
@@ -357,7 +358,7 @@ impl<'m> InstructionResolver<'m> {
         self.check_signs(instruction)
     }
 
-    /// `vmad` can negate its product or its addend, not both.
+    /// Checks that `vmad` does not negate both its product and its addend.
     fn check_signs(&self, instruction: &Instruction) -> Result<(), Box<Diagnostic>> {
         let operands = &self.module[instruction.operands];
         let negative = |index: usize| {
@@ -372,7 +373,7 @@ impl<'m> InstructionResolver<'m> {
         Ok(())
     }
 
-    /// A function's own input parameters are read-only.
+    /// Checks that a store does not write one of the function's own input parameters, which are read-only.
     fn check_store<L: Lookup + ?Sized>(
         &self,
         function: &Function,
@@ -401,7 +402,7 @@ impl<'m> InstructionResolver<'m> {
         Ok(())
     }
 
-    /// Special registers, too, came with a version and a target.
+    /// Checks that the version and the target have the special registers used.
     fn check_specials<L: Lookup + ?Sized>(
         &self,
         instruction: &Instruction,

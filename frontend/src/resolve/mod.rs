@@ -1,12 +1,11 @@
-//! Resolution: what the names of a module mean and which form each instruction has.
+//! Resolution: finds the meanings of the names in a module, and the form of each instruction.
 //!
-//! [`resolve()`] walks a whole module, reports what is wrong with it and keeps the form of every
-//! instruction for lowering. [`Symbol`] says what a name in a
-//! body stands for; [`Lookup`] finds it, and [`Scopes`] is the one that knows PTX's scopes.
-//! [`InstructionResolver`] matches instructions against the syntax table ([`margay_ptx`]) with
-//! that knowledge.
+//! [`resolve()`] walks a whole module, reports its errors and keeps the form of every instruction for
+//! lowering. A [`Symbol`] is the meaning of a name in a body. [`Lookup`] finds the symbol of a name, and
+//! [`Scopes`] implements it with the scope rules of PTX. [`InstructionResolver`] uses the symbols to match
+//! instructions against the syntax table ([`margay_ptx`]).
 //!
-//! Invariant: resolution reports and goes on; it never changes the tree.
+//! Invariant: resolution reports an error and continues. It never changes the tree.
 
 mod call;
 mod check;

@@ -1,7 +1,7 @@
-//! Names without a declaration, names declared twice, and names of the wrong kind where any use of
-//! them would be wrong: targets, initialisers.
+//! Checks names: names without a declaration, names declared twice, and names of the wrong kind in target
+//! lists.
 //!
-//! What an instruction makes of the names it mentions is checked with its form.
+//! Whether a name has the right kind for its instruction is checked with the form of the instruction.
 
 use super::scope::{Duplicate, Scopes};
 use super::special;
@@ -22,7 +22,7 @@ enum TargetKind {
     Functions,
 }
 
-/// Checks the names in the bodies of a module's functions, walking its scopes.
+/// Checks the names in the bodies of a module's functions.
 pub(super) struct Names<'m> {
     parsed: &'m Parsed,
     module: &'m Module,
@@ -36,7 +36,7 @@ impl<'m> Names<'m> {
         }
     }
 
-    /// The names that a statement uses; to be called before the scopes pass it.
+    /// Checks the names that a statement uses. Must be called before the scopes pass the statement.
     pub(super) fn statement(
         &self,
         statement: &Statement,
@@ -106,7 +106,7 @@ impl<'m> Names<'m> {
         }
     }
 
-    /// Where in an operand a name stands.
+    /// Returns the position of a name in an operand.
     fn place(&self, name: Name, within: Span) -> Span {
         let text = self.module.text(name);
         match self.parsed.source.slice(within).find(text) {
@@ -133,7 +133,7 @@ impl<'m> Names<'m> {
                 continue;
             };
             let base = self.module.text(target.name.name);
-            // Stops at the first that is missing, so a huge count costs nothing.
+            // Stops at the first missing name, so a huge count costs nothing.
             let missing = (0..count).find_map(|number| {
                 let text = format!("{base}{number}");
                 match self.module.names.get(&text) {
@@ -165,7 +165,7 @@ impl<'m> Names<'m> {
         Some(Diagnostic::error(Code::WRONG_SYMBOL_KIND, span, message))
     }
 
-    /// A name that is not declared, with what may have been meant.
+    /// Creates the error for a name that is not declared, with a suggestion if possible.
     pub(super) fn unknown(&self, name: Name, span: Span) -> Diagnostic {
         let text = self.module.text(name);
         let diagnostic = unknown_text(Code::UNKNOWN_SYMBOL, text, span);
@@ -187,7 +187,7 @@ impl<'m> Names<'m> {
             .with_note("a branch can leave a `{ }` block but not enter one")
     }
 
-    /// The declaration of a module's item, wherever it is.
+    /// Returns the position at which a module-scope item with this name is declared, anywhere in the text.
     fn later_declaration(&self, name: Name) -> Option<Span> {
         let idents = self.module.items.iter().filter_map(|item| match *item {
             Item::Function(id) => Some(self.module[id].name),
@@ -198,7 +198,7 @@ impl<'m> Names<'m> {
         idents.next().map(|ident| ident.span)
     }
 
-    /// A name that its scope has twice.
+    /// Creates the error for a name that its scope declares twice.
     pub(super) fn duplicate(&self, duplicate: &Duplicate) -> Diagnostic {
         let text = self.module.text(duplicate.name.name);
         Diagnostic::error(
@@ -209,7 +209,7 @@ impl<'m> Names<'m> {
         .with_related(duplicate.earlier, "first declared here")
     }
 
-    /// Enters a function and reports parameters of the same name.
+    /// Enters a function and reports parameters with equal names.
     pub(super) fn enter(
         &self,
         function: &Function,
@@ -227,7 +227,7 @@ fn unknown_text(code: Code, text: &str, span: Span) -> Diagnostic {
     Diagnostic::error(code, span, format!("`{text}` is not declared"))
 }
 
-/// The names that an operand mentions itself.
+/// Returns the names that an operand contains directly.
 fn names_of(kind: OperandKind) -> [Option<Name>; 2] {
     match kind {
         OperandKind::Name(base)
@@ -240,7 +240,7 @@ fn names_of(kind: OperandKind) -> [Option<Name>; 2] {
     }
 }
 
-/// A special register whose name is nearly this.
+/// Returns a special register with a similar name.
 fn suggestion(text: &str) -> Option<&'static str> {
     if !text.starts_with('%') {
         return None;

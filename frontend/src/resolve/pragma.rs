@@ -1,10 +1,10 @@
-//! Pragmas: which ptxas knows, where, and with what behind them.
+//! Checks pragmas: the ones that ptxas knows, their places and their values.
 
 use crate::code::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
-/// Where a pragma stands.
+/// The place of a pragma.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum PragmaPlace {
     /// At module scope.
@@ -15,7 +15,8 @@ pub(super) enum PragmaPlace {
     Body,
 }
 
-/// Pragmas of bodies, and whether each takes a number; like ptxas, by the beginning of the text.
+/// Pragmas of bodies, and the values that they take. Like ptxas, the check only compares the beginning of the
+/// text.
 const OF_BODIES: [(&str, Value); 3] = [
     ("used_bytes_mask", Value::Any),
     ("enable_smem_spilling", Value::Nothing),
@@ -29,7 +30,7 @@ enum Value {
     Positive,
 }
 
-/// What is wrong with a pragma.
+/// Returns the problem of a pragma, if there is one.
 pub(super) fn check(text: &str, span: Span, place: PragmaPlace) -> Option<Diagnostic> {
     if text == "nounroll" {
         return None;
@@ -46,7 +47,7 @@ pub(super) fn check(text: &str, span: Span, place: PragmaPlace) -> Option<Diagno
         let message = format!("the pragma `{name}` is allowed in a function only");
         return Some(Diagnostic::error(Code::DIRECTIVE_PLACE, span, message));
     }
-    // The character behind the name is not looked at.
+    // Any character may follow the name.
     let mut behind = text[name.len()..].chars();
     behind.next();
     let number = number(behind.as_str());
@@ -61,8 +62,8 @@ pub(super) fn check(text: &str, span: Span, place: PragmaPlace) -> Option<Diagno
     (!fine).then(|| Diagnostic::error(Code::DIRECTIVE_VALUE, span, message))
 }
 
-/// A number as `strtoul` reads it with base 0: white space and a sign in front, nothing behind it. One that is too
-/// large becomes the largest.
+/// Parses a number like `strtoul` with base 0: white space and a sign may precede it, and nothing may follow
+/// it. A number that is too large becomes the largest number.
 fn number(text: &str) -> Option<u64> {
     let text = text.trim_start();
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);

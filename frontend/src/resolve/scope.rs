@@ -1,16 +1,20 @@
-//! Scopes: what a name means at a place of the text.
+//! Scopes: the meaning of a name at a position in the text.
 //!
-//! [`Scopes`] is walked along the text: module items are declared in their order, then, for each
-//! function body, every statement is passed to [`Scopes::pass`]. Between two statements it answers
-//! [`Lookup::lookup`] for the instruction in between.
+//! [`Scopes`] is updated in the order of the text. Module items are declared in their order. For each
+//! function body, every statement is passed to [`Scopes::pass`]. For the instruction between two such calls,
+//! [`Lookup::lookup`] returns the meaning of a name.
 //!
-//! PTX's rules: braces open scopes and inner declarations hide outer ones; parameters belong to the
-//! body's outermost scope; a name must be declared before its use, except for a label, which may come
-//! later in a scope that is open at its use; labels, variables and target lists share their names;
-//! `%r<3>` declares `%r0` to `%r2`, where the number is all of the digits at the end of a name and
-//! may have leading zeros.
+//! The scope rules of PTX:
 //!
-//! Invariant: `leave` undoes exactly what was declared since the matching `enter`.
+//! - Braces open scopes, and inner declarations hide outer ones.
+//! - Parameters belong to the body's outermost scope.
+//! - A name must be declared before its use. Only a label may be declared later, in a scope that is open at
+//!   its use.
+//! - Labels, variables and target lists share one name space.
+//! - `%r<3>` declares `%r0` to `%r2`. The number consists of all digits at the end of a name and may have
+//!   leading zeros.
+//!
+//! Invariant: `leave` reverts exactly the declarations since the matching `enter`.
 
 use std::cell::Cell;
 
@@ -22,12 +26,12 @@ use super::symbol::{Lookup, Symbol};
 use crate::ast::{Function, Id, Ident, Module, Name, StateSpace, Statement, Variable};
 use crate::source::Span;
 
-/// A name that is declared already in the same scope.
+/// A name that is already declared in the same scope.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Duplicate {
     /// The new declaration's name.
     pub name: Ident,
-    /// Where the earlier one is; the name itself for one that PTX predefines.
+    /// The position of the earlier declaration; the name's own position if PTX predefines the name.
     pub earlier: Span,
 }
 
@@ -46,7 +50,7 @@ struct RangeBinding {
     span: Span,
 }
 
-/// A single name with a number at its end.
+/// A declared single name that ends with a number.
 #[derive(Clone, Copy, Debug)]
 struct Numbered {
     number: u64,
@@ -54,14 +58,14 @@ struct Numbered {
     span: Span,
 }
 
-/// What a declaration hid, to be restored when its scope ends.
+/// The binding that a declaration hides, which is restored at the end of the scope.
 #[derive(Debug)]
 enum Hidden {
     Name(Name, Option<Binding>),
     Range(Name),
 }
 
-/// A name's base and trailing number, found once per name.
+/// A name's base and trailing number, computed once for each name.
 #[derive(Clone, Copy, Debug)]
 enum Split {
     Unknown,
@@ -69,33 +73,35 @@ enum Split {
     Number(Name, u64),
 }
 
-/// The scopes that are open at a place of the text.
+/// The scopes that are open at a position in the text.
 #[derive(Debug)]
 pub struct Scopes<'m> {
     module: &'m Module,
     names: Vec<Option<Binding>>,
-    /// For each base the ranges in scope, innermost last: an inner range hides the members it has,
-    /// not those that only an outer one has.
+    /// The ranges in scope for each base name, innermost last. An inner range hides only the members of an
+    /// outer range that it has itself.
     ranges: FxHashMap<Name, SmallVec<[RangeBinding; 1]>>,
     splits: Vec<Cell<Split>>,
-    /// For each base the single names of open scopes that are this base with a number, innermost last.
+    /// The single names in open scopes that consist of a base name and a number, for each base name,
+    /// innermost last.
     numbered: FxHashMap<Name, Vec<Numbered>>,
     hidden: Vec<Hidden>,
-    /// For each open scope but the module's, how much was hidden before it and its labels.
+    /// For each open scope except the module's: the length of `hidden` at its start, and its labels.
     open: Vec<(usize, Vec<Name>)>,
-    /// How many open scopes have a label of this name, passed or not.
+    /// The number of open scopes that contain a label of this name, before or after the current position.
     labels: FxHashMap<Name, u32>,
-    /// The labels of the scopes of the current body that are still to be opened, last first.
+    /// The labels of the scopes of the current body that are not open yet, in reverse order.
     label_lists: Vec<Vec<Name>>,
-    /// What names were last found to mean, and in which `era`; most are used many times.
+    /// A cache of the meanings of names, each with its `era`, because most names are used many times.
     found: Vec<Cell<(u32, Symbol)>>,
-    /// Changes when names may lose or change their meaning. A declaration of a single name changes that one
-    /// alone; a scope that is opened changes only names that have no meaning, which are not remembered.
+    /// The generation of the cache `found`. It changes when several names can lose or change their meaning.
+    /// The declaration of a single name only invalidates the entry of this name. Opening a scope only affects
+    /// names without a meaning, which are not cached.
     era: u32,
 }
 
 impl<'m> Scopes<'m> {
-    /// The scope of a module, still without declarations.
+    /// Creates the scope of a module, without declarations.
     pub fn new(module: &'m Module) -> Self {
         Scopes {
             module,
@@ -122,7 +128,7 @@ impl<'m> Scopes<'m> {
         };
     }
 
-    /// How many scopes are open inside of the module's.
+    /// Returns the number of open scopes inside the module's scope.
     pub fn depth(&self) -> u32 {
         self.open.len() as u32
     }
@@ -131,7 +137,7 @@ impl<'m> Scopes<'m> {
     ///
     /// # Errors
     ///
-    /// Parameters of the same name; later ones hide earlier ones.
+    /// Parameters with equal names; later parameters hide earlier ones.
     pub fn enter_function(&mut self, function: &Function) -> Result<(), Vec<Duplicate>> {
         self.label_lists = self.scope_labels(function);
         self.enter();
@@ -153,11 +159,11 @@ impl<'m> Scopes<'m> {
         }
     }
 
-    /// Takes note of a statement: opens and closes scopes, declares what it declares.
+    /// Processes a statement: opens or closes a scope, or adds a declaration.
     ///
     /// # Errors
     ///
-    /// A name that its scope has already; the new declaration then hides the earlier one.
+    /// The name is already declared in this scope. The new declaration hides the earlier one.
     pub fn pass(&mut self, statement: &Statement) -> Result<(), Duplicate> {
         match *statement {
             Statement::ScopeBegin(_) => self.enter(),
@@ -214,7 +220,7 @@ impl<'m> Scopes<'m> {
     ///
     /// # Errors
     ///
-    /// The scope has the name already.
+    /// The name is already declared in this scope.
     pub fn declare_variable(&mut self, id: Id<Variable>) -> Result<(), Duplicate> {
         let variable = &self.module[id];
         if let Some(count) = variable.range {
@@ -262,7 +268,8 @@ impl<'m> Scopes<'m> {
         }
     }
 
-    /// Where the scope of a range declares one of its members alone.
+    /// Returns the position of a single declaration in the scope of a range that is also a member of the
+    /// range.
     fn member_of(&self, base: Name, range: RangeBinding) -> Option<Span> {
         let numbered = self.numbered.get(&base)?.iter().rev();
         let mut same_scope = numbered.take_while(|numbered| numbered.depth == range.depth);
@@ -274,7 +281,7 @@ impl<'m> Scopes<'m> {
     ///
     /// # Errors
     ///
-    /// The scope has the name already.
+    /// The name is already declared in this scope.
     pub fn declare(&mut self, name: Ident, symbol: Symbol) -> Result<(), Duplicate> {
         let depth = self.depth();
         let same_scope = self.declared_at(name.name, depth);
@@ -283,7 +290,7 @@ impl<'m> Scopes<'m> {
             depth,
             span: name.span,
         };
-        // `z02` is no member of a range that comes behind it, although one that comes before it has it.
+        // `z02` is not checked against a later range `z<n>`, although it is a member of an earlier range.
         let text = self.module.text(name.name);
         let digits = text.len() - text.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         if let Split::Number(base, number) = self.split(name.name)
@@ -305,7 +312,7 @@ impl<'m> Scopes<'m> {
         }
     }
 
-    /// Where this very scope declares the name.
+    /// Returns the position at which this scope, and no outer one, declares the name.
     fn declared_at(&self, name: Name, depth: u32) -> Option<Span> {
         if let Some(binding) = self.names[name.index()].filter(|b| b.depth == depth) {
             return Some(binding.span);
@@ -314,7 +321,7 @@ impl<'m> Scopes<'m> {
         (range.depth == depth).then_some(range.span)
     }
 
-    /// A name's base and number; remembered, because a register is used many times.
+    /// Returns a name's base and number. The result is cached, because a register is used many times.
     fn split(&self, name: Name) -> Split {
         let cell = &self.splits[name.index()];
         if let Split::Unknown = cell.get() {
@@ -338,7 +345,7 @@ impl<'m> Scopes<'m> {
         Some((*range, number))
     }
 
-    /// Where the name's declaration is, if it is one of the text.
+    /// Returns the position of a name's declaration, if the text declares it.
     pub fn declaration(&self, name: Name) -> Option<Span> {
         let direct = self.names[name.index()];
         let range = self.range_member(name);
@@ -349,7 +356,7 @@ impl<'m> Scopes<'m> {
         }
     }
 
-    /// The labels of each scope of a body, in the reverse order of the opening braces.
+    /// Returns the labels of each scope of a body, in the reverse order of the opening braces.
     fn scope_labels(&self, function: &Function) -> Vec<Vec<Name>> {
         let mut lists = vec![Vec::new()];
         let mut open = vec![0];
@@ -417,7 +424,7 @@ impl Scopes<'_> {
     }
 }
 
-/// A register name's base and trailing number: `%r12` is `%r` and 12.
+/// Splits a register name into base and trailing number: `%r12` into `%r` and 12.
 pub fn split_number(text: &str) -> Option<(&str, u64)> {
     let base = text.trim_end_matches(|c: char| c.is_ascii_digit());
     let digits = &text[base.len()..];
@@ -441,7 +448,7 @@ mod tests {
         parsed
     }
 
-    /// What `x` means at each `use` instruction of a body, as a short word.
+    /// Returns the meaning of `name` at each `use` instruction of a body, as a short word.
     fn meanings(name: &str, body: &str) -> Vec<String> {
         let parsed = parsed(body);
         let module = &parsed.module;
@@ -488,7 +495,7 @@ mod tests {
         assert_eq!(meanings("L", "{ ret; } ret; L: ret;"), ["label"; 3]);
         assert_eq!(meanings("L", "ret; { L: ret; } ret;"), ["-", "label", "-"]);
         assert_eq!(meanings("L", "{ L: ret; } { ret; L: }"), ["label", "label"]);
-        // A declaration that is already there wins over a label to come.
+        // An existing declaration takes precedence over a later label.
         assert_eq!(
             meanings("L", ".reg .b32 L; { ret; L: ret; }"),
             [".b320", "label"]

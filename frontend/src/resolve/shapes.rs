@@ -1,4 +1,4 @@
-//! Operands as the syntax table's matcher wants them.
+//! Converts operands to the shapes that the matcher of the syntax table uses.
 
 use margay_ops::types::OpType;
 use margay_ptx::{Nested, OperandShape, OperandShapes};
@@ -9,17 +9,17 @@ use crate::ast::{
     Constant, List, Module, Name, Operand, OperandKind, Prefix, StateSpace, Variable, VectorSize,
 };
 
-/// Turns operands into shapes.
+/// Converts operands to shapes.
 pub(super) struct Shaper<'a, L: ?Sized> {
     pub(super) module: &'a Module,
     pub(super) lookup: &'a L,
     pub(super) shapes: &'a mut OperandShapes,
-    /// Whether a name has no declaration.
+    /// Whether some name has no declaration.
     pub(super) missing: bool,
 }
 
 impl<L: Lookup + ?Sized> Shaper<'_, L> {
-    /// Adds the operands of an instruction; an operand without meaning is given with a reason.
+    /// Adds the operands of an instruction. An invalid operand is returned with the reason.
     pub(super) fn operands(&mut self, operands: List<Operand>) -> Result<(), (usize, String)> {
         let module = self.module;
         for (index, operand) in module[operands].iter().enumerate() {
@@ -62,7 +62,7 @@ impl<L: Lookup + ?Sized> Shaper<'_, L> {
 
     fn nested(&mut self, list: List<Operand>) -> Result<Nested, String> {
         let module = self.module;
-        // Parts of parts go first, so that the parts of one operand lie next to each other.
+        // Nested parts are added first, so that the parts of one operand are contiguous.
         let mut parts = smallvec::SmallVec::<[OperandShape; 8]>::new();
         for part in &module[list] {
             parts.push(self.operand(part)?);
@@ -100,7 +100,7 @@ impl<L: Lookup + ?Sized> Shaper<'_, L> {
         }
     }
 
-    /// A special register without a component: all four of a vector.
+    /// Returns the shape of a special register without a component: all four components if it is a vector.
     fn special(&mut self, special: &Special) -> OperandShape {
         if !special.vector {
             return OperandShape::Special(special.ty);
@@ -111,7 +111,7 @@ impl<L: Lookup + ?Sized> Shaper<'_, L> {
         OperandShape::Vector(Nested { start, len: 4 })
     }
 
-    /// A register declared `.v2` or `.v4` stands for its elements.
+    /// Returns the shape of a register declared `.v2` or `.v4`: its elements.
     fn vector_register(&mut self, variable: &Variable, vector: VectorSize) -> OperandShape {
         let start = self.shapes.nested.len() as u32;
         let len = vector.count();
@@ -209,7 +209,7 @@ fn constant_shape(constant: Constant) -> OperandShape {
     }
 }
 
-/// The index of `.x`, `.r` and so on.
+/// Returns the index of `.x`, `.r` and so on.
 pub(crate) fn element(text: &str) -> Option<u32> {
     match text {
         "x" | "r" => Some(0),
@@ -220,8 +220,8 @@ pub(crate) fn element(text: &str) -> Option<u32> {
     }
 }
 
-/// A video selector: `b0` to `b3`, `h0`, `h1`, or several digits for the instructions that work on
-/// halves or bytes.
+/// Parses a video selector: `b0` to `b3`, `h0`, `h1`, or several digits for the instructions on halves or
+/// bytes.
 fn selected(ty: OpType, text: &str) -> Result<OperandShape, String> {
     let digits = text.strip_prefix(['b', 'h']).unwrap_or_default();
     let known = matches!(digits.len(), 1..=4) && digits.bytes().all(|d| (b'0'..=b'7').contains(&d));

@@ -1,23 +1,24 @@
-//! Special registers by name: types, components, and what they need (PTX ISA, section 10).
+//! Special registers by name: types, components, and the version and target that they need (PTX ISA, section
+//! 10).
 
 use margay_ops::sreg::SpecialReg;
 use margay_ops::types::OpType;
 use margay_ptx::{Target, Version};
 
-/// A special register, or a family of numbered ones.
+/// A special register, or a family of numbered registers.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Special {
-    /// Its name, with `%`; of a family, what is before the number.
+    /// The name with `%`; for a family, the part before the number.
     pub name: &'static str,
     /// Whether it has the components `.x .y .z .w`.
     pub vector: bool,
-    /// For a family `%name0` ..., how many there are; 0 for a single register.
+    /// The number of registers of a family `%name0`, `%name1` and so on; 0 for a single register.
     pub count: u32,
     /// Type of the register or of a component.
     pub ty: OpType,
-    /// Lowest PTX version.
+    /// The lowest PTX version.
     pub version: Version,
-    /// Lowest target.
+    /// The lowest target.
     pub target: Target,
 }
 
@@ -87,7 +88,7 @@ specials! {
     "%pm7_64" U64 single, 4 . 0, 50;
 }
 
-/// The special register called `name`, such as `%tid` or `%envreg7`.
+/// Returns the special register with this name, such as `%tid` or `%envreg7`.
 pub fn find(name: &str) -> Option<&'static Special> {
     if !name.starts_with('%') {
         return None;
@@ -104,21 +105,21 @@ pub fn find(name: &str) -> Option<&'static Special> {
     })
 }
 
-/// What reading a special register gives.
+/// The value that a read of a special register returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Value {
-    /// The register.
+    /// The value of this register.
     Register(SpecialReg),
     /// Always zero: the fourth component of a vector.
     Zero,
 }
 
-/// What reading `name` or `name.component` gives; `None` without such a register.
+/// Returns the value of `name` or `name.component`; `None` if there is no such register.
 pub fn value(name: &str, component: Option<&str>) -> Option<Value> {
     let special = find(name)?;
     let text = match component {
         Some("w") if special.vector => return Some(Value::Zero),
-        // A vector read as a scalar gives its first component, as before PTX 2.0.
+        // A vector that is read as a scalar gives its first component, as in PTX before 2.0.
         None if special.vector => format!("{name}.x"),
         Some(component) if special.vector => format!("{name}.{component}"),
         Some(_) => return None,

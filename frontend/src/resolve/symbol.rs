@@ -1,4 +1,4 @@
-//! What a name in a function's body stands for.
+//! The meanings of names in a function's body.
 
 use margay_ops::mods::StateSpace as Space;
 use margay_ops::types::OpType;
@@ -9,11 +9,11 @@ use crate::ast::{Function, Id, Name, Prototype, ScalarType, StateSpace, Targets,
 /// The meaning of a name.
 #[derive(Clone, Copy, Debug)]
 pub enum Symbol {
-    /// A register: a `.reg` variable, or one of a range of them.
+    /// A register: a `.reg` variable, or a member of a range.
     Register {
         /// The declaration.
         variable: Id<Variable>,
-        /// Which of a range; 0 for a single register.
+        /// The index in the range; 0 for a single register.
         index: u64,
     },
     /// A special register.
@@ -30,9 +30,9 @@ pub enum Symbol {
     Prototype(Id<Prototype>),
 }
 
-/// Finds what a name means at the instruction that is being resolved.
+/// Finds the meaning of a name at the instruction that is being resolved.
 pub trait Lookup {
-    /// The meaning; `None` for a name without a declaration in scope.
+    /// Returns the meaning; `None` for a name without a declaration in scope.
     fn lookup(&self, name: Name) -> Option<Symbol>;
 }
 
@@ -42,12 +42,12 @@ impl<F: Fn(Name) -> Option<Symbol>> Lookup for F {
     }
 }
 
-/// The type that a register of this declared type has in operations; `None` for opaque references.
+/// Returns the operation type of a register with this declared type; `OpType::None` for opaque references.
 pub fn register_type(scalar: ScalarType) -> OpType {
     OpType::from_name(scalar.word()).unwrap_or_default()
 }
 
-/// The state space of a declaration, as instructions name it.
+/// Returns the state space of a declaration as instructions name it.
 pub fn state_space(space: StateSpace) -> Space {
     match space {
         StateSpace::Const => Space::Const,

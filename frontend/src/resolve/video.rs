@@ -1,16 +1,16 @@
-//! Which parts of their operands the video instructions can select.
+//! The selectors that operands of video instructions can have.
 
-/// Operands of a video instruction.
+/// The kinds of operand of a video instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Part {
-    /// The result: lanes that are written, highest first.
+    /// The result, whose selector names the lanes to write, highest first.
     Result,
     /// A source.
     Source,
 }
 
-/// Whether a video instruction's operand takes a selector: one part of the scalar instructions, a
-/// list of parts for those on halves (`vadd2`) or bytes (`vadd4`).
+/// Whether an operand of a video instruction accepts a selector. Scalar instructions select one part.
+/// Instructions on halves (`vadd2`) or bytes (`vadd4`) select a list of parts.
 pub(super) fn takes(opcode: &str, part: Part, selector: &str) -> bool {
     let Some((kind, digits)) = selector.split_at_checked(1) else {
         return false;

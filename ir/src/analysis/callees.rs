@@ -1,11 +1,12 @@
-//! Which functions a function may call.
+//! Finds the functions that a function may call.
 
 use crate::entity::FuncId;
 use crate::function::{Function, Signature, payload_func, payload_sig};
 use crate::module::Module;
 use margay_ops::ops::Opcode;
 
-/// Functions that `function` calls directly or, by their signatures, may call through handles; in order.
+/// Returns, in order, the functions that `function` calls directly, and the functions with the signatures of its
+/// indirect calls.
 pub fn callees(module: &Module, function: &Function) -> Vec<FuncId> {
     let mut found = Vec::new();
     for &inst in function.blocks().iter().flat_map(|&b| function.insts(b)) {
@@ -24,7 +25,8 @@ pub fn callees(module: &Module, function: &Function) -> Vec<FuncId> {
     found
 }
 
-/// Functions that a call of this signature through a handle may reach, in order: where handles come from is not known.
+/// Returns, in order, all functions with a body and this signature. An indirect call may reach each of them,
+/// because the origin of handles is not tracked.
 pub fn with_handles<'a>(
     module: &'a Module,
     signature: &'a Signature,

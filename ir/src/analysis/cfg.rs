@@ -1,9 +1,9 @@
-//! The control-flow graph: predecessors and reverse postorder.
+//! Computes the control-flow graph: predecessors and reverse postorder.
 
 use crate::entity::{Block, Entity, SecondaryMap};
 use crate::function::Function;
 
-/// Predecessors of blocks and a reverse postorder from the entry.
+/// The predecessors of blocks and a reverse postorder from the entry block.
 #[derive(Clone, Debug)]
 pub struct Cfg {
     preds: SecondaryMap<Block, Vec<Block>>,
@@ -48,30 +48,30 @@ impl Cfg {
         }
     }
 
-    /// Predecessors, one for each edge from a reachable block.
+    /// Returns the predecessors of a block, one for each edge from a reachable block.
     pub fn preds(&self, block: Block) -> &[Block] {
-        // The default of an unwritten key is an empty list.
+        // A block without predecessors has the default value, an empty list.
         &self.preds[block]
     }
 
-    /// Reachable blocks in reverse postorder.
+    /// Returns the reachable blocks in reverse postorder.
     pub fn rpo(&self) -> &[Block] {
         &self.rpo
     }
 
-    /// Position in reverse postorder.
+    /// Returns the position of a block in reverse postorder; `None` if the block is unreachable.
     pub fn number(&self, block: Block) -> Option<u32> {
         let number = self.number[block];
         (number != UNREACHABLE).then_some(number)
     }
 
-    /// Whether the entry reaches the block.
+    /// Returns whether the block is reachable from the entry block.
     pub fn is_reachable(&self, block: Block) -> bool {
         self.number[block] != UNREACHABLE
     }
 }
 
-/// Removes blocks that the entry does not reach from the layout.
+/// Removes unreachable blocks from the layout, and returns the control-flow graph.
 pub fn remove_unreachable(function: &mut Function) -> Cfg {
     let cfg = Cfg::new(function);
     function

@@ -1,5 +1,4 @@
-//! The dominator tree (Cooper, Harvey, Kennedy: "A Simple, Fast Dominance
-//! Algorithm").
+//! Computes the dominator tree (Cooper, Harvey, Kennedy: "A Simple, Fast Dominance Algorithm").
 
 use crate::analysis::Cfg;
 use crate::entity::Block;
@@ -7,27 +6,29 @@ use crate::entity::Block;
 /// The dominator tree of a function's reachable blocks.
 #[derive(Clone, Debug)]
 pub struct Dominators {
-    /// Immediate dominator by reverse-postorder number; the entry's is itself.
+    /// Immediate dominator of each block, both as positions in reverse postorder; the entry block's is the entry
+    /// block.
     idom: Vec<u32>,
-    /// Entry and exit times of a walk over the tree, for constant-time queries.
+    /// For each block the times at which a depth-first walk over the tree enters and leaves it, so that a query
+    /// takes constant time.
     span: Vec<(u32, u32)>,
 }
 
 impl Dominators {
-    /// Computes the tree.
+    /// Computes the dominator tree.
     pub fn new(cfg: &Cfg) -> Dominators {
         let idom = immediate_dominators(cfg);
         let span = tree_spans(&idom);
         Dominators { idom, span }
     }
 
-    /// Immediate dominator; `None` for the entry and for unreachable blocks.
+    /// Returns the immediate dominator of a block; `None` for the entry block and for unreachable blocks.
     pub fn idom(&self, cfg: &Cfg, block: Block) -> Option<Block> {
         let number = cfg.number(block)? as usize;
         (number != 0).then(|| cfg.rpo()[self.idom[number] as usize])
     }
 
-    /// Whether `a` dominates `b` (every block dominates itself).
+    /// Returns whether `a` dominates `b`. Every reachable block dominates itself.
     pub fn dominates(&self, cfg: &Cfg, a: Block, b: Block) -> bool {
         let (Some(a), Some(b)) = (cfg.number(a), cfg.number(b)) else {
             return false;

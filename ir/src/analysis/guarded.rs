@@ -1,12 +1,13 @@
-//! Values that are affine in the lane unless something that can be checked beforehand goes wrong.
+//! Finds speculatively affine values: values that are affine unless a check at run time fails.
 //!
-//! A 32-bit index that is affine need not stay so when it is widened to an address: it might wrap between
-//! two lanes. It hardly ever does, and whether it does shows in the first and the last lane. The same holds
-//! for an affine value that is clamped to a uniform bound. [`Guarded`] follows such values up to the
-//! addresses made of them, and says which instructions have to be checked ([`Check`]); where the checks
-//! hold, memory is accessed side by side.
+//! A 32-bit index that is affine might wrap between two lanes, so the 64-bit address computed from it is not always
+//! affine. A wrap is rare, and a comparison of the first and the last lane detects it. The same applies to an
+//! affine value that is clamped to a uniform bound. [`Guarded`] follows such values up to the addresses computed
+//! from them, and returns the [`Check`] for each instruction that needs one. If the checks hold, the lanes access
+//! contiguous memory.
 //!
-//! Invariant: a guarded value varies for [`Uniformity`]; code that does not check is right.
+//! Invariant: [`Uniformity`] classifies a speculatively affine value as varying, so code without the checks is
+//! correct.
 
 use super::uniformity::{Class, Uniformity};
 use crate::analysis::Cfg;
@@ -16,47 +17,48 @@ use margay_ops::mods::{Half, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::types::{Kind, OpType};
 
-/// What must hold for the result of an instruction to be affine.
+/// The condition under which the result of an instruction is affine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Check {
-    /// The operand does not leave its type between the first lane and the last; it is `stride * lane` above
-    /// its base.
+    /// The operand does not wrap in its type between the first lane and the last. In each lane it is its base plus
+    /// `stride * lane`.
     NoWrap {
         /// The operand.
         value: Value,
-        /// Its stride.
+        /// Stride of the operand.
         stride: i64,
-        /// Whether its type is signed.
+        /// Whether the type of the operand is signed.
         signed: bool,
     },
-    /// The same of the operand, and in both lanes it is what `min` or `max` chooses.
+    /// The operand does not wrap between the first lane and the last, and `min` or `max` chooses it in both of
+    /// these lanes.
     Chosen {
         /// The operand.
         value: Value,
-        /// Its stride.
+        /// Stride of the operand.
         stride: i64,
-        /// Whether its type is signed.
+        /// Whether the type of the operand is signed.
         signed: bool,
         /// The other operand.
         bound: Value,
-        /// `min`, else `max`.
+        /// Whether the instruction is `min`; otherwise it is `max`.
         is_min: bool,
     },
 }
 
-/// What is known of a value so far.
+/// The result of the analysis for a value so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Fact {
-    /// Nothing: its definition has not been looked at.
+    /// The definition of the value has not been visited.
     #[default]
     Unknown,
-    /// It has this stride if the checks hold; 0 where it is the same for all lanes.
+    /// If the checks hold, the value has this stride; 0 means equal for all lanes.
     Stride(i64),
-    /// It varies.
+    /// The value varies.
     Varies,
 }
 
-/// The guarded values of a function.
+/// The speculatively affine values of a function.
 #[derive(Clone, Debug, Default)]
 pub struct Guarded {
     facts: SecondaryMap<Value, Fact>,
@@ -64,10 +66,10 @@ pub struct Guarded {
 }
 
 impl Guarded {
-    /// Finds the guarded values of a function.
+    /// Finds the speculatively affine values of a function.
     pub fn new(function: &Function, uniformity: &Uniformity, cfg: &Cfg) -> Guarded {
         let mut guarded = Guarded::default();
-        // Facts go from unknown to a stride to none, so this ends.
+        // The loop ends: a fact changes only from unknown to another one, and from a stride to varying.
         let mut changed = true;
         while changed {
             changed = false;
@@ -81,7 +83,7 @@ impl Guarded {
         guarded
     }
 
-    /// Difference between neighbouring lanes of a guarded value.
+    /// Returns the difference between neighbouring lanes of a speculatively affine value.
     pub fn stride(&self, value: Value) -> Option<i64> {
         match self.facts[value] {
             Fact::Stride(stride) => Some(stride),
@@ -89,7 +91,7 @@ impl Guarded {
         }
     }
 
-    /// What must be checked at the instruction that defines a guarded value.
+    /// Returns the check that the instruction which defines a speculatively affine value needs, if any.
     pub fn check(&self, inst: Inst) -> Option<Check> {
         self.checks[inst]
     }
@@ -195,7 +197,8 @@ impl View<'_> {
         match self.uniformity.class_in(self.function, value, self.block) {
             Class::Affine(stride) => Fact::Stride(stride),
             Class::Varying => {
-                // Lanes that left a loop in different turns do not have what it computes now.
+                // Lanes that left a loop in different iterations hold values of different iterations, so the stride
+                // does not apply.
                 let apart = self
                     .uniformity
                     .leaves_apart(self.function, value, self.block);
@@ -209,7 +212,7 @@ impl View<'_> {
         }
     }
 
-    /// Stride of an operand; 0 if it is uniform.
+    /// Returns the stride of an operand, 0 if it is uniform; `None` if it varies.
     fn operand(&self, value: Value) -> Option<i64> {
         match self.fact(value) {
             Fact::Stride(stride) => Some(stride),
@@ -273,7 +276,7 @@ impl View<'_> {
         }
     }
 
-    /// A product with a constant.
+    /// Returns stride and check of a product with a constant.
     fn product(&self, data: &InstData, a: Value, b: Value) -> Option<(i64, Option<Check>)> {
         if data.mods.half() == Half::Lo {
             return Some((self.plain_product(data, a, b)?, None));
@@ -295,7 +298,7 @@ impl View<'_> {
         Some((operand.checked_mul(scale)?, Some(check)))
     }
 
-    /// An integer of 32 bits as one of 64.
+    /// Returns stride and check of a conversion from a 32-bit to a 64-bit integer.
     fn widened(&self, data: &InstData, a: Value) -> Option<(i64, Option<Check>)> {
         let held = self.function.dfg.ty(a) == data.src.held();
         if data.src.bits() != 32 || data.ty.bits() != 64 || !data.src.is_integer() || !held {
@@ -310,7 +313,7 @@ impl View<'_> {
         Some((operand, Some(check)))
     }
 
-    /// The smaller or larger of an affine value and a bound.
+    /// Returns stride and check of the minimum or maximum of an affine value and a uniform bound.
     fn clamped(&self, data: &InstData, a: Value, b: Value) -> Option<(i64, Option<Check>)> {
         if data.ty.bits() != 32 || data.mods.relu() {
             return None;

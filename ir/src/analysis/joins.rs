@@ -1,34 +1,35 @@
-//! Where a variable needs block parameters: the iterated dominance frontier of its writes, where it lives
-//! (Sreedhar and Gao: "A Linear Time Algorithm for Placing phi-Nodes").
+//! Finds where a variable needs block parameters: at the iterated dominance frontier of its writes, in blocks where
+//! the variable is live (Sreedhar and Gao: "A Linear Time Algorithm for Placing phi-Nodes").
 //!
-//! The frontiers themselves are never made: those of nested loops are as large as the square of their number.
-//! Walks over the dominator tree end where the variable is dead, because what lies behind is reached from a write
-//! in between.
+//! The dominance frontiers themselves are not computed, because for nested loops their total size is quadratic in
+//! the number of loops. A walk over the dominator tree stops at blocks where the variable is dead: a block below it
+//! where the variable is live again is visited from a write in between.
 //!
-//! Invariant: one question costs no more than the blocks where the variable lives.
+//! Invariant: one query takes no more time than visiting the blocks where the variable is live.
 
 use std::collections::BinaryHeap;
 
 use crate::analysis::{Cfg, Dominators};
 use crate::entity::Block;
 
-/// The edges of a graph as the question needs them; blocks by their numbers in reverse postorder.
+/// The edges of a control-flow graph and of its dominator tree. Blocks are numbered in reverse postorder.
 #[derive(Debug)]
 pub struct Joins {
     /// Depth in the dominator tree.
     level: Vec<u32>,
-    /// The blocks that each dominates immediately.
+    /// The blocks that each block immediately dominates.
     children: Vec<Vec<u32>>,
-    /// Successors that it does not dominate immediately.
+    /// The successors that each block does not immediately dominate.
     joins: Vec<Vec<u32>>,
-    /// The question for which a block was last queued or visited: nothing has to be cleared between two.
+    /// The number of the query in which each block was last queued, and below, last visited. With these numbers,
+    /// nothing has to be cleared between two queries.
     queued: Vec<u32>,
     visited: Vec<u32>,
     question: u32,
 }
 
 impl Joins {
-    /// Reads the graph.
+    /// Prepares queries about a control-flow graph.
     pub fn new(cfg: &Cfg, dominators: &Dominators) -> Joins {
         let count = cfg.rpo().len();
         let mut joins = Joins {
@@ -55,12 +56,14 @@ impl Joins {
         joins
     }
 
-    /// The blocks at whose start values of the variable meet, in reverse postorder. It is written in `writes`, and
-    /// at the entry; `live` tells at whose start it is live.
+    /// Returns the blocks, in reverse postorder, at whose start several values of a variable meet. The variable is
+    /// written in the blocks `writes` and at the start of the entry block; `live` returns whether it is live at the
+    /// start of a block.
     pub fn of(&mut self, cfg: &Cfg, writes: &[Block], live: impl Fn(Block) -> bool) -> Vec<Block> {
         self.question += 1;
         let writes = writes.iter().filter_map(|&block| cfg.number(block));
-        // The deepest first: a block is visited from the deepest of its dominators that counts.
+        // Blocks are taken from the queue by falling depth in the dominator tree, so a block is visited from its
+        // deepest dominator in the queue.
         let mut queue: BinaryHeap<(u32, u32)> = BinaryHeap::new();
         for number in writes.chain([0]) {
             queue.push((self.level[number as usize], number));
@@ -102,7 +105,7 @@ mod tests {
     use margay_ops::ops::Opcode;
     use margay_ops::types::Type;
 
-    /// A graph of blocks 1, 2, ... with up to two successors each; block 0 goes to block 1.
+    /// Builds a graph of blocks 1, 2, ... with up to two successors each; block 0 goes to block 1.
     fn graph(successors: &[&[usize]]) -> (Function, Cfg) {
         let mut b = FunctionBuilder::new(Function {
             kernel: Some(Default::default()),
@@ -157,8 +160,10 @@ mod tests {
         assert_eq!(joins(&cfg, &[5]), [2]);
     }
 
-    /// Against the definition, on random graphs with random liveness: the closure of "some predecessor is
-    /// dominated, the block itself is not strictly", computed from every pair, agrees wherever the variable lives.
+    /// Compares the result with the definition of the iterated dominance frontier, on random graphs with random
+    /// liveness. A block is in the frontier of another if that block dominates one of its predecessors but does not
+    /// strictly dominate the block itself. The test computes the closure of this relation from all pairs, where the
+    /// variable is live.
     #[test]
     fn random_graphs_agree_with_the_definition() {
         let mut state = 1u64;

@@ -1,13 +1,13 @@
-//! An order of blocks in which lanes that took different ways can be run one way after the other.
+//! Computes an order of blocks in which diverged lanes can run, one path after the other.
 //!
-//! The lanes of a slice go through all blocks in this order under masks. Every edge leads forwards, or
-//! back to the header of a loop that holds its source; the blocks of a loop stand together, its header
-//! first. Lanes stop at synchronisation points and begin behind them, so loops may be entered at any of
-//! their blocks; nothing is assumed of headers but that they come first.
+//! The lanes of a chunk pass all blocks in this order under masks. Every edge leads forwards, or back to the header
+//! of a loop that contains the edge's source. The blocks of a loop are contiguous, with the header first. Lanes
+//! stop at sync points and resume after them, so lanes may enter a loop at any of its blocks. The only property of
+//! a header is that it comes first.
 //!
-//! The order is that of the whole graph, edges behind points included, although no lane takes those: a
-//! loop that lanes leave in different turns must not bring lanes of different turns together in a block,
-//! since [`super::Uniformity`] speaks of those that are in the same.
+//! The order covers the whole graph, including the edges after sync points, which no lane follows without stopping.
+//! If lanes leave a loop in different iterations, lanes of different iterations must not meet in a block, because
+//! [`super::Uniformity`] describes lanes of the same iteration.
 
 use rustc_hash::FxHashSet;
 
@@ -16,31 +16,31 @@ use crate::entity::{Block, SecondaryMap};
 use crate::function::Function;
 use margay_ops::ops::Opcode;
 
-/// The blocks of a loop: positions `start..end`.
+/// The blocks of a loop: positions `start..end` in the order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
     /// Position of the header.
     pub start: u32,
-    /// Position behind the last block.
+    /// Position after the last block.
     pub end: u32,
 }
 
-/// The order.
+/// The order of the blocks and its loops.
 #[derive(Clone, Debug)]
 pub struct Linear {
-    /// Whether whole warps run together, so that lanes need not stop to let others catch up.
+    /// Whether all lanes of a warp run together, so that lanes do not stop at `converge`.
     whole_warps: bool,
-    /// Blocks by position.
+    /// The blocks in order.
     pub order: Vec<Block>,
-    /// Loops, outer ones before inner ones.
+    /// The loops; outer loops come before inner loops.
     pub loops: Vec<Span>,
     position: SecondaryMap<Block, u32>,
 }
 
 const NOWHERE: u32 = u32::MAX;
 
-/// Successors of a block that lanes reach without stopping; with `whole_warps`, lanes that run together do
-/// not stop for each other.
+/// Returns the successors of a block that lanes reach without stopping at a sync point. Lanes do not stop at
+/// `yield`, and with `whole_warps` they do not stop at `converge` either.
 fn onward(
     function: &Function,
     block: Block,
@@ -64,7 +64,8 @@ fn onward(
 }
 
 impl Linear {
-    /// The order of a function's reachable blocks, for lanes of slices or of whole warps.
+    /// Computes the order of a function's reachable blocks. `whole_warps` states whether all lanes of a warp run
+    /// together, or only those of a chunk.
     pub fn new(function: &Function, cfg: &Cfg, whole_warps: bool) -> Linear {
         let mut linear = Linear {
             whole_warps,
@@ -80,7 +81,7 @@ impl Linear {
         linear
     }
 
-    /// Successors of a block that lanes reach without stopping.
+    /// Returns the successors of a block that lanes reach without stopping at a sync point.
     pub fn onward<'a>(
         &self,
         function: &'a Function,
@@ -89,22 +90,22 @@ impl Linear {
         onward(function, block, self.whole_warps)
     }
 
-    /// Where a block stands.
+    /// Returns the position of a block in the order.
     pub fn position(&self, block: Block) -> Option<u32> {
         let position = self.position[block];
         (position != NOWHERE).then_some(position)
     }
 
-    /// The number of the loop whose header stands at a position.
+    /// Returns the number of the loop whose header is at a position.
     pub fn loop_at(&self, start: u32) -> Option<usize> {
         self.loops.iter().position(|span| span.start == start)
     }
 
-    /// Appends blocks, components of the graph in topological order, each loop without the edges to its
-    /// header.
+    /// Appends blocks to the order: the strongly connected components in topological order, and inside each loop
+    /// again, without the edges to its header.
     fn place(&mut self, function: &Function, cfg: &Cfg, members: Vec<Block>) {
         let mut notes = Notes::default();
-        // Work is a stack of lists still to be placed and of loops to be closed.
+        // The stack holds lists of blocks to place, and loops whose end is to be recorded.
         enum Task {
             Place(Vec<Block>),
             Close(usize),
@@ -131,7 +132,7 @@ impl Linear {
             if let [whole] = &components[..]
                 && whole.len() == members.len()
             {
-                // A loop: what is reached first is its header.
+                // The members are a loop. The header is the block that comes first in reverse postorder.
                 let header = members.iter().copied().min_by_key(|&b| cfg.number(b));
                 let Some(header) = header else { continue };
                 let number = self.loops.len();
@@ -145,14 +146,14 @@ impl Linear {
                 }
                 continue;
             }
-            // The stack takes the last first; components come in reverse topological order.
+            // `components` returns reverse topological order, and the stack reverses it again.
             tasks.extend(components.into_iter().map(Task::Place));
         }
     }
 }
 
-/// What the search notes of blocks. It is kept from one search to the next, so that a search costs as much as the blocks
-/// that it is for.
+/// The search state of each block. It is reused by the next search, so that the cost of a search depends only on
+/// the number of blocks searched.
 struct Notes {
     index: SecondaryMap<Block, u32>,
     low: SecondaryMap<Block, u32>,
@@ -169,7 +170,8 @@ impl Default for Notes {
     }
 }
 
-/// The strongly connected components of some blocks, each before those that lead to it.
+/// Returns the strongly connected components of some blocks. Each component comes before the components with edges
+/// to it.
 fn components(function: &Function, members: &[Block], notes: &mut Notes) -> Vec<Vec<Block>> {
     for &block in members {
         notes.index[block] = NOWHERE;
@@ -190,7 +192,7 @@ fn components(function: &Function, members: &[Block], notes: &mut Notes) -> Vec<
     search.found
 }
 
-/// Tarjan's search, with a stack of its own.
+/// Tarjan's search with an explicit stack instead of recursion.
 struct Search<'a> {
     function: &'a Function,
     inside: FxHashSet<Block>,

@@ -1,13 +1,13 @@
-//! Which values are live at the start of chosen blocks.
+//! Computes which values are live at the start of blocks.
 //!
-//! Sparse: one backward walk per value from its uses to its definition, so the cost is the total
-//! length of live ranges and no per-block bit set is kept.
+//! The analysis is sparse: for each value it walks backwards from the uses to the definition. The cost is the total
+//! length of the live ranges, and there is no bit set for each block.
 
 use crate::analysis::Cfg;
 use crate::entity::{Block, SecondaryMap, Value};
 use crate::function::{Function, ValueDef};
 
-/// Where a value is live.
+/// The live range of a value.
 #[derive(Clone, Copy, Debug)]
 pub struct Range<'a> {
     /// The value.
@@ -19,14 +19,14 @@ pub struct Range<'a> {
 }
 
 impl Range<'_> {
-    /// Whether it is live at the start of a block.
+    /// Returns whether the value is live at the start of a block.
     pub fn enters(&self, block: Block) -> bool {
         self.visited[block] == self.mark
     }
 }
 
-/// For each block for which `wanted` holds, the values live at its start, in value order; values for
-/// which `skip` holds are left out. `each` is told where every other value is live.
+/// Returns, for each block for which `wanted` holds, the values live at its start, in value order. Values for which
+/// `skip` holds are omitted. `each` is called with the live range of every other value.
 pub fn live_in(
     function: &Function,
     cfg: &Cfg,
@@ -45,8 +45,8 @@ pub fn live_in(
     live
 }
 
-/// The total length of live ranges: the number of values live at its start, summed over all blocks. What it costs to find
-/// the ranges grows with it. `None` if it is more than `most`, which takes no longer to see.
+/// Returns the total length of the live ranges: the number of values live at the start of a block, summed over all
+/// blocks. Finding the ranges costs time in proportion to it. Returns `None` as soon as the total exceeds `most`.
 pub fn total_length(function: &Function, cfg: &Cfg, most: usize) -> Option<usize> {
     let mut total = 0;
     walk(
@@ -61,8 +61,8 @@ pub fn total_length(function: &Function, cfg: &Cfg, most: usize) -> Option<usize
     (total <= most).then_some(total)
 }
 
-/// Tells `each` where values are live and at the start of which blocks, value by value, as long as it answers that it wants
-/// more.
+/// Calls `each` with the live range of each value and the blocks at whose start the value is live, until `each`
+/// returns false.
 fn walk(
     function: &Function,
     cfg: &Cfg,

@@ -1,21 +1,24 @@
-//! Which addresses of device memory are computed from the kernel's pointer parameters.
+//! Finds the addresses of device memory that are computed from the kernel's pointer parameters.
 //!
-//! [`Reach`] splits an address into a root and a bounded offset. The address is safe if the root is a *pointer*:
+//! [`Reach`] splits an address into a root and a bounded offset. The address is safe if the root is a *pointer*,
+//! one of these:
 //!
-//! - loaded from a parameter;
-//! - a block parameter that only pointers are passed to, moved by a bounded step (`p += stride` in a loop);
-//! - a pointer plus a *counter*: a block parameter that starts from a bounded value and is moved by a bounded step, perhaps
-//!   times a constant (`base[i]`, `i += stride` with an index of 64 bits).
+//! - a value loaded from a kernel parameter;
+//! - a block parameter to which branches pass only pointers, each moved by a bounded step (`p += stride` in a
+//!   loop);
+//! - the sum of a pointer and a *counter*. A counter is a block parameter that starts at a bounded value and moves
+//!   by bounded steps. It may be multiplied by a constant (`base[i]` with a 64-bit index and `i += stride`).
 //!
-//! Steps add up without a bound, but an access stands in their way: where a step moves a pointer on, an access near the
-//! old place must have run before. If the range of device memory has closed margins on both sides that are wider
-//! than all steps, this access has faulted before the pointer can leave the margins.
+//! The sum of all steps has no bound, but before each step an access near the old value of the pointer must have
+//! run. If the range of device memory has inaccessible margins on both sides that are wider than all these bounds
+//! together, that access faults before the pointer can leave the margins.
 //!
-//! Invariant, for a launch of at most [`MAX_BLOCKS`] blocks in each dimension whose [`Pointers::params`] name addresses
-//! inside of the range: a moved pointer lies at most 2 `STEP` bytes outside of the range. A parameter plus an offset
-//! lies at most one `STEP` outside; a place where an access did not fault lies inside; that access lies at most one `STEP`
-//! from the pointer, and the next place at most another. A pointer plus a counter lies at most `COUNTED` bytes farther
-//! outside. An access at most `FAR` bytes from there lies in the range or in a margin of [`MARGIN`] bytes.
+//! Invariant, for a launch of at most [`MAX_BLOCKS`] blocks in each dimension whose [`Pointers::params`] are
+//! addresses inside the range: a moved pointer is at most 2 `STEP` bytes outside of the range. This holds because a
+//! parameter plus an offset is at most one `STEP` outside, and an access that did not fault is inside the range.
+//! The old value of the pointer is at most one `STEP` from that access, and the new value at most one `STEP` from
+//! the old one. A pointer plus a counter is at most `COUNTED` bytes farther outside. An access at most `FAR` bytes
+//! from there is in the range or in a margin of [`MARGIN`] bytes.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -27,31 +30,33 @@ use crate::function::{Function, ValueDef};
 use margay_ops::mods::{Half, StateSpace};
 use margay_ops::ops::Opcode;
 
-/// Bytes of each margin, at least.
+/// Least size of each margin in bytes.
 pub const MARGIN: u64 = 1 << 38;
-/// Blocks of a grid in each dimension, at most.
+/// Most blocks of a grid in each dimension.
 pub const MAX_BLOCKS: u32 = 1 << 22;
 
-/// Most bytes that a step moves a pointer, and that an access may lie from it to stand in its way.
+/// Largest step of a pointer in bytes, and largest distance from a pointer to the access that runs before a step.
 const STEP: i128 = 1 << 36;
-/// The same of a counter, and of the value that it starts from, times its factor.
+/// Largest step and largest start value of a counter in bytes, multiplied by its factor, and largest distance to
+/// the access that runs before a step of the counter.
 const COUNTED: i128 = 1 << 35;
-/// Most bytes from a moved pointer, and from a parameter, to the end of an access.
+/// Largest distance in bytes from a moved pointer to the end of an access; [`FAR_FROM_PARAM`] is the limit for a
+/// parameter.
 const FAR: i128 = 1 << 36;
 const FAR_FROM_PARAM: i128 = MARGIN as i128 - 4096;
 const _: () = assert!(2 * STEP + COUNTED + FAR <= FAR_FROM_PARAM);
 
-/// Values that branches pass to blocks, at most; functions with more have no pointers but parameters.
+/// Most values that branches may pass to blocks. In larger functions only parameters are pointers.
 const MAX_PASSED: usize = 100_000;
 
-/// What is known of the accesses of one function.
+/// The accesses of a function that are proved to be in device memory or its margins.
 #[derive(Clone, Debug, Default)]
 pub struct Pointers {
     known: FxHashSet<Inst>,
     params: Vec<u32>,
 }
 
-/// A base, and a counter times a factor.
+/// The sum of a base and a counter times a factor.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Counted {
     base: Value,
@@ -59,14 +64,14 @@ struct Counted {
     factor: i64,
 }
 
-/// Where an access lies.
+/// The address of an access.
 #[derive(Clone, Copy, Debug)]
 enum AccessAddress {
     Root(Root),
     Counted(Counted, Interval),
 }
 
-/// An access of memory outside of the thread's own windows.
+/// An access whose state space is not local, parameter or shared memory.
 struct Access {
     block: Block,
     inst: Inst,
@@ -83,7 +88,7 @@ struct Passed {
 }
 
 impl Pointers {
-    /// Looks at all accesses of a function.
+    /// Analyses all accesses of a function.
     pub fn new(function: &Function) -> Pointers {
         let found = Found::new(function);
         if found.params.is_empty() {
@@ -96,12 +101,13 @@ impl Pointers {
         }
     }
 
-    /// Whether an access lies in the range of device memory or in its margins.
+    /// Returns whether an access is proved to be in the range of device memory or in its margins.
     pub fn holds(&self, access: Inst) -> bool {
         self.known.contains(&access)
     }
 
-    /// Offsets of the parameters that the addresses of the accesses are computed from, ascending, each once.
+    /// Returns the offsets of the parameters from which the addresses of accesses are computed, in ascending order
+    /// and without duplicates.
     pub fn params(&self) -> &[u32] {
         &self.params
     }
@@ -110,11 +116,11 @@ impl Pointers {
 /// The pointers of one function.
 struct Found {
     accesses: Vec<Access>,
-    /// The block parameters that are pointers, and the roots of what is passed to them.
+    /// The block parameters that are pointers, each with the roots of the values that branches pass to it.
     moved: FxHashMap<Value, SmallVec<[Value; 2]>>,
-    /// Counters, their factors, and the pointers that they may be added to.
+    /// Valid counters, each with its factor and the pointer to which it is added.
     counted: FxHashSet<Counted>,
-    /// Values that are loaded from parameters: the parameter's offset, and the block of the load.
+    /// Values that are loaded from parameters, each with the parameter's offset and the block of the load.
     params: FxHashMap<Value, (u32, Block)>,
 }
 
@@ -142,7 +148,7 @@ impl Found {
         found
     }
 
-    /// Whether an access lies in the range of device memory or in its margins.
+    /// Returns whether an access is proved to be in the range of device memory or in its margins.
     fn holds(&self, access: &Access) -> bool {
         let (offset, far) = match access.place {
             AccessAddress::Root(root) if self.params.contains_key(&root.value) => {
@@ -176,7 +182,7 @@ impl Found {
         found
     }
 
-    /// The block that defines a pointer.
+    /// Returns the block that defines a pointer.
     fn home(&self, function: &Function, pointer: Value) -> Option<Block> {
         match function.dfg.values[pointer].def {
             ValueDef::Param(block, _) if self.moved.contains_key(&pointer) => Some(block),
@@ -186,7 +192,7 @@ impl Found {
 
     fn find_moved(&mut self, passed: &[Passed], stops: &Stops) {
         let mut all: FxHashSet<Value> = passed.iter().map(|passed| passed.to).collect();
-        // What is passed to a pointer is a pointer: the largest set for which this holds.
+        // Computes the largest set of block parameters to which only pointers are passed.
         let mut before = usize::MAX;
         while all.len() < before {
             before = all.len();
@@ -212,8 +218,9 @@ impl Found {
         }
     }
 
-    /// The bases do not change while a counter counts: they are defined in blocks that strictly dominate the counter's, so they
-    /// can only change where the counter starts again.
+    /// Finds the valid counters. The base of a counter does not change while the counter moves: the base is defined
+    /// in a block that strictly dominates the counter's block, so the base can only change where the counter starts
+    /// again.
     fn find_counted(&mut self, function: &Function, passed: &[Passed], stops: &Stops) {
         let mut to: FxHashMap<Value, Vec<&Passed>> = FxHashMap::default();
         for passed in passed {
@@ -245,7 +252,7 @@ impl Found {
     }
 }
 
-/// The accesses near each root, which stand in its way.
+/// The blocks of the accesses near each root and near each counted address.
 struct Stops {
     cfg: Cfg,
     dominators: Dominators,
@@ -278,10 +285,11 @@ impl Stops {
         stops
     }
 
-    /// Whether an access near a root runs before the end of a block.
+    /// Returns whether an access near a root always runs between the definition of the root and the end of the
+    /// block `end`.
     ///
-    /// It runs between the definition of the root and the end of the block, in every turn of a loop: its own block dominates
-    /// that block, and the root's definition dominates the access.
+    /// This holds in every iteration of a loop if the block of the access dominates `end`, because the definition
+    /// of the root dominates the access.
     fn before<K: Eq + std::hash::Hash>(
         &self,
         near: &FxHashMap<K, SmallVec<[Block; 4]>>,
@@ -300,7 +308,7 @@ fn within(offset: Interval, most: i128) -> bool {
     })
 }
 
-/// An address as a root or a base with a counter, and an offset.
+/// Splits an address into an offset and either a root or a base with a counter.
 fn place(function: &Function, address: Value) -> AccessAddress {
     let reach = Reach::in_grids(function, MAX_BLOCKS);
     let whole = reach.of(address, &|_| true);
@@ -332,14 +340,14 @@ fn counted(function: &Function, reach: &Reach<'_>, whole: &Root) -> Option<Acces
             offset,
         ))
     };
-    // The base is a parameter of the kernel more often than one of a block.
+    // If both operands might be the counter, `a` is taken, because a base is usually a kernel parameter.
     match is_param(reach.of(a, &|_| true).value) {
         true => pair(b, a),
         false => pair(a, b),
     }
 }
 
-/// A value as another one times a factor, plus an offset.
+/// Splits a value into another value, a constant factor by which it is multiplied, and an offset that is added.
 fn scaled(function: &Function, reach: &Reach<'_>, value: Value) -> Option<(Value, i64, Interval)> {
     let dfg = &function.dfg;
     let outer = reach.of(value, &|_| true);
@@ -363,7 +371,7 @@ fn scaled(function: &Function, reach: &Reach<'_>, value: Value) -> Option<(Value
     Some((inner.value, factor, offset))
 }
 
-/// All values of 64 bits that branches pass to blocks; none if they are too many.
+/// Returns all 64-bit values that branches pass to blocks; `None` if there are too many.
 fn all_passed(function: &Function, cfg: &Cfg) -> Option<Vec<Passed>> {
     let reach = Reach::in_grids(function, MAX_BLOCKS);
     let dfg = &function.dfg;
@@ -389,7 +397,7 @@ fn all_passed(function: &Function, cfg: &Cfg) -> Option<Vec<Passed>> {
     Some(all)
 }
 
-/// All instructions with their blocks.
+/// Returns all instructions with their blocks.
 fn insts(function: &Function) -> impl Iterator<Item = (Block, Inst)> {
     function.blocks().iter().flat_map(|&block| {
         let insts = function.insts(block).iter();
@@ -420,7 +428,8 @@ fn accesses(function: &Function) -> Vec<Access> {
     access.collect()
 }
 
-/// The values of 64 bits that a kernel loads from its parameters, the offsets of these, and the blocks of the loads.
+/// Returns the 64-bit values that a kernel loads from its parameters, each with the parameter's offset and the
+/// block of the load.
 fn loaded_params(function: &Function) -> FxHashMap<Value, (u32, Block)> {
     let Some(kernel) = &function.kernel else {
         return FxHashMap::default();

@@ -1,15 +1,16 @@
-//! How far an address can lie from the value that it is computed from.
+//! Bounds the distance between an address and the value from which it is computed.
 //!
-//! Most addresses of device code are a pointer plus a bounded offset: a widened 32-bit index times the size of
-//! an element. [`Reach::of`] splits an address into such a *root* and the interval of the offset. A back end
-//! that tests the root against a reserved range of addresses with closed margins around it need not test the
-//! sum: if the offset is smaller than the margin, the access lies in the range or in a margin, where it faults.
-//! Where the root is a variable and the interval lies inside it, the access needs no test at all.
+//! Most addresses in device code are a pointer plus a bounded offset: a widened 32-bit index times the size of an
+//! element. [`Reach::of`] splits an address into this pointer, the *root*, and an interval that contains the
+//! offset. A back end that tests whether the root is in a reserved range of addresses with inaccessible margins
+//! does not have to test the sum. If the offset is smaller than a margin, the access is in the range, or in a
+//! margin, where it faults. If the root is a variable and the access is inside the variable, the access needs no
+//! test at all.
 //!
 //! Intervals hold modulo the width of their value: for the value `v` of `n` bits there is an integer in
-//! `low..=high` that is congruent to `v` modulo 2^n. Sums, differences, products and left shifts preserve that
-//! whatever wraps; operations that read the value as a number (widening, right shifts, remainders) first bring
-//! it into the range of its type.
+//! `low..=high` that is congruent to `v` modulo 2^n. Sums, differences, products and left shifts preserve this
+//! property even if they wrap. Operations that read the value as a number (widening, right shifts, remainders)
+//! first limit the interval to the range of the type.
 
 use crate::entity::{Inst, SymbolId, Value};
 use crate::function::{Function, payload_slot, payload_sreg, split_symbol_payload};
@@ -17,20 +18,20 @@ use margay_ops::mods::{Half, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::sreg::SpecialReg;
 
-/// Operations that are looked through, at most, in each direction.
+/// Most operations that are followed backwards from a value along one path.
 const DEPTH: u32 = 10;
 
 /// An interval of integers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Interval {
-    /// The least.
+    /// The lower bound.
     pub low: i128,
-    /// The greatest.
+    /// The upper bound, inclusive.
     pub high: i128,
 }
 
 impl Interval {
-    /// Zero alone.
+    /// The interval that contains only zero.
     pub const ZERO: Interval = Interval { low: 0, high: 0 };
 
     fn new(low: i128, high: i128) -> Interval {
@@ -41,7 +42,7 @@ impl Interval {
         Interval::new(at, at)
     }
 
-    /// All values of a type of so many bits.
+    /// Returns the interval of all values of an integer type with this number of bits.
     fn of_bits(bits: u32, signed: bool) -> Interval {
         match signed {
             true => Interval::new(-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
@@ -53,7 +54,7 @@ impl Interval {
         other.low <= self.low && self.high <= other.high
     }
 
-    /// Bounds that no product of two can overflow.
+    /// Returns the interval if it is so small that the product of two such intervals cannot overflow.
     pub(super) fn checked(self) -> Option<Interval> {
         const LIMIT: i128 = 1 << 62;
         self.lies_in(Interval::new(-LIMIT, LIMIT)).then_some(self)
@@ -83,30 +84,30 @@ impl Interval {
     }
 }
 
-/// An address as a root and an offset.
+/// An address, split into a root and an offset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Root {
-    /// What the offset is added to.
+    /// The value to which the offset is added.
     pub value: Value,
     /// Bounds of the offset, modulo the width of the address.
     pub offset: Interval,
 }
 
-/// Splits addresses of one function.
+/// Splits the addresses of a function into roots and offsets.
 #[derive(Clone, Copy, Debug)]
 pub struct Reach<'a> {
     function: &'a Function,
-    /// Threads of a block, at most.
+    /// Most threads of a block.
     threads: i128,
-    /// Blocks of a grid in each dimension, at most, where that is known.
+    /// Most blocks of a grid in each dimension, if known.
     blocks: Option<i128>,
 }
 
-/// Threads of a block on every device (CUDA C++ programming guide, compute capabilities).
+/// Most threads of a block on every device (CUDA C++ programming guide, compute capabilities).
 const MAX_THREADS: i128 = 1024;
 
 impl<'a> Reach<'a> {
-    /// For addresses of a function.
+    /// Creates the analysis for a function.
     pub fn new(function: &'a Function) -> Reach<'a> {
         let kernel = function.kernel.as_ref();
         let shape = kernel.and_then(|kernel| kernel.reqntid.or(kernel.maxntid));
@@ -118,7 +119,7 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// For addresses of a function in launches of at most so many blocks in each dimension.
+    /// Creates the analysis for a function in launches of at most `blocks` blocks in each dimension.
     pub fn in_grids(function: &'a Function, blocks: u32) -> Reach<'a> {
         Reach {
             blocks: Some(blocks.into()),
@@ -126,8 +127,8 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// The root of an address and its offset. Only operations that `here` accepts are looked through: the root
-    /// must be at hand where the address is used.
+    /// Returns the root of an address and the bounds of the offset. The search follows only operations that `here`
+    /// accepts, because the root must be available where the address is used.
     pub fn of(&self, address: Value, here: &dyn Fn(Inst) -> bool) -> Root {
         let dfg = &self.function.dfg;
         let mut root = Root {
@@ -149,7 +150,8 @@ impl<'a> Reach<'a> {
         root
     }
 
-    /// The same, through constant offsets alone: addresses with one such root lie a known distance apart.
+    /// Returns the root of an address if only constants are added to the root. Addresses with the same root have a
+    /// constant distance.
     pub fn by_constants(&self, address: Value, here: &dyn Fn(Inst) -> bool) -> Root {
         let mut root = Root {
             value: address,
@@ -170,8 +172,8 @@ impl<'a> Reach<'a> {
         root
     }
 
-    /// Whether an access of `bytes` bytes lies inside the variable that its root names, for an address in a state
-    /// space; `symbol` tells space and size of the module's variables.
+    /// Returns whether an access of `bytes` bytes is inside the variable that its root names. `space` is the state
+    /// space of the access, and `symbol` returns the space and the size of a module's variable.
     pub fn is_inside(
         &self,
         root: &Root,
@@ -207,7 +209,8 @@ impl<'a> Reach<'a> {
         })
     }
 
-    /// One operation back: the operand that is the address, and what is added to it.
+    /// Follows one operation backwards. Returns the operand that is the address, and the bounds of the number that
+    /// is added to it.
     fn step(&self, def: Inst) -> Option<(Value, Interval)> {
         let data = &self.function.dfg.insts[def];
         let args = self.function.dfg.args(def);
@@ -216,7 +219,7 @@ impl<'a> Reach<'a> {
             && !is_window(desc.mods.space())
             && !is_private(desc.mods.space())
         {
-            // The same number in the other space.
+            // The address in the other space is the same number.
             return Some((args[0], Interval::ZERO));
         }
         let plain = desc.ty.is_integer() && desc.ty.elements() == 1 && !desc.mods.sat();
@@ -225,7 +228,7 @@ impl<'a> Reach<'a> {
         }
         let bounded = |value: Value| self.interval(value, DEPTH).filter(|found| is_small(*found));
         match (desc.opcode, args) {
-            // The low part of an address counts, or all of it.
+            // The conversion keeps the low bits of the address, or all of them.
             (Opcode::Cvt, &[from])
                 if desc.src.is_integer()
                     && desc.ty.bits() >= 32
@@ -246,12 +249,12 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Bounds of a value, modulo its width.
+    /// Returns the bounds of a value, modulo its width.
     pub(super) fn bounds(&self, value: Value) -> Option<Interval> {
         self.interval(value, DEPTH)
     }
 
-    /// The same, looking so many operations back.
+    /// Returns the bounds of a value, modulo its width, following at most `depth` operations backwards.
     fn interval(&self, value: Value, depth: u32) -> Option<Interval> {
         let dfg = &self.function.dfg;
         let bits = dfg.ty(value).lane_bits();
@@ -264,7 +267,7 @@ impl<'a> Reach<'a> {
             .or_else(any)
     }
 
-    /// Bounds of an operation's result.
+    /// Returns the bounds of an operation's result.
     fn result(&self, def: Inst, depth: u32) -> Option<Interval> {
         let dfg = &self.function.dfg;
         let data = &dfg.insts[def];
@@ -280,7 +283,7 @@ impl<'a> Reach<'a> {
         }
         let bits = ty.bits();
         let of = |index: usize| self.interval(args[index], depth);
-        // The operand as a number of the operation's type.
+        // Bounds of the operand, read as a number of the operation's type.
         let number = |index: usize| self.number(args[index], bits, ty.is_signed(), depth);
         let constant = |index: usize| dfg.constant(args[index]);
         match (desc.opcode, args.len()) {
@@ -303,7 +306,7 @@ impl<'a> Reach<'a> {
                 Some(Interval::new(0, i128::from(mask)))
             }
             (Opcode::Rem, 2) if !ty.is_signed() => {
-                // By zero gives the dividend or all ones.
+                // The result of a remainder by zero is the dividend or all ones.
                 let by = constant(1)
                     .map(|by| by & low_bits(bits))
                     .filter(|&by| by != 0)?;
@@ -332,7 +335,7 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Bounds of a value read as a number of so many bits.
+    /// Returns the bounds of a value that is read as a number of `bits` bits.
     fn number(&self, value: Value, bits: u32, signed: bool, depth: u32) -> Option<Interval> {
         let whole = (bits <= 64).then(|| Interval::of_bits(bits, signed))?;
         let found = self.interval(value, depth);
@@ -343,7 +346,7 @@ impl<'a> Reach<'a> {
         }
     }
 
-    /// Bounds of a product, whole (`.wide`) or its low half.
+    /// Returns the bounds of a product: of the whole product (`.wide`) or of its low half.
     fn product(&self, def: Inst, a: Value, b: Value, depth: u32) -> Option<Interval> {
         let desc = self.function.dfg.insts[def].desc();
         let depth = depth.checked_sub(1)?;
@@ -360,7 +363,7 @@ impl<'a> Reach<'a> {
         (narrow(a) && narrow(b)).then(|| a.times(b))?.checked()
     }
 
-    /// Bounds of a special register.
+    /// Returns the bounds of a special register.
     fn register(&self, register: SpecialReg) -> Option<Interval> {
         use SpecialReg as R;
         let most = match register {
@@ -379,12 +382,12 @@ impl<'a> Reach<'a> {
     }
 }
 
-/// Whether addresses of a space are offsets in the window of a CTA.
+/// Returns whether the addresses of a state space are offsets in the shared memory window of a CTA.
 pub(super) fn is_window(space: StateSpace) -> bool {
     matches!(space, StateSpace::Shared | StateSpace::SharedCluster)
 }
 
-/// Whether a space holds no symbols of the module.
+/// Returns whether a state space is local or parameter memory, which contains no variables of the module.
 pub(super) fn is_private(space: StateSpace) -> bool {
     matches!(
         space,
@@ -396,7 +399,7 @@ fn low_bits(bits: u32) -> u64 {
     u64::MAX >> (64 - bits.clamp(1, 64))
 }
 
-/// Whether an offset is one that margins of a range can take up.
+/// Returns whether an offset is small enough that it might fit into the margins of a range.
 fn is_small(offset: Interval) -> bool {
     const LARGE: i128 = 1 << 50;
     offset.lies_in(Interval::new(-LARGE, LARGE))

@@ -1,13 +1,17 @@
-//! Regions of a function prepared by [`crate::pass::points`]: entries, what they need, the frame.
+//! Finds the regions of a function after [`crate::pass::points`]: the resume points, the values that each region
+//! needs, and the layout of a warp's frame.
 //!
-//! Entry 0 is the function's start; entry `i` is the continuation of point `i`. Points are numbered
-//! in reverse postorder, so a lower number is earlier in the program; [`Stop`] is that number. A
-//! lane that waits at point `i` has stored, in its warp's frame, the values live behind the point and
-//! the point's operands that are no constants; the point's results are stored there before the lane goes on.
+//! Resume point 0 is the start of the function; resume point `i` is the block after sync point `i`. Sync points are
+//! numbered in reverse postorder, so a lower number is earlier in the program; a [`Stop`] is such a number. A lane
+//! that waits at sync point `i` has stored two kinds of values in its warp's frame: the values that are live after
+//! the sync point, and the operands of the sync point that are not constants. The results of the sync point are
+//! stored in the frame before the lane resumes.
 //!
-//! Frame of a warp: a header of 32 stop words (one a lane) and a mask of lanes, then one array of 32 lanes for each stored
-//! value, aligned to the array's element, and 32 bytes of notes for each integer. Values that are cheap to compute again from what never
-//! changes during a launch ([`is_rematerialised`](Regions::is_rematerialised)) are not stored.
+//! The frame of a warp begins with a header: 32 stop words, one for each lane, and a mask of lanes. One array of 32
+//! elements, aligned to its element, follows for each stored value. Then 32 bytes follow for each stored integer,
+//! in which vector code records whether the speculative check of the value held. Values that are cheap to
+//! rematerialise from values that never change during a launch ([`is_rematerialised`](Regions::is_rematerialised))
+//! are not stored.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -19,17 +23,17 @@ use margay_ops::mods::StateSpace;
 use margay_ops::ops::Opcode;
 use margay_ops::types::{Kind, Type};
 
-/// Offset in a frame of the word that says which lanes have not exited.
+/// Offset in a frame of the mask of the lanes that have not exited.
 pub const FRAME_ALIVE: u32 = 32 * 4;
-/// Bytes of a frame's header: the stop of each lane, and which lanes have not exited.
+/// Size in bytes of a frame's header: the stop word of each lane, and the mask of the lanes that have not exited.
 pub const FRAME_HEADER: u32 = 192;
 
-/// One region entry.
+/// A resume point, where a region begins.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// First block.
+    /// First block of the region.
     pub block: Block,
-    /// The point before it; `None` for the function's start.
+    /// The sync point before the region; `None` for the start of the function.
     pub point: Option<Inst>,
     /// Values that the region reads from the frame.
     pub live_in: Vec<Value>,
@@ -38,24 +42,24 @@ pub struct Entry {
 /// The regions of a function.
 #[derive(Clone, Debug)]
 pub struct Regions {
-    /// Entries, by stop number.
+    /// Resume points, by number.
     pub entries: Vec<Entry>,
     stop_of: FxHashMap<Inst, Stop>,
     offsets: SecondaryMap<Value, u32>,
     notes: SecondaryMap<Value, u32>,
-    /// Values that may differ from what the frame holds, by the stop: where only barriers store them, and where all points
-    /// do.
+    /// For each sync point the live values that the frame might not contain yet: first if only barriers store
+    /// values, then if all sync points except `yield` do.
     stale: [Stale; 2],
     remat: SecondaryMap<Value, bool>,
-    /// Bytes of a warp's frame.
+    /// Size in bytes of a warp's frame.
     pub frame_bytes: u32,
 }
 
-/// Largest number of operations computed again instead of storing their result.
+/// Most operations that are computed again to rematerialise a value.
 const MAX_REMAT_COST: u32 = 8;
 
 impl Regions {
-    /// Finds the regions of a function whose points end their blocks.
+    /// Finds the regions of a function after [`crate::pass::points`].
     pub fn new(function: &Function, cfg: &Cfg) -> Regions {
         let remat = rematerialised(function, cfg);
         let mut entries = vec![Entry {
@@ -120,7 +124,7 @@ impl Regions {
         }
         stored.sort_unstable();
         stored.dedup();
-        // Widest first: arrays stay aligned without gaps.
+        // The widest values come first, so that arrays are aligned without gaps.
         stored.sort_by_key(|&v| std::cmp::Reverse(function.dfg.ty(v).lane_bytes()));
         let is_integer =
             |&value: &Value| matches!(function.dfg.ty(value).kind(), Kind::B32 | Kind::B64);
@@ -136,7 +140,8 @@ impl Regions {
         self.frame_bytes = self.frame_bytes.next_multiple_of(64);
     }
 
-    /// Blocks that a lane may pass from `entry` to its next points.
+    /// Returns the blocks that a lane may execute from `entry` to the next sync points; a `yield` does not end a
+    /// region.
     pub fn blocks_of(&self, function: &Function, entry: Block) -> Vec<Block> {
         let mut seen = FxHashSet::from_iter([entry]);
         let mut blocks = vec![entry];
@@ -161,12 +166,12 @@ impl Regions {
         blocks
     }
 
-    /// The stop of a point.
+    /// Returns the number of a sync point.
     pub fn stop_of(&self, point: Inst) -> Option<Stop> {
         self.stop_of.get(&point).copied()
     }
 
-    /// The point behind a stop, as the scheduler sees it.
+    /// Returns the data of a sync point for the CTA scheduler; `None` for the start of the function.
     pub fn point(&self, function: &Function, stop: Stop) -> Option<Point> {
         let inst = self.entries.get(stop.0 as usize)?.point?;
         Some(Point {
@@ -175,7 +180,7 @@ impl Regions {
         })
     }
 
-    /// Offset in the warp's frame of a value's lanes; `None` when it is never stored.
+    /// Returns the offset in the frame of a value's array; `None` if the value is never stored.
     pub fn offset(&self, value: Value) -> Option<u32> {
         match self.offsets[value] {
             0 => None,
@@ -183,8 +188,8 @@ impl Regions {
         }
     }
 
-    /// Offset of 32 bytes, one a lane, in which code for several lanes may note what it knows of a stored
-    /// integer of 32 or 64 bits.
+    /// Returns the offset in the frame of 32 bytes, one for each lane, in which vector code records whether the
+    /// speculative check of a stored integer held. Only integers of 32 or 64 bits have these bytes.
     pub fn note_offset(&self, value: Value) -> Option<u32> {
         match self.notes[value] {
             0 => None,
@@ -192,34 +197,37 @@ impl Regions {
         }
     }
 
-    /// Whether the frame holds a value that lives behind a stop already when lanes come there: a barrier has stored it
-    /// since it was computed. Other points do not count, lanes may pass them in registers.
+    /// Returns whether a barrier has stored a value in the frame on every path from its definition to a sync point.
+    /// Other sync points do not count, because lanes may pass them with the value in registers.
     pub fn is_stored(&self, stop: Stop, value: Value) -> bool {
         let stale = self.stale[0].get(&stop);
         !stale.is_some_and(|stale| stale.contains(&value))
     }
 
-    /// The same where lanes stop at every point, but perhaps not to give way.
+    /// Returns whether a sync point other than a `yield` has stored a value in the frame on every path from its
+    /// definition to the sync point `stop`. This applies to code in which lanes stop at every sync point except
+    /// perhaps `yield`.
     pub fn is_stored_by_points(&self, stop: Stop, value: Value) -> bool {
         let stale = self.stale[1].get(&stop);
         !stale.is_some_and(|stale| stale.contains(&value))
     }
 
-    /// Offset of one lane of a value.
+    /// Returns the offset in the frame of one lane of a value.
     pub fn lane_offset(&self, value: Value, ty: Type, lane: u32) -> Option<u32> {
         Some(self.offset(value)? + lane * ty.lane_bytes())
     }
 
-    /// Whether a value is computed again where it is needed instead of being stored.
+    /// Returns whether a value is rematerialised where it is needed instead of being stored.
     pub fn is_rematerialised(&self, value: Value) -> bool {
         self.remat[value]
     }
 }
 
-/// Values by stop.
+/// Sets of values, by the number of a sync point.
 type Stale = FxHashMap<Stop, FxHashSet<Value>>;
 
-/// Notes the stops that lanes may come to from a value's definition without having passed a point that stores it.
+/// Records in `stale` the sync points that lanes may reach from a value's definition without passing another sync
+/// point that stores the value.
 fn find_stale(
     function: &Function,
     stop_of: &FxHashMap<Inst, Stop>,
@@ -243,7 +251,7 @@ fn find_stale(
     }
 }
 
-/// The point that ends a block, and the block behind it.
+/// Returns the sync point at the end of a block, and the block after it.
 pub fn point_of(function: &Function, block: Block) -> Option<(Inst, Block)> {
     let insts = function.insts(block);
     let [.., point, jump] = insts else {
@@ -256,7 +264,7 @@ pub fn point_of(function: &Function, block: Block) -> Option<(Inst, Block)> {
         .then_some((*point, next.block))
 }
 
-/// Values that are cheap to compute again from what never changes during a launch.
+/// Finds the values that are cheap to rematerialise from values that never change during a launch.
 pub(crate) fn rematerialised(function: &Function, cfg: &Cfg) -> SecondaryMap<Value, bool> {
     let mut cost: SecondaryMap<Value, u32> = SecondaryMap::with_default(u32::MAX);
     let mut remat: SecondaryMap<Value, bool> = SecondaryMap::default();
@@ -298,7 +306,8 @@ fn remat_cost(function: &Function, inst: Inst, cost: &SecondaryMap<Value, u32>) 
     }
 }
 
-/// Whether a load reads a parameter at a constant offset, so that it is always the same and never faults.
+/// Returns whether a load reads a kernel parameter at a constant offset. Such a load always has the same result and
+/// never faults.
 pub fn is_param_load(function: &Function, load: Inst) -> bool {
     let data = &function.dfg.insts[load];
     data.opcode == Opcode::Ld

@@ -1,10 +1,10 @@
-//! Layout of a function's local-memory slots.
+//! Computes the layout of a function's local-memory slots.
 
 use crate::entity::{SecondaryMap, Slot};
 use crate::function::Function;
 
-/// Offsets of a function's slots and the bytes they take together (a multiple of 16). Offsets
-/// saturate: a function whose slots do not fit 32 bits cannot be launched.
+/// Returns the offsets of a function's slots and their total size in bytes, a multiple of 16. Offsets saturate: a
+/// function whose slots need more than 32 bits of offset cannot be launched.
 pub fn layout(function: &Function) -> (SecondaryMap<Slot, u32>, u32) {
     let mut offsets = SecondaryMap::default();
     let mut end = 0u32;

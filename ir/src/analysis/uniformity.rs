@@ -1,38 +1,40 @@
-//! Which values are the same for a launch, a CTA or a warp, which are affine in the lane, and which
-//! vary (execution-model sections 1 and 2).
+//! Classifies values: equal for all threads of a launch, a CTA or a warp, affine in the lane's number, or varying.
 //!
-//! A class is about the threads that execute one instance of an instruction: a uniform value in a
-//! branch that half of a warp takes is the same for that half. An affine value is
-//! `base + stride * lane` in the value's own width, wrapping, with a base that is the same for the
-//! warp.
+//! A class describes the threads that execute one instance of an instruction. If half of a warp takes a branch, a
+//! uniform value in that branch is equal for that half. An affine value is `base + stride * lane`, with wrapping
+//! arithmetic in the value's width and a base that is equal for the warp.
 //!
-//! What makes a value differ although its operands do not ([`control`] finds where):
+//! A value may differ between threads although its operands do not, for two reasons ([`control`] finds the places):
 //!
-//! - *control dependence*: threads that a branch sends different ways meet again at a block that
-//!   takes parameters; those are at most as uniform as the branch's condition;
-//! - *loops that threads leave in different turns*: what is defined inside is, outside, at most as
-//!   uniform as the condition of the exit.
+//! - *Control dependence*: threads that take different sides of a branch meet again at a block with parameters. The
+//!   parameters are at most as uniform as the branch's condition.
+//! - *Loops that threads leave in different iterations*: outside of the loop, a value that is defined inside is at
+//!   most as uniform as the condition of the exit.
 //!
 //! # Rules
 //!
-//! | value | class |
-//! |---|---|
-//! | constants, addresses of parameters, variables and functions | launch |
-//! | special registers | as [`SpecialReg::uniformity`]; `%laneid` is affine |
-//! | `%tid` | varying, unless each row of threads fills whole warps ([`Assumptions`]): then `%tid.x` is affine and `%tid.y`, `%tid.z` are the same for the warp |
-//! | pure operations | that of the least uniform operand; a sum, difference or product with a constant of affine ones is affine; anything else of an affine one varies |
-//! | widening an affine value | affine if it cannot wrap inside a warp: the base is known to be a multiple of a power of two that the lanes do not reach beyond |
-//! | weak loads from a uniform address | of constants, parameters and `.nc`: that of the address; elsewhere warp, since other threads may write between two warps' loads; of local memory, or in a loop that may give way: varying |
-//! | strong and volatile loads, atomics | varying: each lane makes its own access |
-//! | `vote`, `redux`, `match.all` with a uniform mask | warp |
-//! | `shfl`, `match.any`, `elect`'s predicate, `activemask`, clocks | varying; a shuffle whose source has exited gives each lane its own value |
-//! | `bar.red` of all threads with a uniform barrier | CTA |
-//! | results of calls, parameters of device functions | varying |
+//! - Constants, addresses of parameters, variables and functions: launch.
+//! - Special registers: as [`SpecialReg::uniformity`] states; `%laneid` is affine.
+//! - `%tid`: varying, unless each warp is inside one row of the block ([`Assumptions::whole_rows`]). Then `%tid.x`
+//!   is affine, and `%tid.y` and `%tid.z` are equal for the warp.
+//! - Pure operations: the class of the least uniform operand. If an operand is affine, a sum, a difference, a
+//!   product with a constant, or a uniform choice between equal strides is affine; any other result varies.
+//! - Widening of an affine value: affine if no lane wraps. This is so if the base is a multiple of a power of two
+//!   that is larger than `stride * lane` of the last lane.
+//! - Weak loads from a uniform address: the class of the address for constants, parameters and `.nc`. Loads of
+//!   local memory, and loads in loops that contain a `yield` or `nanosleep`, vary. Other loads have the class warp,
+//!   since other threads may write between the loads of two warps.
+//! - Strong and volatile loads, atomics: varying, since each lane makes its own access.
+//! - `vote`, `redux`, `match.all` with a uniform mask: warp.
+//! - `shfl`, `match.any`, `elect`'s predicate, `activemask`, clocks: varying. A shuffle whose source lane has
+//!   exited gives each lane its own value.
+//! - `bar.red` of all threads with a uniform barrier: CTA.
+//! - Results of calls, parameters of device functions: varying.
 //!
-//! Generic addresses of shared memory differ from CTA to CTA, those of local memory from thread to
-//! thread.
+//! Generic addresses of shared memory differ between CTAs. Generic addresses of local memory differ between
+//! threads.
 //!
-//! Invariant: a class never promises more than holds; in doubt a value varies.
+//! Invariant: a class is conservative. If nothing better is proved, a value varies.
 
 mod control;
 mod transfer;
@@ -52,25 +54,25 @@ use margay_ops::sreg::SpecialReg;
 /// How a value differs between threads.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Class {
-    /// The same for all threads of a launch.
+    /// Equal for all threads of a launch.
     Launch,
-    /// The same for the threads of a CTA.
+    /// Equal for all threads of a CTA.
     Cta,
-    /// The same for the lanes of a warp.
+    /// Equal for all lanes of a warp.
     Warp,
-    /// `base + stride * lane`; the stride is not 0.
+    /// `base + stride * lane`, with this stride, which is not 0.
     Affine(i64),
-    /// Any.
+    /// Any other value.
     Varying,
 }
 
 impl Class {
-    /// Whether all lanes of a warp have the same value.
+    /// Returns whether all lanes of a warp have the same value.
     pub fn is_uniform(self) -> bool {
         self <= Class::Warp
     }
 
-    /// The class of a value that is one of two, the same one for all threads that get it.
+    /// Returns the class of a value that is one of two values, if all threads that execute it select the same one.
     fn or(self, other: Class) -> Class {
         match (self, other) {
             (a, b) if a == b => a,
@@ -79,7 +81,8 @@ impl Class {
         }
     }
 
-    /// The class where threads of different `level`s may have got different ones of several values.
+    /// Returns the class of a value if the selection among several values, such as the iteration in which a thread
+    /// left a loop, is only as uniform as `level`.
     fn at_most(self, level: Class) -> Class {
         match level {
             Class::Launch => self,
@@ -101,23 +104,23 @@ impl fmt::Display for Class {
     }
 }
 
-/// What is known of the launch's shape, and how many lanes are looked at together.
+/// Assumptions about the shape of the launch, and the number of lanes of a chunk.
 ///
-/// Classes speak of slices: `width` neighbouring lanes of a warp, the first of which has a number that is
-/// a multiple of `width`. Where the rest of this module says warp, it is a slice if `width` is less than 32.
+/// Classes describe chunks: `width` neighbouring lanes of a warp, the first of which has a number that is a
+/// multiple of `width`. If `width` is less than 32, "warp" in the rest of this module means such a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Assumptions {
-    /// Lanes of a slice: a power of two up to 32.
+    /// Number of lanes of a chunk: a power of two, at most 32.
     pub width: u32,
-    /// The block's x extent is a multiple of `width`, or the block has one row: lane 0 of each slice has an
-    /// x index that is a multiple of `width`, and a slice lies in one row.
+    /// Whether the block's x extent is a multiple of `width`, or the block has only one row. Then each chunk is
+    /// inside one row, and the x index of its first lane is a multiple of `width`.
     pub whole_rows: bool,
-    /// Zero bits at the end of `%ntid.x`; more than 5 make no difference.
+    /// Number of trailing zero bits of `%ntid.x`; values above 5 have the same effect as 5.
     pub ntid_x_zeros: u32,
 }
 
 impl Default for Assumptions {
-    /// Nothing but that warps have 32 lanes.
+    /// Assumes only that warps have 32 lanes.
     fn default() -> Assumptions {
         Assumptions {
             width: 32,
@@ -128,18 +131,18 @@ impl Default for Assumptions {
 }
 
 impl Assumptions {
-    /// What a kernel's `.reqntid` promises.
+    /// Returns the assumptions that a kernel's `.reqntid` permits.
     pub fn of(function: &Function) -> Assumptions {
         let shape = function.kernel.as_ref().and_then(|kernel| kernel.reqntid);
         shape.map_or_else(Assumptions::default, Assumptions::of_block)
     }
 
-    /// What is known of warps in blocks of this shape.
+    /// Returns the assumptions for warps in blocks of this shape.
     pub fn of_block(shape: [u32; 3]) -> Assumptions {
         Assumptions::of_slices(shape, 32)
     }
 
-    /// What is known of slices of `width` lanes in blocks of this shape.
+    /// Returns the assumptions for chunks of `width` lanes in blocks of this shape.
     pub fn of_slices([x, y, z]: [u32; 3], width: u32) -> Assumptions {
         Assumptions {
             width,
@@ -149,7 +152,7 @@ impl Assumptions {
     }
 }
 
-/// What is known of a value: its class, and how many of its low bits are zero in lane 0.
+/// The facts about a value: its class, and the number of trailing zero bits that its value in lane 0 has at least.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Fact {
     class: Class,
@@ -168,7 +171,7 @@ impl Fact {
 pub struct Uniformity {
     facts: SecondaryMap<Value, Option<Fact>>,
     control: Control,
-    /// Blocks in a loop in which a lane may give way to others.
+    /// Blocks in a loop that contains a `yield` or `nanosleep`, where other threads may run in between.
     yielding: SecondaryMap<Block, bool>,
     assumptions: Assumptions,
 }
@@ -187,24 +190,24 @@ impl Uniformity {
         for &param in &function.dfg.blocks[function.entry()].params {
             uniformity.facts[param] = Some(Fact::VARYING);
         }
-        // Facts only get worse, and there are finitely many.
+        // The loop ends: a fact only becomes less precise, and there are finitely many facts.
         while uniformity.round(function, &cfg) {}
         uniformity
     }
 
-    /// The class of a value where it is defined. Values of unreachable code vary.
+    /// Returns the class of a value where it is defined. Values in unreachable code vary.
     pub fn class(&self, value: Value) -> Class {
         self.facts[value].map_or(Class::Varying, |fact| fact.class)
     }
 
-    /// The class of a value where another block uses it.
+    /// Returns the class of a value where `block` uses it.
     pub fn class_in(&self, function: &Function, value: Value, block: Block) -> Class {
         self.seen_from(function, value, block)
             .map_or(Class::Varying, |fact| fact.class)
     }
 
-    /// How uniformly the threads that come to the end of a block go on; [`Class::Launch`] if there is
-    /// only one way.
+    /// Returns the class of the condition by which threads leave a block; [`Class::Launch`] if the block has at
+    /// most one successor.
     pub fn branch(&self, function: &Function, block: Block) -> Class {
         let Some(inst) = function.layout.terminator(block) else {
             return Class::Launch;
@@ -215,28 +218,29 @@ impl Uniformity {
         }
     }
 
-    /// Whether threads may have left the loops between a value's definition and `block` in different
-    /// turns, so that each must keep the value as it was when it left.
+    /// Returns whether threads may have left a loop between a value's definition and `block` in different
+    /// iterations. Each thread must then keep the value of the iteration in which it left.
     pub fn leaves_apart(&self, function: &Function, value: Value, block: Block) -> bool {
         !self.control.leaving(function, value, block).is_uniform()
     }
 
-    /// Whether threads that come to a block equally often always execute one instance of it.
+    /// Returns whether threads that have reached a block the same number of times always execute the same instance
+    /// of it.
     pub fn in_step(&self, cfg: &Cfg, dominators: &Dominators, block: Block) -> bool {
         self.control.in_step(cfg, dominators, block)
     }
 
-    /// Whether threads may come to a block with parameters by different ways.
+    /// Returns whether threads of a warp may reach a block on different paths.
     pub fn joins_apart(&self, block: Block) -> bool {
         !self.control.join(block).is_uniform()
     }
 
-    /// The block that defines a value.
+    /// Returns the block that defines a value.
     pub fn home(&self, value: Value) -> Option<Block> {
         self.control.home(value)
     }
 
-    /// The blocks of the innermost loop around a value's definition.
+    /// Returns the blocks of the innermost loop around a value's definition.
     pub fn loop_of(&self, value: Value) -> Option<&FxHashSet<Block>> {
         self.control.innermost(value)
     }
@@ -248,7 +252,7 @@ impl Uniformity {
         Some(Fact { class, ..fact })
     }
 
-    /// Goes once over the code; whether anything changed.
+    /// Updates all facts once, and returns whether anything changed.
     fn round(&mut self, function: &Function, cfg: &Cfg) -> bool {
         let mut changed = false;
         for &block in cfg.rpo() {
@@ -324,7 +328,7 @@ impl Uniformity {
         changed
     }
 
-    /// Makes a fact worse; whether that changed it.
+    /// Merges a fact into the fact of a value, and returns whether that changed it.
     fn set(&mut self, value: Value, fact: Fact) -> bool {
         let new = match self.facts[value] {
             Some(old) => either(old, fact),
@@ -336,7 +340,7 @@ impl Uniformity {
     }
 }
 
-/// What holds of a value that is one of two.
+/// Returns the fact about a value that is one of two values.
 fn either(a: Fact, b: Fact) -> Fact {
     Fact {
         class: a.class.or(b.class),
@@ -344,12 +348,12 @@ fn either(a: Fact, b: Fact) -> Fact {
     }
 }
 
-/// The classes as notes in a listing.
+/// Prints the classes as comments in a listing.
 #[derive(Debug)]
 pub struct UniformityNotes<'a> {
     /// The function.
     pub function: &'a Function,
-    /// Its classes.
+    /// The classes of its values.
     pub uniformity: &'a Uniformity,
 }
 

@@ -1,16 +1,16 @@
-//! A position in the text and the small pieces read there. Lines matter: spaces and comments are
-//! skipped between pieces, line ends only where the grammar has one.
+//! A position in the text, and methods that read words, marks and numbers at that position. Spaces and comments are
+//! skipped between them. Line ends are skipped only where the grammar has a line end.
 
 use std::str::FromStr;
 
 use super::{MAX_GAPS, ParseError, Parsed};
 use crate::print::words::in_word;
 
-/// The text and how far it is read.
+/// The text and the current position in it.
 pub(super) struct Cursor<'a> {
     text: &'a str,
     at: usize,
-    /// Numbers that may still be left out.
+    /// How many more numbers of values and blocks may be unused.
     gaps: usize,
 }
 
@@ -27,13 +27,13 @@ impl<'a> Cursor<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// The position, for an error that is found later.
+    /// Returns the current position, for an error that is found later.
     pub(super) fn position(&mut self) -> usize {
         self.skip_spaces();
         self.at
     }
 
-    /// An error at a position.
+    /// Creates an error at a position.
     pub(super) fn error_at(&self, at: usize, message: impl Into<String>) -> ParseError {
         let before = self.text.get(..at).unwrap_or(self.text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
@@ -46,7 +46,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// An error here: what is expected, and what is there instead.
+    /// Creates an error at the current position that states what is expected and what was found.
     pub(super) fn expected(&mut self, what: &str) -> ParseError {
         let at = self.position();
         let rest = self.rest();
@@ -78,13 +78,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The next character.
+    /// Returns the next character without reading it.
     pub(super) fn peek(&mut self) -> Option<char> {
         self.skip_spaces();
         self.rest().chars().next()
     }
 
-    /// Whether the line ends here.
+    /// Returns whether the line ends here.
     pub(super) fn at_line_end(&mut self) -> bool {
         matches!(self.peek(), None | Some('\n'))
     }
@@ -104,7 +104,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Reads a mark if it is there.
+    /// Reads `mark` if it comes next, and returns whether it did.
     pub(super) fn accept(&mut self, mark: &str) -> bool {
         self.skip_spaces();
         let there = self.rest().starts_with(mark);
@@ -121,7 +121,7 @@ impl<'a> Cursor<'a> {
         Err(self.expected(&format!("`{mark}`")))
     }
 
-    /// The next word, not read yet; empty if there is none.
+    /// Returns the next word without reading it; empty if no word comes next.
     pub(super) fn peek_word(&mut self) -> &'a str {
         self.skip_spaces();
         let rest = self.rest();
@@ -129,14 +129,14 @@ impl<'a> Cursor<'a> {
         &rest[..end]
     }
 
-    /// Reads a word if there is one; empty otherwise.
+    /// Reads the next word; empty if no word comes next.
     pub(super) fn word(&mut self) -> &'a str {
         let word = self.peek_word();
         self.at += word.len();
         word
     }
 
-    /// Reads a certain word if it is there.
+    /// Reads `word` if it comes next, and returns whether it did.
     pub(super) fn accept_word(&mut self, word: &str) -> bool {
         let there = self.peek_word() == word;
         if there {
@@ -152,7 +152,7 @@ impl<'a> Cursor<'a> {
         Err(self.expected(&format!("`{word}`")))
     }
 
-    /// A word that `read` understands.
+    /// Reads a word that `read` accepts, and returns the result of `read`.
     pub(super) fn word_as<T>(
         &mut self,
         what: &str,
@@ -167,18 +167,18 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A decimal number.
+    /// Reads a decimal number.
     pub(super) fn number<T: FromStr>(&mut self, what: &str) -> Parsed<T> {
         self.word_as(what, |word| digits(word)?.parse().ok())
     }
 
-    /// A number behind a word.
+    /// Reads a word and the decimal number after it.
     pub(super) fn number_of<T: FromStr>(&mut self, word: &str) -> Parsed<T> {
         self.keyword(word)?;
         self.number("a number")
     }
 
-    /// A number with a sign that may be left out where it is positive.
+    /// Reads a decimal number with an optional sign.
     pub(super) fn signed<T: FromStr>(&mut self) -> Parsed<T> {
         let at = self.position();
         let sign = if self.accept("-") {
@@ -200,7 +200,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A number in hexadecimal with its `0x`.
+    /// Reads a hexadecimal number with its prefix `0x`.
     pub(super) fn hex(&mut self) -> Parsed<u64> {
         self.word_as("a hexadecimal number of up to 64 bits", |word| {
             let digits = word.strip_prefix("0x")?;
@@ -209,12 +209,12 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// The number of an entity whose word begins with `prefix`.
+    /// Reads an entity such as `v12`, whose name begins with `prefix`, and returns its number.
     pub(super) fn entity(&mut self, prefix: &str, what: &str) -> Parsed<u32> {
         self.word_as(what, |word| entity_number(word, prefix))
     }
 
-    /// Text up to a mark, which is read too.
+    /// Reads the text up to a mark on the same line, and the mark.
     pub(super) fn until(&mut self, mark: char) -> Parsed<&'a str> {
         let rest = self.rest();
         let line = rest.split('\n').next().unwrap_or_default();
@@ -227,7 +227,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// `@name` or `@"any text"`.
+    /// Reads `@name` or `@"any text"`.
     pub(super) fn name(&mut self) -> Parsed<String> {
         if !self.accept("@") {
             return Err(self.expected("a name with `@`"));
@@ -241,7 +241,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Text in quotes.
+    /// Reads text in quotes.
     pub(super) fn quoted(&mut self) -> Parsed<String> {
         let start = self.position();
         self.mark("\"")?;
@@ -266,7 +266,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What stands behind a backslash.
+    /// Reads the characters after a backslash and returns the character that they stand for.
     fn escaped(&mut self) -> Parsed<char> {
         let at = self.at;
         let rest = self.rest();
@@ -284,7 +284,7 @@ impl<'a> Cursor<'a> {
         Err(self.error_at(at, "no such escape; there are \\\", \\\\ and \\u{...}"))
     }
 
-    /// Takes `count` numbers that are left out from those that may be.
+    /// Counts `count` more unused numbers; fails if there are too many.
     pub(super) fn spend(&mut self, at: usize, count: usize) -> Parsed<()> {
         match self.gaps.checked_sub(count) {
             Some(left) => {
@@ -296,13 +296,13 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The word if it has only digits.
+/// Returns the word if it consists of digits only.
 fn digits(word: &str) -> Option<&str> {
     let plain = !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit());
     plain.then_some(word)
 }
 
-/// The number in `v12` or `block3`.
+/// Returns the number in a word such as `v12` or `block3`.
 pub(super) fn entity_number(word: &str, prefix: &str) -> Option<u32> {
     digits(word.strip_prefix(prefix)?)?.parse().ok()
 }

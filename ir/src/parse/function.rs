@@ -1,4 +1,4 @@
-//! Functions: head, attributes, slots, blocks.
+//! Parses functions: head, attributes, slots and blocks.
 
 use rustc_hash::FxHashSet;
 
@@ -11,14 +11,14 @@ use crate::function::{
 };
 use margay_ops::types::Type;
 
-/// The function being read.
+/// A function while it is parsed.
 pub(super) struct FunctionParser<'a, 'b> {
     pub(super) c: &'a mut Cursor<'b>,
     pub(super) function: Function,
     placed: FxHashSet<Block>,
-    /// Each use of a value that was not defined yet, with its place.
+    /// Each use of a value, with its position; all values must be defined in the end.
     pub(super) open: Vec<(Value, usize)>,
-    /// Each branch to a block that was not there yet, with its place.
+    /// Each branch target, with its position; all blocks must exist in the end.
     pub(super) open_blocks: Vec<(Block, usize)>,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn function(c: &mut Cursor<'_>) -> Parsed<Function> {
     Ok(parser.function)
 }
 
-/// `(b32, b64)`.
+/// Parses a list of types such as `(b32, b64)`.
 pub(super) fn types(c: &mut Cursor<'_>) -> Parsed<Vec<Type>> {
     c.mark("(")?;
     let mut types = Vec::new();
@@ -82,7 +82,7 @@ fn shape(c: &mut Cursor<'_>) -> Parsed<[u32; 3]> {
 }
 
 impl FunctionParser<'_, '_> {
-    /// Lines before the first block.
+    /// Parses the lines before the first block.
     fn attributes(&mut self) -> Parsed<()> {
         loop {
             let word = self.c.peek_word();
@@ -159,7 +159,7 @@ impl FunctionParser<'_, '_> {
         Ok(())
     }
 
-    /// Blocks up to the closing brace.
+    /// Parses the blocks and the closing brace.
     fn body(&mut self) -> Parsed<()> {
         let mut current = None;
         while !self.c.accept("}") {
@@ -218,7 +218,7 @@ impl FunctionParser<'_, '_> {
         }
     }
 
-    /// Makes room for a block's number.
+    /// Adds blocks until the block's number exists.
     fn make_block(&mut self, block: Block, at: usize) -> Parsed<()> {
         let blocks = &mut self.function.dfg.blocks;
         let missing = (block.index() + 1).saturating_sub(blocks.len());
@@ -229,7 +229,7 @@ impl FunctionParser<'_, '_> {
         Ok(())
     }
 
-    /// Makes room for a value's number.
+    /// Adds undefined values until the value's number exists.
     fn make_value(&mut self, value: Value, at: usize) -> Parsed<()> {
         let values = &mut self.function.dfg.values;
         let missing = (value.index() + 1).saturating_sub(values.len());
@@ -243,7 +243,7 @@ impl FunctionParser<'_, '_> {
         Ok(())
     }
 
-    /// `v3: b32` where the value is defined.
+    /// Parses the definition of a value, such as `v3: b32`.
     pub(super) fn define(&mut self, def: ValueDef) -> Parsed<Value> {
         let at = self.c.position();
         let value = Value(self.c.entity("v", "a value such as `v0`")?);
@@ -258,7 +258,7 @@ impl FunctionParser<'_, '_> {
         Ok(value)
     }
 
-    /// A value where it is used.
+    /// Parses the use of a value.
     pub(super) fn value(&mut self) -> Parsed<Value> {
         let at = self.c.position();
         let value = Value(self.c.entity("v", "a value such as `v0`")?);

@@ -1,4 +1,4 @@
-//! Instructions: results, op, payload or modifiers, operands, targets, source position.
+//! Parses instructions: results, op, payload or modifiers, operands, targets and source position.
 
 use smallvec::SmallVec;
 
@@ -15,8 +15,8 @@ use margay_ops::sreg::SpecialReg;
 use margay_ops::texture::Access;
 use margay_ops::types::OpType;
 
-/// The op and the types that a word such as `cp.async` or `cvt.f32.s32` names. An op's name may have
-/// dots of its own, so the longest name counts.
+/// Returns the op and the types that a word such as `cp.async` or `cvt.f32.s32` names. The name of an op may
+/// contain dots, so the longest matching name is taken.
 fn head(word: &str) -> Option<(Opcode, OpType, OpType)> {
     let mut end = word.len();
     loop {
@@ -30,7 +30,7 @@ fn head(word: &str) -> Option<(Opcode, OpType, OpType)> {
     }
 }
 
-/// Operands and branch targets.
+/// The operands and branch targets of an instruction.
 type Operands = (SmallVec<[Value; 8]>, SmallVec<[BlockCall; 2]>);
 
 impl FunctionParser<'_, '_> {
@@ -66,7 +66,7 @@ impl FunctionParser<'_, '_> {
         Ok(())
     }
 
-    /// `v0: b32, v1: pred =`, if the instruction has results.
+    /// Parses the results, such as `v0: b32, v1: pred =`; empty if there are none.
     fn results(&mut self, inst: Inst) -> Parsed<SmallVec<[Value; 4]>> {
         let mut results = SmallVec::new();
         if entity_number(self.c.peek_word(), "v").is_none() {
@@ -121,7 +121,7 @@ impl FunctionParser<'_, '_> {
         })
     }
 
-    /// Operands, then branch targets.
+    /// Parses the operands and then the branch targets.
     fn operands(&mut self) -> Parsed<Operands> {
         let (mut args, mut targets) = (SmallVec::new(), SmallVec::new());
         if self.c.at_line_end() || self.c.peek() == Some(';') {
@@ -161,7 +161,7 @@ impl FunctionParser<'_, '_> {
         Ok(call)
     }
 
-    /// `; line loc number`.
+    /// Parses the source position `; line loc number`, if present.
     fn loc(&mut self) -> Parsed<SourceLoc> {
         let mut loc = SourceLoc::default();
         if self.c.accept(";") {

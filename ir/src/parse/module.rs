@@ -1,4 +1,4 @@
-//! Modules: tables and variables, then functions.
+//! Parses modules: tables and variables, then functions.
 
 use super::cursor::Cursor;
 use super::{Parsed, function};
@@ -82,7 +82,7 @@ fn loc(c: &mut Cursor<'_>) -> Parsed<Loc> {
     })
 }
 
-/// `sig0 = ...`, `sym0 = ...`, `fn0 = ...`: the number must be the next one.
+/// Parses a line such as `sig0 = ...`, `sym0 = ...` or `fn0 = ...`. The number must be the next one of its kind.
 fn numbered(c: &mut Cursor<'_>, module: &mut Module, word: &str) -> Parsed<()> {
     let next = [
         ("sig", module.signatures.len()),
@@ -200,7 +200,7 @@ fn hex_bytes(text: &str) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// A linkage, if there is one.
+/// Parses a linkage; without one it is internal.
 pub(super) fn linkage(c: &mut Cursor<'_>) -> Linkage {
     match linkage_of(c.peek_word()) {
         Some(linkage) => {

@@ -1,22 +1,26 @@
-//! Bodies of functions that may wait, brought into the kernel once each: calls become jumps with a stack.
+//! Merges functions in which threads may wait into the kernel, each once: calls become jumps with an explicit
+//! stack.
 //!
-//! Native code calls device functions one thread at a time, so no thread may wait in one. A kernel that, behind
-//! inlining, still calls a function with points (recursion, handles, bodies too large to be inlined) gets all the
-//! functions that it reaches instead. What follows is ordinary code: points, regions and slices know nothing of it.
+//! Native code calls device functions for one thread at a time, so no thread can wait inside a device function. If
+//! a kernel, after inlining, still calls a function with sync points (because of recursion, handles or large
+//! bodies), all functions that the kernel reaches are merged into it. The result is ordinary code, so sync points,
+//! regions and chunks need no special case.
 //!
-//! A function has two more parameters: the number of the continuation to return to, and the *stack pointer*, a generic
-//! address in the thread's local memory where its frame begins: its slots, then what lives across its calls
-//! ([`frame`]). A call saves that ([`saves`]), tests that the callee's frame fits (`stack.check`) and jumps to the
-//! callee's entry with the arguments; `ret` jumps to the continuation with that number, with the results and the
-//! callee's stack pointer as arguments ([`merge`]). Behind a call every value that lived across it is another one,
-//! loaded, or computed again where that is cheap; block parameters bring them together with the old ones. The
-//! kernel's frame is a slot, the last, at whose end the stack begins.
+//! A merged function has two additional parameters: the number of the continuation to which it returns, and the
+//! *stack pointer*. The stack pointer is a generic address in the thread's local memory, where the function's frame
+//! begins. The frame contains the function's slots and then the values that are live across its calls ([`frame`]).
+//! A call saves these values ([`saves`]), checks that the callee's frame fits (`stack.check`) and jumps to the
+//! callee's entry with the arguments. `ret` jumps to the continuation with the given number; its arguments are the
+//! results and the callee's stack pointer ([`merge`]). After a call, each value that was live across it is loaded
+//! from the frame, or rematerialised if that is cheap. Block parameters merge the new values with the old ones. The
+//! frame of the kernel is its last slot, and the stack begins at the end of that slot.
 //!
-//! A call through a handle compares it with those of all functions of its signature; another ends the launch with
-//! `invalid.pc`. Return points of functions that share such a call are one block.
+//! A call through a handle compares the handle with those of all functions of its signature; any other handle ends
+//! the launch with `invalid.pc`. All functions of a signature that is called through handles return through one
+//! common block.
 //!
-//! Invariant: no call is left, or nothing has changed. Invariant: the order of a return's targets keeps the
-//! program's in reverse postorder, by which lanes that are behind run first.
+//! Invariants: after the pass, no call is left or nothing has changed. The targets of a return are ordered so that
+//! reverse postorder keeps the program's order, because lagging lanes run first by that order.
 
 mod code;
 mod frame;
@@ -30,19 +34,21 @@ use crate::module::Module;
 use crate::pass::Context;
 use crate::pass::inline::Inlining;
 
-/// Most instructions of a kernel with all that it reaches. Native code of so many takes seconds to compile.
+/// Most instructions of a kernel and all functions that it reaches. Native code of that size takes seconds to
+/// compile.
 const MAX_INSTS: usize = 20_000;
 
-/// A function on its way into a kernel.
+/// A function to be merged into a kernel.
 #[derive(Debug)]
 struct Body {
     id: FuncId,
     function: Function,
-    /// Bytes of its frame.
+    /// Size in bytes of its frame.
     frame: u32,
 }
 
-/// Brings the functions that a kernel reaches into it, if one of them has points. Whether anything changed.
+/// Merges all functions that a kernel reaches into it, if one of them has sync points. Returns whether anything
+/// changed.
 pub fn run(function: &mut Function, context: &Context<'_>) -> bool {
     let Ok(Some(bodies)) = plan::bodies(function, context.module, context.inline) else {
         return false;
@@ -51,7 +57,8 @@ pub fn run(function: &mut Function, context: &Context<'_>) -> bool {
     true
 }
 
-/// Why a kernel keeps its calls of functions with points: `function` is behind the passes before this one.
+/// Returns the reason why a kernel keeps its calls of functions with sync points. `function` is the kernel after
+/// the passes before this one.
 pub fn declined(function: &Function, module: &Module, inline: &Inlining) -> Option<String> {
     plan::bodies(function, module, inline).err()
 }

@@ -1,4 +1,4 @@
-//! Bodies of functions copied into others: what inlining and [`super::calls`] share.
+//! Copies the body of a function into another function, for inlining and [`super::calls`].
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -10,7 +10,7 @@ use margay_ops::mods::Mods;
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 
-/// A block that is not in the layout yet.
+/// Creates a block that is not in the layout yet.
 pub(super) fn new_block(function: &mut Function) -> Block {
     function.dfg.blocks.push(Default::default())
 }
@@ -36,7 +36,7 @@ pub(super) fn jump(function: &mut Function, from: Block, to: Block, args: &[Valu
     inst
 }
 
-/// Copies a callee's body into a caller.
+/// A copier of a callee's body into a caller.
 pub(super) struct Copier<'a> {
     caller: &'a mut Function,
     callee: &'a Function,
@@ -48,7 +48,7 @@ pub(super) struct Copier<'a> {
 }
 
 impl<'a> Copier<'a> {
-    /// Returns lead to `tail` with what they return as arguments.
+    /// Creates a copier. In the copy, a return becomes a jump to `tail` with the results as arguments.
     pub(super) fn new(caller: &'a mut Function, callee: &'a Function, tail: Block) -> Self {
         let first_slot = caller.slots.len();
         for slot in callee.slots.values() {
@@ -64,7 +64,7 @@ impl<'a> Copier<'a> {
         }
     }
 
-    /// Makes the copies; they are not in the layout yet.
+    /// Copies the blocks, which are not in the layout yet.
     pub(super) fn copy_blocks(&mut self) {
         for &block in self.callee.blocks() {
             let new = new_block(self.caller);
@@ -74,7 +74,7 @@ impl<'a> Copier<'a> {
                 self.values.insert(param, value);
             }
         }
-        // Definitions dominate uses but may come later in the layout: results first.
+        // A definition may come after its uses in the layout, so all results are created before operands are set.
         let mut pairs = Vec::new();
         for &block in self.callee.blocks() {
             for &inst in self.callee.insts(block) {
@@ -101,7 +101,7 @@ impl<'a> Copier<'a> {
             desc.opcode = Opcode::Jump;
         }
         let types: SmallVec<[_; 4]> = dfg.results(inst).iter().map(|&v| dfg.ty(v)).collect();
-        // Operands are filled in by `connect`; their number must be right now.
+        // `connect` sets the operands, but their number must already be correct.
         let args: SmallVec<[Value; 8]> = if is_return {
             SmallVec::new()
         } else {

@@ -1,12 +1,13 @@
-//! Inlining of `.func` bodies.
+//! Inlines `.func` bodies.
 //!
-//! [`Inlining::of`] decides, for a kernel and all that it calls, how large a function may be (with what is inlined into it)
-//! to be inlined itself: the largest of [`LIMITS`] with which the kernel and the functions that stay calls have no more
-//! than [`MAX_TOTAL`] instructions together. So where each function calls the next one twice, the code grows with the
-//! text and not with the number of paths. Always calls: recursion, calls through handles, functions without a body.
-//! A call that does nothing and whose results nobody uses is removed.
+//! [`Inlining::of`] chooses a limit for a kernel and all functions that it calls: the size up to which a function
+//! is inlined, measured after inlining into it. The limit is the largest of [`LIMITS`] with which the kernel and
+//! the functions that are not inlined together have at most [`MAX_TOTAL`] instructions. If each function calls the
+//! next one twice, the code therefore grows with the length of the text and not with the number of paths. Recursive
+//! calls, calls through handles and calls of functions without a body are never inlined. A call that does nothing
+//! and whose results are unused is removed.
 //!
-//! Invariant: behind this pass a function has at most [`MAX_INSTS`] instructions, unless it had more before.
+//! Invariant: after this pass a function has at most [`MAX_INSTS`] instructions, unless it had more before.
 
 mod graph;
 
@@ -22,11 +23,11 @@ use crate::function::{Function, ValueDef, payload_func};
 use crate::module::Module;
 use margay_ops::ops::Opcode;
 
-/// A caller is not made larger than this many instructions.
+/// Most instructions of a caller after inlining.
 const MAX_INSTS: usize = 200_000;
-/// Most instructions of a kernel and of the functions that stay calls.
+/// Most instructions of a kernel and of the functions that are not inlined.
 const MAX_TOTAL: usize = 200_000;
-/// Sizes up to which functions are inlined, the usual one first.
+/// Limits for the size of inlined functions; the first one is the usual one.
 const LIMITS: [Limit; 5] = [
     Limit(MAX_INSTS),
     Limit(4_000),
@@ -35,11 +36,11 @@ const LIMITS: [Limit; 5] = [
     Limit(0),
 ];
 
-/// The size up to which functions are inlined.
+/// The largest number of instructions of an inlined function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Limit(usize);
 
-/// What is inlined into a kernel and into the functions that it calls.
+/// The inlining decisions for a kernel and the functions that it calls.
 #[derive(Debug)]
 pub struct Inlining {
     limit: Limit,
@@ -47,12 +48,13 @@ pub struct Inlining {
 }
 
 impl Inlining {
-    /// Decides for a kernel, or for a function that is looked at alone, and for all that it calls.
+    /// Decides for a kernel, or for a function that is prepared alone, and for all functions that it calls.
     pub fn of(module: &Module, root: FuncId) -> Inlining {
         let graph = Graph::new(module, root);
         let mut plan = graph.plan(LIMITS[0].0, MAX_INSTS);
         let mut limit = LIMITS[0];
-        // Bodies in which threads wait become part of the kernel, each once; copies of them cost the most.
+        // Functions in which threads wait are merged into the kernel once each (`pass::calls`). Inlined copies of
+        // them cost the most, so their limit is lower.
         let least = if graph.waits(module) { 3 } else { 1 };
         for &smaller in &LIMITS[least..] {
             if plan.total <= MAX_TOTAL {
@@ -64,19 +66,21 @@ impl Inlining {
         Inlining { limit, plan }
     }
 
-    /// Whether functions stay calls that are inlined where there is less code.
+    /// Returns whether the limit is lower than usual, so that functions are called which a smaller program would
+    /// inline.
     pub fn is_reduced(&self) -> bool {
         self.limit != LIMITS[0]
     }
 
-    /// What becomes of the calls of functions that the kernel reaches through handles alone.
+    /// Returns the plan for a function that the kernel reaches only through handles; `None` if the kernel's plan
+    /// contains the function.
     fn other(&self, module: &Module, id: FuncId) -> Option<Plan> {
         let known = self.plan.knows(id);
         (!known).then(|| Graph::new(module, id).plan(self.limit.0, MAX_INSTS))
     }
 }
 
-/// Inlines calls in `function`, which is `id` of `module`.
+/// Inlines calls in `function`, which has the number `id` in `module`.
 pub fn run(function: &mut Function, module: &Module, id: FuncId, inlining: &Inlining) {
     let mut fates: FxHashMap<Inst, Fate> = FxHashMap::default();
     let other = inlining.other(module, id);
@@ -86,7 +90,7 @@ pub fn run(function: &mut Function, module: &Module, id: FuncId, inlining: &Inli
         return;
     }
     let mut order = Vec::with_capacity(function.blocks().len());
-    // Blocks to look through, with what is left of those that a call has split.
+    // Blocks to process. A block that a call has split has an iterator over its remaining instructions.
     let blocks = function.blocks().iter().rev();
     let mut work: Vec<(Block, Option<IntoIter<Inst>>)> = blocks.map(|&b| (b, None)).collect();
     while let Some((block, rest)) = work.pop() {
@@ -118,15 +122,15 @@ pub fn run(function: &mut Function, module: &Module, id: FuncId, inlining: &Inli
     crate::analysis::cfg::remove_unreachable(function);
 }
 
-/// The direct calls in blocks, in order.
+/// Returns the direct calls in blocks, in order.
 fn calls_in<'a>(function: &'a Function, blocks: &'a [Block]) -> impl Iterator<Item = Inst> + 'a {
     let insts = blocks.iter().flat_map(|&block| function.insts(block));
     let is_call = |inst: &Inst| function.dfg.insts[*inst].opcode == Opcode::Call;
     insts.copied().filter(is_call)
 }
 
-/// Lets `block` jump to a copy of `callee`, in the place of a call that follows its last instruction. The copied blocks,
-/// and the one for what follows.
+/// Replaces the call after the last instruction of `block` by a jump to a copy of `callee`. Returns the copied
+/// blocks, and the block for the instructions after the call.
 fn expand(
     caller: &mut Function,
     block: Block,

@@ -1,17 +1,17 @@
-//! Chains of blocks become one block, in functions of very many blocks.
+//! Merges chains of blocks into one block, in functions with very many blocks.
 //!
-//! Each label of a program begins a block, whether anything branches to it or not. A function of some thousand blocks is
-//! compiled, and interpreted, faster with fewer; smaller ones are left as they are.
+//! Each label of a program begins a block, whether or not a branch leads to it. A function with some thousands of
+//! blocks is compiled and interpreted faster if it has fewer blocks. Smaller functions are not changed.
 
 use crate::analysis::Cfg;
 use crate::entity::Block;
 use crate::function::{Function, ValueDef};
 use margay_ops::ops::Opcode;
 
-/// Functions with at most so many blocks are left alone.
+/// Functions with at most this number of blocks are not changed.
 const MIN_BLOCKS: usize = 2_000;
 
-/// Appends to each block the one that it alone jumps to.
+/// Appends to each block the block to which it jumps, if no other branch leads there.
 pub fn run(function: &mut Function) {
     if function.blocks().len() <= MIN_BLOCKS {
         return;
@@ -19,7 +19,7 @@ pub fn run(function: &mut Function) {
     let cfg = Cfg::new(function);
     let mut changed = false;
     for &block in cfg.rpo() {
-        // The block whose end `block` has now.
+        // The block whose terminator is now the terminator of `block`.
         let mut end = block;
         while let Some(next) = only_next(function, &cfg, block, end) {
             let Some(jump) = function.layout.insts[block].pop() else {
@@ -43,7 +43,8 @@ pub fn run(function: &mut Function) {
     }
 }
 
-/// The block that `block` jumps to, if nothing else does; what it ends with was the end of `end`.
+/// Returns the block to which `block` jumps, if no other branch leads there. The terminator of `block` was
+/// originally that of `end`.
 fn only_next(function: &Function, cfg: &Cfg, block: Block, end: Block) -> Option<Block> {
     let last = function.layout.terminator(block)?;
     let [call] = function.dfg.targets(last) else {

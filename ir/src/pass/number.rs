@@ -1,13 +1,12 @@
-//! Values that are computed twice are computed once, and what a block has just loaded or stored is not
-//! loaded again.
+//! Value numbering: shares equal computations, and loads of values that the block has just loaded or stored.
 //!
-//! Pure operations with the same operands have the same results; the first one serves wherever it dominates
-//! the other. Over a synchronisation point only what costs nothing to compute again is shared, since a lane
-//! that waits there would have to store the rest.
+//! Pure operations with the same operands have the same results, so an operation is replaced by an equal one that
+//! dominates it. Across a sync point only operations that are free to compute again are shared, because a lane that
+//! waits there would have to store other values.
 //!
-//! A load is left out where the same block has loaded or stored the same type at the same address, and
-//! nothing between may have changed it: no write to the same space (or to a generic address), no fence, no
-//! point, no call. Volatile and strong accesses stay as they are (execution-model section 6).
+//! A load is replaced if the same block has loaded or stored the same type at the same address and nothing in
+//! between may have changed the memory: no write to the same space or to a generic address, no fence, no sync point
+//! and no call. Volatile and strong accesses are not changed, because other threads may write in between.
 
 use std::collections::hash_map::Entry;
 
@@ -24,7 +23,8 @@ use margay_ops::mods::StateSpace;
 use margay_ops::ops::{Effects, Opcode};
 use margay_ops::types::{OpType, Type};
 
-/// Most instructions of one number that are remembered; more come from code that is not worth the search.
+/// Most instructions with equal op and operands that are remembered. A search through more of them costs more than
+/// it saves.
 const MOST_EQUAL: usize = 8;
 
 /// An operation and its operands.
@@ -34,11 +34,11 @@ struct Number {
     args: SmallVec<[Value; 4]>,
 }
 
-/// What a block knows of memory: by space, the value that is at an address, accessed as an operation's type and held as a
-/// value's.
+/// The known contents of memory at a place in a block. For each state space, the key is an address, the type of the
+/// access and the type of the register; the entry is the value at that address.
 type Known = FxHashMap<StateSpace, FxHashMap<(Value, OpType, Type), Value>>;
 
-/// Shares values; whether any was.
+/// Shares equal values, and returns whether anything changed.
 pub fn run(function: &mut Function, module: &Module) -> bool {
     let lock_step = super::points::is_lock_step(module);
     let cfg = Cfg::new(function);
@@ -48,7 +48,7 @@ pub fn run(function: &mut Function, module: &Module) -> bool {
     let mut changed = false;
     for &block in cfg.rpo() {
         let mut known = Known::default();
-        // Numbers of this block behind its last point.
+        // The operations of this block after its last sync point.
         let mut behind: FxHashMap<Number, Inst> = FxHashMap::default();
         let mut gone: FxHashSet<Inst> = FxHashSet::default();
         for inst in function.insts(block).to_vec() {
@@ -108,14 +108,14 @@ fn has_points(function: &Function, cfg: &Cfg) -> bool {
     insts.any(|&inst| function.effects(inst).is_point())
 }
 
-/// Whether a second execution gives the same results.
+/// Returns whether a second execution of an instruction has the same results.
 fn is_shared(function: &Function, inst: Inst) -> bool {
     let opcode = function.dfg.insts[inst].opcode;
     let results = !function.dfg.results(inst).is_empty();
     results && (opcode.effects().is_pure() || is_param_load(function, inst))
 }
 
-/// Whether a result is computed again behind a point rather than stored, whatever else is.
+/// Returns whether a result is always computed again after a sync point and never stored.
 fn is_free(function: &Function, inst: Inst) -> bool {
     matches!(
         function.dfg.insts[inst].opcode,
@@ -128,7 +128,7 @@ fn is_free(function: &Function, inst: Inst) -> bool {
     ) || is_param_load(function, inst)
 }
 
-/// Lets other values stand for an instruction's results.
+/// Replaces an instruction's results by other values.
 fn alias(function: &mut Function, inst: Inst, by: &[Value]) {
     let results: SmallVec<[Value; 2]> = function.dfg.results(inst).into();
     for (&result, &value) in results.iter().zip(by) {
@@ -136,7 +136,7 @@ fn alias(function: &mut Function, inst: Inst, by: &[Value]) {
     }
 }
 
-/// Follows what a block knows of memory over one instruction; what a load need not fetch.
+/// Updates the known contents of memory for one instruction. For a load whose value is known, returns the value.
 fn memory(function: &Function, inst: Inst, data: &InstData, known: &mut Known) -> Option<Value> {
     let space = data.mods.space();
     let weak = data.mods.is_weak();
@@ -175,12 +175,12 @@ fn memory(function: &Function, inst: Inst, data: &InstData, known: &mut Known) -
     None
 }
 
-/// Whether loading a type gives back all bits of a value stored with it.
+/// Returns whether a load with type `ty` returns all bits of a value that was stored with this type.
 fn is_whole(function: &Function, ty: OpType, value: Value) -> bool {
     function.dfg.ty(value).lane_bits() == ty.bits() && ty.elements() == 1
 }
 
-/// Drops what a write to a space may have changed.
+/// Forgets the contents of memory that a write to a state space may have changed.
 fn forget(known: &mut Known, written: StateSpace) {
     let any = |space: StateSpace| space == StateSpace::None;
     known.retain(|&space, _| {

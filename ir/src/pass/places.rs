@@ -1,8 +1,8 @@
-//! Where accesses to shared memory lie, as far as their addresses tell.
+//! Determines the places of accesses in shared memory from their addresses.
 //!
-//! Invariant: places that may overlap are never told apart. A place that a lane accesses twice, by the
-//! same address, is taken for the lane's own; so a reduction's `s[i] += s[i + n]`, whose reads and
-//! writes meet only across a barrier, needs no point.
+//! Invariant: places that may overlap are treated as overlapping. There is one assumption: a place that a lane
+//! accesses twice through the same address belongs to that lane. A reduction's `s[i] += s[i + n]`, whose reads and
+//! writes of other lanes meet only across a barrier, therefore needs no sync point.
 
 mod private;
 
@@ -15,29 +15,29 @@ use crate::module::Module;
 use margay_ops::mods::Half;
 use margay_ops::ops::Opcode;
 
-/// Places that are told apart; with more, any may be meant.
+/// Most places that are distinguished. A larger set stands for any place.
 const MOST_PLACES: usize = 16;
-/// Operations of address arithmetic that are followed.
+/// Most operations of address arithmetic that are followed.
 const MOST_STEPS: usize = 6;
 
-/// What an offset counts from.
+/// The value or variable from which an offset counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Base {
     Value(Value),
     Symbol(SymbolId),
 }
 
-/// Memory that cannot overlap with other such memory.
+/// A part of shared memory that does not overlap with any other such part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Variable {
     Static(SymbolId),
-    /// All `.extern` arrays: they begin at the same address.
+    /// All `.extern` arrays, which begin at the same address.
     Dynamic,
-    /// An array of which each thread of a warp has an element of its own.
+    /// An array in which each thread of a warp uses only an element of its own.
     Private(SymbolId),
 }
 
-/// Where a lane's access to shared memory lies.
+/// The place of a lane's access in shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct SharedAddress {
     base: Base,
@@ -45,7 +45,7 @@ pub(super) struct SharedAddress {
     variable: Option<Variable>,
 }
 
-/// Finds the places of a function's accesses.
+/// A finder of the places that a function's accesses use.
 pub(super) struct Finder<'a> {
     function: &'a Function,
     module: &'a Module,
@@ -63,7 +63,7 @@ impl<'a> Finder<'a> {
         finder
     }
 
-    /// The place that an address in shared memory means.
+    /// Returns the place of an address in shared memory.
     pub(super) fn place(&self, address: Value) -> SharedAddress {
         let (base, offset) = split_address(self.function, address);
         let symbol = symbol_of(self.function, base, MOST_STEPS);
@@ -103,14 +103,14 @@ impl SharedAddress {
 /// A set of places.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Places {
-    /// In order of their keys.
+    /// The known places, ordered by their keys.
     known: SmallVec<[SharedAddress; 4]>,
-    /// Whether there are others, anywhere.
+    /// Whether the set also contains unknown places.
     more: bool,
 }
 
 impl Places {
-    /// Any places.
+    /// Returns a set that stands for any place.
     pub(super) fn unknown() -> Places {
         Places {
             known: SmallVec::new(),
@@ -144,21 +144,21 @@ impl Places {
         }
     }
 
-    /// Whether a lane that reads `place` may find what another lane wrote to these places.
+    /// Returns whether a lane that reads `place` may read bytes that another lane wrote to these places.
     pub(super) fn shows_others(&self, place: &SharedAddress) -> bool {
         let is_other = |known: &SharedAddress| known.key() != place.key() && known.may_meet(place);
         self.more || self.known.iter().any(is_other)
     }
 
-    /// Whether a lane that writes `place` may change what another lane has yet to read from these
-    /// places. What the lane has read itself at that address is taken for its own.
+    /// Returns whether a lane that writes `place` may overwrite bytes that another lane has not yet read from these
+    /// places. A place that the lane has read itself through the same address is assumed to be its own.
     pub(super) fn is_awaited(&self, place: &SharedAddress) -> bool {
         let is_own = self.known.iter().any(|known| known.key() == place.key());
         self.more || !is_own && self.known.iter().any(|known| known.may_meet(place))
     }
 }
 
-/// What an address adds a constant to, and the constant.
+/// Splits an address into a base and a constant offset.
 fn split_address(function: &Function, address: Value) -> (Base, i64) {
     let (mut value, mut offset) = (address, 0i64);
     for _ in 0..MOST_STEPS {
@@ -189,7 +189,8 @@ fn split_address(function: &Function, address: Value) -> (Base, i64) {
     (Base::Value(value), offset)
 }
 
-/// Whether the low 32 bits, which a shared address has, are those of the other value.
+/// Returns whether both values are integers of at least 32 bits, so that a conversion between them keeps the 32
+/// bits of a shared address.
 fn is_word(function: &Function, value: Value, of: Value) -> bool {
     [value, of].into_iter().all(|v| {
         let ty = function.dfg.ty(v);
@@ -203,7 +204,7 @@ fn signed_constant(function: &Function, value: Value) -> Option<i64> {
     Some(((bits << unused) as i64) >> unused)
 }
 
-/// The variable that address arithmetic starts from.
+/// Returns the variable from which an address is computed.
 fn symbol_of(function: &Function, base: Base, steps: usize) -> Option<SymbolId> {
     let value = match base {
         Base::Symbol(symbol) => return Some(symbol),

@@ -1,11 +1,11 @@
-//! Cuts blocks at synchronisation points and adds the points that PTX leaves implicit.
+//! Splits blocks at sync points and adds the sync points that PTX leaves implicit.
 //!
-//! Programs rely on the lanes of a warp making each access together, though CUDA does not promise it.
-//! Implicit points (execution-model section 1) keep that where it can be seen: `converge` before each
-//! volatile access, before a shared-memory read that may see bytes another lane of the warp wrote since
-//! the last point, and before a shared-memory write that may change bytes another lane has yet to read;
-//! for targets below sm_70 (lock-step warps) before every shared access. Afterwards each point is
-//! followed only by a jump to a block of its own: the region entry.
+//! Programs rely on the lanes of a warp executing each access together, although CUDA does not guarantee it. The
+//! pass preserves this behaviour, where it can be observed, with implicit sync points: it inserts `converge` before
+//! each volatile access, before a shared-memory read that may see bytes that another lane of the warp wrote since
+//! the last sync point, and before a shared-memory write that may change bytes that another lane has not read yet.
+//! For targets below sm_70, whose warps run in lock-step, it inserts `converge` before every shared-memory access.
+//! After the pass, each sync point is followed only by a jump to a block of its own, the resume point.
 
 use rustc_hash::FxHashMap;
 
@@ -20,13 +20,14 @@ use margay_ops::mods::{MemOrder, Mods, StateSpace};
 use margay_ops::ops::{Effects, Opcode};
 use margay_ops::types::OpType;
 
-/// First target whose warps do not run in lock-step.
+/// First target architecture whose warps do not run in lock-step.
 const INDEPENDENT_THREADS: u32 = 70;
 
-/// Rounds after which the accesses at the starts of blocks are taken as unknown.
+/// Most rounds of the analysis; if it has not reached a fixed point by then, the accesses at the start of each
+/// block are treated as unknown.
 const MOST_ROUNDS: u32 = 16;
 
-/// Shared-memory accesses of this warp since the last point.
+/// The accesses of a warp to shared memory since the last sync point.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Accesses {
     reads: Places,
@@ -47,12 +48,12 @@ impl Accesses {
     }
 }
 
-/// Whether the lanes of a warp run in lock-step.
+/// Returns whether the lanes of a warp run in lock-step on the module's target.
 pub(super) fn is_lock_step(module: &Module) -> bool {
     module.target.sm < INDEPENDENT_THREADS
 }
 
-/// Adds implicit points and splits blocks. `module` is where the function comes from.
+/// Adds implicit sync points and splits blocks. `module` is the module of the function.
 pub fn run(function: &mut Function, module: &Module) {
     add_implicit(function, module);
     split(function);
@@ -97,7 +98,7 @@ fn add_implicit(function: &mut Function, module: &Module) {
     }
 }
 
-/// Values that some instruction takes.
+/// Returns the values that some instruction uses.
 fn used_values(function: &Function) -> SecondaryMap<Value, bool> {
     let mut used = SecondaryMap::default();
     for &inst in function.blocks().iter().flat_map(|&b| function.insts(b)) {
@@ -117,7 +118,7 @@ fn start_state(cfg: &Cfg, at_end: &SecondaryMap<Block, Accesses>, block: Block) 
     state
 }
 
-/// Whether a cut is needed before `inst`; moves the state behind it.
+/// Returns whether a sync point is needed before `inst`, and updates the state for `inst`.
 fn step(
     function: &Function,
     accesses: &FxHashMap<Inst, Access>,
@@ -152,17 +153,17 @@ fn step(
     cut
 }
 
-/// What matters of an access to memory.
+/// The properties of a memory access that matter for sync points.
 struct Access {
     is_volatile: bool,
-    /// Where in shared memory; accesses to other memory are here only when volatile.
+    /// The place in shared memory; `None` for a volatile access to other memory.
     place: Option<SharedAddress>,
-    /// Whether the program learns what was there.
+    /// Whether the program uses the value that was in memory.
     sees: bool,
     writes: bool,
 }
 
-/// The accesses that may need a point.
+/// Returns the accesses that may need a sync point.
 fn accesses(function: &Function, module: &Module) -> FxHashMap<Inst, Access> {
     let used = used_values(function);
     let finder = Finder::new(function, module);
@@ -206,7 +207,7 @@ fn converge(function: &mut Function, before: Inst) -> Inst {
     inst
 }
 
-/// Gives every point a block end and its continuation a block of its own.
+/// Splits blocks so that each sync point ends its block and its continuation is a block of its own.
 fn split(function: &mut Function) {
     let mut order = Vec::with_capacity(function.layout.order.len());
     for block in function.blocks().to_vec() {

@@ -1,14 +1,13 @@
-//! Local promotion: pieces of `.local` memory whose addresses stay known become values.
+//! Local promotion: replaces pieces of `.local` memory by SSA values if all their addresses are known.
 //!
-//! A slot is taken apart when its address is only moved by constants, converted between local and
-//! generic, and used by weak loads and stores inside the slot ([`accesses`]). Of such a slot, every
-//! piece that is always accessed with the same offset and size becomes a variable, which block
-//! parameters at iterated dominance frontiers turn into values ([`values`]); pieces of other sizes
-//! that overlap stay in memory, and so do volatile and misaligned accesses with their whole slot.
+//! A slot is split into pieces if its address is only moved by constants, converted between local and generic, and
+//! used by weak loads and stores inside the slot ([`accesses`]). Each piece that is always accessed with the same
+//! offset and size becomes a variable. Block parameters at iterated dominance frontiers turn the variables into
+//! values ([`values`]). Pieces of different sizes that overlap stay in memory. If a slot has a volatile or
+//! misaligned access, the whole slot stays in memory.
 //!
-//! A piece that is read before it is written is zero: PTX leaves it undefined, and execution-model
-//! section 8 wants the same bits on every run. Invariant: no access that stays in memory sees bytes
-//! that a promoted one wrote or should have.
+//! A piece that is read before it is written is zero: PTX leaves its value undefined, and Margay computes the same
+//! bits on every run. Invariant: an access that stays in memory never reads bytes that a promoted access writes.
 
 mod accesses;
 mod values;
@@ -17,7 +16,7 @@ use crate::entity::{Block, Inst};
 use crate::function::Function;
 use margay_ops::types::Type;
 
-/// So many pieces of a function are promoted; the rest stays in memory.
+/// Most pieces of a function that are promoted; other pieces stay in memory.
 const MAX_PIECES: usize = 4096;
 
 /// A piece of a slot that becomes a variable.
@@ -27,7 +26,7 @@ struct Piece {
     ty: Type,
 }
 
-/// A load or store whose elements are all pieces.
+/// A load or store whose elements are all promoted pieces.
 #[derive(Clone, Debug)]
 struct Access {
     block: Block,
@@ -36,15 +35,15 @@ struct Access {
     pieces: Vec<usize>,
 }
 
-/// What is promoted in a function.
+/// The pieces of a function that are promoted, and their accesses.
 #[derive(Debug, Default)]
 struct Plan {
     pieces: Vec<Piece>,
-    /// In layout order inside each block.
+    /// The accesses; those of one block are in layout order.
     accesses: Vec<Access>,
 }
 
-/// Turns pieces of local memory into values.
+/// Turns pieces of local memory into SSA values.
 pub fn run(function: &mut Function) {
     if function.slots.is_empty() {
         return;

@@ -1,6 +1,6 @@
-//! Constant folding, removal of needless block parameters and of dead code.
+//! Folds constants and removes redundant block parameters and dead code.
 //!
-//! Folding calls the op table's meanings, so it cannot disagree with the interpreter.
+//! The constant folder calls the meanings in the op table, so its results are those of the interpreter.
 
 use smallvec::SmallVec;
 
@@ -12,7 +12,7 @@ use margay_ops::mods::{Mods, StateSpace};
 use margay_ops::ops::{Effects, Opcode};
 use margay_ops::types::{Kind, OpType};
 
-/// Runs until nothing changes, a few rounds at most.
+/// Simplifies a function until nothing changes, but in at most four rounds.
 pub fn run(function: &mut Function) {
     for _ in 0..4 {
         let mut changed = fold(function);
@@ -107,8 +107,9 @@ fn become_constant(function: &mut Function, inst: Inst, kind: Kind, bits: u64) {
     };
 }
 
-/// The edges that lead to each block: a branch, and which of its targets. A table of branches may have as many targets as
-/// there are blocks, so nobody looks through them for a block.
+/// Returns the edges that lead to each block; an edge is a terminator and the number of one of its targets. A
+/// branch table may have as many targets as there are blocks, so a search through its targets for each block would
+/// take quadratic time.
 fn incoming_edges(function: &Function) -> SecondaryMap<Block, Vec<(Inst, u32)>> {
     let mut incoming: SecondaryMap<Block, Vec<(Inst, u32)>> = SecondaryMap::default();
     for &block in function.blocks() {
@@ -121,7 +122,7 @@ fn incoming_edges(function: &Function) -> SecondaryMap<Block, Vec<(Inst, u32)>> 
     incoming
 }
 
-/// Removes block parameters that always get the same value.
+/// Removes block parameters that always have the same value.
 fn drop_params(function: &mut Function) -> bool {
     let incoming = incoming_edges(function);
     let mut changed = false;
@@ -152,7 +153,7 @@ fn only_value(f: &Function, incoming: &[(Inst, u32)], index: usize, param: Value
     only
 }
 
-/// Removes the parameters of a block that are not to be kept, and what is passed to them.
+/// Removes the parameters of a block for which `keep` is false, and their arguments in branches.
 fn keep_params(function: &mut Function, incoming: &[(Inst, u32)], block: Block, keep: &[bool]) {
     if keep.iter().all(|&keep| keep) {
         return;
@@ -172,7 +173,7 @@ fn keep_params(function: &mut Function, incoming: &[(Inst, u32)], block: Block, 
     }
 }
 
-/// Whether an instruction may be dropped when its results are unused.
+/// Returns whether an instruction may be removed if its results are unused.
 pub(crate) fn is_droppable(function: &Function, inst: Inst) -> bool {
     let data = &function.dfg.insts[inst];
     match data.opcode {

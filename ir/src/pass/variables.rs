@@ -1,7 +1,7 @@
-//! Variables with several definitions to SSA values: what local promotion and [`super::calls`] share.
+//! Turns variables with several definitions into SSA values, for local promotion and [`super::calls`].
 //!
-//! [`Variables::place`] adds block parameters at the iterated dominance frontiers of a variable's definitions
-//! where it lives; [`walk`] goes over the dominator tree with the value of every variable at hand.
+//! [`Variables::place`] adds block parameters at the iterated dominance frontiers of a variable's definitions, in
+//! blocks where the variable is live. [`walk`] visits the dominator tree with the current value of every variable.
 
 use rustc_hash::FxHashSet;
 
@@ -10,7 +10,7 @@ use crate::entity::{Block, SecondaryMap, Value};
 use crate::function::Function;
 use margay_ops::types::Type;
 
-/// A variable.
+/// A variable with several definitions.
 #[derive(Clone, Debug)]
 pub(super) struct Variable {
     /// Type of its values.
@@ -21,12 +21,12 @@ pub(super) struct Variable {
     pub(super) live: FxHashSet<Block>,
 }
 
-/// The variables of a function, by number, and their values where a [`walk`] stands.
+/// The variables of a function, by number, and their values at the current place of a [`walk`].
 #[derive(Debug)]
 pub(super) struct Variables {
     params: SecondaryMap<Block, Vec<(usize, Value)>>,
     scope: Vec<Option<Value>>,
-    /// What the scope held before each change.
+    /// The previous value for each change of the scope.
     undo: Vec<(usize, Option<Value>)>,
 }
 
@@ -55,18 +55,18 @@ impl Variables {
         }
     }
 
-    /// The value of a variable, if one of its definitions has been passed.
+    /// Returns the current value of a variable; `None` before its first definition.
     pub(super) fn get(&self, number: usize) -> Option<Value> {
         self.scope[number]
     }
 
-    /// Defines a variable.
+    /// Sets the current value of a variable.
     pub(super) fn set(&mut self, number: usize, value: Value) {
         let old = self.scope[number].replace(value);
         self.undo.push((number, old));
     }
 
-    /// The variables that a block's added parameters stand for, in order.
+    /// Returns the parameters that were added to a block, in order, each with the number of its variable.
     pub(super) fn params(&self, block: Block) -> &[(usize, Value)] {
         &self.params[block]
     }
@@ -85,15 +85,15 @@ impl Variables {
     }
 }
 
-/// Whoever looks at blocks with the variables' values.
+/// A visitor of blocks that uses the values of the variables.
 pub(super) trait Walker {
-    /// The variables.
+    /// Returns the variables.
     fn variables(&mut self) -> &mut Variables;
-    /// A block, whose added parameters are defined already.
+    /// Visits a block. The block's added parameters are defined already.
     fn block(&mut self, block: Block);
 }
 
-/// Visits every block behind those that dominate it.
+/// Visits every block after the blocks that dominate it.
 pub(super) fn walk(walker: &mut impl Walker, cfg: &Cfg, dominators: &Dominators) {
     enum Step {
         Enter(Block),

@@ -1,11 +1,12 @@
-//! Yields in waiting loops (execution-model section 5).
+//! Inserts `yield` in loops that may wait for memory, so that the threads for which they wait can run.
 //!
-//! A yield's `flag` says that the loop only reads memory: it waits less probably than one with
-//! atomics, fences or volatile accesses, and an engine may give it more turns.
+//! The `flag` of a `yield` states that the loop contains no stronger accesses than weak loads and system calls.
+//! Such a loop is less likely to wait than a loop with atomics, fences or volatile accesses, so an engine may run
+//! more of its iterations before the lane yields.
 //!
-//! A loop that is not shown to be counted and whose body touches memory that others may write gets a
-//! `yield` at its header: there a lane that has taken too many turns gives way. When in doubt, a loop
-//! is a waiting loop.
+//! A loop gets a `yield` at its header if its body accesses memory that others may write and the loop is not proved
+//! to be counted. There, a lane that has run too many iterations yields. A loop that cannot be classified is
+//! treated as a waiting loop.
 
 mod counted;
 
@@ -21,7 +22,7 @@ use margay_ops::mods::{Mods, StateSpace};
 use margay_ops::ops::{Effects, Opcode};
 use margay_ops::types::OpType;
 
-/// Inserts `yield` at the headers of waiting loops. `module` is where the function comes from.
+/// Inserts `yield` at the headers of waiting loops. `module` is the module of the function.
 pub fn run(function: &mut Function, module: &Module) {
     let cfg = Cfg::new(function);
     let dominators = Dominators::new(&cfg);
@@ -67,11 +68,11 @@ pub fn run(function: &mut Function, module: &Module) {
     }
 }
 
-/// Blocks of all loops together that are looked at: a block counts for each loop around it. The loops behind that, deep
-/// inside thousands of others, are taken for waiting ones.
+/// Most blocks of all loops together that are examined; a block counts once for each loop around it. Further loops,
+/// which are nested inside thousands of others, are treated as waiting loops.
 const MOST_LOOKED_AT: usize = 20_000_000;
 
-/// The blocks from which loops begin again, by their headers.
+/// The latches of each loop, by the loop's header: the blocks with an edge back to the header.
 #[derive(Default)]
 struct Latches {
     order: Vec<Block>,
@@ -88,18 +89,19 @@ impl Latches {
     }
 }
 
-/// A loop.
+/// A loop of a function.
 #[derive(Debug)]
 struct Loop {
     header: Block,
     body: FxHashSet<Block>,
-    /// Blocks from which the next turn begins.
+    /// Blocks with an edge back to the header.
     latches: Vec<Block>,
 }
 
 impl Loop {
-    /// The loop of a header: blocks from which a latch is reached without passing it. An irreducible loop has all blocks
-    /// that reach a latch.
+    /// Finds the loop of a header: the blocks from which a latch is reached without passing the header. For a latch
+    /// that the header does not dominate, all blocks after the header, in reverse postorder, that reach the latch
+    /// are in the loop.
     fn new(cfg: &Cfg, dominators: &Dominators, header: Block, latches: Option<Vec<Block>>) -> Loop {
         let latches = latches.unwrap_or_default();
         let natural = |latch: &&Block| dominators.dominates(cfg, header, **latch);
@@ -129,16 +131,16 @@ impl Loop {
     }
 }
 
-/// What a loop may wait with.
+/// The accesses with which a loop may wait.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Wait {
-    /// Weak loads.
+    /// Weak loads, surface loads and system calls.
     Reads,
-    /// Atomics, fences, barriers, strong loads, sleeps.
+    /// Atomics, fences, barriers, strong loads, sleeps, clocks, and calls of functions without a body.
     Strong,
 }
 
-/// How a loop's body touches memory that others may write, if it does.
+/// Returns the accesses of a loop's body to memory that others may write, if there are any.
 fn shared_state(
     function: &Function,
     body: &FxHashSet<Block>,
@@ -163,14 +165,14 @@ fn shared_state(
     waits.max().flatten()
 }
 
-/// How the functions that loops call touch memory that others may write.
+/// The accesses of called functions to memory that others may write.
 struct Called<'a> {
     module: &'a Module,
     known: FxHashMap<FuncId, Option<Wait>>,
 }
 
 impl Called<'_> {
-    /// What a function does, and those that it calls.
+    /// Returns the accesses of a function and of all functions that it calls.
     fn wait(&mut self, id: FuncId) -> Option<Wait> {
         if let Some(&known) = self.known.get(&id) {
             return known;
@@ -212,9 +214,9 @@ fn wait_of(function: &Function, inst: Inst) -> Option<Wait> {
                 (false, false) => Some(Wait::Strong),
             }
         }
-        // Textures are read-only for the kernel's duration.
+        // Textures are read-only during a kernel.
         Opcode::St | Opcode::Sust | Opcode::Tex | Opcode::Txq => None,
-        // What a call to the system does comes to an end; who asks again and again for memory waits.
+        // A system call returns, but a loop that repeats the call may wait, for example until `malloc` succeeds.
         Opcode::Suld | Opcode::Syscall => Some(Wait::Reads),
         Opcode::Clock | Opcode::Nanosleep => Some(Wait::Strong),
         opcode => opcode

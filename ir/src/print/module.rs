@@ -1,4 +1,4 @@
-//! Modules: what surrounds the functions.
+//! Prints modules: variables, signatures and source positions, then the functions.
 
 use std::fmt::{self, Write};
 

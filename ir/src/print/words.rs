@@ -1,10 +1,11 @@
-//! Words that printer and parser share: modifiers, types, linkage, names.
+//! The spelling of modifiers, types, linkage and names, for the printer and the parser.
 
 use crate::function::Linkage;
 use margay_ops::mods::{Field, FieldValues, Mods};
 use margay_ops::types::OpType;
 
-/// What a field is called in front of its value; nothing where the values speak for themselves.
+/// Returns the name that is printed before the value of a modifier field; empty if the value is clear without a
+/// name.
 fn key(field: &Field) -> &'static str {
     match field.name {
         "rounding" | "precision" => "",
@@ -31,7 +32,7 @@ fn word(field: &Field, value: u64) -> Option<String> {
     })
 }
 
-/// Words for the modifiers that are set, in the order of the fields.
+/// Returns the words for the modifiers that are set, in the order of the fields.
 pub fn modifier_words(mods: Mods) -> Vec<String> {
     let words = Mods::FIELDS.iter();
     words
@@ -39,7 +40,7 @@ pub fn modifier_words(mods: Mods) -> Vec<String> {
         .collect()
 }
 
-/// `mods` with what a word says, or `None` for a word that says nothing.
+/// Returns `mods` with the modifier that a word sets, or `None` if the word names no modifier.
 pub(crate) fn with_modifier(mods: Mods, text: &str) -> Option<Mods> {
     let (before, value) = text.split_once(':').unwrap_or(("", text));
     Mods::FIELDS.iter().find_map(|field| {
@@ -57,7 +58,7 @@ pub(crate) fn with_modifier(mods: Mods, text: &str) -> Option<Mods> {
     })
 }
 
-/// The type's spelling; `none` where there is none but another follows.
+/// Returns the name of a type. A missing first type before a second one is printed as `none`.
 pub(crate) fn type_word(ty: OpType) -> &'static str {
     match ty {
         OpType::None => "none",
@@ -65,7 +66,7 @@ pub(crate) fn type_word(ty: OpType) -> &'static str {
     }
 }
 
-/// The type with that spelling.
+/// Returns the type with this name.
 pub(crate) fn type_of(word: &str) -> Option<OpType> {
     match word {
         "none" => Some(OpType::None),
@@ -73,7 +74,7 @@ pub(crate) fn type_of(word: &str) -> Option<OpType> {
     }
 }
 
-/// The linkage, with a space before it; nothing for the default.
+/// Returns the word for a linkage, after a space; empty for the default.
 pub(crate) fn linkage_word(linkage: Linkage) -> &'static str {
     match linkage {
         Linkage::Internal => "",
@@ -84,7 +85,7 @@ pub(crate) fn linkage_word(linkage: Linkage) -> &'static str {
     }
 }
 
-/// The linkage that a word names.
+/// Returns the linkage that a word names.
 pub(crate) fn linkage_of(word: &str) -> Option<Linkage> {
     Some(match word {
         "visible" => Linkage::Visible,
@@ -95,12 +96,12 @@ pub(crate) fn linkage_of(word: &str) -> Option<Linkage> {
     })
 }
 
-/// Whether a character may stand in a word.
+/// Returns whether a word may contain the character.
 pub(crate) fn in_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%' | '.')
 }
 
-/// `@name`, in quotes where the name is no word.
+/// Returns `@name`, with quotes if the name is not a word.
 pub(crate) fn name(text: &str) -> String {
     if !text.is_empty() && text.chars().all(in_word) {
         format!("@{text}")
@@ -109,7 +110,7 @@ pub(crate) fn name(text: &str) -> String {
     }
 }
 
-/// Text in quotes; quotes, backslashes and control characters are escaped.
+/// Returns the text in quotes; quotes, backslashes and control characters are escaped.
 pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {

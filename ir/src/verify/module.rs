@@ -1,4 +1,4 @@
-//! What surrounds the code: slots, source positions, kernel parameters, variables, names.
+//! Checks the data outside of the code: slots, source positions, kernel parameters, variables and names.
 
 use super::{ProblemSite, Report, Rule};
 use crate::entity::SymbolId;
@@ -69,7 +69,7 @@ fn source_positions(module: &Module, report: &mut Report) {
             let message = format!("source position {index} is in file {}", loc.file);
             report.add(ProblemSite::Module, Rule::Source, message);
         }
-        // Earlier ones only, so that following them ends.
+        // Only an earlier position is permitted, so that a chain of inlined positions ends.
         if loc.inlined_at.is_some_and(|at| at as usize >= index) {
             let message = format!("source position {index} is inlined at a later one");
             report.add(ProblemSite::Module, Rule::Source, message);

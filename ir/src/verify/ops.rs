@@ -1,4 +1,4 @@
-//! Instructions against their ops' shapes, payloads against the tables that they index.
+//! Checks instructions against the shapes of their ops, and payloads against the tables that they index.
 
 use super::{Report, Rule};
 use crate::entity::{Inst, Value};
@@ -121,12 +121,12 @@ impl Checker<'_> {
                 let types = self.registers(Part::D);
                 self.exactly(&types, results, Rule::Result, "result", report);
             }
-            // Checked with the operands.
+            // Checked together with the operands.
             Pattern::Converted | Pattern::Signature => {}
         }
     }
 
-    /// Whether a value of this type may stand for a letter.
+    /// Returns whether an operand or result that is described by this letter may have type `actual`.
     fn fits(&self, letter: char, actual: Type) -> bool {
         let Desc { ty, src, mods, .. } = self.desc;
         if actual.lanes() != 1 {
@@ -220,7 +220,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The registers of a matrix; none if the product is none.
+    /// Returns the types of the registers that hold a matrix; empty if the op is not a valid matrix product.
     fn registers(&self, part: Part) -> Vec<Type> {
         let product = Product::of(&self.desc);
         product.map_or(Vec::new(), |product| {
@@ -229,7 +229,7 @@ impl Checker<'_> {
         })
     }
 
-    /// The parts that make up `whole`; none if they do not.
+    /// Returns the types of the parts that make up `whole`; empty if its width is not a multiple of theirs.
     fn parts(&self, whole: OpType, part: OpType) -> Vec<Type> {
         let (whole, part_bits) = (whole.bits(), part.bits());
         if part_bits == 0 || whole % part_bits != 0 {
@@ -238,7 +238,7 @@ impl Checker<'_> {
         vec![part.held(); (whole / part_bits) as usize]
     }
 
-    /// The operands of `cvt`: one for each element, or one packed, and then random bits.
+    /// Checks the operands of `cvt`: one for each element, or one packed operand, and then the random bits, if any.
     fn converted(&self, args: &[Value], report: &mut Report) {
         let Desc { ty, src, mods, .. } = self.desc;
         let values = if src.elements() > 1 { 1 } else { ty.elements() };
@@ -256,7 +256,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Calls and returns.
+    /// Checks the arguments and results of calls and returns.
     fn signature(&self, report: &mut Report) {
         let dfg = &self.function.dfg;
         let (args, results) = (dfg.args(self.inst), dfg.results(self.inst));

@@ -1,4 +1,5 @@
-//! Points after [`crate::pass::points`]: each at the end of its block, before a jump of its own.
+//! Checks sync points after [`crate::pass::points`]: each is at the end of its block, before a jump to a block of
+//! its own.
 
 use super::{Report, Rule};
 use crate::analysis::Cfg;

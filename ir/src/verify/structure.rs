@@ -1,4 +1,4 @@
-//! References, layout, terminators. The other checks rely on what is checked here.
+//! Checks references, layout and terminators. The other checks rely on these properties.
 
 use rustc_hash::FxHashSet;
 

@@ -1,11 +1,12 @@
-//! Definitions, dominance, block arguments.
+//! Checks definitions, dominance and block arguments.
 
 use super::{ProblemSite, Report, Rule};
 use crate::analysis::{Cfg, Dominators};
 use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::function::{Function, ValueDef};
 
-/// Block and position in it where a value is defined; parameters come before position 1.
+/// The block that defines a value, and the position in the block: 0 for a parameter, counted from 1 for
+/// instructions.
 type Home = Option<(Block, usize)>;
 
 struct Checker<'a> {
@@ -41,7 +42,7 @@ pub(super) fn check(function: &Function, report: &mut Report) {
     }
 }
 
-/// Where each value of the layout is defined; values that say otherwise are reported.
+/// Returns where each value is defined, and reports values that record another definition.
 fn definitions(function: &Function, report: &mut Report) -> SecondaryMap<Value, Home> {
     let dfg = &function.dfg;
     let mut homes: SecondaryMap<Value, Home> = SecondaryMap::default();
@@ -97,7 +98,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether branches pass what their targets take.
+    /// Checks that branches pass the arguments that their targets take.
     fn arguments(&self, inst: Inst, report: &mut Report) {
         let dfg = &self.function.dfg;
         for call in dfg.targets(inst) {

@@ -1,18 +1,18 @@
-//! BLAKE2b with 32 bytes of result (RFC 7693), for the keys and checksums of the disk cache.
+//! BLAKE2b with a result of 32 bytes (RFC 7693), for the keys and checksums of the disk cache.
 //!
-//! Keys name code that will be run, so nobody may be able to make two inputs with one key; the hashes of the
-//! standard library promise that only with a secret. [`Digester`] is a [`Hasher`], so that whatever derives `Hash`
-//! can be digested whole.
+//! A key names code that will be executed, so constructing two inputs with the same key must be infeasible. The
+//! hashes of the standard library guarantee this only with a secret. [`Digester`] is a [`Hasher`], so every
+//! type that implements `Hash` can be digested.
 
 use std::hash::{Hash, Hasher};
 
 /// Bytes of a digest.
 pub(crate) const BYTES: usize = 32;
 
-/// A digest of some bytes.
+/// A digest.
 pub(crate) type Digest = [u8; BYTES];
 
-/// The digest of what a value feeds to its hasher: the same in all processes of one build.
+/// Computes the digest of what a value feeds to its hasher. All processes of one build compute the same digest.
 pub(crate) fn of(value: &impl Hash) -> Digest {
     let mut digester = Digester::default();
     value.hash(&mut digester);
@@ -34,7 +34,7 @@ const START: [u64; 8] = [
     0x5be0_cd19_137e_2179,
 ];
 
-/// Which words of the block each round mixes in, in order (RFC 7693, 2.7).
+/// Words of the block that each round mixes in, in order (RFC 7693, 2.7).
 const ORDER: [[u8; 16]; 10] = [
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
     [14, 10, 4, 8, 9, 15, 13, 6, 1, 12, 0, 2, 11, 7, 5, 3],
@@ -48,7 +48,7 @@ const ORDER: [[u8; 16]; 10] = [
     [10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0],
 ];
 
-/// The columns, then the diagonals, that a round mixes.
+/// Indices of the columns, then of the diagonals, that a round mixes.
 const QUARTERS: [[usize; 4]; 8] = [
     [0, 4, 8, 12],
     [1, 5, 9, 13],
@@ -60,20 +60,20 @@ const QUARTERS: [[usize; 4]; 8] = [
     [3, 4, 9, 14],
 ];
 
-/// A digest in the making.
+/// The state of an unfinished digest.
 #[derive(Clone, Debug)]
 pub(crate) struct Digester {
     state: [u64; 8],
     block: [u8; BLOCK],
     filled: usize,
-    /// Bytes compressed.
+    /// Number of bytes compressed so far.
     done: u128,
 }
 
 impl Default for Digester {
     fn default() -> Digester {
         let mut state = START;
-        // Parameters: no secret, one sequence, the digest's length.
+        // Parameter block: no key, fanout and depth 1, and the length of the digest.
         state[0] ^= 0x0101_0000 ^ BYTES as u64;
         Digester {
             state,
@@ -85,7 +85,7 @@ impl Default for Digester {
 }
 
 impl Digester {
-    /// The digest of all bytes written.
+    /// Returns the digest of all bytes written so far.
     pub(crate) fn digest(&self) -> Digest {
         let mut last = self.clone();
         last.done += last.filled as u128;
@@ -102,7 +102,7 @@ impl Digester {
 impl Hasher for Digester {
     fn write(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            // A full block waits until more comes: the last one is compressed in another way.
+            // A full block is kept until more bytes arrive, because the last block is compressed differently.
             if self.filled == BLOCK {
                 self.done += BLOCK as u128;
                 compress(&mut self.state, &self.block, self.done, false);
@@ -147,7 +147,7 @@ fn compress(state: &mut [u64; 8], block: &[u8; BLOCK], done: u128, last: bool) {
     }
 }
 
-/// RFC 7693, 3.1.
+/// Mixes two words into four words of the state (RFC 7693, 3.1).
 fn mix(v: &mut [u64; 16], &[a, b, c, d]: &[usize; 4], x: u64, y: u64) {
     for (word, turns) in [(x, [32, 24]), (y, [16, 63])] {
         v[a] = v[a].wrapping_add(v[b]).wrapping_add(word);
@@ -171,7 +171,7 @@ mod tests {
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Values of Python's `hashlib.blake2b(data, digest_size=32)`.
+    /// The expected values are those of Python's `hashlib.blake2b(data, digest_size=32)`.
     #[test]
     fn digests_are_those_of_blake2b() {
         let counted = |len: usize| (0..len).map(|i| (i % 251) as u8).collect::<Vec<u8>>();

@@ -1,18 +1,18 @@
-//! The bytes of a cached function.
+//! The file format of a cached function.
 //!
-//! All numbers are little-endian words of 32 bits:
+//! All numbers are little-endian 32-bit words:
 //!
-//! | offset | what |
+//! | offset | content |
 //! |---|---|
 //! | 0 | `margayNC` |
 //! | 8 | [`FORMAT`] |
-//! | 12 | bytes of code, source positions, sites and descriptions |
+//! | 12 | size of the code in bytes, then number of source positions, of sites and of descriptions |
 //! | 28 | the key |
-//! | 60 | the digest of everything before and behind it |
+//! | 60 | the checksum: digest of all bytes before and after it |
 //! | 92 | the code, with zeros for addresses |
-//! | | source positions: offset of the code, PTX line, `.loc`, lane |
-//! | | sites: offset, kind, number ([`Target::parts`]) |
-//! | | descriptions: an instruction of the function that has it |
+//! | | source positions: code offset, PTX line, `.loc`, lane |
+//! | | sites: code offset, kind, index ([`Target::parts`]) |
+//! | | descriptions: number of an instruction of the function that has the description |
 
 use margay_ir::entity::Inst;
 use margay_ir::function::{Function, SourceLoc};
@@ -25,11 +25,11 @@ use crate::addresses::{self, DescTable, Site, Target};
 use crate::code_memory::CodeMemory;
 use crate::function::CompiledFunction;
 
-/// Number of this format.
+/// Version number of this format.
 pub(super) const FORMAT: u32 = 1;
 
 const MAGIC: &[u8; 8] = b"margayNC";
-/// Where the key, the checksum and the body begin.
+/// Offsets of the key, the checksum and the body.
 const KEY: usize = 28;
 const CHECKSUM: usize = KEY + digest::BYTES;
 const BODY: usize = CHECKSUM + digest::BYTES;
@@ -38,7 +38,7 @@ const LOC: usize = 16;
 const SITE: usize = 12;
 const DESC: usize = 4;
 
-/// The bytes of a function; `None` if it holds something that no other process could find again.
+/// Encodes a function; `None` if the function contains something that another process could not reconstruct.
 pub(super) fn write(key: &Digest, made: &CompiledFunction, function: &Function) -> Option<Vec<u8>> {
     let mut code = made.code.bytes().to_vec();
     addresses::clear(&mut code, &made.sites)?;
@@ -67,7 +67,7 @@ pub(super) fn write(key: &Digest, made: &CompiledFunction, function: &Function) 
     Some(bytes)
 }
 
-/// For each description an instruction that has it.
+/// Finds, for each description, an instruction that has it.
 fn insts_with(descs: &DescTable, function: &Function) -> Option<Vec<u32>> {
     let known: FxHashMap<Desc, Inst> = match descs.iter().next() {
         Some(_) => {
@@ -79,7 +79,7 @@ fn insts_with(descs: &DescTable, function: &Function) -> Option<Vec<u32>> {
     descs.iter().map(|desc| Some(known.get(desc)?.0)).collect()
 }
 
-/// The function of these bytes; `None` if they are damaged, or of something else than the key says.
+/// Decodes a function; `None` if the bytes are damaged or belong to another key.
 pub(super) fn read(bytes: &[u8], key: &Digest, source: Source<'_>) -> Option<CompiledFunction> {
     let (head, body) = bytes.split_at_checked(BODY)?;
     let word = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?));
@@ -118,7 +118,7 @@ pub(super) fn read(bytes: &[u8], key: &Digest, source: Source<'_>) -> Option<Com
     })
 }
 
-/// Numbers in groups of `N`.
+/// Splits bytes into groups of `N` numbers.
 fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u32; N]> {
     bytes.chunks_exact(4 * N).map(|group| {
         std::array::from_fn(|i| {
@@ -128,7 +128,8 @@ fn words<const N: usize>(bytes: &[u8]) -> impl Iterator<Item = [u32; N]> {
     })
 }
 
-/// The digest of an entry without its checksum; at least [`BODY`] bytes.
+/// Computes the checksum of an entry, which must have at least [`BODY`] bytes. The checksum field itself is
+/// skipped.
 fn checksum(bytes: &[u8]) -> Digest {
     use std::hash::Hasher;
     let mut digester = Digester::default();

@@ -1,9 +1,9 @@
-//! The files of the cache: who may have written them, how they come and go.
+//! The files of the disk cache: who may have written them, and how they are created and deleted.
 //!
-//! `FOLDER/xx/KEY`, with the key's lowest bits in `xx`: one of [`PARTS`] parts, each of which keeps its share of
-//! the limit for itself. So writing an entry looks at a few files only, and there is no state that processes share
-//! but the files: an entry appears under its name whole (`rename`) and is never changed. Invariant: nothing waits
-//! for another process.
+//! An entry is the file `FOLDER/xx/KEY`, where `xx` comes from the lowest bits of the key's first byte and
+//! names one of [`PARTS`] parts. The limit is divided equally among the parts, so writing an entry has to list
+//! only the few files of its part. The files are the only state that processes share. An entry appears under
+//! its name as a whole (by `rename`) and never changes. Invariant: a process never waits for another.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
@@ -17,13 +17,13 @@ use super::digest::{self, Digest};
 use crate::code_memory::trusted_user;
 use crate::files::without_size_signal;
 
-/// Parts of the folder.
+/// Number of parts of the folder.
 pub(super) const PARTS: u64 = 64;
-/// The name of a file that is being written begins so.
+/// Prefix of the name of a file that is being written.
 const DRAFT: &str = "draft-";
-/// A draft this old belongs to a process that died.
+/// Age at which an unfinished file is taken to belong to a process that has died.
 const DEAD: Duration = Duration::from_secs(3600);
-/// The time of an entry's last use is as exact as this.
+/// Resolution of the recorded time of an entry's last use.
 const USED: Duration = Duration::from_secs(60);
 
 /// A folder of entries.
@@ -32,17 +32,17 @@ pub(super) struct Folder {
     path: PathBuf,
     limit: u64,
     rights: OnceLock<Result<Rights, String>>,
-    /// Whether writing has failed: it would again.
+    /// Whether writing has failed. It is then not tried again.
     broken: AtomicBool,
     drafts: AtomicU64,
 }
 
-/// What was found when the folder was first needed.
+/// Properties of the folder, determined at its first use.
 #[derive(Clone, Copy, Debug)]
 struct Rights {
-    /// Whose files are good.
+    /// The user whose files are trusted.
     user: u32,
-    /// Bytes of a file that this process may write; one more, and a signal ends it.
+    /// Largest file that this process may write, in bytes. A larger write would send a signal.
     largest: u64,
 }
 
@@ -57,7 +57,7 @@ impl Folder {
         }
     }
 
-    /// Why the folder is not used.
+    /// Returns why the folder is not used.
     pub(super) fn refusal(&self) -> Option<String> {
         self.rights().err()
     }
@@ -70,10 +70,10 @@ impl Folder {
         found.clone()
     }
 
-    /// The whole entry, if there is one that only its owner, this process's user, can have written.
+    /// Reads an entry if one exists that only its owner, this process's user, can have written.
     pub(super) fn read(&self, key: &Digest) -> Option<Vec<u8>> {
         let user = self.rights().ok()?.user;
-        // A pipe of that name must not hold this process up.
+        // `O_NONBLOCK`: a pipe with the name of an entry must not block this process.
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let path = self.path_of(key);
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
@@ -87,25 +87,25 @@ impl Folder {
         (&mut file).take(limit).read_to_end(&mut bytes).ok()?;
         let age = facts.modified().ok().and_then(|time| time.elapsed().ok());
         if age.is_none_or(|age| age > USED) {
-            // Where that is impossible, the entry goes earlier than it should.
+            // If the time cannot be set, the entry is deleted earlier than necessary.
             let _ = file.set_modified(SystemTime::now());
         }
         Some(bytes)
     }
 
-    /// Whether there is a file of that name, whoever wrote it.
+    /// Returns whether a file with the entry's name exists, whoever wrote it.
     pub(super) fn has(&self, key: &Digest) -> bool {
         self.rights().is_ok() && self.path_of(key).is_file()
     }
 
-    /// Removes an entry that is of no use.
+    /// Deletes an unusable entry.
     pub(super) fn remove(&self, key: &Digest) {
-        // Where that is impossible, it is found useless again.
+        // If the file cannot be deleted, it is found unusable again.
         let _ = fs::remove_file(self.path_of(key));
     }
 
-    /// Writes an entry and drops those of its part that were not used for longest, as far as they are too much.
-    /// Whether it was written.
+    /// Writes an entry. First deletes the least recently used entries of its part until the part's limit is
+    /// kept. Returns whether the entry was written.
     pub(super) fn write(&self, key: &Digest, bytes: &[u8]) -> bool {
         let size = on_disk(bytes.len() as u64);
         let Ok(rights) = self.rights() else {
@@ -128,7 +128,7 @@ impl Folder {
         let number = self.drafts.fetch_add(1, Ordering::Relaxed);
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let process = std::process::id();
-        // Processes of different machines or containers may have one number.
+        // Processes of different machines or containers may have the same process number.
         let draft = part.join(format!("{DRAFT}{process}-{number}-{}", now.as_nanos()));
         let mut options = OpenOptions::new();
         let mut file = options
@@ -140,13 +140,13 @@ impl Folder {
             .write_all(bytes)
             .and_then(|()| fs::rename(&draft, self.path_of(key)));
         if written.is_err() {
-            // Where that is impossible, it is removed when it is old.
+            // If this fails, the file is deleted when it is old.
             let _ = fs::remove_file(&draft);
         }
         written
     }
 
-    /// Most bytes of a part.
+    /// Returns the most bytes of a part.
     fn share(&self) -> u64 {
         self.limit / PARTS
     }
@@ -161,7 +161,7 @@ impl Folder {
     }
 }
 
-/// What a file of so many bytes takes of a disk, about.
+/// Returns the approximate disk space of a file of `bytes` bytes.
 fn on_disk(bytes: u64) -> u64 {
     bytes.next_multiple_of(4096)
 }
@@ -170,12 +170,12 @@ fn name_of(key: &Digest) -> String {
     key.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether a file is called as entries are.
+/// Returns whether a file name has the form of an entry's name.
 fn is_entry(name: &str) -> bool {
     name.len() == 2 * digest::BYTES && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Makes the folder and looks whether code from it may be run; if not, why.
+/// Creates the folder and checks that code from it may be run. The error is the reason against it.
 fn check(path: &Path) -> Result<Rights, String> {
     let user = trusted_user().ok_or("this program runs with the rights of another user")?;
     make_folder(path).map_err(|error| error.to_string())?;
@@ -192,7 +192,7 @@ fn check(path: &Path) -> Result<Rights, String> {
     }
 }
 
-/// The limit of the size of files, where there is one (`ulimit -f`).
+/// Returns the limit of the size of files (`ulimit -f`); `u64::MAX` if there is none.
 fn largest_file() -> u64 {
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let line = limits
@@ -202,7 +202,7 @@ fn largest_file() -> u64 {
     soft.and_then(|soft| soft.parse().ok()).unwrap_or(u64::MAX)
 }
 
-/// Whether only this user may write to a file or folder.
+/// Returns whether a file or folder belongs to the user and only the user may write to it.
 fn is_of(facts: &fs::Metadata, user: u32) -> bool {
     facts.uid() == user && facts.mode() & 0o022 == 0
 }
@@ -217,13 +217,14 @@ fn make_folder(path: &Path) -> std::io::Result<()> {
         .create(path)
 }
 
-/// Leaves at most `most` bytes in a part: entries go in the order of their last use, and drafts when they are old.
+/// Deletes the least recently used entries of a part until at most `most` bytes remain, and old unfinished
+/// files.
 fn make_room(part: &Path, most: u64) -> std::io::Result<()> {
     let mut entries = Vec::new();
     let mut total = 0;
     for file in fs::read_dir(part)? {
         let file = file?;
-        // Another process may have removed it by now.
+        // Another process may have deleted the file in the meantime.
         let Ok(facts) = file.metadata() else { continue };
         let name = file.file_name();
         let name = name.to_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Cached code is the code that was made, and nothing else is ever taken from a folder.
+//! Tests that code from the cache equals the compiled code, and that nothing untrusted is taken from a folder.
 
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -15,7 +15,7 @@ use crate::compiler::{CompiledKernel, Compiler, Form};
 use crate::slices::Widths;
 use crate::version::Version;
 
-/// A folder that lives as long as its test.
+/// A folder that is deleted at the end of its test.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -42,7 +42,7 @@ impl Drop for Temporary {
     }
 }
 
-/// A kernel with points that the host completes, and with operations that are computed by their meanings.
+/// A kernel with sync points that the host completes, and with operations that are computed by their meanings.
 const KERNEL: &str = "module version 8.0 target sm_80
 
 fn0 = kernel @k visible registers 30 {
@@ -94,7 +94,7 @@ fn counts(compiler: &Compiler) -> (u64, u64) {
     compiler.cache().expect("a cache").counts()
 }
 
-/// Compiles each form of the kernel.
+/// Compiles each region and two specialisations of the phases.
 fn all<'a>(kernel: &'a CompiledKernel, compiler: &Compiler) -> Vec<&'a CompiledFunction> {
     let warp = (0..kernel.regions.entries.len()).map(|i| kernel.region(compiler, Stop(i as u32)));
     let versions = [Version::SINGLE, sliced()];
@@ -104,15 +104,15 @@ fn all<'a>(kernel: &'a CompiledKernel, compiler: &Compiler) -> Vec<&'a CompiledF
         .collect()
 }
 
-/// The version for rows of slices.
+/// Returns the specialisation for one row of chunks.
 fn sliced() -> Version {
     Version::of([64, 1, 1], Widths::all(32))
 }
 
-/// The key of a form of a kernel.
+/// A form for computing keys.
 const FORM: Form = Form::Phases(Version::SINGLE, 32);
 
-/// The entry of a function, and its key.
+/// Returns the key and the entry of a kernel's function.
 fn entry_of(kernel: &CompiledKernel, compiler: &Compiler) -> (Digest, Vec<u8>) {
     let made = kernel.phases(compiler, Version::SINGLE).expect("compiles");
     let cache = compiler.cache().expect("a cache");
@@ -146,7 +146,7 @@ fn code_that_is_found_is_the_code_that_was_made() {
         let (mut left, mut right) = (made.code.bytes().to_vec(), code.to_vec());
         for site in &found.sites {
             kinds[site.target.parts().0 as usize] += 1;
-            // Each copy of the code holds addresses of what its own kernel owns.
+            // Each copy of the code contains addresses of objects that its own kernel owns.
             let at = site.offset as usize..site.offset as usize + 8;
             assert_ne!(left[at.clone()], right[at]);
         }
@@ -235,7 +235,8 @@ fn an_entry_with_a_right_checksum_still_cannot_point_outside() {
     assert!(sites > 0 && descs > 0);
     let first_site = 92 + code + 16 * locs;
     let first_desc = first_site + 12 * sites;
-    // The offset, kind and number of a site, and the instruction of a description.
+    // Each offset is in a different field: offset, kind and index of a site, and the instruction of a
+    // description.
     for at in [first_site, first_site + 4, first_site + 8, first_desc] {
         let mut forged = bytes.clone();
         forged[at..at + 4].copy_from_slice(&0x7fff_fff0u32.to_le_bytes());
@@ -288,7 +289,7 @@ fn what_cannot_be_used_is_removed_and_made_again() {
             .phases(&again, Version::SINGLE)
             .expect("it compiles");
         assert_eq!(counts(&again), (0, 1));
-        // But for the time, it is the same entry.
+        // The entry is the same except for its modification time.
         assert_eq!(fs::read(file).unwrap(), whole);
     }
 }
@@ -304,7 +305,7 @@ fn code_is_found_by_all_that_it_was_made_from() {
     let first = compiler(base());
     let mut keys = vec![key(&first, KERNEL, FORM)];
     assert_eq!(key(&compiler(base()), KERNEL, FORM), keys[0]);
-    // Another kernel: an operation, a constant, a source position.
+    // Another kernel: a different operation, constant or source position.
     for (from, to) in [("rem.s32", "rem.u32"), ("0x1f", "0x0f"), ("; 22", "; 23")] {
         let text = KERNEL.replace(from, to);
         assert_ne!(text, KERNEL);
@@ -321,7 +322,7 @@ fn code_is_found_by_all_that_it_was_made_from() {
     ] {
         keys.push(key(&first, KERNEL, form));
     }
-    // Another build, another width for all.
+    // Another build, or another width for all kernels.
     keys.push(key(&compiler(base().build("another")), KERNEL, FORM));
     keys.push(key(&compiler(base()).with_width(Some(16)), KERNEL, FORM));
     // Another machine.
@@ -365,7 +366,7 @@ fn what_compiles_fast_is_not_kept() {
     assert!(folder.files().is_empty());
 }
 
-/// A key of part 0.
+/// Returns a key of part 0.
 fn key_of(number: u8) -> Digest {
     let mut key = [number; digest::BYTES];
     key[0] = 0;
@@ -390,24 +391,24 @@ fn the_limit_is_kept_and_the_last_used_stay() {
         let then = SystemTime::now() - Duration::from_secs(60 * minutes);
         file.set_modified(then).unwrap();
     };
-    // Three fit, in blocks of a file system.
+    // A part has room for three entries, counted in blocks of the file system.
     for number in 1..=3 {
         assert!(files.write(&key_of(number), &entry));
         age(number, 100 - u64::from(number));
     }
-    // Reading makes the oldest one the newest.
+    // Reading makes the oldest entry the most recently used one.
     assert_eq!(files.read(&key_of(1)).as_ref(), Some(&entry));
     for number in 4..=9 {
         assert!(files.write(&key_of(number), &entry));
         age(number, 20 - u64::from(number));
         assert!(size() <= 40_000);
         let kept = [1, 2, 3].map(|number| path(number).exists());
-        // The one that was read stays.
+        // The entry that was read stays.
         assert_eq!(kept, [true, false, number < 5], "after entry {number}");
     }
     assert!(!files.write(&key_of(10), &vec![0; 40_001]));
     assert!(files.read(&key_of(10)).is_none());
-    // A smaller limit than that of whoever wrote here before.
+    // A smaller limit than that of the earlier writer.
     let less = Folder::new(folder.0.clone(), PARTS * 13_000);
     assert!(less.write(&key_of(11), &entry));
     assert!(size() <= 13_000, "{} bytes", size());
@@ -489,7 +490,7 @@ fn places_that_cannot_be_used_are_no_error() {
         assert!(!files.write(&key_of(1), b"entry"));
         assert!(files.read(&key_of(1)).is_none());
     }
-    // A folder in the place of an entry, and a part that is none.
+    // A directory in the place of an entry.
     fs::remove_file(&file).unwrap();
     let files = Folder::new(folder.0.clone(), 1 << 20);
     assert!(files.write(&key_of(1), b"entry"));
@@ -503,6 +504,6 @@ fn places_that_cannot_be_used_are_no_error() {
         std::slice::from_ref(&entry),
         "no draft is left"
     );
-    // Where one write failed, no other is tried.
+    // After one write has failed, no other is tried.
     assert!(!files.write(&key_of(2), b"entry"));
 }

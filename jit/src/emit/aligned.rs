@@ -1,10 +1,11 @@
-//! Accesses of device code are aligned to what they move (PTX ISA 5.2, "Alignment"), or end the launch: GPUs report a
-//! misaligned address, and a program that runs here and faults there would have been told a lie.
+//! Tests that accesses of device code are aligned to their size (PTX ISA 5.2, "Alignment"). A misaligned access
+//! ends the launch, as on a GPU, so that programs that run here do not fail there.
 //!
-//! A check is an instruction that traps; the host knows traps of generated code by their signal. Only the low bits of
-//! an address count, so windows of memory, which are aligned to more than any access, are left out of it, and so are
-//! offsets that are multiples of the access: what is tested is most often the base of an array, and once in a block.
-//! Lanes that differ by a multiple are tested once, too.
+//! A test is a conditional trap instruction; the host recognises traps of generated code by their signal. Only
+//! the low bits of an address matter. Windows of memory are aligned to more than any access, so the test
+//! ignores their base. It also ignores offsets that are multiples of the access size. Most tests therefore
+//! check the base of an array, once per block. Lanes whose addresses differ by a multiple of the access size
+//! need only one test.
 
 use cranelift_codegen::ir::{self, InstBuilder, TrapCode, types};
 use margay_ir::entity::{Block, Inst, Value};
@@ -15,10 +16,10 @@ use margay_ops::ops::Opcode;
 use super::lane::Lane;
 use super::memory::element_type;
 
-/// How a trap is marked that stands for a misaligned access. Generated code has no other.
+/// Trap code of misaligned accesses.
 const MISALIGNED: TrapCode = TrapCode::unwrap_user(1);
 
-/// Bytes that the address of a load or store must be a multiple of; 1 where nothing is demanded.
+/// Returns the alignment in bytes that a load or store requires; 1 if it requires none.
 pub(crate) fn demanded(data: &InstData) -> u32 {
     match (data.mods.space(), element_type(data.ty)) {
         (StateSpace::Param | StateSpace::ParamFunc, _) | (_, None) => 1,
@@ -26,16 +27,16 @@ pub(crate) fn demanded(data: &InstData) -> u32 {
     }
 }
 
-/// Bytes that the address of an atomic read-modify-write must be a multiple of.
+/// Returns the alignment in bytes that an atomic read-modify-write requires.
 pub(crate) fn demanded_by_update(data: &InstData) -> u32 {
     (data.ty.bits().div_ceil(8) * data.mods.vec().max(1)).next_power_of_two()
 }
 
-/// Operations that are looked through, at most.
+/// Most operations that the analysis follows from a value back to its operands.
 const DEPTH: u32 = 12;
 
 impl Lane<'_, '_> {
-    /// Ends the launch unless the address of an access is a multiple of `bytes`.
+    /// Emits a test that ends the launch unless the address of an access is a multiple of `bytes`.
     pub(crate) fn demand_aligned(&mut self, inst: Inst, bytes: u32) {
         let address = self.function.dfg.args(inst)[0];
         if let Some(root) = self.low_bits_of(inst, address, bytes) {
@@ -44,7 +45,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Ends the launch unless a value is a multiple of `bytes`.
+    /// Emits a test that ends the launch unless a value is a multiple of `bytes`.
     pub(crate) fn demand_multiple(&mut self, value: ir::Value, bytes: u32) {
         if !(2..=32).contains(&bytes) {
             return;
@@ -66,8 +67,8 @@ impl Lane<'_, '_> {
         self.b.ins().trapnz(low, MISALIGNED);
     }
 
-    /// What differs from the address of an access by a multiple of `bytes`, a power of two of at most 32, and lives
-    /// where the access is; none if the address is such a multiple for sure.
+    /// Finds a value that differs from the address of an access by a multiple of `bytes`, a power of two of at
+    /// most 32, and that is available at the access. Returns `None` if the address is proved to be a multiple.
     pub(crate) fn low_bits_of(&mut self, inst: Inst, address: Value, bytes: u32) -> Option<Value> {
         let home = self.home(inst);
         let mut root = address;
@@ -78,7 +79,7 @@ impl Lane<'_, '_> {
             if self.operands_only {
                 break;
             }
-            // What other blocks have computed it from may be gone.
+            // Operands of operations in other blocks might no longer be available.
             let here = |&def: &Inst| self.home(def) == home;
             let Some(def) = self.function.dfg.def_inst(root).filter(here) else {
                 break;
@@ -97,7 +98,7 @@ impl Lane<'_, '_> {
         Some(root)
     }
 
-    /// Whether a value is for sure a multiple of `bytes`, a power of two of at most 32.
+    /// Returns whether a value is proved to be a multiple of `bytes`, a power of two of at most 32.
     fn is_multiple(&self, value: Value, bytes: u32, depth: u32) -> bool {
         let dfg = &self.function.dfg;
         if let Some(bits) = dfg.constant(value) {
@@ -126,13 +127,13 @@ impl Lane<'_, '_> {
         factors.any(|&factor| self.is_multiple(factor, bytes, depth))
     }
 
-    /// How the low five bits of an operation's result come from those of its operands.
+    /// Returns how the low five bits of an operation's result depend on those of its operands.
     fn low_part(&self, def: Inst) -> LowPart {
         let desc = self.function.dfg.insts[def].desc();
         let plain = desc.ty.is_integer() && desc.ty.elements() == 1 && !desc.mods.sat();
         if !plain {
             return match desc.opcode {
-                // Windows of memory begin at multiples of more.
+                // Windows of memory begin at multiples of more than 32.
                 Opcode::Cvta => LowPart::Same,
                 _ => LowPart::Unknown,
             };
@@ -151,25 +152,25 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// The block of an instruction.
+    /// Returns the block of an instruction.
     fn home(&self, inst: Inst) -> Option<Block> {
         self.homes[inst]
     }
 }
 
-/// How the low bits of a result come about.
+/// How the low bits of a result depend on the operands.
 enum LowPart {
-    /// Those of the operand.
+    /// Equal to those of the operand.
     Same,
-    /// A sum or a difference of two.
+    /// Sum of two operands, or difference of two operands.
     Sum,
     Less,
-    /// A product of two, and that plus a third.
+    /// Product of two operands, or product of two operands plus a third.
     Product,
     Fused,
-    /// Shifted up.
+    /// Operand shifted left.
     Shifted,
-    /// Both have the bit.
+    /// Bitwise and of two operands.
     Masked,
     Unknown,
 }

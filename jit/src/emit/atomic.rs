@@ -1,8 +1,8 @@
 //! Atomic read-modify-writes.
 //!
-//! Shared memory belongs to the CTA's own worker, so a plain read and write do. Elsewhere the host's
-//! atomics serve, or a compare-and-swap loop around the update; what has no fast update goes to the
-//! host with the op's meaning.
+//! Only the CTA's own worker accesses shared memory, so a plain read and write suffice there. Elsewhere
+//! generated code uses the host's atomic instructions, or a compare-and-swap loop around the update. For an
+//! update without a fast implementation it calls the host, which uses the op's meaning.
 
 use std::mem::offset_of;
 
@@ -21,12 +21,12 @@ use super::memory::{element_type, host_cast, is_private};
 use crate::abi::Helpers;
 use crate::emit::fast::flush;
 
-/// Whether an update is a read, a short calculation and a write.
+/// Returns whether an update consists of a load, a short calculation and a store.
 pub(crate) fn is_plain_update(data: &InstData) -> bool {
     is_private(data.mods.space()) && is_fast(data)
 }
 
-/// Whether an update is one of a single element that native code computes.
+/// Returns whether an update has a single element and native code computes it.
 fn is_fast(data: &InstData) -> bool {
     let one = data.mods.vec() == 1 && data.ty.elements() == 1;
     let element = element_type(data.ty);
@@ -74,7 +74,7 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
-    /// Updates of one 32-bit or 64-bit element that native code computes.
+    /// Emits the update of one 32-bit or 64-bit element, if native code computes it.
     fn fast_atomic(&mut self, inst: Inst, data: &InstData, address: ir::Value) -> Option<()> {
         let element = element_type(data.ty).filter(|_| is_fast(data))?;
         let b = self.arg(inst, 1);
@@ -105,7 +105,8 @@ impl Lane<'_, '_> {
         Some(())
     }
 
-    /// Swaps in the update of what was read until nobody came between; the old content.
+    /// Emits a compare-and-swap loop that repeats until no other thread has changed the content in between.
+    /// Returns the old content.
     fn swap_until_done(
         &mut self,
         inst: Inst,
@@ -127,7 +128,7 @@ impl Lane<'_, '_> {
         Some(seen)
     }
 
-    /// New content from the old one and the operands, as integers of the element's width.
+    /// Computes the new content from the old content and the operands, as integers of the element's width.
     fn update(
         &mut self,
         inst: Inst,
@@ -143,7 +144,8 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Rounds to nearest even; `f32` flushes subnormals but in shared memory and with `.noftz`.
+    /// Adds floats, rounded to nearest even. `f32` flushes subnormals, except in shared memory and with
+    /// `.noftz`.
     fn float_sum(
         &mut self,
         data: &InstData,
@@ -217,7 +219,7 @@ fn is_float_add(data: &InstData) -> bool {
     data.mods.atom_op() == AtomOp::Add && matches!(data.ty, OpType::F32 | OpType::F64)
 }
 
-/// Whether native code computes the update.
+/// Returns whether native code computes the update.
 fn has_update(data: &InstData) -> bool {
     let op = data.mods.atom_op();
     is_float_add(data)

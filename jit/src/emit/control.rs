@@ -1,4 +1,4 @@
-//! Control flow: branches, points, calls, structural operations.
+//! Control flow: branches, sync points, calls and structural operations.
 
 use std::mem::offset_of;
 
@@ -37,7 +37,8 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
-    /// The block a branch goes to: the target itself, or a new one that passes arguments.
+    /// Returns the block that a branch jumps to: the target itself or, if arguments must be passed, a new
+    /// block.
     fn edge(&mut self, call: &BlockCall) -> ir::Block {
         if call.args.is_empty() {
             self.block(call.block)
@@ -59,7 +60,7 @@ impl Lane<'_, '_> {
         self.b.ins().jump(target, &args);
     }
 
-    /// The arguments of a branch.
+    /// Returns the arguments that a branch passes.
     fn passed(&mut self, call: &BlockCall) -> SmallVec<[BlockArg; 8]> {
         let args = call.args.iter();
         args.map(|&arg| BlockArg::Value(self.get(arg))).collect()
@@ -74,7 +75,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Jumps to the edge behind the first that has an index, or to the first.
+    /// Jumps to `edges[index + 1]`, or to `edges[0]` if the index is out of range.
     pub(crate) fn table_jump(&mut self, index: Value, edges: &[ir::Block]) {
         let index = self.get(index);
         let calls: Vec<ir::BlockCall> = edges
@@ -95,7 +96,7 @@ impl Lane<'_, '_> {
         self.b.ins().br_table(index, table);
     }
 
-    /// The lane is done here: where it stands goes to the form's loop.
+    /// Ends the lane's run. The number of the sync point goes to the loop of the form.
     pub(crate) fn stop(&mut self, stop: Stop) {
         if !self.stops.contains(&stop) {
             self.stops.push(stop);
@@ -106,7 +107,7 @@ impl Lane<'_, '_> {
             .jump(self.leave.next, &[BlockArg::Value(number)]);
     }
 
-    /// Leaves the whole native function with a status.
+    /// Leaves the native function with a status.
     pub(crate) fn abort(&mut self, code: i32) {
         self.note_place();
         let code = self.b.ins().iconst(types::I32, i64::from(code));
@@ -115,7 +116,7 @@ impl Lane<'_, '_> {
             .jump(self.leave.abort, &[BlockArg::Value(code)]);
     }
 
-    /// Tells the host which instruction ended the call.
+    /// Stores in the context which instruction ends the call.
     fn note_place(&mut self) {
         let words = [
             (offset_of!(NativeContext, ended_line), self.at.ptx_line),
@@ -129,7 +130,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Goes on when a helper's `code` is zero, else leaves with it.
+    /// Continues if the `code` that a helper returned is zero, else leaves the native function with it.
     pub(crate) fn check(&mut self, code: ir::Value) {
         let (bad, next) = (self.b.create_block(), self.b.create_block());
         self.b.ins().brif(code, bad, &[], next, &[]);
@@ -142,7 +143,8 @@ impl Lane<'_, '_> {
         self.b.switch_to_block(next);
     }
 
-    /// Goes on when a called function's `code` is zero, else leaves with it, from where that left.
+    /// Continues if the `code` that a called function returned is zero, else leaves with it. The callee has
+    /// already stored the place in the context.
     pub(crate) fn check_callee(&mut self, code: ir::Value) {
         let next = self.b.create_block();
         self.b
@@ -163,13 +165,13 @@ impl Lane<'_, '_> {
         self.stop(Stop::EXIT);
     }
 
-    /// A synchronisation point; true when it ended the block.
+    /// Emits a sync point. Returns true if it ended the block.
     pub(crate) fn point(&mut self, _block: Block, inst: Inst) -> Result<bool, Unsupported> {
         let data = self.function.dfg.insts[inst];
         let stop = self.regions.and_then(|regions| regions.stop_of(inst));
         let Some(stop) = stop else {
             return match data.opcode {
-                // Without frames nobody can wait: only what needs no waiting may stand here.
+                // Without frames no lane can wait, so only operations that need not wait are supported.
                 Opcode::Nanosleep => Ok(false),
                 _ => self.refuse(&data),
             };
@@ -183,7 +185,7 @@ impl Lane<'_, '_> {
         Ok(true)
     }
 
-    /// Stores what the point and the region behind it need.
+    /// Stores the values that the sync point and the region after it need.
     fn save_behind(&mut self, inst: Inst) {
         let results = self.function.dfg.results(inst);
         let behind = self.behind(inst).unwrap_or_default();
@@ -199,7 +201,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Counts a turn of a waiting loop; stops the lane when it has taken too many.
+    /// Counts a turn of a waiting loop. The lane yields when it has spent its turns.
     fn yield_when_due(&mut self, inst: Inst, stop: Stop) {
         let go_on = self.count_turn(inst);
         self.save_behind(inst);
@@ -207,8 +209,8 @@ impl Lane<'_, '_> {
         self.b.switch_to_block(go_on);
     }
 
-    /// Counts a turn of a waiting loop. What follows is run when it is time to give way; else the code
-    /// goes on at the block returned.
+    /// Counts a turn of a waiting loop. Returns the block where the code continues if turns are left. The
+    /// builder is then in the block that runs when the lane must yield.
     pub(crate) fn count_turn(&mut self, inst: Inst) -> ir::Block {
         let offset = offset_of!(NativeContext, turns) as i32;
         let turns = self
@@ -219,7 +221,7 @@ impl Lane<'_, '_> {
         let (cost, rest) = if only_reads {
             (1, TURNS)
         } else {
-            // The lanes that run after this one give way at their first turn.
+            // The lanes that run after this one yield at their first turn.
             (WAITING_TURN, 1)
         };
         let left = self.b.ins().iadd_imm_s(turns, -i64::from(cost));
@@ -237,7 +239,7 @@ impl Lane<'_, '_> {
         go_on
     }
 
-    /// Operations whose payload is not a set of modifiers.
+    /// Emits an operation whose payload is not a set of modifiers.
     pub(crate) fn structural(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
         let payload = data.payload();
         match data.opcode {
@@ -300,7 +302,7 @@ impl Lane<'_, '_> {
         self.set(value, bits);
     }
 
-    /// Defines an address result, cut to 32 bits where the register is narrow.
+    /// Sets an address result, truncated to 32 bits if the register is that narrow.
     pub(crate) fn result_of_width(&mut self, inst: Inst, wide: ir::Value) {
         let Some(&value) = self.function.dfg.results(inst).first() else {
             return;

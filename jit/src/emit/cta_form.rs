@@ -1,5 +1,5 @@
-//! The CTA form of kernels without points: loops over a range of CTAs and over their threads, one by one
-//! or in slices, with every value in registers.
+//! The CTA form of kernels without sync points: loops over a range of CTAs and over their threads, as scalar
+//! code or in chunks, with all values in registers.
 
 use std::mem::offset_of;
 
@@ -14,7 +14,7 @@ use super::slice::hoist::Hoisted;
 use super::slice::{Ends, Slice, View};
 use crate::abi::{NativeContext, status};
 
-/// Signature of [`crate::abi::CtaFn`].
+/// Returns the signature of [`crate::abi::CtaFn`].
 pub(crate) fn signature() -> ir::Signature {
     let mut sig = ir::Signature::new(CallConv::SystemV);
     sig.params.extend([types::I64; 3].map(AbiParam::new));
@@ -22,12 +22,12 @@ pub(crate) fn signature() -> ir::Signature {
     sig
 }
 
-/// A 32-bit field of the context.
+/// Loads a 32-bit field of the context.
 pub(crate) fn field(b: &mut FunctionBuilder<'_>, ctx: ir::Value, offset: usize) -> ir::Value {
     b.ins().load(types::I32, host(), ctx, offset as i32)
 }
 
-/// Emits the whole kernel, in slices if there is a view of them.
+/// Emits the whole kernel: as vector code if there is a `view`, else as scalar code.
 pub(crate) fn emit(
     mut parts: LaneParts<'_, '_>,
     view: Option<View<'_>>,
@@ -160,7 +160,7 @@ pub(crate) fn emit(
     Ok(())
 }
 
-/// The body of the loop over slices, from its first thread on; ends at `next`.
+/// Emits the body of the loop over chunks for the chunk that begins at `thread`. The code ends at `next`.
 fn slices<'a, 'b>(
     lane: Lane<'a, 'b>,
     (view, hoisted): (View<'a>, &'a Hoisted),
@@ -194,7 +194,7 @@ fn slices<'a, 'b>(
     Ok(b)
 }
 
-/// Moves CTA coordinates on by one, x fastest.
+/// Advances the CTA coordinates by one CTA, x fastest.
 pub(crate) fn next_index(b: &mut FunctionBuilder<'_>, ctaid: [Variable; 3], grid: [ir::Value; 2]) {
     let zero = b.ins().iconst(types::I32, 0);
     let [x, y, z] = ctaid.map(|var| b.use_var(var));

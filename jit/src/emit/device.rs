@@ -1,6 +1,6 @@
 //! Device functions that were not inlined: recursion and calls through handles.
 //!
-//! One thread at a time; arguments come in, and results go out, through an array of 16-byte cells.
+//! Each call runs one thread. An array of 16-byte cells passes the arguments and returns the results.
 
 use std::mem::offset_of;
 
@@ -12,7 +12,7 @@ use margay_ir::analysis::slots;
 use super::lane::{Fixed, Here, Lane, LaneParts, Leave, Unsupported, host};
 use crate::abi::{NativeContext, status};
 
-/// Signature of [`crate::abi::DeviceFn`].
+/// Returns the signature of [`crate::abi::DeviceFn`].
 pub(crate) fn signature() -> ir::Signature {
     let mut sig = ir::Signature::new(CallConv::SystemV);
     sig.params
@@ -21,7 +21,7 @@ pub(crate) fn signature() -> ir::Signature {
     sig
 }
 
-/// Emits a device function without points.
+/// Emits a device function without sync points.
 pub(crate) fn emit(parts: LaneParts<'_, '_>) -> Result<(), Unsupported> {
     let function = parts.function;
     let b = &mut *parts.b;

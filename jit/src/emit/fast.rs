@@ -1,8 +1,8 @@
-//! Fast lowerings: operations that Cranelift computes directly.
+//! Fast lowerings: operations that Cranelift instructions compute directly.
 //!
-//! A lowering returns `None`, having emitted nothing that matters, for the types and modifiers it
-//! does not cover; those go to the reference meaning. Each is checked against that meaning by the
-//! property tests over the op table.
+//! A lowering returns `None` for types and modifiers that it does not support. The operation is then computed
+//! by its meaning, and unused instructions that the lowering has emitted do no harm. Property tests over the op
+//! table compare each lowering with the meaning.
 
 mod approx;
 mod compare;
@@ -25,10 +25,10 @@ use margay_ops::ops::Opcode;
 
 use crate::emit::Lane;
 
-/// Emits an operation, or declines.
+/// Emits an operation, or returns `None` if it does not support the operation.
 pub(crate) type Lowering = fn(&mut Lane<'_, '_>, Inst, &InstData) -> Option<()>;
 
-/// The fast lowering of an opcode, if there is one.
+/// Returns the fast lowering of an opcode, if there is one.
 pub(crate) fn lowering(opcode: Opcode) -> Option<Lowering> {
     const TABLE: &[(Opcode, Lowering)] = &[
         (Opcode::Bitcast, data::bitcast),

@@ -17,23 +17,24 @@ use crate::addresses::DescTable;
 use crate::emit::fast;
 use crate::fallback::Fallbacks;
 
-/// Something native code cannot do; the kernel then runs in the interpreter.
+/// Names something that native code does not support. Vector code then falls back to scalar code, and scalar
+/// code to the interpreter.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Unsupported(pub(crate) String);
 
-/// Parts of the function that stay the same for all lanes.
+/// Values that are the same for all lanes that the function runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fixed {
-    /// The `NativeContext`.
+    /// Address of the `NativeContext`.
     pub(crate) ctx: ir::Value,
-    /// CTA coordinates, where the form keeps them in registers.
+    /// CTA coordinates, if the form keeps them in registers.
     pub(crate) ctaid: Option<[ir::Value; 3]>,
-    /// Base of the CTA's window of shared memory, where the form keeps it in a register.
+    /// Base of the CTA's window of shared memory, if the form keeps it in a register.
     pub(crate) shared: Option<ir::Value>,
 }
 
 impl Fixed {
-    /// What nothing but the context is known of.
+    /// Creates the values for code that keeps only the context's address in a register.
     pub(crate) fn of(ctx: ir::Value) -> Fixed {
         Fixed {
             ctx,
@@ -43,7 +44,7 @@ impl Fixed {
     }
 }
 
-/// What is known of the lane being run.
+/// The lane that the emitted code runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Here {
     /// Linear thread number.
@@ -56,10 +57,10 @@ pub(crate) struct Here {
     pub(crate) local: ir::Value,
 }
 
-/// What happens when a lane leaves the code being emitted.
+/// Where control goes when a lane leaves the code being emitted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Leave {
-    /// Where a lane goes after it stopped or exited; takes the stop as its parameter.
+    /// Target of a lane that stopped or exited. Its parameter is the number of the sync point.
     pub(crate) next: ir::Block,
     /// Returns its parameter as the function's status.
     pub(crate) abort: ir::Block,
@@ -75,55 +76,57 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) has_fma: bool,
     /// Whether accesses are tested (`reach`).
     pub(crate) isolated: bool,
-    /// Whether the pointers among the parameters are known to name device memory, and shared memory to end with its pages.
+    /// Whether addresses are trusted: pointer parameters contain addresses of device memory, and shared memory
+    /// ends exactly at the end of its accessible pages.
     pub(crate) trusted: bool,
     /// The pointers that addresses of device memory are computed from.
     pub(crate) pointers: &'a Pointers,
-    /// State space and size of the module's variables that the function names.
+    /// State space and size of the module variables that the function names.
     pub(crate) symbols: &'a FxHashMap<SymbolId, (StateSpace, u64)>,
-    /// Why code is slower than it could be.
+    /// Counts why the code is slower than it could be.
     pub(crate) fallbacks: &'a Fallbacks,
     pub(crate) fixed: Fixed,
     pub(crate) here: Here,
     pub(crate) leave: Leave,
-    /// Where lanes may stop in the code emitted so far, each once.
+    /// Sync points at which lanes may stop in the code emitted so far, without duplicates.
     pub(crate) stops: Vec<Stop>,
-    /// Variables of the values that are set in several places. The builder keeps a list of blocks for each variable, so
-    /// that the memory for many variables grows with the square of a function's size.
+    /// Variables of values that are set at several places. The builder keeps a list of blocks for each
+    /// variable, so its memory grows quadratically with a function's size if there are many variables.
     pub(crate) vars: FxHashMap<Value, Variable>,
-    /// Variables of other code that are not needed any more.
+    /// Variables of earlier code that are free for reuse.
     pub(crate) spare: FxHashMap<ir::Type, Vec<Variable>>,
-    /// Bits of values that are set in one place of the code, which [`Lane::emit_from`] uses instead of variables.
+    /// Bits of values that are set at only one place of the code. [`Lane::emit_from`] uses them instead of
+    /// variables.
     known: FxHashMap<Value, ir::Value>,
-    /// Values for which that code has variables: those that it reads from the frame and computes, too. `None` in other
-    /// code, where all values have variables.
+    /// Values that need variables in code of [`Lane::emit_from`], because the code may both read them from the
+    /// frame and compute them. `None` in other code, where all values have variables.
     several: Option<FxHashSet<Value>>,
     blocks: FxHashMap<Block, ir::Block>,
-    /// Values already computed again at the region's start.
+    /// Values that have already been rematerialised at the region's start.
     again: FxHashMap<Value, ()>,
     work: Vec<Block>,
-    /// Position of the instruction that is being emitted.
+    /// Source position of the instruction being emitted.
     pub(crate) at: SourceLoc,
-    /// Where a device function puts its results.
+    /// Where a device function stores its results.
     pub(crate) results_to: Option<ir::Value>,
-    /// Signatures of helpers, made once a function.
+    /// Signatures of helpers by name. Each is imported once per function.
     pub(crate) signatures: FxHashMap<&'static str, ir::SigRef>,
-    /// Addresses whose alignment the code of a block has tested, and to how many bytes.
+    /// Addresses whose alignment the current block has tested, with the tested alignment in bytes.
     pub(crate) aligned: (Option<ir::Block>, Vec<(ir::Value, u32)>),
-    /// Whether, of the lane, nothing but the operands of the instruction is at hand.
+    /// Whether only the operands of the current instruction have the values of the lane that runs.
     pub(crate) operands_only: bool,
-    /// Tests of accesses that the code of a block has made (`reach`).
+    /// Results of the access tests that the current block has made (`reach`).
     pub(crate) reached: (Option<ir::Block>, Vec<(Tested, ir::Value)>),
-    /// The block whose accesses `hulls` is about, and what lies between the least and the greatest byte that accesses with
-    /// one root touch, by root.
+    /// The block to which the hulls belong, and by root the hull of its accesses: the offsets from the root of
+    /// the first byte touched and of the byte after the last.
     pub(crate) hulls: (Option<Block>, FxHashMap<Value, (i128, i128)>),
-    /// The block of every instruction.
+    /// Block of every instruction.
     pub(crate) homes: &'a SecondaryMap<Inst, Option<Block>>,
-    /// Stack slots that slow paths share for operands and results.
+    /// Stack slots that slow paths share: one for operands, one for results.
     pub(crate) areas: [Option<ir::StackSlot>; 2],
 }
 
-/// The pieces [`Lane::new`] is made of.
+/// The parts from which [`Lane::new`] creates a translator.
 pub(crate) struct LaneParts<'a, 'b> {
     pub(crate) b: &'a mut FunctionBuilder<'b>,
     pub(crate) function: &'a Function,
@@ -140,7 +143,7 @@ pub(crate) struct LaneParts<'a, 'b> {
 }
 
 impl<'b> LaneParts<'_, 'b> {
-    /// The same pieces, for a while.
+    /// Borrows the same parts for a shorter time.
     pub(crate) fn again(&mut self) -> LaneParts<'_, 'b> {
         LaneParts {
             b: &mut *self.b,
@@ -159,17 +162,17 @@ impl<'b> LaneParts<'_, 'b> {
     }
 }
 
-/// Device memory, which may fault.
+/// Returns the flags of an access to device memory, which may fault.
 pub(crate) fn device() -> MemFlagsData {
     MemFlagsData::new()
 }
 
-/// Memory of the host's own that always exists.
+/// Returns the flags of an access to host memory that always exists.
 pub(crate) fn host() -> MemFlagsData {
     MemFlagsData::trusted()
 }
 
-/// Memory of the host's own that never changes while the function runs.
+/// Returns the flags of a load from host memory that never changes while the function runs.
 pub(crate) fn fixed() -> MemFlagsData {
     MemFlagsData::trusted().with_readonly().with_can_move()
 }
@@ -211,7 +214,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         }
     }
 
-    /// Emits everything a lane runs from `entry` to its next points, beginning in the current block.
+    /// Emits all code that a lane runs from `entry` to its next sync points, beginning in the current block.
     pub(crate) fn emit_from(&mut self, entry: Block, live_in: &[Value]) -> Result<(), Unsupported> {
         self.several = Some(self.set_again(entry, live_in));
         self.load_live(entry, live_in);
@@ -235,7 +238,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         Ok(())
     }
 
-    /// Values that are in the frame where code begins at `entry` and that the code may set again.
+    /// Finds the values that are in the frame at `entry` and that the code from there may set again.
     fn set_again(&self, entry: Block, live_in: &[Value]) -> FxHashSet<Value> {
         let Some(regions) = self.regions.filter(|_| !live_in.is_empty()) else {
             return FxHashSet::default();
@@ -251,7 +254,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         again
     }
 
-    /// Gives variables their values at the start of a block whose parameters they are.
+    /// Sets the variables of a block's parameters at the start of the block.
     fn set_params(&mut self, block: Block, target: ir::Block) {
         for (i, &param) in self.function.dfg.blocks[block].params.iter().enumerate() {
             if self.has_variable(param) {
@@ -261,7 +264,8 @@ impl<'a, 'b> Lane<'a, 'b> {
         }
     }
 
-    /// Reads what a region needs from the frame. What only lives through it stays there.
+    /// Loads the values that a region uses from the frame. Values that are only live through the region stay in
+    /// the frame.
     fn load_live(&mut self, entry: Block, live_in: &[Value]) {
         let Some(regions) = self.regions.filter(|_| !live_in.is_empty()) else {
             return;
@@ -276,14 +280,14 @@ impl<'a, 'b> Lane<'a, 'b> {
         }
     }
 
-    /// Reads a value's lane from the frame.
+    /// Loads the lane's element of a value from the frame.
     fn load_stored(&mut self, value: Value) -> Option<ir::Value> {
         let (address, offset) = self.stored_at(value)?;
         let ty = clif_type(self.function.dfg.ty(value));
         Some(self.b.ins().load(ty, host(), address, offset))
     }
 
-    /// Address of a value's lane in the frame.
+    /// Returns the address of the lane's element of a value in the frame, as a base and an offset.
     fn stored_at(&mut self, value: Value) -> Option<(ir::Value, i32)> {
         let offset = self.regions?.offset(value)?;
         let bytes = self.function.dfg.ty(value).lane_bytes();
@@ -292,7 +296,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         Some((address, i32::try_from(offset).ok()?))
     }
 
-    /// Writes a value's lane to the frame.
+    /// Stores the lane's element of a value in the frame.
     pub(crate) fn store_value(&mut self, value: Value) {
         let bits = self.get(value);
         if let Some((address, offset)) = self.stored_at(value) {
@@ -300,8 +304,8 @@ impl<'a, 'b> Lane<'a, 'b> {
         }
     }
 
-    /// Computes, at the region's start, the values that other regions define and that are cheaper
-    /// to compute than to store.
+    /// Rematerialises, at the start of a region, the values that other regions define and that are cheaper to
+    /// compute than to store.
     fn compute_again(&mut self, entry: Block) -> Result<(), Unsupported> {
         let Some(regions) = self.regions else {
             return Ok(());
@@ -317,8 +321,9 @@ impl<'a, 'b> Lane<'a, 'b> {
         Ok(())
     }
 
-    /// Values used in the blocks that a lane may pass from `entry` to its next points, sorted. With `stored`, what the
-    /// frame holds already where lanes stop counts as used.
+    /// Returns the values used in the blocks from `entry` to the next sync points, sorted. Values that must be
+    /// stored at those sync points count as used. Values that the frame already contains there count only with
+    /// `stored`.
     fn used_from(&self, regions: &Regions, entry: Block, stored: bool) -> Vec<Value> {
         let mut used = Vec::new();
         for block in regions.blocks_of(self.function, entry) {
@@ -327,7 +332,7 @@ impl<'a, 'b> Lane<'a, 'b> {
                 let calls = self.function.dfg.targets(inst);
                 used.extend(calls.iter().flat_map(|call| call.args.iter().copied()));
                 if self.function.effects(inst).is_point() {
-                    // The values behind the point are stored here.
+                    // The values that are live after the sync point are stored here.
                     let behind = self.behind(inst).unwrap_or_default().iter().copied();
                     used.extend(behind.filter(|&value| stored || !self.is_stored(inst, value)));
                     if !self.is_yield(inst) {
@@ -341,8 +346,8 @@ impl<'a, 'b> Lane<'a, 'b> {
         used
     }
 
-    /// Values that must be computed again where code begins at `entry`; with `through`, for all that may
-    /// follow, else up to the next points.
+    /// Returns the values that must be rematerialised at the resume point `entry`: those used up to the next
+    /// sync points or, with `through`, also after them.
     pub(crate) fn again_from(&self, entry: Block, through: bool) -> Vec<Value> {
         let Some(regions) = self.regions else {
             return Vec::new();
@@ -376,14 +381,14 @@ impl<'a, 'b> Lane<'a, 'b> {
         self.function.dfg.insts[inst].opcode == Opcode::Yield
     }
 
-    /// Values that must be in the frame behind a point.
+    /// Returns the values that must be in the frame after a sync point.
     pub(crate) fn behind(&self, point: Inst) -> Option<&'a [Value]> {
         let regions = self.regions?;
         let stop = regions.stop_of(point)?;
         Some(&regions.entries[stop.0 as usize].live_in)
     }
 
-    /// Whether a value that must be in the frame behind a point is there already.
+    /// Returns whether a value that must be in the frame after a sync point is already there.
     pub(crate) fn is_stored(&self, point: Inst, value: Value) -> bool {
         self.regions.is_some_and(|regions| {
             let stop = regions.stop_of(point);
@@ -405,7 +410,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         self.operation(inst)
     }
 
-    /// The Cranelift block of an IR block, queued for emission when new.
+    /// Returns the Cranelift block of an IR block. A new block is queued for emission.
     pub(crate) fn block(&mut self, block: Block) -> ir::Block {
         if let Some(&known) = self.blocks.get(&block) {
             return known;
@@ -436,13 +441,13 @@ impl<'a, 'b> Lane<'a, 'b> {
         }
     }
 
-    /// Whether a variable holds a value, which may be set in several places.
+    /// Returns whether the value is in a variable, because it may be set at several places.
     fn has_variable(&self, value: Value) -> bool {
         let several = self.several.as_ref();
         several.is_none_or(|several| several.contains(&value))
     }
 
-    /// Current bits of a value.
+    /// Returns the current bits of a value.
     pub(crate) fn get(&mut self, value: Value) -> ir::Value {
         if let Some(&bits) = self.known.get(&value) {
             return bits;
@@ -451,10 +456,11 @@ impl<'a, 'b> Lane<'a, 'b> {
         self.b.use_var(var)
     }
 
-    /// Defines a value.
+    /// Sets the bits of a value.
     pub(crate) fn set(&mut self, value: Value, bits: ir::Value) {
         if !self.has_variable(value) {
-            // What was computed at the start and again in its own block is the same; the start dominates all uses.
+            // A value that is rematerialised at the start and computed again in its own block has the same bits
+            // both times. The start dominates all uses.
             self.known.entry(value).or_insert(bits);
             return;
         }
@@ -462,20 +468,20 @@ impl<'a, 'b> Lane<'a, 'b> {
         self.b.def_var(var, bits);
     }
 
-    /// Operand number `index`.
+    /// Returns operand number `index`.
     pub(crate) fn arg(&mut self, inst: Inst, index: usize) -> ir::Value {
         let value = self.function.dfg.args(inst)[index];
         self.get(value)
     }
 
-    /// Defines the first result.
+    /// Sets the first result.
     pub(crate) fn result(&mut self, inst: Inst, bits: ir::Value) {
         if let Some(&value) = self.function.dfg.results(inst).first() {
             self.set(value, bits);
         }
     }
 
-    /// All variables, for code that begins anew.
+    /// Returns all variables, so that the code of another region can reuse them.
     pub(crate) fn take_variables(&mut self) -> FxHashMap<ir::Type, Vec<Variable>> {
         for (value, var) in self.vars.drain() {
             let ty = clif_type(self.function.dfg.ty(value));
@@ -484,7 +490,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         std::mem::take(&mut self.spare)
     }
 
-    /// A constant of an integer type.
+    /// Emits a constant of an integer type.
     pub(crate) fn int(&mut self, ty: ir::Type, bits: u64) -> ir::Value {
         let shift = 64 - ty.bits().min(64);
         let signed = ((bits << shift) as i64) >> shift;
@@ -498,7 +504,7 @@ impl<'a, 'b> Lane<'a, 'b> {
             .load(ty, fixed(), self.fixed.ctx, offset as i32)
     }
 
-    /// Emits an instruction; true when it ended the block.
+    /// Emits an instruction. Returns true if it ended the block.
     fn inst(&mut self, block: Block, inst: Inst) -> Result<bool, Unsupported> {
         let effects = self.function.effects(inst);
         if effects.contains(Effects::TERMINATOR) {
@@ -531,7 +537,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         self.access(inst, &data)
     }
 
-    /// Emits an operation for a lane of which nothing but the operands is at hand.
+    /// Emits an operation for a lane of which only the operands are available.
     pub(crate) fn operation_of_one(&mut self, inst: Inst) -> Result<(), Unsupported> {
         let before = std::mem::replace(&mut self.operands_only, true);
         let done = self.operation(inst);
@@ -539,7 +545,7 @@ impl<'a, 'b> Lane<'a, 'b> {
         done
     }
 
-    /// Refuses an operation by name.
+    /// Returns an error that names the operation.
     pub(crate) fn refuse<T>(&self, data: &InstData) -> Result<T, Unsupported> {
         Err(Unsupported(data.opcode.name().to_owned()))
     }

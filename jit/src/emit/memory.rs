@@ -1,4 +1,4 @@
-//! Loads, stores, atomics, address arithmetic of state spaces.
+//! Loads, stores and address conversions.
 
 use std::mem::offset_of;
 
@@ -15,7 +15,7 @@ use super::clif_type;
 use super::lane::{Lane, Unsupported, device, fixed};
 use crate::abi::NativeContext;
 
-/// Integer type that holds an element in memory.
+/// Returns the integer type that holds an element in memory.
 pub(crate) fn element_type(ty: OpType) -> Option<ir::Type> {
     Some(match ty.bits() {
         1..=8 => types::I8,
@@ -27,7 +27,7 @@ pub(crate) fn element_type(ty: OpType) -> Option<ir::Type> {
     })
 }
 
-/// Base of the window of shared memory.
+/// Loads the base of the window of shared memory.
 pub(crate) fn shared_base(b: &mut FunctionBuilder<'_>, ctx: ir::Value) -> ir::Value {
     let at = offset_of!(NativeContext, shared_base) as i32;
     b.ins().load(types::I64, fixed(), ctx, at)
@@ -70,7 +70,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Base address of the window of a space that has one.
+    /// Returns the base address of a state space's window, if the space has one.
     pub(crate) fn window(&mut self, space: StateSpace) -> Option<ir::Value> {
         match space {
             StateSpace::Shared | StateSpace::SharedCluster => Some(match self.fixed.shared {
@@ -89,7 +89,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Host address of an address operand.
+    /// Returns the host address of an address operand.
     pub(crate) fn host_address(&mut self, address: ir::Value, space: StateSpace) -> ir::Value {
         match self.window(space) {
             Some(base) => {
@@ -145,12 +145,12 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
-    /// Whether the elements of a vector are moved together ([`super::whole`]).
+    /// Returns whether the elements of a vector are moved together ([`super::whole`]).
     pub(crate) fn is_whole(element: ir::Type, data: &InstData) -> bool {
         data.mods.vec() > 1 && !Self::is_weak(data) && element.bits() <= 64
     }
 
-    /// Loads an element for a value, `strong` in one access.
+    /// Loads an element for a value. A `strong` load is a single atomic access.
     pub(crate) fn load_element(
         &mut self,
         element: ir::Type,
@@ -188,7 +188,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// The low bits of a value as an element.
+    /// Returns the low bits of a value as an element.
     pub(crate) fn narrowed(&mut self, bits: ir::Value, element: ir::Type) -> ir::Value {
         let bits = self.as_int(bits);
         let from = self.b.func.dfg.value_type(bits);
@@ -201,7 +201,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// A floating-point value's bits.
+    /// Returns the bits of a value as an integer.
     pub(crate) fn as_int(&mut self, bits: ir::Value) -> ir::Value {
         match self.b.func.dfg.value_type(bits) {
             types::F32 => self.b.ins().bitcast(types::I32, host_cast(), bits),
@@ -233,7 +233,7 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
-    /// Stores the low bits of a value as an element, `strong` in one access.
+    /// Stores the low bits of a value as an element. A `strong` store is a single atomic access.
     pub(crate) fn store_element(
         &mut self,
         element: ir::Type,
@@ -276,7 +276,7 @@ impl Lane<'_, '_> {
     }
 }
 
-/// Whether only the CTA's own worker touches a space.
+/// Returns whether only the CTA's own worker accesses a state space.
 pub(crate) fn is_private(space: StateSpace) -> bool {
     matches!(
         space,
@@ -288,7 +288,7 @@ pub(crate) fn is_private(space: StateSpace) -> bool {
     )
 }
 
-/// Flags of a register-to-register bitcast.
+/// Returns the flags of a register-to-register bitcast.
 pub(crate) fn host_cast() -> ir::MemFlagsData {
     ir::MemFlagsData::new()
 }

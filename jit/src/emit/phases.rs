@@ -1,15 +1,15 @@
-//! The CTA form of kernels with points: whole CTAs, phase by phase, in one native function.
+//! The CTA form of kernels with sync points: one native function that runs whole CTAs, phase by phase.
 //!
-//! A *phase* takes every warp of a CTA from one entry to a barrier or to the end. Within it a warp
-//! runs region after region; collectives are completed on the spot. Where the lanes of a warp part, the
-//! host sorts out which of them go on, and the same code runs those. When all warps have come to the
-//! same barrier, that barrier is complete and the next phase begins; when all have exited, the next CTA.
+//! A *phase* takes every warp of a CTA from one resume point to a barrier or to the end. Within a phase a warp
+//! runs region after region; collectives are completed at once. If the lanes of a warp diverge, the host
+//! decides which of them continue, and the same code runs those lanes. When all warps have come to the same
+//! barrier, it is complete and the next phase begins. When all warps have exited, the next CTA begins.
 //!
-//! Anything else (lanes that give way, named or counted barriers, warps at different barriers, lanes
-//! that meet from different places) is left to the scheduler of [`margay_exec`] with
-//! [`status::GENERAL`]. Invariant: then the frames' headers say where each lane stands and which have
-//! exited, and `phase` and `moved` in the context say which entry the phase began at and how many warps
-//! have moved since.
+//! The scheduler of [`margay_exec`] handles everything else, after the function has returned
+//! [`status::GENERAL`]: lanes that yield, named or counted barriers, warps at different barriers, and lanes
+//! that meet after different sync points. Invariant: the headers of the frames then record where each lane
+//! stands and which lanes have exited; `phase` and `moved` in the context record the resume point at which the
+//! phase began and how many warps have run since.
 
 use std::mem::offset_of;
 
@@ -38,7 +38,7 @@ struct Driver<'a> {
     points: &'a PointTable,
     ctx: ir::Value,
     frames: ir::Value,
-    /// Base of the window of shared memory, for slices.
+    /// Base of the window of shared memory, for vector code.
     shared: Option<ir::Value>,
     threads: ir::Value,
     warps: ir::Value,
@@ -47,52 +47,54 @@ struct Driver<'a> {
     frame: Variable,
     /// Lanes of the warp that have not exited.
     alive: Variable,
-    /// Those that run now.
+    /// Lanes of the warp that run now.
     running: Variable,
-    /// Entry that the phase began at.
+    /// Resume point at which the phase began.
     phase: Variable,
-    /// Not zero if all threads of the CTA have come to the same barriers since it began.
+    /// Nonzero if the CTA is converged: all its threads have come to the same barriers since it began.
     tidy: Variable,
-    /// Not zero if, moreover, the warp goes on from the phase's entry.
+    /// Nonzero if the CTA is converged and the warp continues from the phase's resume point.
     quick: Variable,
-    /// The barrier that warps have come to in this phase; [`Stop::EXIT`] before the first has.
+    /// The barrier that warps have reached in this phase; [`Stop::EXIT`] before the first has.
     agreed: Variable,
-    /// Not zero once two of them stand at different stops.
+    /// Nonzero if two warps have reached different sync points.
     parted: Variable,
-    /// The code of each entry.
+    /// The code of each resume point.
     entries: Vec<ir::Block>,
-    /// Goes on at the entry with the number that is the parameter, which is the only way to entries: what they look up
-    /// comes from one block, and the time that takes grows with their number alone.
+    /// Continues at the resume point whose number is the parameter. This block is the only predecessor of the
+    /// resume points' code. Variables read there come from one block, so the time to resolve them grows only
+    /// linearly with the number of resume points.
     enter: ir::Block,
-    /// What follows when all lanes of a warp stand at a point, where that can happen.
+    /// For each sync point that all lanes of a warp can reach together: the code that completes it.
     after: Vec<Option<ir::Block>>,
     warp_head: ir::Block,
-    /// All lanes of the warp that are left stand at the barrier that is the parameter.
+    /// Reached when all remaining lanes of the warp wait at the barrier whose number is the parameter, or have
+    /// exited.
     warp_done: ir::Block,
-    /// The lanes of the warp have parted, or only some of them have run.
+    /// Reached when the lanes of the warp have diverged, or only some of them have run.
     sort_out: ir::Block,
-    /// Only the scheduler can go on with the warp.
+    /// Reached when only the scheduler can continue the warp.
     leave_here: ir::Block,
     abort: ir::Block,
-    /// All warps have moved.
+    /// Reached when all warps have run.
     phase_done: ir::Block,
-    /// The scheduler goes on.
+    /// Leaves the CTA to the scheduler.
     general: ir::Block,
-    /// Warps that have run in the phase that is left to it.
+    /// Number of warps that have run in the phase, when the CTA is left to the scheduler.
     moved: Variable,
-    /// Lanes that are left, the one that runs, the stop of the first, and whether others stand elsewhere: in the code of
-    /// each region, where there are no slices.
+    /// Variables of the scalar code of a region: lanes that have not run, the running lane, the sync point of
+    /// the first lane, and whether other lanes stand elsewhere.
     of_region: [Variable; 4],
-    /// Variables that regions take for values of lanes, by type: the builder's memory grows with their number times that
-    /// of the blocks.
+    /// Variables for values of lanes, by type, which the regions reuse: the builder's memory grows with the
+    /// number of variables times the number of blocks.
     spare: FxHashMap<ir::Type, Vec<Variable>>,
-    /// What slices leave behind, if there are slices.
+    /// What the uniform path leaves to the loop over warps, in vector code.
     rest: Rest,
-    /// The loop over all slices of a CTA, likewise.
+    /// The uniform path, in vector code.
     sweep: Option<Sweep>,
 }
 
-/// Emits the kernel, in slices if there is a view of them. The arguments are those of
+/// Emits the kernel, as vector code if there is a `view`. The function's arguments are those of
 /// [`crate::abi::PhasesFn`].
 pub(crate) fn emit(
     mut parts: LaneParts<'_, '_>,
@@ -118,13 +120,13 @@ pub(crate) fn emit(
     Ok(())
 }
 
-/// A 32-bit field of the context that may change while the function runs.
+/// Stores a 32-bit field of the context.
 fn set_field(b: &mut FunctionBuilder<'_>, ctx: ir::Value, offset: usize, value: ir::Value) {
     b.ins().store(host(), value, ctx, offset as i32);
 }
 
 impl<'a> Driver<'a> {
-    /// The loops over CTAs, phases and warps.
+    /// Emits the loops over CTAs, phases and warps.
     fn new(
         parts: &mut LaneParts<'_, '_>,
         regions: &'a Regions,
@@ -214,7 +216,8 @@ impl<'a> Driver<'a> {
         Ok(driver)
     }
 
-    /// Begins in the function's first block; `cta_done` goes on with the next CTA.
+    /// Emits the loop over CTAs, beginning in the function's first block. Block `cta_done` continues with the
+    /// next CTA.
     fn cta_loop(
         &self,
         parts: &mut LaneParts<'_, '_>,
@@ -304,7 +307,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// All warps of the CTA are to run from the phase's entry.
+    /// Begins a phase: all warps of the CTA will run from the phase's resume point.
     fn begin_phase(&self, b: &mut FunctionBuilder<'_>) {
         let zero = b.ins().iconst(types::I32, 0);
         let nobody = b.ins().iconst(types::I32, i64::from(Stop::EXIT.0 as i32));
@@ -371,7 +374,7 @@ impl<'a> Driver<'a> {
         b.ins().jump(self.warp_head, &[]);
     }
 
-    /// The lanes that a warp begins with: fewer than 32 in the last one of some blocks.
+    /// Returns the mask of the lanes that a warp begins with. The last warp of a block may have fewer than 32.
     fn all_lanes(&self, b: &mut FunctionBuilder<'_>, warp: ir::Value) -> ir::Value {
         let first = b.ins().ishl_imm_u(warp, 5);
         let left = b.ins().isub(self.threads, first);
@@ -382,7 +385,7 @@ impl<'a> Driver<'a> {
         b.ins().ushr(every, missing)
     }
 
-    /// Writes the warp's mask of lanes that have not exited to its header.
+    /// Stores the mask of the warp's live lanes in the frame's header, and returns it.
     fn note_alive(&self, b: &mut FunctionBuilder<'_>) -> ir::Value {
         let alive = b.use_var(self.alive);
         let frame = b.use_var(self.frame);
@@ -390,7 +393,8 @@ impl<'a> Driver<'a> {
         alive
     }
 
-    /// All warps have moved: the barrier they stand at is complete, or the CTA is.
+    /// Emits what follows when all warps have run: completes the barrier that they have reached, or ends the
+    /// CTA.
     fn end_of_phase(&self, b: &mut FunctionBuilder<'_>, cta_done: ir::Block) {
         let [same, parted_here, next] = std::array::from_fn(|_| b.create_block());
         b.append_block_param(next, types::I32);
@@ -433,7 +437,8 @@ impl<'a> Driver<'a> {
         self.begin_phase(b);
     }
 
-    /// Calls one of the helpers that complete a point: context, frame or frames, point, and one word.
+    /// Calls a helper that completes a sync point. Arguments: context, frame or frames, sync point, and a
+    /// 32-bit argument.
     fn host_completes(
         &self,
         b: &mut FunctionBuilder<'_>,
@@ -458,13 +463,13 @@ impl<'a> Driver<'a> {
         b.inst_results(call).first().copied()
     }
 
-    /// The scheduler goes on with this CTA; `moved` warps have run in this phase.
+    /// Leaves the CTA to the scheduler; `moved` warps have run in this phase.
     fn general(&self, b: &mut FunctionBuilder<'_>, moved: ir::Value) {
         b.def_var(self.moved, moved);
         b.ins().jump(self.general, &[]);
     }
 
-    /// Where [`Driver::general`] goes.
+    /// Emits the block to which [`Driver::general`] jumps.
     fn give_up(&self, b: &mut FunctionBuilder<'_>) {
         b.switch_to_block(self.general);
         b.set_cold_block(self.general);
@@ -487,7 +492,7 @@ impl<'a> Driver<'a> {
         self.general(b, moved);
     }
 
-    /// Asks the host which lanes of the warp go on.
+    /// Calls the host to decide which lanes of the warp continue.
     fn sort(&self, b: &mut FunctionBuilder<'_>) {
         b.switch_to_block(self.sort_out);
         let alive = b.use_var(self.alive);
@@ -520,7 +525,7 @@ impl<'a> Driver<'a> {
         b.ins().jump(self.enter, &[BlockArg::Value(stop)]);
     }
 
-    /// Where all ways to entries go.
+    /// Emits the block through which all code continues at resume points.
     fn entering(&self, b: &mut FunctionBuilder<'_>) {
         b.switch_to_block(self.enter);
         let to = b.block_params(self.enter)[0];
@@ -536,18 +541,20 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Whether lanes go on behind a point within phases: where only the scheduler lets them, it goes on from there.
+    /// Returns whether phases contain the code after a sync point. Sync points that only the scheduler can
+    /// complete are left to the scheduler, together with the code after them.
     fn is_entered(&self, index: usize) -> bool {
         self.points.completion(index) != Completion::General
     }
 
-    /// The warp goes on from another entry than the phase's.
+    /// Records that the warp continues from another resume point than the phase's.
     fn not_quick(&self, b: &mut FunctionBuilder<'_>) {
         let no = b.ins().iconst(types::I32, 0);
         b.def_var(self.quick, no);
     }
 
-    /// The lanes of a warp, one after the other, from an entry to their next points.
+    /// Emits scalar code that runs the lanes of a warp, one after the other, from a resume point to their next
+    /// sync points.
     fn region(
         &mut self,
         parts: LaneParts<'_, '_>,
@@ -626,8 +633,8 @@ impl<'a> Driver<'a> {
         let left = b.ins().band(left, below);
         b.def_var(rest, left);
         b.ins().jump(head, &[]);
-        // Nobody else will ever go to the region's own blocks. What is looked up in blocks that others may go to becomes a
-        // parameter of theirs, and kernels have thousands of regions.
+        // No other code jumps to the region's own blocks, so they can be sealed. A variable that is read in an
+        // unsealed block becomes a block parameter, and kernels may have thousands of regions.
         for number in own..b.func.dfg.num_blocks() {
             b.seal_block(ir::Block::from_u32(number as u32));
         }
@@ -637,7 +644,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// The lanes of a warp, slice by slice: all regions in one piece of code.
+    /// Emits vector code that runs the lanes of a warp chunk by chunk. One piece of code contains all regions.
     fn slices(
         &mut self,
         parts: LaneParts<'_, '_>,
@@ -656,7 +663,7 @@ impl<'a> Driver<'a> {
         for ty in [types::I32, types::I64, types::I32, types::I32] {
             b.append_block_param(enter, ty);
         }
-        // The loops around are complete.
+        // The surrounding loops are complete.
         let sweep = self.sweep.take();
         if let Some(sweep) = &sweep {
             sweep.slices(b, (self.phase, from), enter, self.phase_done, head);
@@ -763,7 +770,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Where a warp goes whose running lanes have all come to a stop.
+    /// Emits the branch that a warp takes after all its running lanes have stopped.
     fn after_region(
         &mut self,
         b: &mut FunctionBuilder<'_>,
@@ -772,7 +779,7 @@ impl<'a> Driver<'a> {
         parted: Variable,
     ) {
         let [first, others @ ..] = stops else {
-            // No lane ever comes out of the region.
+            // No lane ever leaves the region.
             let code = b.ins().iconst(types::I32, i64::from(status::UNREACHABLE));
             b.ins().jump(self.abort, &[BlockArg::Value(code)]);
             return;
@@ -808,7 +815,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// All lanes of the warp that are left stand at a stop.
+    /// Emits a jump for a warp whose remaining lanes all stand at one sync point.
     fn go_to(&mut self, b: &mut FunctionBuilder<'_>, stop: Stop) {
         if stop == Stop::EXIT {
             let nobody = b.ins().iconst(types::I32, 0);
@@ -820,7 +827,7 @@ impl<'a> Driver<'a> {
         b.ins().jump(block, &[]);
     }
 
-    /// What completes each point that a whole warp can come to.
+    /// Emits the completion of each sync point that all lanes of a warp can reach together.
     fn completions(&self, b: &mut FunctionBuilder<'_>) {
         for (index, block) in self.after.iter().enumerate() {
             let &Some(block) = block else { continue };

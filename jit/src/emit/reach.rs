@@ -1,14 +1,15 @@
 //! Tests that accesses stay in the memory that CUDA gives a kernel.
 //!
-//! All device memory lies in one range of addresses, which [`NativeContext`] names together with the sizes of the
-//! thread's own windows. In front of an access stands a compare and a branch that is never taken: of the root
-//! of the address ([`Reach`]) with the range, whose margins are closed, or of the offset with the size
-//! of the window. What fails the test may still be the program's: registered host memory, or a generic address
-//! of the thread's own shared, local or parameter space. The host decides ([`Helpers::verify`]), through a function
-//! that preserves all registers, so that the rare call costs the code around it none. What the host
-//! refuses ends in an instruction that traps, and the host knows why.
+//! All device memory is in one range of addresses. [`NativeContext`] contains this range and the sizes of the
+//! thread's own windows. Before an access, generated code compares the root of the address ([`Reach`]) with the
+//! range, whose ends are protected by inaccessible margins, or the offset with the size of the window. It
+//! branches if the test fails, which is rare. An access that fails the test may still be valid: to registered
+//! host memory, or through a generic address of the thread's own shared, local or parameter space. The host
+//! decides ([`Helpers::verify`]). Generated code calls it through a function that preserves all registers, so
+//! that the call does not slow down the code around it. If the host refuses the access, it records the fault,
+//! and generated code executes a trap instruction.
 //!
-//! Accesses that [`Reach`] proves to lie inside a variable are not tested.
+//! Accesses that [`Reach`] proves to be inside a variable are not tested.
 //!
 //! [`Helpers::verify`]: crate::abi::Helpers::verify
 
@@ -30,44 +31,46 @@ use super::lane::{Lane, fixed, host};
 use super::memory::element_type;
 use crate::abi::{NativeContext, Verify};
 
-/// How a trap is marked that stands for an access that the host refused.
+/// Trap code of accesses that the host refused.
 pub(crate) const OUTSIDE: TrapCode = TrapCode::unwrap_user(2);
 
-/// Offsets from a root up to which the closed pages at the ends of the range take up.
+/// Largest distance between a root in the range and an access that the inaccessible pages at the ends of the
+/// range cover.
 pub(crate) const NEAR: i128 = 60 << 10;
-/// The same of its margins, where it has them.
+/// Limits for code without access tests ([`crate::Version::trusted`]): `MARGIN`, the bytes of the inaccessible
+/// margins on both sides of device memory, and `MAX_BLOCKS`, the most blocks of a grid in each dimension.
 pub use margay_ir::analysis::pointers::{MARGIN, MAX_BLOCKS};
 
-/// Bytes of a hull, at most: shared memory of a block is not larger on any device.
+/// Largest hull in bytes. No device has larger shared memory per block.
 const LARGEST_HULL: i128 = 256 << 10;
 
-/// Which memory a test is about.
+/// The memory that an access must stay in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Area {
     /// The range of device memory.
     Device,
-    /// A window: its size is a field of the context.
+    /// A window. The field at this offset of the context contains its size.
     Window(usize),
     /// The parameters of the kernel.
     Params,
 }
 
-/// What a test was about: a root, and the field of the context that it was compared with.
+/// Identifies a test: the root, and the offset of the context field that it was compared with.
 pub(crate) type Tested = (Value, usize);
 
-/// Bytes from the first to one past the last that an access of one lane moves.
+/// Returns how many bytes an access of one lane moves.
 pub(crate) fn moved(data: &InstData) -> u32 {
     let element = element_type(data.ty).map_or(16, |element| element.bytes());
     element * data.mods.vec().max(1)
 }
 
-/// Whether an access writes.
+/// Returns whether an access writes.
 pub(crate) fn writes(data: &InstData) -> bool {
     data.opcode != Opcode::Ld
 }
 
 impl Lane<'_, '_> {
-    /// The memory that an address in a space must lie in.
+    /// Returns the memory that an address in a state space must be in.
     pub(crate) fn home_of(&self, space: StateSpace) -> Area {
         match space {
             StateSpace::Shared | StateSpace::SharedCluster => {
@@ -79,7 +82,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// The root of the address of an access, and whether the access lies inside a variable for sure.
+    /// Returns the root of an access's address, and whether the access is proved to be valid and needs no test.
     pub(crate) fn root_of(&self, inst: Inst, data: &InstData) -> (Root, bool) {
         let space = data.mods.space();
         let reach = Reach::new(self.function);
@@ -106,8 +109,9 @@ impl Lane<'_, '_> {
         (root, inside)
     }
 
-    /// The offsets from a root of the first byte that accesses of the block around `inst` touch with it, and of the one
-    /// behind the last. All of them run, so one test of the hull serves them.
+    /// Returns the hull of the accesses in the block of `inst` that have the same root: the offsets from the
+    /// root of the first byte touched and of the byte after the last. All these accesses run, so one test of
+    /// the hull covers them.
     pub(crate) fn hull(&mut self, inst: Inst, root: &Root, bytes: u32) -> (i128, i128) {
         let home = self.homes[inst];
         if self.hulls.0 != home {
@@ -138,7 +142,7 @@ impl Lane<'_, '_> {
             .get(&root.value)
             .filter(|_| !self.operands_only);
         let hull = known.copied().unwrap_or(own);
-        // A hull of more than a window would refuse what its parts would not.
+        // The host would refuse a hull larger than a window, although it may permit each access.
         if hull.1 - hull.0 <= LARGEST_HULL {
             hull
         } else {
@@ -146,14 +150,14 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// The result of an earlier test of the same block.
+    /// Returns the result of an earlier test in the current block.
     pub(crate) fn tested(&self, what: Tested) -> Option<ir::Value> {
         let here = self.reached.0 == self.b.current_block() && !self.operands_only;
         let mut known = self.reached.1.iter().filter(|_| here);
         known.find(|(tested, _)| *tested == what).map(|&(_, ok)| ok)
     }
 
-    /// Notes the result of a test.
+    /// Records the result of a test.
     pub(crate) fn note_test(&mut self, what: Tested, ok: ir::Value) {
         if self.operands_only {
             return;
@@ -165,7 +169,8 @@ impl Lane<'_, '_> {
         self.reached.1.push((what, ok));
     }
 
-    /// Ends the launch unless one lane's access, at a host address, lies in memory of the kernel.
+    /// Emits a test that ends the launch unless one lane's access, at a host address, is in memory of the
+    /// kernel.
     pub(crate) fn demand_reach(&mut self, inst: Inst, data: &InstData, host: ir::Value) {
         if !self.isolated {
             return;
@@ -220,7 +225,8 @@ impl Lane<'_, '_> {
         });
     }
 
-    /// Whether what lies `low..high` from an offset lies in a window, whose size is a field of the context.
+    /// Tests whether the bytes `low..high` from an offset are in a window. A field of the context contains the
+    /// window's size.
     pub(crate) fn window_holds(
         &mut self,
         value: ir::Value,
@@ -243,7 +249,8 @@ impl Lane<'_, '_> {
             .icmp(IntCC::UnsignedLessThanOrEqual, end, limit)
     }
 
-    /// Whether an address lies in the range of device memory, whose size is a field of the context.
+    /// Tests whether an address is in the range of device memory. A field of the context contains the size to
+    /// test against.
     pub(crate) fn in_range(&mut self, address: ir::Value, limit: usize) -> ir::Value {
         let base = self.field(types::I64, offset_of!(NativeContext, reach_base));
         let bytes = self.field(types::I64, limit);
@@ -251,8 +258,8 @@ impl Lane<'_, '_> {
         self.b.ins().icmp(IntCC::UnsignedLessThan, offset, bytes)
     }
 
-    /// Asks the host where a test failed: `question` yields zero if the access is one that the kernel may make. Else the
-    /// launch ends.
+    /// Emits a call of the host for the case that `ok` is zero. `question` returns zero if the kernel may make
+    /// the access; else the launch ends.
     fn unless(&mut self, ok: ir::Value, question: impl FnOnce(&mut Self) -> ir::Value) {
         let before = self.b.current_block();
         let [go_on, ask] = std::array::from_fn(|_| self.b.create_block());
@@ -266,12 +273,12 @@ impl Lane<'_, '_> {
         self.keep_tests(before, go_on);
     }
 
-    /// Ends the launch if the host has refused an access.
+    /// Ends the launch by a trap if the host has refused an access.
     pub(crate) fn refuse_access(&mut self, refused: ir::Value) {
         self.b.ins().trapnz(refused, OUTSIDE);
     }
 
-    /// What was tested in a block stays tested in one that only follows it.
+    /// Marks the tests of a block as valid in a block that only follows the first.
     pub(crate) fn keep_tests(&mut self, before: Option<ir::Block>, after: ir::Block) {
         for tests in [&mut self.aligned.0, &mut self.reached.0] {
             if *tests == before {
@@ -280,7 +287,7 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Calls one of the two functions that ask the host.
+    /// Calls one of the two functions through which the host decides about accesses.
     pub(crate) fn verify(&mut self, which: usize, args: &[ir::Value]) -> ir::Value {
         let target = self
             .b
@@ -312,8 +319,8 @@ impl Lane<'_, '_> {
     }
 }
 
-/// Field of the context with the size of the range, for addresses that lie `low..=high` from a root in it; none if
-/// they may lie anywhere.
+/// Returns the field of the context with the size of the range that a root must be tested against, if the
+/// access is within `low..=high` bytes from the root. Returns `None` if no margin is wide enough.
 pub(crate) fn margin_of(low: i128, high: i128) -> Option<usize> {
     let within = |most: i128| -most <= low && high <= most;
     if within(NEAR) {

@@ -1,4 +1,4 @@
-//! Calls of the host: reference meanings, system calls, device functions.
+//! Calls: of the host for meanings and system calls, and of device functions.
 
 use std::mem::offset_of;
 
@@ -16,14 +16,14 @@ use crate::abi::{Helpers, NativeContext, status};
 use crate::addresses::Target;
 use crate::fallback::Fallback;
 
-/// Operands or results that the shared stack slots hold.
+/// Number of cells in each of the shared stack slots for operands and results.
 const SHARED_CELLS: usize = 16;
 
-/// Native calls deeper than this are a full stack.
+/// Most nested native calls. A deeper call ends the launch with a stack overflow.
 const MAX_DEPTH: i64 = 2048;
 
 impl Lane<'_, '_> {
-    /// Calls a host function.
+    /// Emits a call of a host function.
     pub(crate) fn helper(
         &mut self,
         name: &'static str,
@@ -51,8 +51,8 @@ impl Lane<'_, '_> {
         self.b.inst_results(call).first().copied()
     }
 
-    /// Stack space for `count` operands (`which` 0) or results (`which` 1) of 16 bytes. Calls do
-    /// not overlap, so all that fit share one slot each.
+    /// Returns stack space for `count` operands (`which` 0) or results (`which` 1) of 16 bytes. Calls do not
+    /// overlap, so all small enough areas share one slot for operands and one for results.
     pub(crate) fn area(&mut self, which: usize, count: usize) -> ir::Value {
         let shared = count <= SHARED_CELLS;
         let known = if shared { self.areas[which] } else { None };
@@ -80,7 +80,7 @@ impl Lane<'_, '_> {
         self.b.ins().store(host(), zero, to, offset + 8);
     }
 
-    /// Loads a value from a 16-byte cell.
+    /// Loads a value from a cell of 16 bytes.
     pub(crate) fn load_wide(&mut self, value: Value, from: ir::Value, offset: i32) -> ir::Value {
         let ty = clif_type(self.function.dfg.ty(value));
         self.b.ins().load(ty, host(), from, offset)
@@ -108,12 +108,12 @@ impl Lane<'_, '_> {
         }
     }
 
-    /// Address of a description, which lives as long as the code.
+    /// Returns the address of a description, which exists as long as the code.
     pub(crate) fn desc(&mut self, desc: Desc) -> ir::Value {
         Target::Desc(self.descs.number_of(desc)).emit(self.b)
     }
 
-    /// Computes a pure operation by its reference meaning.
+    /// Emits a call that computes a pure operation by its meaning.
     pub(crate) fn slow_pure(&mut self, inst: Inst, data: &InstData) {
         self.fallbacks.note(Fallback::SlowOperation);
         let args: Vec<ir::Value> = self
@@ -190,7 +190,7 @@ impl Lane<'_, '_> {
         self.take_results(inst, out);
     }
 
-    /// A texture or surface access, by the host.
+    /// Emits a texture or surface access, which the host performs.
     pub(crate) fn texture(&mut self, inst: Inst, payload: u64) {
         let values = self.function.dfg.args(inst).to_vec();
         let values: Vec<ir::Value> = values.into_iter().map(|v| self.get(v)).collect();
@@ -224,7 +224,7 @@ impl Lane<'_, '_> {
         let handle = self.wide(handle);
         let base = self.field(types::I64, offset_of!(NativeContext, function_base));
         let distance = self.b.ins().isub(handle, base);
-        // Handles are multiples of 16: rotating puts a misaligned one out of range.
+        // Handles are multiples of 16: the rotation moves a misaligned one out of range.
         let index = self.b.ins().rotr_imm_u(distance, 4);
         let count = self.field(types::I64, offset_of!(NativeContext, function_count));
         let bad = self.b.ins().icmp(
@@ -241,7 +241,7 @@ impl Lane<'_, '_> {
         Ok(())
     }
 
-    /// Leaves when a local address is beyond the end of the thread's local memory.
+    /// Leaves the native function if a local address is beyond the end of the thread's local memory.
     pub(crate) fn check_stack(&mut self, inst: Inst) {
         let end = self.arg(inst, 0);
         let end = match self.b.func.dfg.value_type(end) {
@@ -254,7 +254,7 @@ impl Lane<'_, '_> {
         self.abort_if(full, status::STACK);
     }
 
-    /// Leaves with a status when a condition holds.
+    /// Leaves the native function with a status if a condition holds.
     fn abort_if(&mut self, cond: ir::Value, code: i32) {
         let (bad, good) = (self.b.create_block(), self.b.create_block());
         self.b.ins().brif(cond, bad, &[], good, &[]);

@@ -1,15 +1,16 @@
-//! Sweeps: phases of whole CTAs, slice after slice, with nothing noted in between.
+//! The uniform path: runs phases of whole CTAs as a plain loop over chunks.
 //!
-//! Where all threads of a CTA go on from one barrier, in warps without a missing lane, and every slice comes whole to the
-//! same next barrier or to the end, a phase is a plain loop over slices: no headers of frames are written, no lanes
-//! counted, and values saved briefly ([`Slice::save_briefly`]). A slice that stops anywhere else, or lane by lane, ends the
-//! sweep: the host then writes the headers as if there had been none ([`Helpers::settle`]), and the loops over warps go on
-//! with that slice. What was saved briefly is a *debt*; it is paid before others than sweeps, or warps that go on from a
-//! barrier as a whole, read the frames.
+//! A phase takes the uniform path if all threads of a CTA continue from one barrier, in warps without missing
+//! lanes. If every chunk then comes as a whole to the same next barrier or to the end, no frame headers are
+//! written, no lanes are counted, and uniform and affine values are saved by lazy spills
+//! ([`Slice::save_briefly`]). A chunk that stops anywhere else, or not as a whole, ends the uniform path: the
+//! host writes the headers as if all chunks had run in the loops over warps ([`Helpers::settle`]), and those
+//! loops continue with this chunk. Pending spills are flushed before any other code reads the frames. Only the
+//! uniform path, and whole converged warps that continue from a barrier, can read lazy spills.
 //!
-//! Invariant: while `on` is not zero, every slice in front of `at` has stopped at `agreed`, and none behind it has moved.
-//! While `debt` is not zero, slices in front of `owing` may have been saved briefly at `owed`, and those that have not moved
-//! in the phase at its entry.
+//! Invariant: while `on` is nonzero, every chunk before `at` has stopped at `agreed`, and no chunk after `at`
+//! has run. While `debt` is nonzero, threads before `owing` may have pending spills at `owed`, and threads that
+//! have not run in the phase may have pending spills at its resume point.
 
 use std::mem::offset_of;
 
@@ -23,7 +24,8 @@ use super::lane::{Here, Unsupported, fixed};
 use super::slice::{NOBODY, Slice};
 use crate::abi::{Helpers, NativeContext};
 
-/// What a sweep shares with the loops over warps: what it leaves to them when it ends.
+/// Variables that the uniform path shares with the loops over warps. When it ends, it leaves its state to them
+/// here.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rest {
     pub(crate) warp: Variable,
@@ -38,21 +40,22 @@ pub(crate) struct Rest {
     pub(crate) parted: Variable,
 }
 
-/// Variables and blocks of the loop over a CTA's slices.
+/// Variables and blocks of the uniform path, the loop over a CTA's chunks.
 #[derive(Debug)]
 pub(crate) struct Sweep {
-    /// Not zero while a sweep is under way.
+    /// Nonzero while the uniform path is active.
     on: Variable,
-    /// First thread of the slice that runs in it.
+    /// First thread of the chunk that runs on the uniform path.
     at: Variable,
-    /// Not zero once a lane of the CTA has exited before the others.
+    /// Nonzero if a lane of the CTA has exited before the others.
     lost: Variable,
-    /// Not zero while frames may hold less than all lanes.
+    /// Nonzero while there may be pending spills.
     debt: Variable,
-    /// Number of threads, from the first on, that were saved briefly at the stop `owed`.
+    /// Number of threads, from the first on, that may have pending spills at the sync point `owed`.
     owing: Variable,
     owed: Variable,
-    /// What is being spread, from the thread `spread_at` to `spread_to`; and what follows.
+    /// Flush in progress: the sync point, the next thread `spread_at`, the end `spread_to`, and what follows
+    /// ([`Then`]).
     spread_stop: Variable,
     spread_at: Variable,
     spread_to: Variable,
@@ -65,42 +68,43 @@ pub(crate) struct Sweep {
     threads: ir::Value,
     frame_bytes: u32,
     width: u32,
-    /// Barriers that end a phase with nothing else to do.
+    /// For each sync point, whether it is a barrier without results, which can end a phase on the uniform path.
     barriers: Vec<bool>,
-    /// Entries at which a phase may begin.
+    /// Mask of the resume points at which a phase may begin on the uniform path.
     entries: u64,
     head: ir::Block,
-    /// A whole slice has stopped where the parameter says.
+    /// Reached when a whole chunk has stopped at the sync point whose number is the parameter.
     arrived: ir::Block,
 }
 
-/// What follows when lanes have been spread.
+/// What follows when pending spills have been flushed.
 #[derive(Clone, Copy, Debug)]
 enum Then {
-    /// The slice that ended the sweep is done.
+    /// The chunk that ended the uniform path is finished.
     Slice,
     /// The loop over warps begins a phase.
     Phase,
-    /// The threads that have not moved.
+    /// The threads that have not run are flushed next.
     Others,
-    /// The scheduler.
+    /// The scheduler continues the CTA.
     General,
 }
 
-/// What a sweep is for: the kernel's frames and the slices.
+/// Frames and chunk width of the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     pub(crate) ctx: ir::Value,
     pub(crate) frames: ir::Value,
     pub(crate) threads: ir::Value,
     pub(crate) frame_bytes: u32,
-    /// Lanes of a slice.
+    /// Lanes of a chunk.
     pub(crate) width: u32,
 }
 
 impl Sweep {
-    /// `barriers` says of each point whether it is a barrier without results, `in_step` of each entry whether lanes that
-    /// come to it equally often are in one instance of it.
+    /// Creates the uniform path. `barriers` tells for each sync point whether it is a barrier without results,
+    /// `in_step` for each resume point whether lanes that have come to it equally often are in the same turns
+    /// of all loops.
     pub(crate) fn new(
         b: &mut FunctionBuilder<'_>,
         shape: Shape,
@@ -140,7 +144,7 @@ impl Sweep {
         sweep
     }
 
-    /// A CTA begins.
+    /// Resets the state at the start of a CTA.
     pub(crate) fn reset(&self, b: &mut FunctionBuilder<'_>) {
         let no = b.ins().iconst(types::I32, 0);
         for var in [
@@ -150,8 +154,8 @@ impl Sweep {
         }
     }
 
-    /// Begins a phase at the entry `phase`: as a sweep if it can be one, else at `warps`. `tidy` says whether all threads
-    /// have come to the same barriers so far.
+    /// Begins a phase at the resume point `phase`: on the uniform path if possible, else at `warps`. `tidy`
+    /// tells whether all threads have come to the same barriers so far.
     pub(crate) fn begin(
         &self,
         b: &mut FunctionBuilder<'_>,
@@ -205,7 +209,7 @@ impl Sweep {
         b.ins().jump(self.head, &[]);
     }
 
-    /// What comes after lanes of a sweep have been written because a phase begins at `warps`, wherever it does.
+    /// Emits what follows the flush before a phase of the loop over warps: it continues at `warps`.
     pub(crate) fn written(&self, b: &mut FunctionBuilder<'_>, warps: ir::Block) {
         b.switch_to_block(self.after[Then::Phase as usize]);
         let zero = b.ins().iconst(types::I32, 0);
@@ -213,9 +217,10 @@ impl Sweep {
         b.ins().jump(warps, &[]);
     }
 
-    /// The loop: each slice in turn begins at `enter`, whose parameters are its first thread, the frame of its warp, its
-    /// first lane and the lanes that run; `from` is the entry `phase` then. A phase that is complete goes to
-    /// `phase_done`, a slice that stopped apart from those before it to `slice_done`.
+    /// Emits the loop over chunks. Each chunk begins at `enter`, whose parameters are its first thread, the
+    /// frame of its warp, its first lane and the mask of running lanes; `from` is set to the resume point in
+    /// `phase`. A complete phase continues at `phase_done`. A chunk that stopped elsewhere than those before it
+    /// continues at `slice_done`.
     pub(crate) fn slices(
         &self,
         b: &mut FunctionBuilder<'_>,
@@ -267,8 +272,8 @@ impl Sweep {
         b.ins().jump(slice_done, &[]);
     }
 
-    /// The scheduler is to go on with the CTA: pays all debts. `moved` warps have run in the phase that began at the entry
-    /// `phase`.
+    /// Flushes all pending spills, before the scheduler continues the CTA. `moved` warps have run in the phase
+    /// that began at the resume point `phase`.
     pub(crate) fn pay_all(&self, b: &mut FunctionBuilder<'_>, phase: Variable, moved: Variable) {
         let [owes, paid] = std::array::from_fn(|_| b.create_block());
         let debt = b.use_var(self.debt);
@@ -291,7 +296,7 @@ impl Sweep {
         self.spread(b, stop, (zero, end), then);
     }
 
-    /// Has the lanes of threads written that were saved briefly at a stop; goes on at the block of `then`.
+    /// Materialises the lazy spills of threads at a sync point, then continues at the block of `then`.
     fn spread(
         &self,
         b: &mut FunctionBuilder<'_>,
@@ -307,7 +312,7 @@ impl Sweep {
         b.ins().jump(self.spread, &[]);
     }
 
-    /// The code that spreads, when all slices have been translated.
+    /// Emits the code that materialises lazy spills, after all chunks have been translated.
     pub(crate) fn spreading(&self, slice: &mut Slice<'_, '_>) -> Result<(), Unsupported> {
         let b = &mut *slice.lane.b;
         let [body, next, done] = std::array::from_fn(|_| b.create_block());
@@ -363,7 +368,8 @@ impl Sweep {
         Ok(())
     }
 
-    /// A slice stops, all of whose lanes run or only some: goes on here only if no sweep is under way any more.
+    /// Emits the stop of a chunk, of which all lanes run (`whole`) or only some. The builder is then in a block
+    /// that runs only if the uniform path is not active.
     pub(crate) fn stop(&self, b: &mut FunctionBuilder<'_>, stop: Stop, whole: bool) {
         let [sweeps, on] = std::array::from_fn(|_| b.create_block());
         let under_way = b.use_var(self.on);
@@ -379,7 +385,8 @@ impl Sweep {
         b.switch_to_block(on);
     }
 
-    /// A warp has moved, in the loops over warps; the lanes that have not exited are left.
+    /// Records which lanes have exited when the loop over warps has run a warp; `alive` is the mask of its
+    /// remaining lanes.
     pub(crate) fn note_alive(&self, b: &mut FunctionBuilder<'_>, alive: ir::Value) {
         let gone = b.ins().bnot(alive);
         let lost = b.use_var(self.lost);
@@ -387,8 +394,9 @@ impl Sweep {
         b.def_var(self.lost, lost);
     }
 
-    /// A whole slice comes to a point. If that is a barrier of sweeps, what follows is for them only; the code for others
-    /// belongs to the block returned.
+    /// Begins the code for a whole chunk that comes to a sync point on the uniform path. Returns the block for
+    /// the case that the uniform path is not active. Returns `None`, without code, if the sync point cannot end
+    /// a phase on the uniform path.
     pub(crate) fn at_barrier(&self, b: &mut FunctionBuilder<'_>, stop: Stop) -> Option<ir::Block> {
         if !*self.barriers.get(stop.0 as usize)? {
             return None;
@@ -400,13 +408,13 @@ impl Sweep {
         Some(on)
     }
 
-    /// The slice of a sweep has stopped as a whole.
+    /// Ends the run of a whole chunk on the uniform path, at a sync point.
     pub(crate) fn arrive(&self, b: &mut FunctionBuilder<'_>, stop: Stop) {
         let stop = b.ins().iconst(types::I32, i64::from(stop.0 as i32));
         b.ins().jump(self.arrived, &[BlockArg::Value(stop)]);
     }
 
-    /// The frame of a thread's warp, and its lane.
+    /// Returns the frame of a thread's warp, and the thread's lane.
     fn place(&self, b: &mut FunctionBuilder<'_>, thread: ir::Value) -> (ir::Value, ir::Value) {
         let warp = b.ins().ushr_imm_u(thread, 5);
         let wide = b.ins().uextend(types::I64, warp);
@@ -415,7 +423,7 @@ impl Sweep {
         (frame, b.ins().band_imm_u(thread, 31))
     }
 
-    /// Leaves the slice that runs, and those behind it, to the loops over warps.
+    /// Ends the uniform path and leaves the running chunk and those after it to the loops over warps.
     fn end(&self, b: &mut FunctionBuilder<'_>) {
         let thread = b.use_var(self.at);
         let agreed = b.use_var(self.left.agreed);
@@ -452,7 +460,8 @@ impl Sweep {
         b.def_var(self.left.agreed, agreed);
     }
 
-    /// Has the host write the headers: threads stand at `stop`, those behind them have not moved.
+    /// Calls the host to write the frame headers: threads `first..end` stand at `stop`, and the threads after
+    /// them have not run.
     fn settle(
         &self,
         b: &mut FunctionBuilder<'_>,

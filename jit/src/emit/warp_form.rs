@@ -1,6 +1,7 @@
-//! The warp form: runs the lanes of a mask from one region entry to their next points.
+//! The warp form: runs the lanes of a mask from one resume point to their next sync points.
 //!
-//! Each lane's stop goes to the frame's header. Lanes run one after the other, lowest first.
+//! Lanes run one after the other, lowest first. The number of each lane's sync point is stored in the frame's
+//! header.
 
 use std::mem::offset_of;
 
@@ -11,7 +12,7 @@ use margay_ir::analysis::regions::Entry;
 use super::lane::{Fixed, Here, Lane, LaneParts, Leave, Unsupported, host};
 use crate::abi::{NativeContext, status};
 
-/// Signature of [`crate::abi::RegionFn`].
+/// Returns the signature of [`crate::abi::RegionFn`].
 pub(crate) fn signature() -> ir::Signature {
     let mut sig = ir::Signature::new(CallConv::SystemV);
     sig.params.extend([types::I64; 3].map(AbiParam::new));
@@ -19,7 +20,7 @@ pub(crate) fn signature() -> ir::Signature {
     sig
 }
 
-/// Emits the region behind `entry`.
+/// Emits the region that begins at `entry`.
 pub(crate) fn emit(parts: LaneParts<'_, '_>, entry: &Entry) -> Result<(), Unsupported> {
     let b = &mut *parts.b;
     let start = b.create_block();

@@ -1,19 +1,20 @@
-//! Strong vectors in one access.
+//! Strong vector accesses as single host accesses.
 //!
-//! PTX promises no order among the elements of a vector (ISA 8.2.2), but GPUs move up to 16 bytes at once, and
-//! programs rely on it: a flag and the value that it stands for, in one store. Up to 8 bytes are one access of the
-//! host; 16 are one of a vector register, which is whole where the CPU says so (x86-64 with AVX, when aligned, as
-//! PTX demands). What is longer goes 16 bytes at a time.
+//! PTX guarantees no order among the elements of a vector (ISA 8.2.2). But GPUs move up to 16 bytes at once,
+//! and programs rely on it: for example they store a flag together with the value that it guards. Up to 8 bytes
+//! are one scalar access of the host. 16 bytes are one access of a vector register, which is atomic on CPUs
+//! that guarantee it (x86-64 with AVX, if the address is aligned, as PTX requires). Longer vectors are moved 16
+//! bytes at a time.
 
 use cranelift_codegen::ir::{self, InstBuilder, types};
 
 use super::lane::{Lane, device};
 
-/// Bytes that are moved at once.
+/// Most bytes that are moved at once.
 const WHOLE: u32 = 16;
 
 impl Lane<'_, '_> {
-    /// Loads `count` elements in as few accesses as there can be.
+    /// Loads `count` elements in as few accesses as possible.
     pub(crate) fn load_whole(
         &mut self,
         element: ir::Type,
@@ -53,7 +54,7 @@ impl Lane<'_, '_> {
             .collect()
     }
 
-    /// Stores elements in as few accesses as there can be.
+    /// Stores elements in as few accesses as possible.
     pub(crate) fn store_whole(
         &mut self,
         element: ir::Type,
@@ -101,7 +102,7 @@ impl Lane<'_, '_> {
     }
 }
 
-/// The integer that holds so many elements, when there is one.
+/// Returns the integer type that holds `count` elements, if there is one.
 fn small(element: ir::Type, count: u32) -> Option<ir::Type> {
     match element.bits() * count {
         bits @ (8 | 16 | 32 | 64) => ir::Type::int(bits as u16),

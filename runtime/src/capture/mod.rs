@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 
 use crate::context::Context;
 use crate::error::{CaptureError, Error, Result};
-use crate::event::Event;
+use crate::event::{Event, Recorded};
 use crate::graph::{EdgeData, Graph, Node, NodeOp};
 use crate::process::next_id;
 use crate::stream::{Stream, StreamKind};
@@ -138,6 +138,8 @@ struct Sequence {
     branches: Vec<Branch>,
     /// Where branches ended whose streams are destroyed.
     left: Dependencies,
+    /// The dependencies of each record of an event, in the order of the calls.
+    records: Vec<Dependencies>,
 }
 
 static SEQUENCES: Mutex<Vec<Sequence>> = Mutex::new(Vec::new());
@@ -356,6 +358,7 @@ impl Stream {
                 dependencies: dependencies.to_vec(),
             }],
             left: Dependencies::new(),
+            records: Vec::new(),
         });
         ACTIVE.store(sequences.len(), Ordering::Relaxed);
         self.set_watched(true);
@@ -463,26 +466,17 @@ fn check_dependencies(graph: &Graph, dependencies: &[(Node, EdgeData)]) -> Resul
     Ok(())
 }
 
-/// What an event knows of the capture in which it was last recorded.
-#[derive(Clone)]
-pub(crate) struct Recorded {
-    sequence: u64,
-    dependencies: Dependencies,
-}
-
-impl Recorded {
-    /// The error of asking for the event's work; a capture that goes on is invalidated.
-    pub(crate) fn refuse(&self) -> Error {
-        let mut sequences = SEQUENCES.lock();
-        if let Some(sequence) = sequences.iter_mut().find(|s| s.id == self.sequence) {
-            sequence.invalid = true;
-        }
-        CaptureError::CapturedEvent.into()
+/// Refuses a call about an event that was recorded in a capture. If the capture goes on, it is invalidated.
+pub(crate) fn refuse_event(recorded: Recorded) -> Error {
+    let mut sequences = SEQUENCES.lock();
+    if let Some(sequence) = sequences.iter_mut().find(|s| s.id == recorded.sequence) {
+        sequence.invalid = true;
     }
+    CaptureError::CapturedEvent.into()
 }
 
 /// Makes `stream` wait for an event that was recorded in a capture: it joins that capture.
-pub(crate) fn wait_captured(stream: &Stream, recorded: &Recorded) -> Result<()> {
+pub(crate) fn wait_captured(stream: &Stream, recorded: Recorded) -> Result<()> {
     let mut sequences = SEQUENCES.lock();
     let Some(at) = sequences.iter().position(|s| s.id == recorded.sequence) else {
         return Err(CaptureError::CapturedEvent.into());
@@ -491,6 +485,8 @@ pub(crate) fn wait_captured(stream: &Stream, recorded: &Recorded) -> Result<()> 
         sequences[at].invalid = true;
         return Err(CaptureError::Implicit.into());
     }
+    let recorded = sequences[at].records.get(recorded.index).cloned();
+    let recorded = recorded.unwrap_or_default();
     match find(&sequences, stream) {
         Some((own, _)) if own != at => {
             sequences[own].invalid = true;
@@ -500,13 +496,13 @@ pub(crate) fn wait_captured(stream: &Stream, recorded: &Recorded) -> Result<()> 
         Some((_, branch)) => {
             sequences[at].check()?;
             let branch = &mut sequences[at].branches[branch];
-            join(&mut branch.dependencies, &recorded.dependencies);
+            join(&mut branch.dependencies, &recorded);
         }
         None => {
             sequences[at].check()?;
             sequences[at].branches.push(Branch {
                 stream: stream.clone(),
-                dependencies: recorded.dependencies.clone(),
+                dependencies: recorded,
             });
             stream.set_watched(true);
             update_legacy(&sequences, stream.context());
@@ -522,17 +518,19 @@ pub(crate) fn wait_outside(stream: &Stream) -> Result<()> {
 
 /// Records an event in a capturing stream.
 pub(crate) fn record(stream: &Stream, event: &Event) -> Result<()> {
-    let sequences = SEQUENCES.lock();
+    let mut sequences = SEQUENCES.lock();
     let Some((at, branch)) = find(&sequences, stream) else {
         drop(sequences);
         return refuse(stream, CaptureError::Unsupported);
     };
-    let sequence = &sequences[at];
+    let sequence = &mut sequences[at];
     sequence.check()?;
     let recorded = Recorded {
         sequence: sequence.id,
-        dependencies: sequence.branches[branch].dependencies.clone(),
+        index: sequence.records.len(),
     };
+    let dependencies = sequence.branches[branch].dependencies.clone();
+    sequence.records.push(dependencies);
     // The event's lock is taken without this one.
     drop(sequences);
     event.set_captured(recorded);

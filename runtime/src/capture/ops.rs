@@ -3,8 +3,6 @@
 use std::sync::Arc;
 
 use super::{add, refuse};
-use crate::buffer::DevicePtr;
-use crate::context::PointerKind;
 use crate::copy::{Fill, Transfer};
 use crate::error::{CaptureError, Result};
 use crate::event::Event;
@@ -16,6 +14,7 @@ use crate::kernel::Kernel;
 use crate::launch::LaunchConfig;
 use crate::memop::MemOp;
 use crate::params::Params;
+use crate::pointer::{DevicePtr, PointerKind};
 use crate::stream::Stream;
 
 pub(crate) fn kernel(

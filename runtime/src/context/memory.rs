@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Context, HostFlags, PointerInfo, PointerKind};
-use crate::buffer::DevicePtr;
+use super::{Context, PointerInfo};
 use crate::error::{Error, Result};
-use crate::graph::free_from_outside;
 use crate::machine::Machine;
 use crate::mem::{Allocation, Request};
 use crate::memory::{self, Arena, MemoryKind, SharedMemory};
+use crate::pointer::{DevicePtr, HostFlags, PointerKind};
 use crate::process::check_fork;
 
 /// Rows of pitched memory start at multiples of this.
@@ -184,28 +183,12 @@ impl Context {
         self.allocate(self.request(bytes, PointerKind::Managed))
     }
 
-    /// Frees device or managed memory, after all work of the context; null is accepted.
-    ///
-    /// # Errors
-    /// [`Error::InvalidValue`] when `ptr` is not the start of an allocation.
-    pub fn free(&self, ptr: DevicePtr) -> Result<()> {
-        check_fork()?;
-        if ptr.is_null() {
-            return Ok(());
-        }
-        if let Some(freed) = free_from_outside(ptr.address()) {
-            let freed = freed?;
-            freed.context().wait_for_everything();
-            return Ok(());
-        }
-        // A failed context still frees; work that might use the memory is over or dropped.
-        self.wait_and_release(ptr.address(), |found| {
-            !found.internal && matches!(found.kind, PointerKind::Device | PointerKind::Managed)
-        })
-    }
-
     /// Frees what passes `accept`, after all work of its context; of memory of a pool, of all contexts.
-    fn wait_and_release(&self, base: u64, accept: impl FnOnce(&Allocation) -> bool) -> Result<()> {
+    pub(crate) fn wait_and_release(
+        &self,
+        base: u64,
+        accept: impl FnOnce(&Allocation) -> bool,
+    ) -> Result<()> {
         let mut pooled = false;
         let owner = self.owner_of(base, |found| {
             pooled = found.pooled;
@@ -213,7 +196,7 @@ impl Context {
         })?;
         match pooled {
             true => {
-                for context in self.machine().contexts() {
+                for context in Context::all_of(self.machine()) {
                     context.wait_for_everything();
                 }
             }
@@ -251,13 +234,13 @@ impl Context {
             .lookup(base)
             .filter(|found| found.base == base && accept(found))
             .ok_or_else(|| Error::invalid(format!("{base:#x} is no allocation of this kind")))?;
-        machine.context_of(&found).ok_or(Error::ContextDestroyed)
+        Context::of_allocation(machine, &found).ok_or(Error::ContextDestroyed)
     }
 
     /// As freeing does: waits for all work, whatever comes of it.
-    fn wait_for_everything(&self) {
+    pub(crate) fn wait_for_everything(&self) {
         if !crate::service::in_host_function() {
-            for task in self.inner().streams.all_tails() {
+            for task in self.inner().queues.all_tails() {
                 task.wait();
             }
         }
@@ -367,7 +350,7 @@ impl Context {
             kind: found.kind,
             base: found.base,
             size: found.size,
-            context: self.machine().context_of(&found)?,
+            context: Context::of_allocation(self.machine(), &found)?,
             device: found.device,
             flags: found.flags,
             id: found.id,

@@ -251,7 +251,7 @@ mod tests {
             (120, [1536, 24, 100 * KIB, 99 * KIB, KIB, 64, 1]),
         ] {
             let config = DeviceConfig {
-                capability: crate::device::Capability::from_number(capability),
+                capability: crate::device_config::Capability::from_number(capability),
                 ..DeviceConfig::from_env()
             };
             let have = NUMBERS.map(|number| value(&config, number));

@@ -9,7 +9,6 @@ use super::{
     NodeOp, no_such_node, registry,
 };
 use crate::args::KernelArgs;
-use crate::buffer::DevicePtr;
 use crate::context::Context;
 use crate::copy::{Fill, Transfer};
 use crate::error::{Error, Result};
@@ -17,6 +16,7 @@ use crate::event::Event;
 use crate::kernel::Kernel;
 use crate::launch::LaunchConfig;
 use crate::memop::MemOp;
+use crate::pointer::DevicePtr;
 use crate::process::next_id;
 
 impl GraphState {

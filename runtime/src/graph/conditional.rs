@@ -6,13 +6,13 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::{Graph, registry};
+use crate::conditional::ConditionalValue;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::process::next_id;
 
 /// The number that decides.
 ///
@@ -24,9 +24,8 @@ use crate::process::next_id;
 /// # Ok::<(), margay::Error>(())
 /// ```
 pub struct ConditionalHandle {
-    id: u64,
     context: Context,
-    value: AtomicU32,
+    value: Arc<ConditionalValue>,
     default: u32,
     assign: bool,
     used: AtomicBool,
@@ -34,28 +33,26 @@ pub struct ConditionalHandle {
 
 impl fmt::Debug for ConditionalHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ConditionalHandle({})", self.id)
+        write!(f, "ConditionalHandle({})", self.id())
     }
 }
 
 impl Drop for ConditionalHandle {
     fn drop(&mut self) {
-        registry::CONDITIONALS.remove(&self.id);
+        registry::CONDITIONALS.remove(&self.id());
     }
 }
 
 impl ConditionalHandle {
     pub(super) fn new(context: &Context, default: u32, assign: bool) -> Arc<ConditionalHandle> {
-        let id = next_id();
         let handle = Arc::new(ConditionalHandle {
-            id,
             context: context.clone(),
-            value: AtomicU32::new(default),
+            value: ConditionalValue::new(default),
             default,
             assign,
             used: AtomicBool::new(false),
         });
-        registry::CONDITIONALS.add(id, Arc::downgrade(&handle));
+        registry::CONDITIONALS.add(handle.id(), Arc::downgrade(&handle));
         handle
     }
 
@@ -66,7 +63,7 @@ impl ConditionalHandle {
 
     /// Unique in the process; what device code passes.
     pub fn id(&self) -> u64 {
-        self.id
+        self.value.id()
     }
 
     /// Where its node runs.
@@ -76,13 +73,13 @@ impl ConditionalHandle {
 
     /// The number now.
     pub fn value(&self) -> u32 {
-        self.value.load(Ordering::Acquire)
+        self.value.get()
     }
 
     /// A launch begins.
     pub(super) fn begin(&self) {
         if self.assign {
-            self.value.store(self.default, Ordering::Release);
+            self.value.set(self.default);
         }
     }
 
@@ -93,15 +90,6 @@ impl ConditionalHandle {
     pub(super) fn set_used(&self, used: bool) {
         self.used.store(used, Ordering::Release);
     }
-}
-
-/// `cudaGraphSetConditional` of device code; false when there is no such handle.
-pub fn set_conditional(handle: u64, value: u32) -> bool {
-    let found = registry::CONDITIONALS.get(&handle);
-    if let Some(found) = &found {
-        found.value.store(value, Ordering::Release);
-    }
-    found.is_some()
 }
 
 /// What a conditional node does with the number; the numbers of `CUgraphConditionalNodeType`.

@@ -12,10 +12,9 @@ use super::plan::{Plan, Step, StepOp};
 use super::{ConditionalKind, ConditionalNode, GraphAllocation, GraphExec, NodeOp};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::launched::Launch;
 use crate::memop;
 use crate::stream::Stream;
-use crate::task::{HostWork, Task, Work};
+use crate::task::{HostWork, Launch, Task, Work};
 
 /// Tasks that others wait for.
 type Ends = SmallVec<[Arc<Task>; 2]>;
@@ -28,11 +27,7 @@ impl GraphExec {
     /// # Errors
     /// As launches of its kernels; [`Error::InvalidValue`] when an allocation of the last launch
     /// was not freed and the graph does not free it itself.
-    pub fn launch(&self, stream: &Stream) -> Result<()> {
-        stream.check()?;
-        if stream.is_watched() {
-            return crate::capture::graph(stream, self);
-        }
+    pub(crate) fn submit(&self, stream: &Stream) -> Result<()> {
         let mut state = self.inner.state.lock();
         let plan = Arc::clone(&state.plan);
         let own = self.flags().node_priority;
@@ -65,18 +60,12 @@ impl GraphExec {
         Ok(())
     }
 
-    /// Makes the graph ready for a launch into a stream: it is ready already, so this is a point
-    /// in the stream. What its allocations take is counted from now on.
-    ///
-    /// # Errors
-    /// Those of the stream.
-    pub fn upload(&self, stream: &Stream) -> Result<()> {
-        stream.mark()?;
+    /// Counts what its allocations take from now on.
+    pub(crate) fn back_allocations(&self) {
         let plan = Arc::clone(&self.inner.state.lock().plan);
         for allocation in plan.allocations() {
             allocation.back();
         }
-        Ok(())
     }
 
     fn check_allocations(&self, plan: &Plan) -> Result<()> {
@@ -185,7 +174,7 @@ impl Made<'_> {
         work: Work,
         before: impl Iterator<Item = &'t Arc<Task>>,
     ) -> Arc<Task> {
-        let task = Task::submit(context, self.priority, work, before);
+        let task = Task::submit(context.owner(), self.priority, work, before);
         self.tasks.push(Arc::clone(&task));
         task
     }

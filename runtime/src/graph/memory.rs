@@ -18,9 +18,9 @@ use std::sync::{Arc, LazyLock, Weak};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use crate::buffer::DevicePtr;
-use crate::context::{Context, PointerKind};
+use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::pointer::{DevicePtr, PointerKind};
 
 /// An allocation of a graph.
 ///

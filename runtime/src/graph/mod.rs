@@ -32,7 +32,7 @@ use parking_lot::Mutex;
 use crate::error::{Error, Result};
 use crate::process::next_id;
 
-pub use conditional::{ConditionalHandle, ConditionalKind, ConditionalNode, set_conditional};
+pub use conditional::{ConditionalHandle, ConditionalKind, ConditionalNode};
 pub use dot::DotOptions;
 pub use edges::Edge;
 pub use exec::{GraphExec, InstantiateFlags, InstantiateProblem, InstantiateReason};

@@ -1,4 +1,4 @@
-//! The C library's formatting and standard output.
+//! Number formatting by the C library.
 //!
 //! Numbers are formatted by the host's `snprintf`, which is what prints the program's own
 //! output. Invariant: a conversion given to it is one that [`Conversion::spec`] wrote, with one
@@ -46,19 +46,4 @@ pub(super) fn number(conversion: &Conversion, value: Value) -> Vec<u8> {
     }
     buffer.truncate(needed);
     buffer
-}
-
-unsafe extern "C" {
-    /// The C library's standard output stream.
-    static stdout: *mut libc::FILE;
-}
-
-/// Writes through the C library's buffer, so that it comes in order with the program's output.
-pub(super) fn write_stdout(bytes: &[u8]) {
-    // SAFETY: `stdout` is set up by the C library before any of our code runs; `fwrite` reads
-    // `bytes` only. Errors are the program's business, as with its own `printf`.
-    unsafe {
-        libc::fwrite(bytes.as_ptr().cast(), 1, bytes.len(), stdout);
-        libc::fflush(stdout);
-    }
 }

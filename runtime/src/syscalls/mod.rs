@@ -7,7 +7,6 @@
 
 mod cformat;
 pub(crate) mod device_runtime;
-mod heap;
 mod printf;
 
 use std::sync::Arc;
@@ -16,13 +15,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use margay_ir::syscall::Syscall;
 use parking_lot::Mutex;
 
-use device_runtime::DeviceRuntime;
-pub use heap::DeviceHeap;
-
 pub use crate::engine::{Coordinates, Services};
 use crate::error::{Fault, FaultKind};
 use crate::fault::{AccessFault, AccessKind, access};
+pub use crate::heap::DeviceHeap;
 use crate::memory::Visible;
+use device_runtime::DeviceRuntime;
 
 /// The system calls' state for one launch.
 pub struct LaunchServices {
@@ -107,15 +105,15 @@ impl LaunchServices {
         Ok(text)
     }
 
-    /// Takes what was printed, in CTA order.
-    fn take_printed(&self) -> Vec<(u64, Vec<u8>)> {
+    /// Takes the text that was printed, in CTA order.
+    pub(crate) fn take_printed(&self) -> Vec<u8> {
         if !self.has_printed.load(Ordering::Acquire) {
             return Vec::new();
         }
         let printed = std::mem::take(&mut *self.printed.lock());
         let mut records = Vec::from(printed.records);
         records.sort_by_key(|(cta, _)| *cta);
-        records
+        records.into_iter().flat_map(|(_, text)| text).collect()
     }
 }
 
@@ -158,7 +156,7 @@ impl Services for LaunchServices {
     }
 
     fn set_conditional(&self, at: &Coordinates, handle: u64, value: u32) -> Result<(), Fault> {
-        if crate::graph::set_conditional(handle, value) {
+        if crate::conditional::set(handle, value) {
             return Ok(());
         }
         let fault = self.fault(at, FaultKind::LaunchFailed);
@@ -208,42 +206,6 @@ impl Services for LaunchServices {
     }
 }
 
-/// What the launches of a context have printed and nobody has seen yet.
-#[derive(Default)]
-pub(crate) struct Output {
-    pending: Mutex<Vec<u8>>,
-    /// Whether there is any.
-    some: AtomicBool,
-}
-
-impl Output {
-    /// Takes over what a launch has printed.
-    pub(crate) fn append(&self, services: &LaunchServices) {
-        let records = services.take_printed();
-        if records.is_empty() {
-            return;
-        }
-        let mut pending = self.pending.lock();
-        for (_, text) in records {
-            pending.extend_from_slice(&text);
-        }
-        self.some.store(true, Ordering::Release);
-    }
-
-    /// Writes it to the process's standard output, through the C library's buffer.
-    pub(crate) fn flush(&self) {
-        if !self.some.load(Ordering::Acquire) {
-            return;
-        }
-        let mut pending = self.pending.lock();
-        if !pending.is_empty() {
-            cformat::write_stdout(&pending);
-            pending.clear();
-        }
-        self.some.store(false, Ordering::Release);
-    }
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -275,9 +237,7 @@ pub(super) mod tests {
         for (cta, text) in [(2, b"c\0"), (0, b"a\0"), (2, b"d\0"), (1, b"b\0")] {
             assert_eq!(services.vprintf(&at(cta), address(text), 0), Ok(0));
         }
-        let output = Output::default();
-        output.append(&services);
-        assert_eq!(*output.pending.lock(), b"abcd");
+        assert_eq!(services.take_printed(), b"abcd");
         assert!(services.take_printed().is_empty());
     }
 
@@ -289,9 +249,7 @@ pub(super) mod tests {
                 .vprintf(&at(0), address(text), 0)
                 .expect("readable");
         }
-        let output = Output::default();
-        output.append(&services);
-        assert_eq!(*output.pending.lock(), b"cdef");
+        assert_eq!(services.take_printed(), b"cdef");
     }
 
     #[test]

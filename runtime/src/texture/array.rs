@@ -6,10 +6,9 @@ use margay_ops::texture::{Format, Image, Layout, Level};
 
 use super::format::format_of;
 use super::limits::{self, Shape, Use};
-use crate::buffer::DevicePtr;
-use crate::context::{Context, Inner, PointerKind};
-use crate::copy::Transfer;
+use crate::context::{Context, Inner};
 use crate::error::{Error, Result};
+use crate::pointer::{DevicePtr, PointerKind};
 use crate::process::next_id;
 use crate::texture_table::Texels;
 
@@ -396,29 +395,8 @@ impl Array {
         (DevicePtr::new(level.address), size)
     }
 
-    /// Writes all texels, slice after slice, and waits.
-    ///
-    /// # Errors
-    /// [`Error::InvalidValue`] unless there are as many bytes as the array has.
-    pub fn write(&self, bytes: &[u8]) -> Result<()> {
-        let (target, count) = self.whole(bytes.len())?;
-        let transfer = Transfer::to_device(target, bytes.as_ptr(), count);
-        // SAFETY: the bytes are borrowed until the copy is complete.
-        unsafe { self.made.context.legacy_stream().copy(transfer) }
-    }
-
-    /// Reads all texels, slice after slice.
-    ///
-    /// # Errors
-    /// As for [`Array::write`].
-    pub fn read(&self, bytes: &mut [u8]) -> Result<()> {
-        let (source, count) = self.whole(bytes.len())?;
-        let transfer = Transfer::to_host(bytes.as_mut_ptr(), source, count);
-        // SAFETY: the bytes are borrowed until the copy is complete.
-        unsafe { self.made.context.legacy_stream().copy(transfer) }
-    }
-
-    fn whole(&self, bytes: usize) -> Result<(DevicePtr, u64)> {
+    /// The place of all texels, for a copy of this number of bytes.
+    pub(crate) fn whole(&self, bytes: usize) -> Result<(DevicePtr, u64)> {
         self.check()?;
         let (start, [row, rows, slices]) = self.place();
         let count = row * rows * slices;

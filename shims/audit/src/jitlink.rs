@@ -1,12 +1,13 @@
-//! nvJitLink: a linker of PTX in the place of one that makes cubins.
+//! The replacement of nvJitLink: a linker that joins PTX instead of making cubins.
 //!
-//! Inputs that are or hold PTX are read by Margay's own front end, so that errors come with their lines, and joined to
-//! one image that Margay loads and links ([`margay_frontend::container::join`]). Link-time code (LTO-IR) of NVRTC is PTX
-//! by now ([`super::nvrtc`]). That of others (Numba's kernels) is NVIDIA's own format: NVIDIA's linker is asked for the PTX
-//! of all such inputs (`-lto -ptx`), which keeps kernels and what they call, and leaves functions of the other inputs to us.
+//! Margay's front end reads all inputs that are PTX or contain PTX, so errors have line numbers. The linker joins them
+//! to one image that Margay can load ([`margay_frontend::container::join`]). Link-time code (LTO-IR) of NVRTC is
+//! already PTX here ([`super::nvrtc`]). Link-time code of other compilers, such as Numba, has NVIDIA's own format:
+//! NVIDIA's linker translates all these inputs to PTX together (`-lto -ptx`). It keeps kernels and the functions that
+//! they call, and leaves functions of the other inputs unresolved, which Margay then links.
 //!
-//! Options are checked by NVIDIA's linker, of which each of our handles holds one. Invariant: a handle is looked up,
-//! never dereferenced.
+//! NVIDIA's linker checks the options; each handle of this module owns a handle of NVIDIA's linker. Invariant: a handle
+//! is looked up, never dereferenced.
 
 mod link;
 mod registry;
@@ -26,7 +27,7 @@ type Complete = unsafe extern "C" fn(Handle) -> c_int;
 type Size = unsafe extern "C" fn(Handle, *mut usize) -> c_int;
 type Get = unsafe extern "C" fn(Handle, *mut c_void) -> c_int;
 
-/// The results that we give (`nvJitLinkResult`).
+/// The results that this module returns (values of `nvJitLinkResult`).
 pub(crate) mod code {
     use std::ffi::c_int;
 
@@ -39,7 +40,7 @@ pub(crate) mod code {
     pub(crate) const INCORRECT_INPUT_TYPE: c_int = 12;
 }
 
-/// What a client may ask of a finished link, or of its logs.
+/// The outputs of a link: the results and the logs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Output {
     Cubin,
@@ -60,7 +61,7 @@ impl Output {
         }
     }
 
-    /// The name of the function that copies it.
+    /// Returns the name of the function that copies the output.
     fn getter(self) -> &'static str {
         match self {
             Output::Cubin => "nvJitLinkGetLinkedCubin",
@@ -86,8 +87,8 @@ macro_rules! in_slots {
     };
 }
 
-/// Our function for a symbol, for the copy in a slot. Names come plain and, from the macros of NVIDIA's header, with
-/// the version of the header: `__nvJitLinkCreate_13_5`.
+/// Returns the replacement of a symbol for the library copy in a slot, if there is one. Symbols have plain names or,
+/// through the macros of NVIDIA's header, names with the version of the header: `__nvJitLinkCreate_13_5`.
 pub fn stand_in(slot: usize, symbol: &str) -> Option<usize> {
     if slot >= SLOTS {
         return None;
@@ -112,7 +113,7 @@ pub fn stand_in(slot: usize, symbol: &str) -> Option<usize> {
     })
 }
 
-/// A function's name without the version that a header gave it.
+/// Returns a symbol's name without the version that the header added.
 fn plain(symbol: &str) -> &str {
     match symbol.strip_prefix("__") {
         None => symbol,
@@ -120,7 +121,7 @@ fn plain(symbol: &str) -> &str {
     }
 }
 
-/// NVIDIA's linker behind one of our handles.
+/// The handle of NVIDIA's linker that belongs to a handle of this module.
 #[derive(Clone, Copy)]
 pub(crate) struct Theirs {
     slot: usize,
@@ -131,7 +132,7 @@ impl Theirs {
     /// # Safety
     /// `F` is the type of the function.
     unsafe fn function<F: Copy>(self, name: &str) -> Option<F> {
-        // SAFETY: the caller vouches for the type.
+        // SAFETY: the caller guarantees the type.
         unsafe { real(Kind::JitLink, self.slot, name) }
     }
 
@@ -140,7 +141,7 @@ impl Theirs {
     }
 
     fn add(self, kind: c_int, bytes: &[u8], name: &CStr) -> c_int {
-        // SAFETY: that is its type; bytes and name are alive.
+        // SAFETY: the function has this type; bytes and name are valid during the call.
         unsafe {
             match self.function::<AddData>("nvJitLinkAddData") {
                 Some(add) => {
@@ -153,18 +154,18 @@ impl Theirs {
     }
 
     fn complete(self) -> c_int {
-        // SAFETY: that is its type.
+        // SAFETY: the function has this type.
         match unsafe { self.function::<Complete>("nvJitLinkComplete") } {
-            // SAFETY: the handle lives as long as ours.
+            // SAFETY: the handle is destroyed only together with this module's handle.
             Some(complete) => unsafe { complete(self.handle()) },
             None => code::INTERNAL,
         }
     }
 
-    /// One of its outputs.
+    /// Returns one of the outputs of NVIDIA's linker.
     fn output(self, output: Output) -> Result<Vec<u8>, c_int> {
         let name = output.getter();
-        // SAFETY: these are their types.
+        // SAFETY: the functions have these types.
         let functions = unsafe {
             (
                 self.function::<Size>(&format!("{name}Size")),
@@ -175,7 +176,8 @@ impl Theirs {
             return Err(code::INTERNAL);
         };
         let mut bytes = 0;
-        // SAFETY: the handle lives as long as ours; the buffer has the size that was told.
+        // SAFETY: the handle is destroyed only together with this module's handle; the buffer is larger than the size
+        // that the linker returned.
         unsafe {
             match size(self.handle(), &raw mut bytes) {
                 code::SUCCESS => {}
@@ -184,7 +186,7 @@ impl Theirs {
             if bytes == 0 {
                 return Ok(Vec::new());
             }
-            // Room for a NUL that is not counted.
+            // Reserves one byte for a NUL that the size may not include.
             let mut data = vec![0; bytes + 1];
             match get(self.handle(), data.as_mut_ptr().cast()) {
                 code::SUCCESS => {
@@ -198,7 +200,7 @@ impl Theirs {
 
     fn destroy(self) {
         let mut handle = self.handle();
-        // SAFETY: that is its type, and nobody has the handle any more.
+        // SAFETY: the function has this type, and nothing uses the handle afterwards.
         unsafe {
             if let Some(destroy) = self.function::<Destroy>("nvJitLinkDestroy") {
                 destroy(&raw mut handle);
@@ -208,7 +210,7 @@ impl Theirs {
 }
 
 /// # Safety
-/// As `nvJitLinkCreate`.
+/// The conditions of `nvJitLinkCreate` apply.
 unsafe extern "C" fn create<const SLOT: usize>(
     out: *mut Handle,
     count: u32,
@@ -220,25 +222,25 @@ unsafe extern "C" fn create<const SLOT: usize>(
             if options.is_null() {
                 break;
             }
-            // SAFETY: the caller vouches for `count` C strings.
+            // SAFETY: the caller guarantees `count` C strings.
             let option = unsafe { options.add(index).read() };
             if option.is_null() {
                 return code::NULL_INPUT;
             }
-            // SAFETY: as above.
+            // SAFETY: the caller guarantees `count` C strings.
             given.push(unsafe { CStr::from_ptr(option) }.to_owned());
         }
         let link = Link::new(&given);
         if link.wants_lto() && !given.iter().any(|option| option.as_c_str() == c"-ptx") {
-            // What NVIDIA's linker makes of link-time code has to be PTX.
+            // NVIDIA's linker must translate link-time code to PTX.
             given.push(CString::from(c"-ptx"));
         }
         let pointers: Vec<*const c_char> = given.iter().map(|option| option.as_ptr()).collect();
-        // SAFETY: that is its type.
+        // SAFETY: the function has this type.
         let Some(own) = (unsafe { real::<Create>(Kind::JitLink, SLOT, "nvJitLinkCreate") }) else {
             return code::INTERNAL;
         };
-        // SAFETY: the caller's place for a handle, and as many C strings as are counted.
+        // SAFETY: the caller guarantees memory for a handle; there are as many C strings as the count says.
         unsafe {
             let code = own(out, pointers.len() as u32, pointers.as_ptr());
             if code == code::SUCCESS {
@@ -251,25 +253,25 @@ unsafe extern "C" fn create<const SLOT: usize>(
 }
 
 /// # Safety
-/// As `nvJitLinkDestroy`.
+/// The conditions of `nvJitLinkDestroy` apply.
 unsafe extern "C" fn destroy(handle: *mut Handle) -> c_int {
     guarded(code::INTERNAL, || {
         if handle.is_null() {
             return code::NULL_INPUT;
         }
-        // SAFETY: the caller vouches for the handle's place.
+        // SAFETY: the caller guarantees a valid pointer to a handle.
         let Some(link) = remove(unsafe { *handle }) else {
             return code::INVALID_INPUT;
         };
         link.end();
-        // SAFETY: as above.
+        // SAFETY: the caller guarantees a valid pointer to a handle.
         unsafe { *handle = std::ptr::null_mut() };
         code::SUCCESS
     })
 }
 
 /// # Safety
-/// As `nvJitLinkAddData`.
+/// The conditions of `nvJitLinkAddData` apply.
 unsafe extern "C" fn add_data(
     handle: Handle,
     kind: c_int,
@@ -281,7 +283,7 @@ unsafe extern "C" fn add_data(
         if data.is_null() || size == 0 {
             return code::NULL_INPUT;
         }
-        // SAFETY: the caller vouches for `size` bytes and for the name.
+        // SAFETY: the caller guarantees `size` bytes and a name that is null or a C string.
         let (bytes, name) = unsafe {
             let name = match name.is_null() {
                 true => c"input",
@@ -294,13 +296,13 @@ unsafe extern "C" fn add_data(
 }
 
 /// # Safety
-/// As `nvJitLinkAddFile`.
+/// The conditions of `nvJitLinkAddFile` apply.
 unsafe extern "C" fn add_file(handle: Handle, kind: c_int, path: *const c_char) -> c_int {
     guarded(code::INTERNAL, || {
         if path.is_null() {
             return code::NULL_INPUT;
         }
-        // SAFETY: the caller vouches for the path.
+        // SAFETY: the caller guarantees that the path is a C string.
         let path = unsafe { CStr::from_ptr(path) };
         with(handle, |link| {
             match std::fs::read(path.to_string_lossy().as_ref()) {
@@ -319,7 +321,7 @@ unsafe extern "C" fn complete(handle: Handle) -> c_int {
 }
 
 /// # Safety
-/// As `nvJitLinkGetLinkedCubinSize` and its kin.
+/// The conditions of `nvJitLinkGetLinkedCubinSize` and the other size functions apply.
 unsafe extern "C" fn size<const OUTPUT: usize>(handle: Handle, out: *mut usize) -> c_int {
     guarded(code::INTERNAL, || {
         if out.is_null() {
@@ -328,7 +330,7 @@ unsafe extern "C" fn size<const OUTPUT: usize>(handle: Handle, out: *mut usize) 
         with(handle, |link| {
             match link.output(Output::from_number(OUTPUT)) {
                 Ok(bytes) => {
-                    // SAFETY: the caller's place for a size.
+                    // SAFETY: the caller guarantees memory for a size.
                     unsafe { *out = bytes.len() };
                     code::SUCCESS
                 }
@@ -339,7 +341,7 @@ unsafe extern "C" fn size<const OUTPUT: usize>(handle: Handle, out: *mut usize) 
 }
 
 /// # Safety
-/// As `nvJitLinkGetLinkedCubin` and its kin.
+/// The conditions of `nvJitLinkGetLinkedCubin` and the other output functions apply.
 unsafe extern "C" fn get<const OUTPUT: usize>(handle: Handle, out: *mut c_void) -> c_int {
     guarded(code::INTERNAL, || {
         if out.is_null() {
@@ -348,7 +350,7 @@ unsafe extern "C" fn get<const OUTPUT: usize>(handle: Handle, out: *mut c_void) 
         with(handle, |link| {
             match link.output(Output::from_number(OUTPUT)) {
                 Ok(bytes) => {
-                    // SAFETY: the caller has room for as many bytes as the size function told.
+                    // SAFETY: the caller guarantees as many bytes as the size function returned.
                     unsafe {
                         std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.cast(), bytes.len())
                     };

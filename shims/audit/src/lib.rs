@@ -1,23 +1,23 @@
-//! `libmargay_audit.so`: makes NVIDIA's run-time compilers answer with PTX where a client asks for machine code.
+//! `libmargay_audit.so`: makes NVIDIA's run-time compilers return PTX when a client requests machine code.
 //!
-//! NVRTC (`nvrtcGetCUBIN`) and nvJitLink (`nvJitLinkGetLinkedCubin`) make cubins, which no CPU runs. A program
-//! started by `margay run` has this library in `LD_AUDIT`, so the dynamic linker asks it about every symbol that
-//! somebody binds to one of these two libraries, by linking against it or by `dlsym`, and it gives its own
-//! function for those in [`nvrtc`] and [`jitlink`].
+//! NVRTC (`nvrtcGetCUBIN`) and nvJitLink (`nvJitLinkGetLinkedCubin`) make cubins, which no CPU can run. A program
+//! started by `margay run` has this library in `LD_AUDIT`. The dynamic linker then calls this library for each symbol
+//! that another file binds to one of the two compilers, by linking or by `dlsym`. The library returns its own function
+//! for the symbols in [`nvrtc`] and [`jitlink`].
 //!
-//! Why auditing and nothing else:
+//! Reasons for auditing instead of other methods:
 //!
-//! - Python clients load the libraries of their wheels by absolute path and look functions up in that handle. A
-//!   library in `LD_LIBRARY_PATH` is never asked, nor are symbols of `LD_PRELOAD`.
-//! - The files carry symbol versions and find their companions (`libnvrtc-builtins`) beside themselves, and clients
-//!   ask the linker where a library lies to find headers. A stand-in file breaks that; changed bindings do not.
-//! - Taichi is loaded with `RTLD_DEEPBIND`, which goes past preloaded functions but not past an auditor.
+//! - Python clients load the libraries of their wheels by absolute path and look functions up in that handle. Neither
+//!   libraries in `LD_LIBRARY_PATH` nor symbols of `LD_PRELOAD` take part in this lookup.
+//! - The compilers' files have symbol versions and load companion files (`libnvrtc-builtins`) from their own folder.
+//!   Clients query the path of a library to find headers. A replacement file breaks both; changed bindings do not.
+//! - Taichi is loaded with `RTLD_DEEPBIND`, which bypasses preloaded functions but not an auditor.
 //!
-//! The library lives in a namespace of its own, with its own C library. Bindings between all other libraries are not
-//! looked at, and calls cost nothing more. It does not work with a C library other than glibc, where
-//! `margay run` falls back on what environment variables can do.
+//! The library runs in its own linker namespace with its own C library. It ignores bindings between all other
+//! libraries, and calls through changed bindings have no extra cost. It requires glibc. With other C libraries
+//! `margay run` only uses environment variables.
 //!
-//! Invariants: no panic leaves a function here; a program that uses neither library notices nothing.
+//! Invariants: no panic leaves a function of this library. A program that uses neither compiler is not affected.
 
 pub mod jitlink;
 pub mod nvrtc;
@@ -31,23 +31,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use slots::Kind;
 
-/// The interface's version that we were written for.
+/// The version of the audit interface for which this library is written.
 const VERSION: c_uint = 2;
-/// Tell us what binds to this file.
+/// Requests [`la_symbind64`] for symbols that other files bind to this file.
 const BIND_TO: c_uint = 1;
-/// Tell us what this file binds to others.
+/// Requests [`la_symbind64`] for symbols that this file binds to other files.
 const BIND_FROM: c_uint = 2;
 
-/// Called first: which version of the interface is spoken.
+/// Called first by the dynamic linker. Returns the version of the audit interface to use.
 #[unsafe(no_mangle)]
 pub extern "C" fn la_version(offered: c_uint) -> c_uint {
     offered.min(VERSION)
 }
 
-/// Called for each file that is loaded. The cookie becomes the number of its slot, or 0 for files of no interest.
+/// Called for each loaded file. Sets the cookie to the number of the file's slot plus 1, or to 0 for files that are not
+/// audited.
 ///
 /// # Safety
-/// Called by the dynamic linker with a map and a cookie.
+/// The dynamic linker calls this function with a valid map and cookie.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn la_objopen(
     map: *mut LinkMap,
@@ -57,7 +58,7 @@ pub unsafe extern "C" fn la_objopen(
     // SAFETY: the map's name is a C string, or null.
     let kind = unsafe { (*map).name.as_ref().and_then(|name| kind_of(name)) };
     let slot = kind.and_then(|kind| slots::open(kind, map));
-    // SAFETY: the linker gives a cookie to write to.
+    // SAFETY: the dynamic linker passes a valid pointer to the cookie.
     unsafe { *cookie = slot.map_or(0, |slot| slot + 1) };
     match slot {
         Some(_) => BIND_FROM | BIND_TO,
@@ -66,9 +67,9 @@ pub unsafe extern "C" fn la_objopen(
 }
 
 /// # Safety
-/// `name` begins a C string.
+/// `name` is the first character of a C string.
 unsafe fn kind_of(name: &c_char) -> Option<Kind> {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller guarantees a C string.
     let path = unsafe { CStr::from_ptr(name) }.to_bytes();
     let file = path.rsplit(|&byte| byte == b'/').next()?;
     Kind::of_file(file)
@@ -77,20 +78,20 @@ unsafe fn kind_of(name: &c_char) -> Option<Kind> {
 /// Called when a file is unloaded.
 ///
 /// # Safety
-/// Called by the dynamic linker with the cookie of [`la_objopen`].
+/// The dynamic linker calls this function with the cookie of [`la_objopen`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn la_objclose(cookie: *mut usize) -> c_uint {
-    // SAFETY: the linker gives the cookie.
+    // SAFETY: the dynamic linker passes a valid pointer to the cookie.
     if let Some(slot) = unsafe { *cookie }.checked_sub(1) {
         slots::close(slot);
     }
     0
 }
 
-/// Called for each binding to a file with a slot: the address that the symbol gets.
+/// Called for each symbol that is bound to a file with a slot. Returns the address to which the symbol is bound.
 ///
 /// # Safety
-/// Called by the dynamic linker, as its interface says.
+/// The dynamic linker calls this function with the arguments that the audit interface defines.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn la_symbind64(
     symbol: *const Symbol,
@@ -100,7 +101,7 @@ pub unsafe extern "C" fn la_symbind64(
     _flags: *mut c_uint,
     name: *const c_char,
 ) -> usize {
-    // SAFETY: the linker gives a symbol, the definer's cookie and a name.
+    // SAFETY: the dynamic linker passes a valid symbol, the cookie of the defining file, and a C string.
     let (address, cookie, name) = unsafe { ((*symbol).value as usize, *to, CStr::from_ptr(name)) };
     let ours = || slots::stand_in(cookie.checked_sub(1)?, name.to_str().ok()?);
     catch_unwind(AssertUnwindSafe(ours))
@@ -109,7 +110,7 @@ pub unsafe extern "C" fn la_symbind64(
         .unwrap_or(address)
 }
 
-/// An ELF symbol, whose value is its address in memory by now.
+/// An ELF symbol, whose value is already relocated to an absolute address.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Symbol {
@@ -121,7 +122,7 @@ pub struct Symbol {
     size: u64,
 }
 
-/// Runs the body of a stand-in; a panic becomes `broken`.
+/// Runs the body of a replacement function. A panic gives the result `broken`.
 fn guarded(broken: c_int, body: impl FnOnce() -> c_int) -> c_int {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(broken)
 }

@@ -1,9 +1,9 @@
-//! NVRTC: architectures of machines become virtual ones, and the PTX is the cubin.
+//! The replacement of NVRTC: it compiles for virtual architectures and returns the PTX instead of a cubin.
 //!
-//! `--gpu-architecture=sm_86` is passed on as `compute_86`, which spares NVIDIA's assembler its work; where NVRTC then
-//! has no cubin, the PTX is handed out for it. Code for linking later (`-dlto`) is compiled to PTX that can be
-//! linked, which [`super::jitlink`] takes for it. Nothing is kept for a program: what there is of it is asked
-//! of NVRTC. Where the changed options are refused, the caller's own are used.
+//! `--gpu-architecture=sm_86` is passed to NVRTC as `compute_86`, so NVIDIA's assembler does not run. NVRTC then has no
+//! cubin, and the PTX is returned in its place. With `-dlto` the code is compiled to linkable PTX instead of LTO-IR,
+//! which [`super::jitlink`] accepts. No state is kept for a program: every query goes to NVRTC. If NVRTC rejects the
+//! changed options, the caller's own options are used.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -24,7 +24,7 @@ const INVALID_OPTION: c_int = 5;
 /// `NVRTC_ERROR_INTERNAL_ERROR`.
 const INTERNAL: c_int = 11;
 
-/// Our functions for one slot.
+/// The replacement functions for one slot.
 #[derive(Clone, Copy)]
 struct StandIns {
     compile: Compile,
@@ -34,7 +34,7 @@ struct StandIns {
     lto: Get,
 }
 
-/// What clients ask for and get PTX in its place: the name of the function that copies it, by number.
+/// The outputs that are replaced by PTX: for each, the name of the function that copies it.
 const OUTPUTS: [&str; 2] = ["nvrtcGetCUBIN", "nvrtcGetLTOIR"];
 
 macro_rules! for_slots {
@@ -51,7 +51,7 @@ macro_rules! for_slots {
 
 static STAND_INS: [StandIns; SLOTS] = for_slots!(0 1 2 3 4 5 6 7);
 
-/// Our function for a symbol, for the copy in a slot.
+/// Returns the replacement of a symbol for the library copy in a slot, if there is one.
 pub fn stand_in(slot: usize, symbol: &str) -> Option<usize> {
     let ours = STAND_INS.get(slot)?;
     match symbol {
@@ -64,42 +64,42 @@ pub fn stand_in(slot: usize, symbol: &str) -> Option<usize> {
     }
 }
 
-/// The copy's own function.
+/// Returns the original function of the library copy in a slot.
 ///
 /// # Safety
-/// `F` is its type.
+/// `F` is the type of the function.
 unsafe fn own<F: Copy>(slot: usize, symbol: &str) -> Option<F> {
-    // SAFETY: the caller vouches for the type.
+    // SAFETY: the caller guarantees the type.
     unsafe { real(Kind::Nvrtc, slot, symbol) }
 }
 
 /// # Safety
-/// As `nvrtcCompileProgram`.
+/// The conditions of `nvrtcCompileProgram` apply.
 unsafe extern "C" fn compile<const SLOT: usize>(
     program: Program,
     count: c_int,
     options: *const *const c_char,
 ) -> c_int {
     guarded(INTERNAL, || {
-        // SAFETY: that is its type.
+        // SAFETY: the function has this type.
         let Some(own) = (unsafe { own::<Compile>(SLOT, "nvrtcCompileProgram") }) else {
             return INTERNAL;
         };
-        // SAFETY: the caller vouches for the options.
+        // SAFETY: the caller guarantees the options.
         if let Some(virtual_ones) = unsafe { virtual_options(count, options) } {
             let pointers: Vec<*const c_char> = virtual_ones.iter().map(|o| o.as_ptr()).collect();
-            // SAFETY: as many C strings as are counted.
+            // SAFETY: there are `count` C strings.
             let code = unsafe { own(program, count, pointers.as_ptr()) };
             if code != INVALID_OPTION {
                 return code;
             }
         }
-        // SAFETY: the caller's arguments.
+        // SAFETY: the arguments are those of the caller.
         unsafe { own(program, count, options) }
     })
 }
 
-/// The options that make PTX, or `None` when these do.
+/// Returns the options changed so that NVRTC makes PTX, or `None` if no change is needed.
 ///
 /// # Safety
 /// `options` points to `count` C strings, or is null.
@@ -112,7 +112,7 @@ unsafe fn virtual_options(count: c_int, options: *const *const c_char) -> Option
     let mut changed = Vec::with_capacity(count);
     let mut previous: &CStr = c"";
     for index in 0..count {
-        // SAFETY: the caller vouches for the strings.
+        // SAFETY: the caller guarantees the strings.
         let option = unsafe {
             let option = options.add(index).read();
             if option.is_null() {
@@ -133,13 +133,14 @@ unsafe fn virtual_options(count: c_int, options: *const *const c_char) -> Option
 
 const NAMES: [&[u8]; 2] = [b"--gpu-architecture", b"-arch"];
 
-/// Spellings of the option that asks for code to be linked later.
+/// The spellings of the option that requests link-time code.
 const LATER: [&[u8]; 4] = [b"-dlto", b"--dlto", b"-dlink-time-opt", b"--dlink-time-opt"];
-/// PTX that can be linked, instead.
+/// The option that is used instead: it requests linkable PTX.
 const LINKABLE: &[u8] = b"--relocatable-device-code=true";
 
-/// `option` with `compute_` for `sm_`, where it names an architecture, in one word or after its name; and without
-/// code for linking later.
+/// Returns the replacement of an option, or `None` if it stays unchanged. An architecture `sm_*`, in the same argument
+/// as the option's name or in the next one, becomes `compute_*`. An option for link-time code becomes the option for
+/// linkable PTX.
 fn virtual_option(previous: &[u8], option: &[u8]) -> Option<Vec<u8>> {
     if LATER.contains(&option) {
         return Some(LINKABLE.to_vec());
@@ -163,14 +164,14 @@ fn virtual_option(previous: &[u8], option: &[u8]) -> Option<Vec<u8>> {
     Some([&option[..head], b"compute_", number].concat())
 }
 
-/// The size of an output, and whether it is PTX that stands in for it.
+/// Returns the size of an output, and whether the output is PTX that replaces it.
 ///
 /// # Safety
-/// As `nvrtcGetCUBINSize`.
+/// The conditions of `nvrtcGetCUBINSize` apply.
 unsafe fn sized(slot: usize, output: usize, program: Program) -> Result<(usize, bool), c_int> {
     let name = OUTPUTS.get(output).ok_or(INTERNAL)?;
     let mut bytes = 0;
-    // SAFETY: these are their types; the program is the caller's.
+    // SAFETY: the functions have these types; the program is that of the caller.
     unsafe {
         let own_size = own::<Size>(slot, &format!("{name}Size")).ok_or(INTERNAL)?;
         let code = own_size(program, &raw mut bytes);
@@ -179,7 +180,7 @@ unsafe fn sized(slot: usize, output: usize, program: Program) -> Result<(usize, 
         }
         let ptx_size = own::<Size>(slot, "nvrtcGetPTXSize").ok_or(INTERNAL)?;
         match ptx_size(program, &raw mut bytes) {
-            // One byte is an empty text.
+            // A size of one byte means an empty text.
             SUCCESS if bytes > 1 => Ok((bytes, true)),
             _ if code == SUCCESS => Ok((0, false)),
             _ => Err(code),
@@ -188,7 +189,7 @@ unsafe fn sized(slot: usize, output: usize, program: Program) -> Result<(usize, 
 }
 
 /// # Safety
-/// As `nvrtcGetCUBINSize`.
+/// The conditions of `nvrtcGetCUBINSize` apply.
 unsafe extern "C" fn size<const SLOT: usize, const OUTPUT: usize>(
     program: Program,
     out: *mut usize,
@@ -197,10 +198,10 @@ unsafe extern "C" fn size<const SLOT: usize, const OUTPUT: usize>(
         if out.is_null() {
             return INVALID_INPUT;
         }
-        // SAFETY: the caller's program and place.
+        // SAFETY: program and pointer are those of the caller; the pointer is not null.
         match unsafe { sized(SLOT, OUTPUT, program) } {
             Ok((bytes, _)) => {
-                // SAFETY: the caller's place.
+                // SAFETY: the caller guarantees memory for a size.
                 unsafe { *out = bytes };
                 SUCCESS
             }
@@ -210,18 +211,18 @@ unsafe extern "C" fn size<const SLOT: usize, const OUTPUT: usize>(
 }
 
 /// # Safety
-/// As `nvrtcGetCUBIN`.
+/// The conditions of `nvrtcGetCUBIN` apply.
 unsafe extern "C" fn get<const SLOT: usize, const OUTPUT: usize>(
     program: Program,
     out: *mut c_char,
 ) -> c_int {
     guarded(INTERNAL, || {
-        // SAFETY: the caller's program.
+        // SAFETY: the program is that of the caller.
         let name = match unsafe { sized(SLOT, OUTPUT, program) } {
             Ok((_, true)) => "nvrtcGetPTX",
             _ => OUTPUTS[OUTPUT],
         };
-        // SAFETY: that is their type; the caller has room for as many bytes as were told.
+        // SAFETY: both functions have this type; the caller guarantees as many bytes as the size function returned.
         unsafe { own::<Get>(SLOT, name).map_or(INTERNAL, |get| get(program, out)) }
     })
 }

@@ -1,7 +1,7 @@
-//! The loaded copies of NVRTC and nvJitLink, numbered, so that a stand-in knows which copy it stands for.
+//! Numbers for the loaded copies of NVRTC and nvJitLink, so that a replacement function knows which copy it replaces.
 //!
-//! Each copy that is loaded gets a slot; a stand-in is compiled once for each slot. Invariant: a slot's map is valid
-//! while it is not null, which lasts from `la_objopen` to `la_objclose`.
+//! Each loaded copy has a slot, and each replacement function is compiled once for each slot. Invariant: the map of a
+//! slot is valid while it is not null, that is from `la_objopen` to `la_objclose`.
 
 use std::ffi::CString;
 use std::mem::transmute_copy;
@@ -10,20 +10,20 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use super::symbols::{LinkMap, find};
 
-/// More copies than any process loads. What is loaded beyond is left as it is.
+/// The number of slots for each library. Further copies are not audited.
 pub const SLOTS: usize = 8;
 
-/// Which library.
+/// The libraries that are audited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The compiler of CUDA C++.
+    /// NVRTC, the compiler of CUDA C++.
     Nvrtc,
-    /// The linker.
+    /// nvJitLink, the linker.
     JitLink,
 }
 
 impl Kind {
-    /// The library that a file is, by its name.
+    /// Returns the library of a file, determined by the file's name.
     pub fn of_file(name: &[u8]) -> Option<Kind> {
         let is = |stem: &[u8]| {
             let rest = name.strip_prefix(stem);
@@ -39,7 +39,7 @@ impl Kind {
     }
 }
 
-/// The maps of the loaded copies.
+/// The link maps of the loaded copies of one library.
 type Maps = [AtomicPtr<LinkMap>; SLOTS];
 
 static NVRTC: Maps = [const { AtomicPtr::new(null_mut()) }; SLOTS];
@@ -52,7 +52,7 @@ fn maps(kind: Kind) -> &'static Maps {
     }
 }
 
-/// A number for a copy that is being loaded; `None` when all are taken.
+/// Returns a number for a copy that is being loaded, or `None` if all slots are in use.
 pub fn open(kind: Kind, map: *mut LinkMap) -> Option<usize> {
     let free = |slot: &AtomicPtr<LinkMap>| {
         slot.compare_exchange(null_mut(), map, Ordering::AcqRel, Ordering::Relaxed)
@@ -65,7 +65,7 @@ pub fn open(kind: Kind, map: *mut LinkMap) -> Option<usize> {
     })
 }
 
-/// Gives a number back.
+/// Releases the slot with this number.
 pub fn close(number: usize) {
     let mut all = NVRTC.iter().chain(&JIT_LINK);
     if let Some(slot) = all.nth(number) {
@@ -73,7 +73,7 @@ pub fn close(number: usize) {
     }
 }
 
-/// The address of our function for a symbol of the copy with this number, if we have one.
+/// Returns the address of the replacement of a symbol for the copy with this number, if there is one.
 pub fn stand_in(number: usize, symbol: &str) -> Option<usize> {
     match number.checked_sub(SLOTS) {
         None => super::nvrtc::stand_in(number, symbol),
@@ -81,7 +81,7 @@ pub fn stand_in(number: usize, symbol: &str) -> Option<usize> {
     }
 }
 
-/// The copy's own function.
+/// Returns the original function of the library copy in a slot.
 ///
 /// # Safety
 /// `F` is the type of the C function `symbol`.
@@ -92,9 +92,9 @@ pub unsafe fn real<F: Copy>(kind: Kind, slot: usize, symbol: &str) -> Option<F> 
     if map.is_null() {
         return None;
     }
-    // SAFETY: the slot's map is loaded.
+    // SAFETY: the map is that of a loaded file, because it is not null.
     let address = unsafe { find(map, &name) }?;
-    // SAFETY: the caller vouches for the type.
+    // SAFETY: the caller guarantees the type.
     Some(unsafe { transmute_copy(&address) })
 }
 

@@ -1,13 +1,14 @@
-//! Looking a function up in one loaded file.
+//! Lookup of a function in one loaded file.
 //!
-//! `dlsym` does not serve here: the auditor's own lookups are audited too, and a file that was loaded for another one
-//! has no scope to search. So the file's hash table is read, as the dynamic linker does.
+//! `dlsym` is unsuitable: the auditor's own lookups are audited too, and a file that was loaded as a dependency of
+//! another one has no search scope of its own. This module reads the file's hash table instead, as the dynamic linker
+//! does.
 
 use std::ffi::{CStr, c_char};
 
 use super::Symbol;
 
-/// What the dynamic linker knows of a loaded file; the public beginning of glibc's `struct link_map`.
+/// The public first fields of glibc's `struct link_map`, which describes a loaded file.
 #[repr(C)]
 #[derive(Debug)]
 pub struct LinkMap {
@@ -29,27 +30,27 @@ struct Dynamic {
 const STRINGS: i64 = 5;
 const SYMBOLS: i64 = 6;
 const GNU_HASH: i64 = 0x6fff_fef5;
-/// Section number of a symbol that the file does not define.
+/// The section number of a symbol that the file does not define.
 const UNDEFINED: u16 = 0;
 
-/// The hash that `DT_GNU_HASH` tables use.
+/// Computes the hash of a name for `DT_GNU_HASH` tables.
 fn hash(name: &[u8]) -> u32 {
     name.iter().fold(5381, |hash: u32, &byte| {
         hash.wrapping_mul(33).wrapping_add(u32::from(byte))
     })
 }
 
-/// The address of the symbol `name` that the file defines itself.
+/// Returns the address of the symbol `name` if the file itself defines it.
 ///
 /// # Safety
-/// `map` is that of a loaded file.
+/// `map` is the map of a loaded file.
 pub(super) unsafe fn find(map: *const LinkMap, name: &CStr) -> Option<usize> {
-    // SAFETY: the map and its dynamic section, which a null tag closes, are the dynamic linker's.
+    // SAFETY: the map and its dynamic section belong to the dynamic linker; a null tag ends the section.
     unsafe {
         let (mut symbols, mut strings, mut table) = (0, 0, 0);
         let mut entry = (*map).dynamic;
         while (*entry).tag != 0 {
-            // The linker has made these values addresses.
+            // The dynamic linker has relocated these values to absolute addresses.
             match (*entry).tag {
                 SYMBOLS => symbols = (*entry).value,
                 STRINGS => strings = (*entry).value,
@@ -71,11 +72,11 @@ pub(super) unsafe fn find(map: *const LinkMap, name: &CStr) -> Option<usize> {
     }
 }
 
-/// Looks in a hash table: its header, a filter of 64-bit words, buckets, and the hash of each symbol, of which
-/// the last in a bucket is odd.
+/// Searches a GNU hash table. The table consists of a header, a filter of 64-bit words, the buckets, and the hash of
+/// each symbol. The last hash of a bucket is odd.
 ///
 /// # Safety
-/// The pointers are a loaded file's.
+/// The pointers are those of a loaded file.
 unsafe fn in_table(
     table: *const u32,
     symbols: *const Symbol,
@@ -83,7 +84,7 @@ unsafe fn in_table(
     name: &CStr,
 ) -> Option<*const Symbol> {
     let wanted = hash(name.to_bytes());
-    // SAFETY: the caller vouches for a well-formed table.
+    // SAFETY: the caller guarantees a well-formed table.
     unsafe {
         let [buckets, first, filter] = [0, 1, 2].map(|at| *table.add(at));
         let bucket = table.add(4 + 2 * filter as usize);
@@ -115,7 +116,7 @@ mod tests {
 
     #[test]
     fn functions_of_a_loaded_file_are_found() {
-        // SAFETY: a handle of the C library, which is loaded.
+        // SAFETY: the handle is that of the C library, which is loaded.
         unsafe {
             let libc = libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD);
             assert!(!libc.is_null());

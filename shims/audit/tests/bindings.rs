@@ -1,9 +1,9 @@
-//! The library in `LD_AUDIT` of a program in C, with files in the place of NVIDIA's.
+//! Tests the library in `LD_AUDIT` of a C program, with replacement files for NVIDIA's libraries.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where cargo put the library: beside this test's own folder.
+/// Returns the path of the library: next to this test, or one folder above.
 fn library() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let deps = test.parent().unwrap();
@@ -55,7 +55,7 @@ fn clients_get_ptx_where_they_ask_for_machine_code() {
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    // The files work as they say.
+    // Without the auditor, the program gets what the files themselves return.
     assert!(run(false).starts_with("0 6 cubin\n"), "{}", run(false));
     let lines = run(true);
     let expected = "\

@@ -1,23 +1,23 @@
-//! Writing answers to where callers want them.
+//! Functions that write results to the caller's memory.
 
 use std::ffi::{c_char, c_uint};
 
 use crate::state::{Answer, Code};
 
-/// Writes a value.
+/// Writes a value; a null pointer gives `INVALID_ARGUMENT`.
 ///
 /// # Safety
-/// `out` is null or the caller's place for a value.
+/// `out` is null or has room for a value.
 pub(crate) unsafe fn give<T>(out: *mut T, value: T) -> Answer {
     if out.is_null() {
         return Err(Code::INVALID_ARGUMENT);
     }
-    // SAFETY: the caller vouches for the place; C callers may not align it.
+    // SAFETY: the caller guarantees the memory, which need not be aligned.
     unsafe { out.write_unaligned(value) };
     Ok(())
 }
 
-/// Writes a text with its NUL, if it fits.
+/// Writes a text and its NUL, or returns `INSUFFICIENT_SIZE` if they do not fit.
 ///
 /// # Safety
 /// `out` is null or has room for `room` bytes.
@@ -28,7 +28,7 @@ pub(crate) unsafe fn give_text(out: *mut c_char, room: c_uint, text: &str) -> An
     if room as usize <= text.len() {
         return Err(Code::INSUFFICIENT_SIZE);
     }
-    // SAFETY: the text and its NUL fit.
+    // SAFETY: the text and its NUL fit into `room` bytes.
     unsafe {
         std::ptr::copy_nonoverlapping(text.as_ptr().cast(), out, text.len());
         out.add(text.len()).write(0);
@@ -36,7 +36,7 @@ pub(crate) unsafe fn give_text(out: *mut c_char, room: c_uint, text: &str) -> An
     Ok(())
 }
 
-/// A text as the content of a field of `N` bytes, cut where it must be.
+/// Returns a text as a field of `N` bytes, truncated if necessary and padded with NULs.
 pub(crate) fn field<const N: usize>(text: &str) -> [u8; N] {
     let mut bytes = [0; N];
     let len = text.floor_char_boundary(text.len().min(N - 1));

@@ -1,4 +1,4 @@
-//! Functions of devices.
+//! The functions for devices.
 #![allow(non_snake_case, reason = "the names are NVIDIA's")]
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
@@ -10,7 +10,7 @@ use crate::facts::{Facts, utilization};
 use crate::processes::computing;
 use crate::state::{Answer, Code, serve};
 
-/// `nvmlDevice_t`: the address of the device's mark.
+/// `nvmlDevice_t`: the address of the device's element in [`DEVICES`].
 pub(crate) type Device = *const c_void;
 
 static DEVICES: [u8; MAX_DEVICES as usize] = [0; MAX_DEVICES as usize];
@@ -20,7 +20,7 @@ fn handle(facts: &Facts) -> Device {
     first.wrapping_add(facts.number() as usize).cast()
 }
 
-/// The device with a handle.
+/// Returns the device of a handle.
 fn device_of(device: Device) -> Result<Facts, Code> {
     let number = (device as usize).wrapping_sub(DEVICES.as_ptr() as usize);
     match number < Facts::count() as usize {
@@ -29,19 +29,19 @@ fn device_of(device: Device) -> Result<Facts, Code> {
     }
 }
 
-/// Gives the handle of the device that is looked for.
+/// Writes the handle of the first device that `is` accepts.
 ///
 /// # Safety
-/// `out` is null or a place for a handle.
+/// `out` is null or has room for a handle.
 unsafe fn give_device(out: *mut Device, is: impl Fn(&Facts) -> bool) -> Answer {
     match Facts::all().iter().find(|facts| is(facts)) {
-        // SAFETY: the caller's place.
+        // SAFETY: the caller guarantees the memory.
         Some(facts) => unsafe { give(out, handle(facts)) },
         None => Err(Code::NOT_FOUND),
     }
 }
 
-/// Answers a question about a device, if it is one.
+/// Runs the body of a function for a device, after checking the handle.
 pub(crate) fn about(device: Device, body: impl FnOnce(Facts) -> Answer) -> c_int {
     serve(|| body(device_of(device)?)).0
 }
@@ -52,72 +52,72 @@ unsafe fn text<'a>(text: *const c_char) -> Result<&'a str, Code> {
     if text.is_null() {
         return Err(Code::INVALID_ARGUMENT);
     }
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the caller guarantees a C string.
     unsafe { CStr::from_ptr(text) }
         .to_str()
         .map_err(|_| Code::INVALID_ARGUMENT)
 }
 
-/// The number of devices.
+/// Returns the number of devices.
 ///
 /// # Safety
-/// `count` is a place for a number.
+/// `count` is null or has room for a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetCount_v2(count: *mut c_uint) -> c_int {
-    // SAFETY: the caller's place.
+    // SAFETY: the caller guarantees the memory.
     serve(|| unsafe { give(count, Facts::count()) }).0
 }
 
-/// The same under its first name.
+/// Returns the number of devices; the first version of [`nvmlDeviceGetCount_v2`].
 ///
 /// # Safety
-/// As [`nvmlDeviceGetCount_v2`].
+/// The conditions of [`nvmlDeviceGetCount_v2`] apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetCount(count: *mut c_uint) -> c_int {
-    // SAFETY: the caller's place.
+    // SAFETY: the caller guarantees the memory.
     unsafe { nvmlDeviceGetCount_v2(count) }
 }
 
-/// The device with a number.
+/// Returns the device with an index.
 ///
 /// # Safety
-/// `device` is a place for a handle.
+/// `device` is null or has room for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(
     index: c_uint,
     device: *mut Device,
 ) -> c_int {
     serve(|| match index < Facts::count() {
-        // SAFETY: the caller's place.
+        // SAFETY: the caller guarantees the memory.
         true => unsafe { give(device, handle(&Facts::of(index))) },
         false => Err(Code::INVALID_ARGUMENT),
     })
     .0
 }
 
-/// The same under its first name.
+/// Returns the device with an index; the first version of [`nvmlDeviceGetHandleByIndex_v2`].
 ///
 /// # Safety
-/// As [`nvmlDeviceGetHandleByIndex_v2`].
+/// The conditions of [`nvmlDeviceGetHandleByIndex_v2`] apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex(index: c_uint, device: *mut Device) -> c_int {
-    // SAFETY: the caller's place.
+    // SAFETY: the caller guarantees the memory.
     unsafe { nvmlDeviceGetHandleByIndex_v2(index, device) }
 }
 
-/// The device with a UUID, written as it is told.
+/// Returns the device with a UUID, in the text form of [`nvmlDeviceGetUUID`].
 ///
 /// # Safety
-/// `uuid` is a C string, `device` a place for a handle.
+/// `uuid` is null or a C string; `device` is null or has room for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetHandleByUUID(
     uuid: *const c_char,
     device: *mut Device,
 ) -> c_int {
     serve(|| {
-        // SAFETY: the caller's text.
+        // SAFETY: the caller guarantees a C string.
         let uuid = unsafe { text(uuid) }?;
-        // SAFETY: the caller's place.
+        // SAFETY: the caller guarantees the memory.
         unsafe { give_device(device, |facts| uuid.eq_ignore_ascii_case(&facts.uuid())) }
     })
     .0
@@ -132,17 +132,17 @@ pub struct Uuid {
     value: [u8; 41],
 }
 
-/// The device with a UUID as text (kind 1) or bytes (kind 2).
+/// Returns the device with a UUID, given as text (kind 1) or as bytes (kind 2).
 ///
 /// # Safety
-/// `uuid` points to the structure, `device` is a place for a handle.
+/// `uuid` is null or points to the structure; `device` is null or has room for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetHandleByUUIDV(
     uuid: *const Uuid,
     device: *mut Device,
 ) -> c_int {
     serve(|| {
-        // SAFETY: the caller's structure.
+        // SAFETY: the caller guarantees a valid structure.
         let uuid = unsafe { uuid.as_ref() }.ok_or(Code::INVALID_ARGUMENT)?;
         let as_text = CStr::from_bytes_until_nul(&uuid.value)
             .ok()
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByUUIDV(
             _ => uuid.value.starts_with(&uuid_of(facts.number() as i32)),
         };
         match uuid.kind {
-            // SAFETY: the caller's place.
+            // SAFETY: the caller guarantees the memory.
             1 | 2 => unsafe { give_device(device, is) },
             _ => Err(Code::INVALID_ARGUMENT),
         }
@@ -160,25 +160,25 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByUUIDV(
     .0
 }
 
-/// The device at a place on the bus: `00000000:A0:00.0`, with a domain of any length or none.
+/// Returns the device at a PCI location such as `00000000:A0:00.0`. The domain may have any length or be absent.
 ///
 /// # Safety
-/// `place` is a C string, `device` a place for a handle.
+/// `place` is null or a C string; `device` is null or has room for a handle.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(
     place: *const c_char,
     device: *mut Device,
 ) -> c_int {
     serve(|| {
-        // SAFETY: the caller's text.
+        // SAFETY: the caller guarantees a C string.
         let place = parse_place(unsafe { text(place) }?).ok_or(Code::INVALID_ARGUMENT)?;
-        // SAFETY: the caller's place.
+        // SAFETY: the caller guarantees the memory.
         unsafe { give_device(device, |facts| facts.pci() == place) }
     })
     .0
 }
 
-/// Domain, bus and device of a text; the function behind the dot may be missing.
+/// Parses a PCI location into domain, bus and device. The function after the dot is optional.
 fn parse_place(text: &str) -> Option<(u32, u32, u32)> {
     let (place, function) = text.split_once('.').unwrap_or((text, "0"));
     let numbers: Option<Vec<u32>> = place
@@ -193,46 +193,46 @@ fn parse_place(text: &str) -> Option<(u32, u32, u32)> {
     }
 }
 
-/// The same under its first name.
+/// Returns the device at a PCI location; the first version of [`nvmlDeviceGetHandleByPciBusId_v2`].
 ///
 /// # Safety
-/// As [`nvmlDeviceGetHandleByPciBusId_v2`].
+/// The conditions of [`nvmlDeviceGetHandleByPciBusId_v2`] apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId(
     place: *const c_char,
     device: *mut Device,
 ) -> c_int {
-    // SAFETY: the caller's text and place.
+    // SAFETY: the caller guarantees the text and the memory.
     unsafe { nvmlDeviceGetHandleByPciBusId_v2(place, device) }
 }
 
-/// The device's name.
+/// Returns the device's name.
 ///
 /// # Safety
-/// `name` has room for `length` bytes.
+/// `name` is null or has room for `length` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetName(
     device: Device,
     name: *mut c_char,
     length: c_uint,
 ) -> c_int {
-    // SAFETY: the caller's buffer.
+    // SAFETY: the caller guarantees the buffer.
     about(device, |facts| unsafe {
         give_text(name, length, &facts.name())
     })
 }
 
-/// The UUID as text.
+/// Returns the device's UUID as text.
 ///
 /// # Safety
-/// `uuid` has room for `length` bytes.
+/// `uuid` is null or has room for `length` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetUUID(
     device: Device,
     uuid: *mut c_char,
     length: c_uint,
 ) -> c_int {
-    // SAFETY: the caller's buffer.
+    // SAFETY: the caller guarantees the buffer.
     about(device, |facts| unsafe {
         give_text(uuid, length, &facts.uuid())
     })
@@ -247,10 +247,10 @@ pub struct Memory {
     used: c_ulonglong,
 }
 
-/// Memory of the device.
+/// Returns the total, free and used memory of the device.
 ///
 /// # Safety
-/// `memory` is a place for the structure.
+/// `memory` is null or has room for the structure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo(device: Device, memory: *mut Memory) -> c_int {
     about(device, |facts| {
@@ -260,7 +260,7 @@ pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo(device: Device, memory: *mut Me
             free: now.free,
             used: now.total - now.free,
         };
-        // SAFETY: the caller's place.
+        // SAFETY: the caller guarantees the memory.
         unsafe { give(memory, answer) }
     })
 }
@@ -276,20 +276,20 @@ pub struct MemoryV2 {
     used: c_ulonglong,
 }
 
-/// Size and number of the structure.
+/// The version number of [`MemoryV2`]: its size and the number 2.
 const MEMORY_V2: c_uint = size_of::<MemoryV2>() as c_uint | 2 << 24;
 
-/// Memory of the device; nothing is reserved.
+/// Returns the total, free and used memory of the device. No memory is reserved.
 ///
 /// # Safety
-/// `memory` points to the structure, with its version.
+/// `memory` is null or points to the structure, with its version set.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo_v2(
     device: Device,
     memory: *mut MemoryV2,
 ) -> c_int {
     about(device, |facts| {
-        // SAFETY: the caller's structure.
+        // SAFETY: the caller guarantees a valid structure.
         match unsafe { memory.as_ref() }.map(|memory| memory.version) {
             Some(MEMORY_V2) => {}
             Some(_) => return Err(Code::ARGUMENT_VERSION_MISMATCH),
@@ -303,7 +303,7 @@ pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo_v2(
             free: now.free,
             used: now.total - now.free,
         };
-        // SAFETY: the caller's place.
+        // SAFETY: the caller guarantees the memory.
         unsafe { give(memory, answer) }
     })
 }
@@ -316,10 +316,10 @@ pub struct Utilization {
     memory: c_uint,
 }
 
-/// How busy the cores are that are the device; they are what works on its memory, too.
+/// Returns the utilisation of the host's cores, both for the device and for its memory.
 ///
 /// # Safety
-/// `out` is a place for the structure.
+/// `out` is null or has room for the structure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetUtilizationRates(
     device: Device,
@@ -331,15 +331,15 @@ pub unsafe extern "C" fn nvmlDeviceGetUtilizationRates(
             gpu: percent,
             memory: percent,
         };
-        // SAFETY: the caller's place.
+        // SAFETY: the caller guarantees the memory.
         unsafe { give(out, answer) }
     })
 }
 
-/// Compute capability.
+/// Returns the compute capability.
 ///
 /// # Safety
-/// `major` and `minor` are places for numbers.
+/// `major` and `minor` are null or have room for a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetCudaComputeCapability(
     device: Device,
@@ -348,7 +348,7 @@ pub unsafe extern "C" fn nvmlDeviceGetCudaComputeCapability(
 ) -> c_int {
     about(device, |facts| {
         let capability = facts.capability();
-        // SAFETY: the caller's places.
+        // SAFETY: the caller guarantees the memory.
         unsafe {
             give(major, capability.0 as c_int)?;
             give(minor, capability.1 as c_int)
@@ -362,10 +362,10 @@ macro_rules! numbers {
             $(#[$about])*
             ///
             /// # Safety
-            /// `out` is a place for a number.
+            /// `out` is null or has room for a number.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name(device: Device, out: *mut c_uint) -> c_int {
-                // SAFETY: the caller's place.
+                // SAFETY: the caller guarantees the memory.
                 about(device, |facts| unsafe { give(out, { let value: fn(&Facts) -> c_uint = $value; value(&facts) }) })
             }
         )*
@@ -373,27 +373,27 @@ macro_rules! numbers {
 }
 
 numbers! {
-    /// The device's number.
+    /// Returns the device's index.
     nvmlDeviceGetIndex = |facts| facts.number();
-    /// The number of its file, which it has not.
+    /// Returns the device's index as the minor number, because the device has no device file.
     nvmlDeviceGetMinorNumber = |facts| facts.number();
-    /// `NVML_BRAND_UNKNOWN`.
+    /// Returns `NVML_BRAND_UNKNOWN`.
     nvmlDeviceGetBrand = |_| 0;
-    /// `NVML_COMPUTEMODE_DEFAULT`: many processes may use it at once.
+    /// Returns `NVML_COMPUTEMODE_DEFAULT`: several processes can use the device at the same time.
     nvmlDeviceGetComputeMode = |_| 0;
-    /// What the multiprocessors compute at once.
+    /// Returns the number of CUDA cores of all multiprocessors.
     nvmlDeviceGetNumGpuCores = |facts| facts.cores();
-    /// It is alone on its board.
+    /// Returns 0: the device is the only one on its board.
     nvmlDeviceGetMultiGpuBoard = |_| 0;
-    /// No display is connected.
+    /// Returns 0: no display is connected.
     nvmlDeviceGetDisplayMode = |_| 0;
-    /// Nor used.
+    /// Returns 0: no display is active.
     nvmlDeviceGetDisplayActive = |_| 0;
-    /// The generation of GPUs that has the capability.
+    /// Returns the GPU architecture that has the device's compute capability.
     nvmlDeviceGetArchitecture = |facts| architecture(facts.capability());
 }
 
-/// `NVML_DEVICE_ARCH_*`.
+/// Returns the `NVML_DEVICE_ARCH_*` value of a compute capability.
 fn architecture(capability: (u32, u32)) -> c_uint {
     match capability {
         (3, _) => 2,
@@ -409,10 +409,10 @@ fn architecture(capability: (u32, u32)) -> c_uint {
     }
 }
 
-/// Whether two devices are on one board: only if they are the same.
+/// Returns whether two devices are on one board. This is true only if they are the same device.
 ///
 /// # Safety
-/// `same` is a place for a number.
+/// `same` is null or has room for a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceOnSameBoard(
     first: Device,
@@ -421,12 +421,12 @@ pub unsafe extern "C" fn nvmlDeviceOnSameBoard(
 ) -> c_int {
     about(first, |facts| {
         let other = device_of(second)?;
-        // SAFETY: the caller's place.
+        // SAFETY: the caller guarantees the memory.
         unsafe { give(same, c_int::from(facts.number() == other.number())) }
     })
 }
 
-/// `nvmlProcessInfo_t` as it is now.
+/// The current version of `nvmlProcessInfo_t`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct ProcessInfo {
@@ -436,7 +436,7 @@ pub struct ProcessInfo {
     compute_instance: c_uint,
 }
 
-/// The first form of it.
+/// The first version of `nvmlProcessInfo_t`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct ProcessInfoV1 {
@@ -444,37 +444,38 @@ pub struct ProcessInfoV1 {
     memory: c_ulonglong,
 }
 
-/// What stands for bytes that are not known.
+/// The value of a memory size that is unknown.
 const NOT_AVAILABLE: c_ulonglong = c_ulonglong::MAX;
-/// What stands for no instance.
+/// The value of an instance id if there is no instance.
 const NO_INSTANCE: c_uint = c_uint::MAX;
 
-/// Writes a list into a buffer of `count` elements, or says how many it takes.
+/// Writes a list into a buffer of `count` elements, and writes the list's length to `count`. A list that is too long
+/// gives `INSUFFICIENT_SIZE`.
 ///
 /// # Safety
-/// `count` is null or the caller's number; `out` is null or has room for so many elements.
+/// `count` is null or valid; `out` is null or has room for `count` elements.
 unsafe fn give_list<T>(count: *mut c_uint, out: *mut T, list: Vec<T>) -> Answer {
     if count.is_null() {
         return Err(Code::INVALID_ARGUMENT);
     }
-    // SAFETY: the caller's number.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     let room = unsafe { count.read_unaligned() } as usize;
-    // SAFETY: as above.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     unsafe { give(count, list.len() as c_uint) }?;
     if list.len() > room {
         return Err(Code::INSUFFICIENT_SIZE);
     }
     for (index, element) in list.into_iter().enumerate() {
-        // SAFETY: there is room for them.
+        // SAFETY: the caller guarantees room for `room` elements, and the list is not longer.
         unsafe { give(out.wrapping_add(index), element) }?;
     }
     Ok(())
 }
 
-/// The processes that compute. What each of them uses is not known.
+/// Returns the compute processes. The memory that each of them uses is unknown.
 ///
 /// # Safety
-/// `out` has room for as many elements as `count` says.
+/// `count` is null or valid; `out` is null or has room for `count` elements.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
     device: Device,
@@ -488,29 +489,30 @@ pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v3(
             gpu_instance: NO_INSTANCE,
             compute_instance: NO_INSTANCE,
         });
-        // SAFETY: the caller's buffer.
+        // SAFETY: the caller guarantees the buffer.
         unsafe { give_list(count, out, list.collect()) }
     })
 }
 
-/// The same under an earlier name.
+/// Returns the compute processes; the second version of [`nvmlDeviceGetComputeRunningProcesses_v3`].
 ///
 /// # Safety
-/// As [`nvmlDeviceGetComputeRunningProcesses_v3`].
+/// The conditions of [`nvmlDeviceGetComputeRunningProcesses_v3`] apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses_v2(
     device: Device,
     count: *mut c_uint,
     out: *mut ProcessInfo,
 ) -> c_int {
-    // SAFETY: the caller's buffer.
+    // SAFETY: the caller guarantees the buffer.
     unsafe { nvmlDeviceGetComputeRunningProcesses_v3(device, count, out) }
 }
 
-/// The same with smaller elements.
+/// Returns the compute processes as [`ProcessInfoV1`]; the first version of
+/// [`nvmlDeviceGetComputeRunningProcesses_v3`].
 ///
 /// # Safety
-/// As [`nvmlDeviceGetComputeRunningProcesses_v3`].
+/// The conditions of [`nvmlDeviceGetComputeRunningProcesses_v3`] apply, with elements of type [`ProcessInfoV1`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses(
     device: Device,
@@ -522,7 +524,7 @@ pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses(
             pid,
             memory: NOT_AVAILABLE,
         });
-        // SAFETY: the caller's buffer.
+        // SAFETY: the caller guarantees the buffer.
         unsafe { give_list(count, out, list.collect()) }
     })
 }
@@ -530,13 +532,13 @@ pub unsafe extern "C" fn nvmlDeviceGetComputeRunningProcesses(
 macro_rules! no_processes {
     ($($name:ident)*) => {
         $(
-            /// No process draws, and none shares the device through a server.
+            /// Returns an empty list: there are no graphics processes and no processes of an MPS server.
             ///
             /// # Safety
-            /// `count` is a place for a number.
+            /// `count` is null or has room for a number.
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name(device: Device, count: *mut c_uint, _out: *mut c_void) -> c_int {
-                // SAFETY: the caller's place.
+                // SAFETY: the caller guarantees the memory.
                 about(device, |_| unsafe { give(count, 0) })
             }
         )*

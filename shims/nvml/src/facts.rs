@@ -1,4 +1,4 @@
-//! What there is to know of the device without starting it; `margay smi` shows the same.
+//! Properties of the devices, available without starting the runtime. `margay smi` prints the same properties.
 
 use std::fs;
 use std::sync::{Mutex, PoisonError};
@@ -7,27 +7,27 @@ use std::time::{Duration, Instant};
 use margay::device::attributes::{PCI_BUS, PCI_DEVICE, PCI_DOMAIN};
 use margay::device::{DeviceConfig, uuid_text};
 
-/// CUDA cores of one multiprocessor of capability 8.6, whatever the capability says.
+/// The number of CUDA cores of one multiprocessor of capability 8.6, which is used for every capability.
 const CORES_PER_SM: u32 = 128;
 
-/// A device, and how it is doing.
+/// A device, with functions that return its properties and its current state.
 #[derive(Debug)]
 pub struct Facts {
     config: DeviceConfig,
     number: u32,
 }
 
-/// Bytes of memory.
+/// Sizes of the device's memory in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// All there are.
+    /// The size of the memory.
     pub total: u64,
-    /// Those that can be had now.
+    /// The free part of the memory.
     pub free: u64,
 }
 
 impl Facts {
-    /// Reads the environment, which describes the devices.
+    /// Returns device number `number`. The environment describes the devices.
     pub fn of(number: u32) -> Facts {
         Facts {
             config: DeviceConfig::from_env(),
@@ -35,49 +35,50 @@ impl Facts {
         }
     }
 
-    /// How many devices there are, whichever of them CUDA programs see.
+    /// Returns the number of devices, including those that CUDA programs cannot see.
     pub fn count() -> u32 {
         DeviceConfig::from_env().devices
     }
 
-    /// The ordinal that CUDA programs with this environment know it by; `None`: `CUDA_VISIBLE_DEVICES` hides it.
+    /// Returns the ordinal of the device in CUDA programs with this environment, or `None` if `CUDA_VISIBLE_DEVICES`
+    /// hides the device.
     pub fn ordinal(&self) -> Option<u32> {
         let visible = self.config.visible_devices();
         let found = visible.iter().position(|number| *number == self.number);
         found.map(|ordinal| ordinal as u32)
     }
 
-    /// What `CUDA_VISIBLE_DEVICES` says, if it is set.
+    /// Returns the content of `CUDA_VISIBLE_DEVICES`, if it is set.
     pub fn visible_list(&self) -> Option<&str> {
         self.config.visible.as_deref()
     }
 
-    /// All devices.
+    /// Returns all devices.
     pub fn all() -> Vec<Facts> {
         (0..Facts::count()).map(Facts::of).collect()
     }
 
-    /// The device's number.
+    /// Returns the device's number.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// The device's name.
+    /// Returns the device's name.
     pub fn name(&self) -> String {
         self.config.name_of(self.number as i32)
     }
 
-    /// Compute capability, major and minor.
+    /// Returns the compute capability as major and minor number.
     pub fn capability(&self) -> (u32, u32) {
         (self.config.capability.major, self.config.capability.minor)
     }
 
-    /// What the driver reports as its version of CUDA: 13050 for 13.5.
+    /// Returns the CUDA version of the driver: 13050 for 13.5.
     pub fn cuda_version(&self) -> i32 {
         self.config.driver_version
     }
 
-    /// The version of a driver as users know it: its branch, and the version of CUDA.
+    /// Returns the version of the driver as text: the driver branch and the CUDA version.
     pub fn driver_version(&self) -> String {
         let branch = match self.config.driver_version / 1000 {
             ..=11 => 450,
@@ -87,17 +88,17 @@ impl Facts {
         format!("{branch}.{}", self.config.driver_version)
     }
 
-    /// Multiprocessors times what each of them computes at once.
+    /// Returns the number of CUDA cores of all multiprocessors.
     pub fn cores(&self) -> u32 {
         self.config.sms.saturating_mul(CORES_PER_SM)
     }
 
-    /// The UUID as text.
+    /// Returns the UUID as text.
     pub fn uuid(&self) -> String {
         uuid_text(self.number)
     }
 
-    /// PCI domain, bus and device.
+    /// Returns PCI domain, bus and device.
     pub fn pci(&self) -> (u32, u32, u32) {
         (
             PCI_DOMAIN as u32,
@@ -106,13 +107,13 @@ impl Facts {
         )
     }
 
-    /// The place on the bus as text, with a domain of eight digits, or of four in the older form.
+    /// Returns the PCI location as text. The domain has eight digits, or four in the older form.
     pub fn bus_id(&self, domain_digits: usize) -> String {
         let (domain, bus, device) = self.pci();
         format!("{domain:0domain_digits$X}:{bus:02X}:{device:02X}.0")
     }
 
-    /// The device's memory, which is the host's.
+    /// Returns the state of the device's memory, which is memory of the host.
     pub fn memory(&self) -> Memory {
         let total = self.config.total_memory();
         Memory {
@@ -122,7 +123,7 @@ impl Facts {
     }
 }
 
-/// Bytes of memory that the host can give without swapping.
+/// Returns the number of bytes that the host can allocate without swapping.
 fn available() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text
@@ -132,7 +133,7 @@ fn available() -> Option<u64> {
     kilobytes.checked_mul(1024)
 }
 
-/// Ticks of all cores since the start: busy ones, and all.
+/// Returns the clock ticks of all cores since the start of the system: busy ticks, and all ticks.
 fn ticks() -> Option<(u64, u64)> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let line = text.lines().next()?.strip_prefix("cpu ")?;
@@ -140,16 +141,18 @@ fn ticks() -> Option<(u64, u64)> {
         .split_whitespace()
         .map_while(|n| n.parse().ok())
         .collect();
-    // User, nice, system, idle, waiting for a disk, interrupts; guests are in user time already.
+    // The fields are user, nice, system, idle, I/O wait, two kinds of interrupts and steal. Guest time is part of user
+    // time.
     let all: u64 = ticks.iter().take(8).sum();
     let idle: u64 = ticks.iter().skip(3).take(2).sum();
     Some((all.checked_sub(idle)?, all))
 }
 
-/// Shorter than this tells nothing.
+/// The shortest measurement period that gives a useful result.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// How busy the host's cores are, in percent: since the last question, or over a tenth of a second.
+/// Returns the utilisation of the host's cores in percent, since the previous measurement. The first call measures for
+/// a tenth of a second. Calls shortly after a measurement return its result.
 pub fn utilization() -> Option<u32> {
     type Last = Option<(Instant, (u64, u64), u32)>;
     static LAST: Mutex<Last> = Mutex::new(None);

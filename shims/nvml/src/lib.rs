@@ -1,14 +1,15 @@
-//! `libnvidia-ml.so.1`: the management library for a machine whose only device is Margay's.
+//! `libnvidia-ml.so.1`: the management library for a machine that only has Margay's devices.
 //!
-//! Served is what programs ask before they choose a device: its number, name, UUID, memory, capability, versions,
-//! use, and which processes compute. What a CPU has no answer for ([`refused`]) is answered by
-//! `NVML_ERROR_NOT_SUPPORTED`. Nothing here starts the runtime, so a program may ask and fork before it uses CUDA.
+//! It implements the queries that programs make before they choose a device: number of devices, name, UUID, memory,
+//! compute capability, versions, utilisation and compute processes. Functions for features that a CPU does not have
+//! ([`refused`]) return `NVML_ERROR_NOT_SUPPORTED`. No function starts the runtime, so a program can call this library
+//! and fork before it uses CUDA.
 //!
-//! Memory of the device is memory of the host: what is free there, up to the device's limit, is free here, and all else
-//! is used.
+//! The memory of the device is memory of the host: the free memory of the host, up to the device's limit, counts as
+//! free, and the rest as used.
 //!
-//! Invariants: no panic leaves a function; buffers are written within the length that the caller gives, or not
-//! at all.
+//! Invariants: no panic leaves a function. A function writes to a buffer within the length that the caller gives, or
+//! not at all.
 
 mod answer;
 mod device;

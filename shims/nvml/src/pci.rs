@@ -1,7 +1,8 @@
-//! Where a device is on the bus, in the structure that each version of the question knows.
+//! The PCI location of a device, in the structures of all three versions of `nvmlDeviceGetPciInfo`.
 //!
-//! The structure grew twice under one name. A program that looks the first name up has room for the first form only
-//! (hashcat does), so each version writes its own form and nothing behind it. The device is of no vendor: its ids are 0.
+//! The structure grew twice under one name. A program that looks up the first function name (hashcat does) only has
+//! room for the first version of the structure. Each function therefore writes exactly its own version. The device has
+//! no vendor, so its ids are 0.
 
 use std::ffi::{c_int, c_uint};
 
@@ -9,7 +10,7 @@ use crate::answer::{field, give};
 use crate::device::{Device, about};
 use crate::facts::Facts;
 
-/// `nvmlPciInfo_t` as it was first.
+/// The first version of `nvmlPciInfo_t`.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PciInfoV1 {
@@ -20,7 +21,7 @@ pub struct PciInfoV1 {
     device_id: c_uint,
 }
 
-/// As it was from NVML 2.285 on.
+/// The second version of `nvmlPciInfo_t`, since NVML 2.285.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PciInfoV2 {
@@ -29,7 +30,7 @@ pub struct PciInfoV2 {
     reserved: [c_uint; 4],
 }
 
-/// As it is: the last field holds the domain in eight digits.
+/// The current version of `nvmlPciInfo_t`. The last field contains the location with a domain of eight digits.
 #[repr(C)]
 #[derive(Debug)]
 pub struct PciInfo {
@@ -49,22 +50,22 @@ fn first(facts: &Facts) -> PciInfoV1 {
     }
 }
 
-/// The first form.
+/// Returns the PCI location as [`PciInfoV1`].
 ///
 /// # Safety
-/// `out` is a place for it.
+/// `out` is null or has room for the structure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetPciInfo(device: Device, out: *mut PciInfoV1) -> c_int {
     about(device, |facts| {
-        // SAFETY: the caller's place.
+        // SAFETY: the caller guarantees the memory.
         unsafe { give(out, first(&facts)) }
     })
 }
 
-/// The second form; what NVIDIA reserved is 0.
+/// Returns the PCI location as [`PciInfoV2`]. Reserved fields are 0.
 ///
 /// # Safety
-/// `out` is a place for it.
+/// `out` is null or has room for the structure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetPciInfo_v2(device: Device, out: *mut PciInfoV2) -> c_int {
     about(device, |facts| {
@@ -73,15 +74,15 @@ pub unsafe extern "C" fn nvmlDeviceGetPciInfo_v2(device: Device, out: *mut PciIn
             subsystem_id: 0,
             reserved: [0; 4],
         };
-        // SAFETY: the caller's place.
+        // SAFETY: the caller guarantees the memory.
         unsafe { give(out, answer) }
     })
 }
 
-/// The form of today's header.
+/// Returns the PCI location as [`PciInfo`], the structure of the current header.
 ///
 /// # Safety
-/// `out` is a place for it.
+/// `out` is null or has room for the structure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetPciInfo_v3(device: Device, out: *mut PciInfo) -> c_int {
     about(device, |facts| {
@@ -90,7 +91,7 @@ pub unsafe extern "C" fn nvmlDeviceGetPciInfo_v3(device: Device, out: *mut PciIn
             subsystem_id: 0,
             bus_id: field(&facts.bus_id(8)),
         };
-        // SAFETY: the caller's place.
+        // SAFETY: the caller guarantees the memory.
         unsafe { give(out, answer) }
     })
 }

@@ -1,11 +1,12 @@
-//! Which processes use the device: those that have Margay's driver library loaded.
+//! The processes that use the device: those that have loaded Margay's driver library.
 
 use std::fs;
 
-/// Where the library's name ends in the list of a process's files.
+/// A part of the driver library's path in the list of a process's mappings.
 const LIBRARY: &str = "/libcuda.so";
 
-/// Process ids, ascending. Processes of other users, which hide their files, are not among them.
+/// Returns the ids of the processes in ascending order. Processes of other users are absent, because their mappings are
+/// not readable.
 pub fn computing() -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -16,7 +17,7 @@ pub fn computing() -> Vec<u32> {
 
 fn has_library(pid: u32) -> bool {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
-    // Executable pages of it: the files that other tools open to read are none.
+    // Only executable mappings count, because other tools may map the file to read it.
     let is_code = |line: &str| {
         line.split_whitespace()
             .nth(1)
@@ -26,7 +27,7 @@ fn has_library(pid: u32) -> bool {
         .any(|line| line.contains(LIBRARY) && is_code(line))
 }
 
-/// The file that a process runs.
+/// Returns the path of the program that a process runs.
 pub fn name(pid: u32) -> Option<String> {
     let link = fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     Some(link.to_string_lossy().into_owned())

@@ -1,7 +1,7 @@
-//! The functions of the library that a CPU has no answer for: fans, power, links, virtual devices and the like.
+//! The functions of the library for features that a CPU does not have: fans, power, links, virtual devices and others.
 //!
-//! Each answers `NVML_ERROR_NOT_SUPPORTED`, as the library does for devices that lack what is asked, and
-//! `NVML_ERROR_UNINITIALIZED` before `nvmlInit`. No argument is looked at.
+//! Each function returns `NVML_ERROR_NOT_SUPPORTED`, as the library does for GPUs without the feature, or
+//! `NVML_ERROR_UNINITIALIZED` before `nvmlInit`. The arguments are ignored.
 
 use std::ffi::c_int;
 
@@ -18,7 +18,7 @@ macro_rules! refused {
             }
         )*
 
-        /// The names of all functions that are refused.
+        /// The names of all functions in this module.
         pub const REFUSED: &[&str] = &[$(stringify!($name)),*];
     };
 }

@@ -1,9 +1,9 @@
-//! Whether the library is initialised, and its result codes.
+//! The initialisation state of the library, and its result codes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A `nvmlReturn_t`.
+/// A result code (`nvmlReturn_t`).
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code(pub i32);
@@ -13,7 +13,7 @@ macro_rules! codes {
         impl Code {
             $(#[doc = $text] pub const $name: Code = Code($number);)*
 
-            /// What it means.
+            /// Returns the description of the code.
             pub(crate) fn text(self) -> &'static std::ffi::CStr {
                 match self.0 {
                     $($number => {
@@ -65,18 +65,18 @@ codes! {
     UNKNOWN = 999, "Unknown Error";
 }
 
-/// What a function answers.
+/// The result of a function's body.
 pub(crate) type Answer = Result<(), Code>;
 
-/// How often the library was initialised and not shut down since.
+/// The number of initialisations minus the number of shutdowns.
 static USERS: AtomicU32 = AtomicU32::new(0);
 
-/// One more user.
+/// Counts an initialisation.
 pub(crate) fn begin() {
     USERS.fetch_add(1, Ordering::AcqRel);
 }
 
-/// One user less.
+/// Counts a shutdown. Returns `UNINITIALIZED` if the library is not initialised.
 pub(crate) fn end() -> Answer {
     USERS
         .fetch_update(Ordering::AcqRel, Ordering::Acquire, |users| {
@@ -86,7 +86,7 @@ pub(crate) fn end() -> Answer {
         .map_err(|_| Code::UNINITIALIZED)
 }
 
-/// The body of a function that needs the library to be initialised.
+/// Runs the body of a function that requires initialisation, and converts a panic to `UNKNOWN`.
 pub(crate) fn serve(body: impl FnOnce() -> Answer) -> Code {
     if USERS.load(Ordering::Acquire) == 0 {
         return Code::UNINITIALIZED;
@@ -98,7 +98,7 @@ pub(crate) fn serve(body: impl FnOnce() -> Answer) -> Code {
     }
 }
 
-/// The answer of a function that is not served.
+/// Returns the result of an unsupported function.
 pub(crate) fn refuse() -> Code {
     serve(|| Err(Code::NOT_SUPPORTED))
 }

@@ -1,4 +1,4 @@
-//! The built library, asked in C's way, and its exports.
+//! Tests the functions of the library, called as from C, and the exports of the built library.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char, c_void};
@@ -22,7 +22,7 @@ fn library() -> PathBuf {
 fn text(get: impl FnOnce(*mut c_char, u32) -> i32) -> Result<String, i32> {
     let mut buffer = [0x7f; 96];
     match get(buffer.as_mut_ptr(), 96) {
-        // SAFETY: the function closed the text.
+        // SAFETY: the function wrote a text with its NUL.
         0 => Ok(unsafe { CStr::from_ptr(buffer.as_ptr()) }
             .to_str()
             .unwrap()
@@ -31,10 +31,10 @@ fn text(get: impl FnOnce(*mut c_char, u32) -> i32) -> Result<String, i32> {
     }
 }
 
-/// The structure grew with its versions; each writes its own form and leaves what is behind it.
+/// Checks that each version of the function writes exactly its own version of the structure.
 ///
 /// # Safety
-/// `device` is the library's.
+/// `device` is a handle of the library.
 unsafe fn places_on_the_bus(device: *const c_void) {
     for (version, bytes) in [(1, 32), (2, 52), (3, 68)] {
         let mut place = [0xccu8; 80];
@@ -58,7 +58,7 @@ unsafe fn places_on_the_bus(device: *const c_void) {
     }
 }
 
-/// All in one test, as the library is initialised for a whole process.
+/// All checks are in one test, because the library is initialised for the whole process.
 #[test]
 fn programs_get_what_they_ask_for() {
     let mut count = 0;
@@ -147,10 +147,10 @@ fn programs_get_what_they_ask_for() {
     }
 }
 
-/// Set in the child, whose environment hides devices.
+/// The environment variable of the child process, whose `CUDA_VISIBLE_DEVICES` hides devices.
 const CHILD: &str = "MARGAY_TEST_HIDDEN_DEVICES";
 
-/// What the child of [`all_devices_are_told_whatever_programs_see`] does.
+/// Makes the checks of [`all_devices_are_told_whatever_programs_see`] in its child process.
 #[test]
 fn child() {
     if std::env::var_os(CHILD).is_none() {
@@ -171,7 +171,7 @@ fn child() {
     println!("seen");
 }
 
-/// `CUDA_VISIBLE_DEVICES` is CUDA's alone.
+/// `CUDA_VISIBLE_DEVICES` hides devices from CUDA programs only, not from this library.
 #[test]
 fn all_devices_are_told_whatever_programs_see() {
     for list in ["", "1", "2,0", "GPU-"] {

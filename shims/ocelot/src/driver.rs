@@ -1,30 +1,30 @@
-//! The part of the driver API that running a kernel takes, from `libcuda.so`.
+//! The part of the driver API of `libcuda.so` that is needed to run a kernel.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::mem::transmute_copy;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// A kernel (`CUfunction`): a handle, which is never dereferenced.
+/// A kernel (`CUfunction`). The handle is never dereferenced.
 #[repr(transparent)]
 #[derive(Clone, Copy)]
 pub(crate) struct Function(usize);
 
-/// The driver, with a context.
+/// The driver library with a context.
 pub(crate) struct Driver {
     library: *mut c_void,
     context: *mut c_void,
 }
 
-// SAFETY: handles of the driver and of the dynamic linker may be used from any thread.
+// SAFETY: handles of the driver and of the dynamic linker are valid in every thread.
 unsafe impl Send for Driver {}
 
-/// The driver library that lies beside this one.
+/// Returns the path of the driver library in the same folder as this library, if it exists.
 fn beside() -> Option<CString> {
-    // SAFETY: an all-zero structure is one of null pointers.
+    // SAFETY: an all-zero structure is valid: its pointers are null.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
     let here = super::ptx_run as *const () as *const c_void;
-    // SAFETY: `info` is alive.
+    // SAFETY: `info` is valid during the call.
     if unsafe { libc::dladdr(here, &raw mut info) } == 0 || info.dli_fname.is_null() {
         return None;
     }
@@ -40,12 +40,13 @@ fn beside() -> Option<CString> {
 }
 
 impl Driver {
-    /// Loads the library and makes its primary context.
+    /// Loads the driver library and creates its primary context.
     pub(crate) fn load() -> Result<Driver, String> {
-        // Its kernels get addresses of this process.
+        // Kernels receive addresses of this process, so they must not run isolated.
         if std::env::var_os("MARGAY_ISOLATE").is_none() {
-            // SAFETY: both are C strings; the caller holds the lock that all calls of this library take, and what the
-            // program's other threads read of the environment is their affair, as for any call of setenv.
+            // SAFETY: both are C strings. The caller holds the lock that all calls of this library take. Threads of the
+            // program that read the environment at the same time are the program's responsibility, as for any call of
+            // setenv.
             unsafe { libc::setenv(c"MARGAY_ISOLATE".as_ptr(), c"0".as_ptr(), 0) };
         }
         let names = beside().into_iter().chain([c"libcuda.so.1".to_owned()]);
@@ -59,7 +60,7 @@ impl Driver {
                 .ok_or("libcuda.so is neither beside libgpuocelot.so nor in LD_LIBRARY_PATH")?,
             context: std::ptr::null_mut(),
         };
-        // SAFETY: these are the functions' types.
+        // SAFETY: the functions have these types.
         unsafe {
             let init: unsafe extern "C" fn(c_uint) -> c_int = driver.function(c"cuInit")?;
             driver.check("cuInit", init(0))?;
@@ -76,12 +77,12 @@ impl Driver {
     /// `F` is the type of the function.
     unsafe fn function<F: Copy>(&self, name: &CStr) -> Result<F, String> {
         const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
-        // SAFETY: the handle is a loaded library's.
+        // SAFETY: the handle is that of a loaded library.
         let address = unsafe { libc::dlsym(self.library, name.as_ptr()) };
         if address.is_null() {
             return Err(format!("libcuda.so has no {}", name.to_string_lossy()));
         }
-        // SAFETY: the caller vouches for the type.
+        // SAFETY: the caller guarantees the type.
         Ok(unsafe { transmute_copy(&address) })
     }
 
@@ -91,7 +92,7 @@ impl Driver {
             return Ok(());
         }
         let mut name = std::ptr::null();
-        // SAFETY: that is its type; the text is the library's.
+        // SAFETY: the function has this type; the text is a constant of the driver.
         let text = unsafe {
             match self.function::<Name>(c"cuGetErrorName") {
                 Ok(get) if get(code, &raw mut name) == 0 && !name.is_null() => {
@@ -103,9 +104,9 @@ impl Driver {
         Err(format!("{what}: {text}"))
     }
 
-    /// Makes the context the calling thread's.
+    /// Makes the context current on the calling thread.
     pub(crate) fn make_current(&self) -> Result<(), String> {
-        // SAFETY: that is its type, and the context is alive.
+        // SAFETY: the function has this type, and the context is valid.
         unsafe {
             let set: unsafe extern "C" fn(*mut c_void) -> c_int =
                 self.function(c"cuCtxSetCurrent")?;
@@ -113,12 +114,12 @@ impl Driver {
         }
     }
 
-    /// The only kernel of a text, or its first one.
+    /// Loads a PTX text and returns its first kernel.
     pub(crate) fn kernel(&self, text: &CStr) -> Result<Function, String> {
         type Load = unsafe extern "C" fn(*mut *mut c_void, *const c_void) -> c_int;
         type Enumerate = unsafe extern "C" fn(*mut Function, c_uint, *mut c_void) -> c_int;
         let (mut module, mut function) = (std::ptr::null_mut(), Function(0));
-        // SAFETY: these are their types; the text is a C string, the places are alive.
+        // SAFETY: the functions have these types; the text is a C string, and the output pointers are valid.
         unsafe {
             let load: Load = self.function(c"cuModuleLoadData")?;
             let code = load(&raw mut module, text.as_ptr().cast());
@@ -133,7 +134,7 @@ impl Driver {
         Ok(function)
     }
 
-    /// Runs a kernel to its end.
+    /// Launches a kernel and waits until it has finished.
     pub(crate) fn launch(
         &self,
         function: Function,
@@ -162,7 +163,7 @@ impl Driver {
             .collect();
         let [gx, gy, gz, bx, by, bz] = size;
         let none: *mut c_void = std::ptr::null_mut();
-        // SAFETY: these are their types; there is a value for each parameter.
+        // SAFETY: the functions have these types; there is a value for each parameter.
         unsafe {
             let launch: Launch = self.function(c"cuLaunchKernel")?;
             let places = places.as_mut_ptr();
@@ -185,12 +186,12 @@ impl Driver {
         }
     }
 
-    /// A kernel must find a value for each parameter, and in each value as many bytes as the parameter has.
+    /// Checks that there is an argument for each parameter, and that no parameter is larger than a word.
     fn check_parameters(&self, function: Function, given: usize) -> Result<(), String> {
         type Count = unsafe extern "C" fn(Function, *mut usize) -> c_int;
         type Info = unsafe extern "C" fn(Function, usize, *mut usize, *mut usize) -> c_int;
         let mut count = 0;
-        // SAFETY: that is its type.
+        // SAFETY: the function has this type.
         let info = unsafe {
             let get: Count = self.function(c"cuFuncGetParamCount")?;
             self.check("cuFuncGetParamCount", get(function, &raw mut count))?;
@@ -203,7 +204,7 @@ impl Driver {
         }
         for index in 0..count {
             let (mut offset, mut size) = (0, 0);
-            // SAFETY: that is its type.
+            // SAFETY: the function has this type.
             let code = unsafe { info(function, index, &raw mut offset, &raw mut size) };
             self.check("cuFuncGetParamInfo", code)?;
             if size > size_of::<*mut c_void>() {

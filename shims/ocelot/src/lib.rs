@@ -1,11 +1,12 @@
-//! `libgpuocelot.so`: the one function of gpuocelot that tinygrad's emulated CUDA device calls, on Margay.
+//! `libgpuocelot.so`: the one function of gpuocelot that tinygrad's emulated CUDA device calls, implemented with
+//! Margay.
 //!
-//! `ptx_run` compiles a PTX text and runs its kernel on memory of this process: pointers among the arguments are
-//! addresses of the host. The work is done by `libcuda.so`, which is looked for beside this file and then where
-//! the dynamic linker looks. Texts that were run before are found again.
+//! `ptx_run` compiles a PTX text and runs its kernel on memory of this process: pointer arguments are addresses of the
+//! host. `libcuda.so` does the work. It is searched in the folder of this library, then by the dynamic linker. Each PTX
+//! text is compiled only once.
 //!
-//! Invariants: no panic leaves `ptx_run`; it answers nothing, so what fails is told on standard error and the
-//! process ends, as a wrong result would go unseen.
+//! Invariants: no panic leaves `ptx_run`. The function returns nothing, so it prints errors to standard error and
+//! aborts the process; otherwise a wrong result could stay unnoticed.
 
 mod driver;
 
@@ -16,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 
 use driver::{Driver, Function};
 
-/// The kernels that were run, by their texts.
+/// The compiled kernels, by their PTX texts.
 static KERNELS: Mutex<Option<Kernels>> = Mutex::new(None);
 
 struct Kernels {
@@ -26,12 +27,13 @@ struct Kernels {
 
 /// Runs the kernel in `source` and waits for it.
 ///
-/// `arguments` has a word for each parameter: an address of this process or a number, of which a parameter takes as many
-/// low bytes as it has. A block is `block_x` by `block_y` by `block_z` threads, the grid so many blocks, and each block
-/// gets `shared` bytes beside its own variables.
+/// `arguments` contains a word for each parameter: an address of this process or a number. A parameter uses the low
+/// bytes of its word. A block has `block_x` by `block_y` by `block_z` threads, and the grid has `grid_x` by `grid_y` by
+/// `grid_z` blocks. Each block has `shared` bytes of dynamic shared memory.
 ///
 /// # Safety
-/// `source` is a C string and `arguments` has `count` words. What the kernel does to the addresses is its business.
+/// `source` is a C string and `arguments` has `count` words. The caller is responsible for the memory that the kernel
+/// accesses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ptx_run(
     source: *const c_char,
@@ -51,7 +53,7 @@ pub unsafe extern "C" fn ptx_run(
         if source.is_null() || (arguments.is_null() && count > 0) {
             return Err("no source, or no arguments".to_owned());
         }
-        // SAFETY: the caller vouches for both.
+        // SAFETY: the caller guarantees both.
         let (text, words) = unsafe {
             let words = match count {
                 0 => &[],
@@ -71,10 +73,10 @@ pub unsafe extern "C" fn ptx_run(
     std::process::abort();
 }
 
-/// `size`: the grid's three, then the block's.
+/// Runs the kernel in `text`. `size` contains the grid dimensions, then the block dimensions.
 fn run(text: &CStr, words: &[*mut c_void], size: [c_int; 6], shared: c_int) -> Result<(), String> {
     let mut size = size.map(|n| u32::try_from(n).unwrap_or(0));
-    // What a caller leaves at 0 means 1, as for kernels that only use the first dimension.
+    // A dimension of 0 means 1, as for kernels that only use the first dimension.
     size.iter_mut().for_each(|n| *n = (*n).max(1));
     let shared = u32::try_from(shared).map_err(|_| "a negative size of shared memory")?;
     let mut kernels = KERNELS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! `ptx_run` of the built library, called as tinygrad calls it.
+//! Calls `ptx_run` of the built library as tinygrad does.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::process::Command;
@@ -26,7 +26,7 @@ const KERNEL: &std::ffi::CStr = c"
 
 fn run(source: &std::ffi::CStr, words: &[*mut c_void], block: c_int, grid: c_int) {
     let source: *const c_char = source.as_ptr();
-    // SAFETY: the kernels of these tests stay inside the arrays of their callers.
+    // SAFETY: the kernels of these tests access only the arrays of their callers.
     unsafe {
         ptx_run(
             source,
@@ -59,7 +59,7 @@ fn kernels_work_on_memory_of_the_host() {
     }
 }
 
-/// The process ends rather than going on with a wrong result.
+/// Checks that errors abort the process instead of giving a wrong result.
 #[test]
 fn failures_end_the_process() {
     if let Ok(what) = std::env::var("MARGAY_TEST_FAILURE") {

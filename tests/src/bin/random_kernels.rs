@@ -1,7 +1,7 @@
 //! Runs many random kernels: `random_kernels [--count N] [--seed S] [--one KERNEL] [--print KERNEL]`.
 //!
-//! `cargo xtask generate` builds and starts it. Without `--seed`, `MARGAY_SEED` chooses (CI: the commit). `--one` runs the kernel whose seed a report names, `--print`
-//! shows its text.
+//! `cargo xtask generate` builds and starts this program. Without `--seed`, `MARGAY_SEED` is the seed (in CI: the
+//! commit). `--one` runs only the kernel whose seed a report names, and `--print` prints its text.
 #![allow(
     clippy::print_stdout,
     reason = "a command line program talks on its standard output"
@@ -14,9 +14,9 @@ use margay_tests::conformance::sample_seed;
 use margay_tests::random::machines::{Bench, Failure};
 use margay_tests::random::{self, generate, write};
 
-/// Kernels between two lines of progress.
+/// Number of kernels between two lines of progress.
 const STEP: usize = 1024;
-/// Failures that are reduced and shown.
+/// Number of failures that are reduced and printed.
 const SHOWN: usize = 5;
 
 fn main() -> ExitCode {

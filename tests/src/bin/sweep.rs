@@ -1,7 +1,8 @@
 //! Sweeps numeric instructions: `sweep [--sample N] [--only PART] [--seed S] [--threads N] [--page FILE]`.
 //!
-//! `cargo xtask sweep` builds and starts it. Without `--sample`, every input runs (an hour of one processor). With it,
-//! a hash of each row's results ends the output, so that runs with several numbers of lanes can be compared.
+//! `cargo xtask sweep` builds and starts this program. Without `--sample`, every input runs (an hour on one core). With
+//! `--sample`, a hash of each row's results ends the output, so that runs with several numbers of lanes can be
+//! compared.
 #![allow(
     clippy::print_stdout,
     reason = "a command line program talks on its standard output"
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the command line asks for.
+/// The options of the command line.
 struct Options {
     depth: Depth,
     only: String,
@@ -68,7 +69,7 @@ impl Options {
     }
 }
 
-/// Runs the rows that are asked for; returns how many have wrong results.
+/// Runs the selected rows; returns the number of rows with wrong results.
 fn run() -> Result<usize, String> {
     let options = Options::parse()?;
     let chosen = rows()

@@ -1,7 +1,8 @@
-//! Runs one kernel by the driver's calls: 0 if its result is right, 1 if a call fails, which it says; anything else is a
-//! defect. The fuzz target `process_limits` starts it.
+//! Runs one kernel through the driver API. The exit code is 0 if the result is right, and 1 if a call fails, with a
+//! message; any other end is a defect. The fuzz target `process_limits` starts this program.
 //!
-//! It starts as a C program does: the start of a Rust program takes memory for each thread, or ends the process.
+//! It defines C's `main`: the start of a Rust program allocates memory for the thread, and ends the process if that
+//! fails.
 #![no_main]
 #![allow(
     clippy::print_stderr,
@@ -12,7 +13,7 @@ use std::ffi::c_int;
 
 use margay_tests::fuzz::calls_under_limits;
 
-// SAFETY: the one `main` of this program.
+// SAFETY: this program has no other `main`.
 #[unsafe(no_mangle)]
 extern "C" fn main() -> c_int {
     match calls_under_limits() {

@@ -1,11 +1,11 @@
-//! Functions that generated kernels call: some that are inlined, and some that call themselves or each other and in which
-//! threads may wait.
+//! Functions that generated kernels call. Some are inlined; others call themselves or each other, and threads may wait
+//! in them.
 
 use super::numbers::Random;
 use super::program::{Leaf, Level};
 use super::templates::{Operands, register, source};
 
-/// The functions: a word that a kernel has which calls it, and the text.
+/// The functions: a word that occurs in each kernel that calls the function, and the text.
 pub(super) const ALL: [(&str, &str); 8] = [
     (
         "mix",
@@ -79,7 +79,7 @@ three:
 }
 ",
     ),
-    // Calls itself, once or twice, behind a loop whose turns only its loads decide.
+    // Calls itself once or twice, after a loop whose number of iterations depends on loads.
     (
         "climb",
         ".func (.reg .b32 o) climb(.reg .b64 in, .reg .b32 a, .reg .b32 n)
@@ -114,7 +114,7 @@ again:
 }
 ",
     ),
-    // Call each other through handles that they are given, with something of their own in local memory.
+    // Functions that call each other through pointers in arguments, each with values in local memory.
     (
         "left",
         ".func (.reg .b32 o) right(.reg .b64 in, .reg .b64 f, .reg .f32 b, .reg .b32 n);
@@ -175,7 +175,7 @@ shape: .callprototype (.reg .b32 _) _ (.reg .b64 _, .reg .b64 _, .reg .f32 _, .r
 }
 ",
     ),
-    // Lanes meet in each activation, on the way down and up.
+    // Lanes synchronise in each activation, before and after the recursive call.
     (
         "meet",
         ".func (.reg .b32 o) meet(.reg .b32 a, .reg .b32 lanes, .reg .b32 n)
@@ -196,7 +196,7 @@ shape: .callprototype (.reg .b32 _) _ (.reg .b64 _, .reg .b64 _, .reg .f32 _, .r
 }
 ",
     ),
-    // The same for all threads of a CTA.
+    // All threads of a CTA synchronise in each activation, before and after the recursive call.
     (
         "rally",
         ".func (.reg .b32 o) rally(.reg .b32 a, .reg .b32 n)
@@ -219,7 +219,7 @@ shape: .callprototype (.reg .b32 _) _ (.reg .b64 _, .reg .b64 _, .reg .f32 _, .r
     ),
 ];
 
-/// A call of a function whose loops may wait, as deep as a value says.
+/// Generates a call of a function whose loops may wait; a value determines the depth of recursion.
 pub(super) fn waiting(random: &mut Random, operands: &Operands<'_>) -> String {
     let (a, n) = (source('r', random, operands), source('r', random, operands));
     let to = register('r', random);
@@ -238,7 +238,7 @@ call (%t0), %u0, (%in, %u1, {x}, %t0), both<L>; mov.u32 {to}, %t0;"
     )
 }
 
-/// A call in which the lanes meet that are here.
+/// Generates a call in which the active lanes of the warp synchronise.
 pub(super) fn meeting(random: &mut Random, operands: &Operands<'_>) -> Leaf {
     let (a, depth) = (source('r', random, operands), 1 + random.below(3));
     let to = register('r', random);
@@ -250,7 +250,7 @@ pub(super) fn meeting(random: &mut Random, operands: &Operands<'_>) -> Leaf {
     }
 }
 
-/// A call in which the threads of the CTA meet.
+/// Generates a call in which all threads of the CTA synchronise.
 pub(super) fn rallying(random: &mut Random, operands: &Operands<'_>) -> Leaf {
     let (a, depth) = (source('r', random, operands), 1 + random.below(3));
     let to = register('r', random);

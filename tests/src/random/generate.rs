@@ -1,8 +1,7 @@
-//! A kernel from a seed.
+//! Generates a kernel from a seed.
 //!
-//! Invariant: barriers and what only CTA-uniform code may do stand in code that all threads of a CTA reach
-//! together, and no two threads touch one cell between two barriers, so that results do not depend on who
-//! runs first.
+//! Invariant: barriers and CTA-uniform code are placed only where all threads of a CTA are converged, and no two
+//! threads access the same cell between two barriers, so that results do not depend on the order of execution.
 
 use margay::Dim3;
 
@@ -14,7 +13,7 @@ use super::program::{Condition, Counting, Kernel, Leaf, Level, Statement};
 use super::templates::{self, Operands, register, source};
 use super::warps;
 
-/// Shapes of blocks, many of which fill no whole warp.
+/// Shapes of blocks, many of which have partial warps.
 const BLOCKS: [(u32, u32, u32); 28] = [
     (32, 1, 1),
     (64, 1, 1),
@@ -46,12 +45,12 @@ const BLOCKS: [(u32, u32, u32); 28] = [
     (17, 1, 3),
 ];
 
-/// The kernel that belongs to `seed`.
+/// Generates the kernel of `seed`.
 pub fn kernel(seed: u64) -> Kernel {
     chosen(seed, Random::new(seed))
 }
 
-/// The kernel that belongs to a stream of choices; `seed` is its name and its argument.
+/// Generates a kernel from a stream of choices; `seed` is its name and its argument.
 pub fn chosen(seed: u64, mut random: Random) -> Kernel {
     let &(x, y, z) = random.pick(&BLOCKS);
     let threads = x * y * z;
@@ -91,12 +90,12 @@ pub fn chosen(seed: u64, mut random: Random) -> Kernel {
     kernel
 }
 
-/// Where a statement stands.
+/// The position of a statement in the kernel.
 #[derive(Clone, Copy)]
 struct StatementContext {
     level: Level,
     depth: usize,
-    /// Level of the innermost loop.
+    /// Level of convergence of the innermost loop.
     looped: Option<Level>,
 }
 
@@ -112,11 +111,11 @@ impl StatementContext {
 
 struct Generator {
     random: Random,
-    /// Whether threads may meet.
+    /// Whether the kernel has collectives and barriers.
     meets: bool,
-    /// Whether there are loads and stores.
+    /// Whether the kernel has loads and stores.
     memory: bool,
-    /// Whether threads may end early.
+    /// Whether threads may exit early.
     exits: bool,
     budget: u32,
     counters: Vec<String>,
@@ -171,7 +170,7 @@ impl Generator {
         leaf(text)
     }
 
-    /// Computes in what all threads of a CTA share.
+    /// Generates a computation on values that are equal for all threads of a CTA.
     fn uniform(&mut self) -> Leaf {
         let random = &mut self.random;
         let to = register('w', random);
@@ -180,7 +179,7 @@ impl Generator {
         ];
         let (a, b) = (*random.pick(&from), *random.pick(&from));
         let operation = *random.pick(&["add.u32", "mul.lo.u32", "xor.b32", "sub.u32", "min.s32"]);
-        // Special registers are no operands.
+        // Special registers cannot be operands of these instructions, so they are copied first.
         leaf(format!(
             "mov.u32 %t0, {a}; mov.u32 %t1, {b}; {operation} {to}, %t0, %t1;"
         ))
@@ -206,7 +205,7 @@ impl Generator {
         if self.random.chance(12)
             && let Some(at) = text.trim_end_matches(';').rfind(';')
         {
-            // The address is computed by all, the access made by some.
+            // All threads compute the address, and only some access memory.
             let guard = format!("; @{} ", register('p', &mut self.random));
             text.replace_range(at..=at, &guard);
         }
@@ -231,7 +230,7 @@ impl Generator {
         }
     }
 
-    /// Leaves a predicate in `<C>`.
+    /// Generates instructions that write a predicate to `<C>`.
     fn condition(&mut self, place: StatementContext) -> Condition {
         self.condition_at_least(place, Level::Lane)
     }
@@ -277,7 +276,7 @@ impl Generator {
                     text: format!("vote.sync.{mode}.pred <C>, {}, <M>;", register('p', random)),
                     meets: Some(Level::Warp),
                 };
-                // The lanes that are here agree, as far as they have not parted before.
+                // The active lanes agree, unless they diverged before.
                 let level = if place.level == Level::Lane {
                     Level::Lane
                 } else {
@@ -342,7 +341,7 @@ impl Generator {
         Statement::If(condition, then, other)
     }
 
-    /// A number below 8, or so, in `<N>`.
+    /// Generates instructions that write a number of at most about `most` to `<N>`.
     fn number(&mut self, most: u32) -> Condition {
         let operands = Operands {
             counters: &self.counters,
@@ -378,7 +377,7 @@ impl Generator {
             Counting::Down,
             Counting::Tested,
         ]);
-        // The deeper, the fewer, so that kernels end soon.
+        // Deeper loops have fewer iterations, so that kernels end soon.
         let most = [9, 5, 3, 2][self.counters.len().min(3)];
         let limit = self.number(most);
         let inside = place.inside(limit.level);
@@ -403,7 +402,7 @@ impl Generator {
         Statement::Switch { selector, arms }
     }
 
-    /// A `break` or `continue` that all threads take together which run the loop together.
+    /// Generates a `break` or `continue`. All threads that run the loop converged take it together.
     fn leave(&mut self, place: StatementContext) -> Statement {
         let level = place.looped.unwrap_or(Level::Lane);
         if place.level < level {

@@ -1,24 +1,24 @@
-//! Where generated kernels find their inputs and leave their results.
+//! The layout of the inputs and results of generated kernels.
 //!
-//! The results lie in one buffer of sections, most of which have a cell for each thread, so that no two threads
-//! write one. Invariant: a section holds values of one kind, so that NaNs, whose payload PTX leaves open, are
-//! recognised.
+//! The results are in one buffer of sections. Most sections have a cell for each thread, so that no two threads write
+//! the same cell. Invariant: a section contains values of one kind, so that NaNs are recognised, whose payload PTX does
+//! not specify.
 
 use super::numbers::Random;
 
-/// Bytes of a section of the inputs.
+/// Size of an input section in bytes.
 pub const INPUT_SECTION: u32 = 16384;
-/// Bytes of the inputs: integers, f32, f64 and f16, a section each.
+/// Size of the inputs in bytes: one section each for integers, f32, f64 and f16.
 pub const INPUT_BYTES: u32 = 4 * INPUT_SECTION;
-/// Most threads of a launch: each finds eight bytes of its own, and some more, in a section.
+/// Greatest number of threads of a launch: a section has at least eight bytes for each.
 pub const MOST_THREADS: u32 = 1536;
-/// Cells of an accumulator.
+/// Number of accumulators of each width.
 pub const ACCUMULATORS: u32 = 16;
 
-/// What a section's cells hold.
+/// The type of values in a section's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Integers and bits: compared exactly.
+    /// Integers and bits, which are compared exactly.
     Bits,
     /// Half precision.
     F16,
@@ -28,7 +28,7 @@ pub enum Kind {
     F64,
 }
 
-/// Registers that a kernel computes in: first letter, number of them, bytes, what they hold.
+/// Registers in which a kernel computes: first letter, number, bytes, kind of values.
 pub const REGISTERS: [(char, u32, u32, Kind); 8] = [
     ('r', 5, 4, Kind::Bits),
     ('d', 3, 8, Kind::Bits),
@@ -37,11 +37,11 @@ pub const REGISTERS: [(char, u32, u32, Kind); 8] = [
     ('h', 2, 2, Kind::Bits),
     ('g', 2, 2, Kind::F16),
     ('w', 2, 4, Kind::Bits),
-    // All predicates of a thread in one word.
+    // One word contains all predicates of a thread.
     ('p', 1, 4, Kind::Bits),
 ];
 
-/// Atomic operations on accumulators of 32 bits, one accumulator each.
+/// Atomic operations on 32-bit accumulators, one accumulator each.
 pub const REDUCTIONS: [(&str, &str); 8] = [
     ("add", "u32"),
     ("and", "b32"),
@@ -53,7 +53,7 @@ pub const REDUCTIONS: [(&str, &str); 8] = [
     ("max", "u32"),
 ];
 
-/// The same with 64 bits.
+/// Atomic operations on 64-bit accumulators, one accumulator each.
 pub const WIDE_REDUCTIONS: [(&str, &str); 4] = [
     ("add", "u64"),
     ("xor", "b64"),
@@ -61,46 +61,46 @@ pub const WIDE_REDUCTIONS: [(&str, &str); 4] = [
     ("max", "u64"),
 ];
 
-/// A part of the results.
+/// A section of the results.
 #[derive(Clone, Copy, Debug)]
 pub struct Section {
-    /// Where it begins.
+    /// Offset of the section.
     pub offset: u32,
-    /// Its size.
+    /// Size of the section.
     pub bytes: u32,
-    /// What it holds.
+    /// Kind of the section's values.
     pub kind: Kind,
 }
 
-/// The results of a launch.
+/// The layout of the results of a launch.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// Of each register of [`REGISTERS`]: one cell a thread and register, registers outermost.
+    /// A section for each register of [`REGISTERS`], with one cell for each register and thread, registers outermost.
     pub registers: Vec<Section>,
-    /// What the CTA's own accumulator held in the end, a word for each thread.
+    /// The final value of the CTA's accumulators in shared memory, one word for each thread.
     pub shared: Section,
-    /// 32 bytes a thread, any integers.
+    /// 32 bytes for each thread, with integers of any type.
     pub integers: Section,
-    /// Four words for each thread, cells of all threads side by side.
+    /// Four words for each thread; the cells of all threads are contiguous.
     pub words: Section,
-    /// Four f32 for each thread, side by side.
+    /// Four f32 values for each thread; the cells of all threads are contiguous.
     pub floats: Section,
-    /// 16 bytes of f32 a thread.
+    /// 16 bytes of f32 values for each thread.
     pub quads: Section,
-    /// Two f64 for each thread, side by side.
+    /// Two f64 values for each thread; the cells of all threads are contiguous.
     pub doubles: Section,
-    /// Four f16 for each thread, side by side.
+    /// Four f16 values for each thread; the cells of all threads are contiguous.
     pub halves: Section,
     /// Accumulators of 32 bits.
     pub accumulators: Section,
     /// Accumulators of 64 bits.
     pub wide_accumulators: Section,
-    /// Size of all.
+    /// Size of all sections.
     pub bytes: u32,
 }
 
 impl Layout {
-    /// The results of `threads` threads.
+    /// Returns the layout for `threads` threads.
     pub fn new(threads: u32) -> Layout {
         let mut end = 0u32;
         let mut section = |bytes: u32, kind| {
@@ -151,14 +151,14 @@ impl Layout {
         self.sections().find(inside).map_or(Kind::Bits, |s| s.kind)
     }
 
-    /// What the results hold before the launch.
+    /// Returns the content of the results before the launch.
     pub fn before(&self) -> Vec<u8> {
         (0..self.bytes)
             .map(|at| (at.wrapping_mul(0x9e37_79b9) >> 24) as u8)
             .collect()
     }
 
-    /// The first place where two results differ, any NaN being like any other.
+    /// Describes the first difference of two results; all NaNs are equal.
     pub fn difference(&self, left: &[u8], right: &[u8]) -> Option<String> {
         let mut at = 0;
         loop {
@@ -243,7 +243,7 @@ const EDGES_F32: [u32; 12] = [
 ];
 const EDGES_F16: [u16; 8] = [0, 0x8000, 0x0001, 0x03ff, 0x3c00, 0x7bff, 0xfc00, 0x7e00];
 
-/// The inputs of all kernels.
+/// Returns the inputs of all kernels.
 pub fn inputs() -> Vec<u8> {
     let mut random = Random::new(0x006d_6172_6761_7921);
     let mut bytes = Vec::with_capacity(INPUT_BYTES as usize);

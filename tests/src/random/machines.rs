@@ -1,6 +1,6 @@
-//! Generated kernels on machines that differ in engine, number of workers and order.
+//! Runs generated kernels on machines that differ in engine, number of workers and order.
 //!
-//! The interpreter with one worker says what is right; every other machine has to leave the same bytes.
+//! The interpreter with one worker gives the expected bytes; every other machine must leave the same bytes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use super::layout::{Layout, inputs};
 use super::program::Kernel;
 use super::write;
 
-/// How a machine runs.
+/// The configuration of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Its engine.
+    /// The engine.
     pub engine: EngineChoice,
-    /// Its worker threads.
+    /// The number of workers.
     pub workers: usize,
-    /// CTAs and warps in the opposite order.
+    /// Whether CTAs and warps run in the opposite order.
     pub reverse: bool,
 }
 
@@ -34,7 +34,7 @@ impl Setting {
         }
     }
 
-    /// All of them; the first says what is right.
+    /// All settings; the first gives the expected results.
     pub const ALL: [Setting; 16] = {
         const I: EngineChoice = EngineChoice::Interpreter;
         const N: EngineChoice = EngineChoice::Native;
@@ -70,11 +70,11 @@ impl fmt::Display for Setting {
     }
 }
 
-/// How a kernel ended.
+/// The end of a kernel.
 #[derive(Debug)]
 enum Outcome {
     Bytes(Vec<u8>),
-    /// It did not load, did not launch, or ended with a fault.
+    /// The kernel did not load, did not launch, or faulted.
     Error(String),
 }
 
@@ -131,36 +131,36 @@ impl Machine {
         out.to_vec()
     }
 
-    /// A fault sticks to a context: this machine is replaced.
+    /// Replaces this machine after a fault, because a fault is sticky in its context.
     fn renew(&mut self) -> Result<(), Error> {
         *self = Machine::new(self.setting, &self.loader)?;
         Ok(())
     }
 }
 
-/// A kernel that two machines run differently.
+/// A kernel with a wrong result on one machine.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The kernel.
+    /// The kernel that failed.
     pub kernel: Kernel,
-    /// The machine that is wrong.
+    /// The setting of the machine with the wrong result.
     pub setting: Setting,
-    /// What is different.
+    /// Description of the difference.
     pub what: String,
 }
 
-/// The machines.
+/// The machines on which kernels are compared.
 pub struct Bench {
     machines: Vec<Machine>,
     turn: usize,
 }
 
 impl Bench {
-    /// All machines; those with one engine share its code.
+    /// Creates all machines; machines with the same engine share its code.
     ///
     /// # Errors
     ///
-    /// Those of building a runtime.
+    /// The errors of building a runtime.
     pub fn new() -> Result<Bench, Error> {
         let native = built_in_loader(EngineChoice::Native);
         let interpreter = built_in_loader(EngineChoice::Interpreter);
@@ -177,11 +177,11 @@ impl Bench {
         })
     }
 
-    /// Runs each kernel in the interpreter, on all native machines, and on one of the other interpreters.
+    /// Runs each kernel in the reference interpreter, on all native machines, and on one other interpreter.
     ///
     /// # Errors
     ///
-    /// Those of building a runtime.
+    /// The errors of building a runtime.
     pub fn run(&mut self, kernels: &[Kernel]) -> Result<Vec<Failure>, Error> {
         let count = Setting::ALL.len();
         let interpreters = Setting::ALL
@@ -195,11 +195,11 @@ impl Bench {
         self.compare(kernels, &others)
     }
 
-    /// Whether a kernel runs differently on the machine with that setting, and how.
+    /// Runs a kernel on the machine with this setting; returns the failure if the result is wrong.
     ///
     /// # Errors
     ///
-    /// Those of building a runtime.
+    /// The errors of building a runtime.
     pub fn fails(&mut self, kernel: &Kernel, setting: Setting) -> Result<Option<Failure>, Error> {
         let others: Vec<usize> = (0..self.machines.len())
             .filter(|&i| self.machines[i].setting == setting)
@@ -217,7 +217,7 @@ impl Bench {
             let setting = self.machines[other].setting;
             let found = self.outcomes(other, kernels, &text)?;
             for ((kernel, expected), found) in kernels.iter().zip(&expected).zip(&found) {
-                // One failure of a kernel is enough.
+                // One failure for each kernel is enough.
                 if failures.iter().any(|f| f.kernel.seed == kernel.seed) {
                     continue;
                 }
@@ -257,7 +257,7 @@ impl Bench {
     }
 }
 
-/// What is wrong with an outcome. No generated kernel may fail.
+/// Compares two outcomes and describes the difference. No generated kernel may fail.
 fn difference(kernel: &Kernel, expected: &Outcome, found: &Outcome) -> Option<String> {
     match (expected, found) {
         (Outcome::Bytes(expected), Outcome::Bytes(found)) => {

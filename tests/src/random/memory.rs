@@ -1,21 +1,22 @@
-//! Loads, stores and atomics of generated kernels.
+//! Generates loads, stores and atomics.
 //!
-//! Loads from the inputs take any index; stores go to cells of the thread's own; atomics are such that their
-//! order cannot be seen. Addresses are computed in as many ways as programs compute them, with detours that wrap.
+//! Loads from the inputs have any index. Stores go to cells that belong to the thread. Atomics are such that their
+//! order does not affect results. Addresses are computed in various ways that real programs use, also with intermediate
+//! values that wrap.
 
 use super::layout::{ACCUMULATORS, INPUT_SECTION, Layout, REDUCTIONS, Section, WIDE_REDUCTIONS};
 use super::numbers::Random;
 use super::templates::{Operands, register, source};
 
-/// Where a kernel's memory is.
+/// The memory of a kernel.
 pub(super) struct Memory<'a> {
-    /// Its results.
+    /// The layout of the kernel's results.
     pub(super) layout: &'a Layout,
-    /// Threads of the launch.
+    /// Number of threads of the launch.
     pub(super) all_threads: u32,
 }
 
-/// A type in memory: suffix of `ld`, bytes, letter of its registers, section of the inputs.
+/// A type of memory access: suffix of `ld`, bytes, letter of its registers, section of the inputs.
 type Access = (&'static str, u32, char, u32);
 
 const INTEGERS: [Access; 11] = [
@@ -41,7 +42,7 @@ fn access(random: &mut Random) -> Access {
     }
 }
 
-/// A load from the inputs.
+/// Generates a load from the inputs.
 pub(super) fn load(random: &mut Random, operands: &Operands<'_>) -> String {
     let (ty, bytes, letter, section) = access(random);
     let vector = if random.chance(15) && bytes >= 4 {
@@ -71,7 +72,7 @@ pub(super) fn load(random: &mut Random, operands: &Operands<'_>) -> String {
     format!("{text}ld{space}.{ty} {target}, [%u0+{offset}];")
 }
 
-/// Leaves an index in `%t0`; returns a bound of it.
+/// Generates instructions that write an index to `%t0`; returns an upper bound of the index.
 fn index(random: &mut Random, operands: &Operands<'_>) -> (String, u32) {
     let c = random.below(200);
     let r = source('r', random, operands);
@@ -96,8 +97,8 @@ fn index(random: &mut Random, operands: &Operands<'_>) -> (String, u32) {
     }
 }
 
-/// Leaves `base + index * step + from` in `%u0`, but for the immediate offset that is returned. `bound` is
-/// one of the index, before it was made small enough.
+/// Generates instructions that write `base + index * step + from` to `%u0`, except for the returned immediate offset.
+/// `bound` is an upper bound of the index before it was reduced.
 fn address(random: &mut Random, base: &str, from: u32, step: u32, bound: u32) -> (String, i64) {
     let shift = step.trailing_zeros();
     let from = i64::from(from);
@@ -121,7 +122,7 @@ fn address(random: &mut Random, base: &str, from: u32, step: u32, bound: u32) ->
             ),
             from + detour,
         ),
-        // Wraps for the first threads; then there is no telling what is contiguous.
+        // The offset wraps for the first threads, so accesses are not provably contiguous.
         5 if bound < u32::MAX => (
             format!(
                 "shl.b32 %t1, %t0, {shift}; sub.u32 %t1, %t1, {detour}; cvt.u64.u32 %u0, %t1; and.b64 %u0, %u0, {}; add.s64 %u0, {base}, %u0; ",
@@ -144,7 +145,7 @@ fn address(random: &mut Random, base: &str, from: u32, step: u32, bound: u32) ->
     }
 }
 
-/// A load that is the same for all threads, or goes by a table in constant memory.
+/// Generates a load that is equal for all threads, or a load from a table in constant memory.
 pub(super) fn constant_load(random: &mut Random, operands: &Operands<'_>) -> String {
     let target = register('r', random);
     let r = source('r', random, operands);
@@ -159,7 +160,7 @@ pub(super) fn constant_load(random: &mut Random, operands: &Operands<'_>) -> Str
 }
 
 impl Memory<'_> {
-    /// A load from, or a store to, a cell of the thread's own in the results.
+    /// Generates a load or store of a cell in the results that belongs to the thread.
     pub(super) fn own(&self, random: &mut Random, operands: &Operands<'_>) -> String {
         let side_by_side: [(&Section, u32, char, &str, u32); 4] = [
             (&self.layout.words, 4, 'r', "b32", 4),
@@ -200,7 +201,7 @@ impl Memory<'_> {
         }
     }
 
-    /// Leaves a number below `slots` in `%t0`.
+    /// Generates instructions that write a number below `slots` to `%t0`.
     fn slot(&self, random: &mut Random, operands: &Operands<'_>, slots: u32) -> String {
         if random.chance(60) {
             format!("mov.u32 %t0, {}; ", random.below(slots))
@@ -210,14 +211,14 @@ impl Memory<'_> {
         }
     }
 
-    /// An address among the thread's 32 bytes for integers.
+    /// Generates an address in the thread's 32 bytes for integers.
     fn integers(
         &self,
         random: &mut Random,
         operands: &Operands<'_>,
     ) -> (String, &'static str, char, i64) {
         let (ty, bytes, letter, _) = *random.pick(&INTEGERS);
-        // A conversion with the store or load is not for a register that is wider.
+        // A converting load or store is not used for a wider register.
         let (ty, letter) = match (ty, letter) {
             ("s32", 'd') => ("s32", 'r'),
             other => other,
@@ -229,7 +230,7 @@ impl Memory<'_> {
         (text, ty, letter, i64::from(self.layout.integers.offset))
     }
 
-    /// An atomic on an accumulator of the grid.
+    /// Generates an atomic operation on an accumulator of the grid.
     pub(super) fn reduce(&self, random: &mut Random, operands: &Operands<'_>) -> String {
         let cell = match random.below(4) {
             0 => format!("mov.u32 %t0, {}; ", random.below(ACCUMULATORS)),
@@ -270,7 +271,8 @@ impl Memory<'_> {
     }
 }
 
-/// An atomic on the CTA's accumulator, a load from or a store to shared or local memory of the thread's own.
+/// Generates an atomic operation on the CTA's accumulator, or a load or store of the thread's own shared or local
+/// memory.
 pub(super) fn window(random: &mut Random, operands: &Operands<'_>) -> String {
     let r = source('r', random, operands);
     let target = register('r', random);

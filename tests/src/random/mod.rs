@@ -1,9 +1,9 @@
-//! Random kernels: what one engine makes of them, every other has to make as well.
+//! Random kernels, which must give the same results on every engine.
 //!
-//! [`generate::kernel`] makes a kernel from a seed: nested divergence, loops, barriers, collectives, shared
-//! memory, all types. [`machines::Bench`] runs it in both engines with several numbers of workers and in both
-//! orders, and compares all bytes. [`reduce::reduce`] makes a failing one small. `cargo xtask generate` runs
-//! many; the tests run some.
+//! [`generate::kernel`] generates a kernel from a seed: nested divergence, loops, barriers, collectives, shared memory,
+//! all types. [`machines::Bench`] runs it in both engines with several numbers of workers and in both orders, and
+//! compares all bytes. [`reduce::reduce`] reduces a failing kernel. `cargo xtask generate` runs many kernels; the tests
+//! run some.
 
 mod functions;
 pub mod generate;
@@ -20,19 +20,19 @@ pub mod write;
 use machines::{Bench, Failure};
 use program::Kernel;
 
-/// Kernels in a module.
+/// Number of kernels in a module.
 pub const BATCH: usize = 16;
 
-/// The seed of kernel number `index` of a run.
+/// Returns the seed of kernel number `index` of a run.
 pub fn seed_of(run: u64, index: u64) -> u64 {
     numbers::Random::new(run ^ index.wrapping_mul(0xd134_2543_de82_ef95)).bits()
 }
 
-/// Runs kernels `first .. first + count` of a run.
+/// Runs kernels `first .. first + count` of a run and returns the failures.
 ///
 /// # Errors
 ///
-/// Those of building a runtime.
+/// The errors of building a runtime.
 pub fn run(
     bench: &mut Bench,
     run: u64,
@@ -48,7 +48,7 @@ pub fn run(
     Ok(failures)
 }
 
-/// A failure with its kernel made small, as text for people.
+/// Reduces the kernel of a failure, and formats it with a description.
 pub fn report(bench: &mut Bench, failure: &Failure) -> String {
     let mut last = failure.clone();
     reduce::reduce(&failure.kernel, |kernel| {

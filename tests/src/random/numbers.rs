@@ -1,15 +1,15 @@
-//! A stream of random numbers that is the same on every machine.
+//! A stream of random numbers, which is the same on every machine.
 
-/// SplitMix64, perhaps behind numbers that somebody chose.
+/// A SplitMix64 generator, whose first numbers may be chosen explicitly.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
-    /// Two bytes a number, the next ones last.
+    /// The bytes of the chosen numbers, two for each number, in reverse order.
     chosen: Vec<u8>,
 }
 
 impl Random {
-    /// The stream that belongs to `seed`.
+    /// Returns the stream of `seed`.
     pub fn new(seed: u64) -> Random {
         Random {
             state: seed,
@@ -17,8 +17,8 @@ impl Random {
         }
     }
 
-    /// A stream whose first choices are those of `bytes`, two bytes each, before that of `seed` begins: who changes a byte,
-    /// such as a fuzzer, changes one choice.
+    /// Returns a stream that begins with the numbers in `bytes`, two bytes each, and continues with the stream of
+    /// `seed`. A fuzzer that changes one byte therefore changes one choice.
     pub fn chosen(bytes: &[u8], seed: u64) -> Random {
         Random {
             state: seed,
@@ -26,7 +26,7 @@ impl Random {
         }
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn bits(&mut self) -> u64 {
         if let Some(low) = self.chosen.pop() {
             let high = self.chosen.pop().unwrap_or(0);
@@ -38,21 +38,21 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`; 0 when there is none.
+    /// Returns a number below `bound`; 0 if `bound` is 0.
     pub fn below(&mut self, bound: u32) -> u32 {
         ((self.bits() >> 32) % u64::from(bound.max(1))) as u32
     }
 
-    /// True `percent` times of a hundred.
+    /// Returns true with a probability of `percent` in a hundred.
     pub fn chance(&mut self, percent: u32) -> bool {
         self.below(100) < percent
     }
 
-    /// One of several things.
+    /// Returns one of the choices.
     ///
     /// # Panics
     ///
-    /// When there is nothing to choose from.
+    /// Panics if there are no choices.
     pub fn pick<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.below(choices.len() as u32) as usize]
     }

@@ -1,88 +1,88 @@
-//! The tree of a generated kernel, and its launch.
+//! The syntax tree of a generated kernel, and its launch.
 //!
-//! Invariant: any statement may be left out and any compound one be replaced by what it holds, and the kernel
-//! stays valid: registers are set before the first statement, and what depends on where a statement stands
-//! (member masks, whether a barrier may count threads, where `break` goes) is decided when the text is
-//! written. This is what lets a failing kernel be reduced.
+//! Invariant: any statement may be removed, and any compound statement may be replaced by its content; the kernel stays
+//! valid. Registers are therefore initialised before the first statement, and properties that depend on a statement's
+//! position (member masks, whether a barrier may count threads, the target of `break`) are determined when the text is
+//! written. A failing kernel can thus be reduced.
 
 use margay::Dim3;
 
-/// Which threads surely take the same way.
+/// The threads that are known to be converged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// None.
+    /// No threads are known to be converged.
     Lane,
-    /// Those of a warp.
+    /// The threads of a warp.
     Warp,
-    /// Those of a CTA.
+    /// The threads of a CTA.
     Cta,
 }
 
-/// Text of instructions. `<M>` stands for the mask of the lanes that are here, `<L>` for a number that makes
-/// labels unique, `<COUNT>` for the thread count of a barrier, where one may be named.
+/// Text of instructions. `<M>` stands for the mask of the active lanes, `<L>` for a number that makes labels unique,
+/// `<COUNT>` for the thread count of a barrier, if a count is permitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Leaf {
     /// The instructions.
     pub text: String,
-    /// Whether threads of a warp or CTA meet here.
+    /// The threads that synchronise here, if any.
     pub meets: Option<Level>,
 }
 
-/// A condition: instructions that leave it in `<C>`.
+/// A condition: instructions that write it to `<C>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
     /// The instructions.
     pub leaf: Leaf,
-    /// Which threads surely find the same.
+    /// The threads for which the condition is known to be equal.
     pub level: Level,
 }
 
-/// How a loop counts its turns.
+/// How a loop counts its iterations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counting {
-    /// Up, tested before each turn.
+    /// Up, tested before each iteration.
     Up,
-    /// Up by three, tested before each turn.
+    /// Up by three, tested before each iteration.
     UpByThree,
-    /// Down, tested before each turn.
+    /// Down, tested before each iteration.
     Down,
-    /// Up, tested after each turn.
+    /// Up, tested after each iteration.
     Tested,
 }
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Statement {
-    /// Straight code.
+    /// Straight-line code.
     Leaf(Leaf),
-    /// Two ways.
+    /// A condition with two alternatives.
     If(Condition, Vec<Statement>, Vec<Statement>),
-    /// `limit` leaves the number of turns in `<N>`.
+    /// A loop; `limit` writes the number of iterations to `<N>`.
     Loop {
-        /// How the turns are counted.
+        /// How the iterations are counted.
         counting: Counting,
-        /// Instructions that compute the number of turns.
+        /// Instructions that compute the number of iterations.
         limit: Condition,
-        /// What is repeated.
+        /// The body of the loop.
         body: Vec<Statement>,
     },
-    /// `selector` leaves a number below the number of arms in `<N>`.
+    /// A switch; `selector` writes a number below the number of arms to `<N>`.
     Switch {
-        /// Instructions that choose.
+        /// Instructions that compute the number of the arm.
         selector: Condition,
-        /// The ways.
+        /// The arms of the switch.
         arms: Vec<Vec<Statement>>,
     },
-    /// Ends the threads for which it holds.
+    /// Ends the threads for which the condition holds.
     Exit(Condition),
-    /// Leaves the innermost loop.
+    /// Leaves the innermost loop if the condition holds.
     Break(Condition),
-    /// Begins the next turn of the innermost loop.
+    /// Continues with the next iteration of the innermost loop if the condition holds.
     Continue(Condition),
 }
 
 impl Statement {
-    /// The lists of statements within.
+    /// Returns the lists of statements inside this statement.
     pub fn bodies(&self) -> Vec<&Vec<Statement>> {
         match self {
             Statement::If(_, then, other) => vec![then, other],
@@ -92,7 +92,7 @@ impl Statement {
         }
     }
 
-    /// The same, to change.
+    /// Returns the lists of statements inside this statement, mutably.
     pub fn bodies_mut(&mut self) -> Vec<&mut Vec<Statement>> {
         match self {
             Statement::If(_, then, other) => vec![then, other],
@@ -114,25 +114,25 @@ impl Statement {
         }
     }
 
-    /// Whether threads meet in it.
+    /// Returns whether threads synchronise in the statement.
     pub fn meets(&self) -> bool {
         self.own_leaf().meets.is_some() || self.bodies().into_iter().any(|body| meets(body))
     }
 
-    /// Whether threads may end in it.
+    /// Returns whether threads may exit in the statement.
     pub fn exits(&self) -> bool {
         matches!(self, Statement::Exit(_))
             || self.bodies().into_iter().flatten().any(Statement::exits)
     }
 
-    /// Number of statements, with those within.
+    /// Returns the number of statements, including nested ones.
     pub fn count(&self) -> usize {
         let inner = self.bodies().into_iter().flatten().map(Statement::count);
         1 + inner.sum::<usize>()
     }
 }
 
-/// Whether threads meet in a list of statements.
+/// Returns whether threads synchronise in a list of statements.
 pub fn meets(body: &[Statement]) -> bool {
     body.iter().any(Statement::meets)
 }
@@ -140,43 +140,43 @@ pub fn meets(body: &[Statement]) -> bool {
 /// A kernel and its launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
-    /// What it was made from; its name is `k` and this.
+    /// The seed of the kernel, which is also a part of its name.
     pub seed: u64,
     /// Blocks in the grid.
     pub grid: Dim3,
     /// Threads in a block.
     pub block: Dim3,
-    /// What it does.
+    /// The statements of the kernel.
     pub body: Vec<Statement>,
 }
 
 impl Kernel {
-    /// Its name in the module.
+    /// Returns the kernel's name in the module.
     pub fn name(&self) -> String {
         format!("k{:016x}", self.seed)
     }
 
-    /// Threads in a block.
+    /// Returns the number of threads in a block.
     pub fn threads(&self) -> u32 {
         self.block.count() as u32
     }
 
-    /// Threads of the launch.
+    /// Returns the number of threads of the launch.
     pub fn all_threads(&self) -> u32 {
         self.threads() * self.grid.count() as u32
     }
 
-    /// Whether every warp is full and stays so.
+    /// Returns whether every warp is full and no thread exits early.
     pub fn full_warps(&self) -> bool {
         self.threads().is_multiple_of(32) && !self.body.iter().any(Statement::exits)
     }
 
-    /// Number of statements.
+    /// Returns the number of statements.
     pub fn len(&self) -> usize {
         self.body.iter().map(Statement::count).sum()
     }
 
-    /// Whether nothing is left of it.
+    /// Returns whether there are no statements.
     pub fn is_empty(&self) -> bool {
         self.body.is_empty()
     }

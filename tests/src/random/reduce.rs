@@ -1,11 +1,11 @@
-//! Failing kernels made smaller.
+//! Reduces failing kernels.
 
 use margay::Dim3;
 
 use super::program::{Kernel, Statement};
 
-/// The smallest kernel found that still fails: statements are left out, compound ones replaced by what they
-/// hold, and CTAs taken away, until nothing more can go.
+/// Returns the smallest kernel found that still fails: removes statements, replaces compound statements by their
+/// content, and removes CTAs, until no such step keeps the failure.
 pub fn reduce(kernel: &Kernel, mut fails: impl FnMut(&Kernel) -> bool) -> Kernel {
     let mut best = kernel.clone();
     for ctas in [1, 2] {
@@ -21,7 +21,7 @@ pub fn reduce(kernel: &Kernel, mut fails: impl FnMut(&Kernel) -> bool) -> Kernel
     let mut changed = true;
     while changed {
         changed = false;
-        // From the end: what is computed last is needed least.
+        // Begins with the last statement, because later results are used least.
         let mut at = best.len();
         while at > 0 {
             at -= 1;
@@ -41,13 +41,13 @@ pub fn reduce(kernel: &Kernel, mut fails: impl FnMut(&Kernel) -> bool) -> Kernel
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// Leave a statement out.
+    /// Remove a statement.
     Drop,
-    /// Put what a compound statement holds in its place.
+    /// Replace a compound statement by its content.
     Open,
 }
 
-/// Does the step to statement number `at` in preorder; false when it does not apply.
+/// Applies the step to statement number `at` in preorder; returns false if the step does not apply.
 fn apply(list: &mut Vec<Statement>, at: &mut usize, step: Step) -> bool {
     for index in 0..list.len() {
         if *at == 0 {

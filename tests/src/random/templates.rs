@@ -1,10 +1,10 @@
-//! Instructions from `templates.txt`.
+//! Generates instructions from the templates in `templates.txt`.
 
 use std::sync::OnceLock;
 
 use super::numbers::Random;
 
-/// A line of the file.
+/// A template: its weight, and its text.
 struct Template {
     times: u32,
     text: &'static str,
@@ -27,18 +27,18 @@ fn templates() -> &'static [Template] {
     })
 }
 
-/// Number of templates.
+/// Returns the number of templates.
 pub fn count() -> usize {
     templates().len()
 }
 
-/// What a template may read and write.
+/// The operands that a template may use, besides registers.
 pub struct Operands<'a> {
-    /// Loop counters that may be read.
+    /// Loop counters, which may only be read.
     pub counters: &'a [String],
 }
 
-/// An instruction from any template.
+/// Generates an instruction from a random template.
 pub fn any(random: &mut Random, operands: &Operands<'_>) -> String {
     let all = templates();
     let mut at = random.below(all.iter().map(|t| t.times).sum());
@@ -51,12 +51,12 @@ pub fn any(random: &mut Random, operands: &Operands<'_>) -> String {
     unreachable!("the numbers add up")
 }
 
-/// An instruction from template number `index`.
+/// Generates an instruction from template number `index`.
 pub fn nth(index: usize, random: &mut Random, operands: &Operands<'_>) -> String {
     fill(templates()[index].text, random, operands)
 }
 
-/// Chooses alternatives and operands.
+/// Replaces the placeholders of a template by chosen alternatives and operands.
 pub fn fill(text: &str, random: &mut Random, operands: &Operands<'_>) -> String {
     let text = choose(text, random);
     let mut out = String::with_capacity(text.len() + 16);
@@ -67,7 +67,7 @@ pub fn fill(text: &str, random: &mut Random, operands: &Operands<'_>) -> String 
             ('>', Some(letter)) if letter.is_ascii_lowercase() => {
                 chars.next();
                 let mut name = register(letter, random);
-                // An instruction may not write one register twice.
+                // An instruction must not write a register twice.
                 while written.contains(&name) {
                     name = register(letter, random);
                 }
@@ -85,7 +85,7 @@ pub fn fill(text: &str, random: &mut Random, operands: &Operands<'_>) -> String 
             _ => out.push(c),
         }
     }
-    // The bits of a value and the test of it are about one register.
+    // The bits of a value and the test for NaN must use the same register.
     for (copy, letter) in [("%x0, %x0", 'f'), ("%y0, %y0", 'e')] {
         if out.contains(copy) {
             let end = out.find(';').expect("an instruction ends");
@@ -112,7 +112,7 @@ fn choose(text: &str, random: &mut Random) -> String {
     out + rest
 }
 
-/// A register that may be written.
+/// Returns a register that may be written.
 pub fn register(letter: char, random: &mut Random) -> String {
     let count = match letter {
         'p' => 3,
@@ -124,7 +124,7 @@ pub fn register(letter: char, random: &mut Random) -> String {
     format!("%{letter}{}", random.below(count))
 }
 
-/// A register that is read, or a constant where the letter is a capital one.
+/// Returns a register to read, or a constant if the letter is a capital.
 pub fn source(letter: char, random: &mut Random, operands: &Operands<'_>) -> String {
     const FIXED: [&str; 6] = ["%lin", "%gid", "%lane", "%w0", "%w1", "%n"];
     match letter {

@@ -1,4 +1,4 @@
-//! Where threads of a generated kernel meet: collectives, barriers and what is handed over by them.
+//! Generates code in which threads synchronise: collectives, barriers, and values that are exchanged through them.
 
 use super::numbers::Random;
 use super::program::{Kernel, Leaf, Level};
@@ -11,7 +11,7 @@ fn meeting(level: Level, text: String) -> Leaf {
     }
 }
 
-/// A mask for the lanes that are here, or for parts of them: instructions, and the operand.
+/// Generates a mask of the active lanes, or of a part of them: instructions, and the operand.
 fn mask(random: &mut Random, operands: &Operands<'_>) -> (String, &'static str) {
     let tile = |size: u32| {
         let lanes = (1u64 << size) - 1;
@@ -25,7 +25,7 @@ fn mask(random: &mut Random, operands: &Operands<'_>) -> (String, &'static str) 
         1 => (tile(4), "%t7"),
         2 => (tile(16), "%t7"),
         3 => {
-            // Lanes with the same key.
+            // The mask contains the lanes with the same key.
             let r = source('r', random, operands);
             let bits = 1 + random.below(3);
             let text = format!("and.b32 %t6, {r}, {bits}; match.any.sync.b32 %t7, %t6, <M>; ");
@@ -35,7 +35,7 @@ fn mask(random: &mut Random, operands: &Operands<'_>) -> (String, &'static str) 
     }
 }
 
-/// An operation among the lanes of a warp that are here.
+/// Generates an operation among the active lanes of a warp.
 pub(super) fn collective(random: &mut Random, operands: &Operands<'_>, full: bool) -> Leaf {
     let (before, mask) = mask(random, operands);
     let r = source('r', random, operands);
@@ -63,8 +63,8 @@ pub(super) fn collective(random: &mut Random, operands: &Operands<'_>, full: boo
     meeting(Level::Warp, before + &text)
 }
 
-/// A shuffle. A lane that would read one that is not here gets zero instead: PTX leaves the value open. Where
-/// `full` says that all lanes are here, the plain instruction stands alone.
+/// Generates a shuffle. A lane whose source lane is inactive gets zero instead, because PTX does not specify the value.
+/// If `full` is set, all lanes are active, and the plain instruction is enough.
 fn shuffle(random: &mut Random, operands: &Operands<'_>, mask: &str, full: bool) -> String {
     let mode = *random.pick(&["bfly", "down", "up", "idx"]);
     let width = *random.pick(&[32u32, 32, 32, 16, 8, 4]);
@@ -102,7 +102,7 @@ fn shuffle(random: &mut Random, operands: &Operands<'_>, mask: &str, full: bool)
         'f' => ("%x1", "0f00000000"),
         _ => ("%t3", "0"),
     };
-    // %q1: in range, and the lane that is read is not here.
+    // `%q1` is true if the source lane is in range but inactive.
     format!(
         "setp.eq.u32 %q0, %lane, %lane; vote.sync.ballot.b32 %t2, %q0, {mask}; \
          and.b32 %t5, {amount}, 31; \
@@ -114,7 +114,7 @@ fn shuffle(random: &mut Random, operands: &Operands<'_>, mask: &str, full: bool)
     )
 }
 
-/// Leaves in `%t1` a thread's number below `%t6`, by another than its own.
+/// Generates instructions that write the number of another thread, below `%t6`, to `%t1`.
 fn other_thread(random: &mut Random, operands: &Operands<'_>) -> String {
     match random.below(5) {
         0 => format!(
@@ -131,7 +131,7 @@ fn other_thread(random: &mut Random, operands: &Operands<'_>) -> String {
     }
 }
 
-/// A barrier of the CTA.
+/// Generates a barrier of the CTA.
 fn barrier(random: &mut Random) -> String {
     match random.below(6) {
         0 => "barrier.sync 0;".to_owned(),
@@ -141,7 +141,7 @@ fn barrier(random: &mut Random) -> String {
     }
 }
 
-/// Something that all threads of a CTA do together.
+/// Generates an exchange of values between all threads of a CTA.
 pub(super) fn exchange(random: &mut Random, operands: &Operands<'_>, kernel: &Kernel) -> Leaf {
     let (first, second) = (barrier(random), barrier(random));
     let r = source('r', random, operands);
@@ -177,7 +177,7 @@ pub(super) fn exchange(random: &mut Random, operands: &Operands<'_>, kernel: &Ke
     meeting(Level::Cta, text)
 }
 
-/// The sum of the CTA's threads, by halves.
+/// Generates a tree reduction over the CTA's threads.
 fn tree(random: &mut Random, threads: u32, value: &str, to: &str, barrier: &str) -> String {
     let start = threads.next_power_of_two() / 2;
     let operation = random.pick(&["add.u32", "max.s32", "xor.b32"]);
@@ -193,7 +193,7 @@ fn tree(random: &mut Random, threads: u32, value: &str, to: &str, barrier: &str)
     )
 }
 
-/// Something that all lanes of a warp do together by shared memory.
+/// Generates an exchange of values between all lanes of a warp through shared memory.
 pub(super) fn warp_exchange(random: &mut Random, operands: &Operands<'_>) -> Leaf {
     let r = source('r', random, operands);
     let to = register('r', random);

@@ -1,7 +1,7 @@
-//! The text of generated kernels.
+//! Writes the text of generated kernels.
 //!
-//! Here is decided what depends on where a statement stands. Lanes that part get the mask of those that go
-//! along by a ballot, when threads meet further on.
+//! The writer determines the properties that depend on a statement's position. If lanes diverge before threads
+//! synchronise again, a ballot computes the mask of the lanes in each branch.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::functions;
 use super::layout::{INPUT_SECTION, Layout, REGISTERS};
 use super::program::{Condition, Counting, Kernel, Leaf, Level, Statement, meets};
 
-/// What stands before kernels with the text `kernels`: what they name.
+/// Returns the beginning of a module for kernels with the text `kernels`: the functions and tables that they use.
 pub fn header(kernels: &str) -> String {
     let mut out = ".version 7.8\n.target sm_80\n.address_size 64\n".to_owned();
     if names(kernels, "table") {
@@ -29,7 +29,7 @@ pub fn header(kernels: &str) -> String {
     out
 }
 
-/// A kernel's text; its module begins with [`header`].
+/// Returns the text of a kernel, whose module begins with [`header`].
 pub fn kernel(kernel: &Kernel) -> String {
     let mut writer = Writer {
         kernel,
@@ -59,7 +59,7 @@ pub fn kernel(kernel: &Kernel) -> String {
     out
 }
 
-/// Whether a register is named.
+/// Returns whether a text names a register.
 fn names(text: &str, register: &str) -> bool {
     text.match_indices(register).any(|(at, _)| {
         let part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
@@ -92,7 +92,7 @@ fn declare(kernel: &Kernel, body: &str, out: &mut String) {
     }
 }
 
-/// Sets all registers that the body names, and the memory that it may read before it writes.
+/// Initialises all registers that the body names, and the memory that it may read before it writes.
 fn begin(kernel: &Kernel, body: &str, out: &mut String) {
     *out += "    ld.param.u64 %in, [in]; ld.param.u64 %out, [out]; ld.param.u32 %n, [n];
     mov.u32 %tx, %tid.x; mov.u32 %ty, %tid.y; mov.u32 %tz, %tid.z; mov.u32 %nx, %ntid.x; mov.u32 %ny, %ntid.y;
@@ -131,7 +131,7 @@ fn begin(kernel: &Kernel, body: &str, out: &mut String) {
     clear(kernel, body, out);
 }
 
-/// Fills shared and local memory.
+/// Initialises shared and local memory.
 fn clear(kernel: &Kernel, body: &str, out: &mut String) {
     let threads = kernel.threads();
     let mut shared = false;
@@ -151,7 +151,7 @@ fn clear(kernel: &Kernel, body: &str, out: &mut String) {
         } else {
             4 * words * threads.next_multiple_of(32)
         };
-        // Byte offsets, from the thread's own by strides of the block.
+        // Byte offsets begin at the thread's own offset and advance by the size of the block.
         let _ = write!(
             out,
             "    mov.u32 %t0, {name}; mad.lo.u32 %t0, %lin, 4, %t0; mov.u32 %t1, {name}; add.u32 %t1, %t1, {bytes};\n\
@@ -212,7 +212,7 @@ fn end(kernel: &Kernel, body: &str, layout: &Layout, out: &mut String) {
     *out += "    ret;\n}\n";
 }
 
-/// A loop around a statement.
+/// A loop that encloses a statement.
 #[derive(Clone)]
 struct Looped {
     level: Level,
@@ -225,7 +225,7 @@ struct Looped {
 #[derive(Clone)]
 struct Scope {
     level: Level,
-    /// The operand that names the lanes that are here.
+    /// The operand that is the mask of the active lanes.
     mask: String,
     depth: usize,
     looped: Option<Looped>,
@@ -233,7 +233,7 @@ struct Scope {
 
 struct Writer<'a> {
     kernel: &'a Kernel,
-    /// Whether a barrier may count its threads: all are there until the end.
+    /// Whether a barrier may count its threads, because all threads reach the end of the kernel.
     counts: bool,
     out: String,
     labels: u32,
@@ -251,7 +251,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Puts the mask and the like into a leaf's text.
+    /// Replaces the placeholders, such as the mask, in a leaf's text.
     fn leaf(&mut self, leaf: &Leaf, scope: &Scope) -> String {
         let mut text = leaf.text.replace("<M>", &scope.mask);
         if text.contains("<L>") {
@@ -291,7 +291,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The scope of a statement in which lanes may have parted by a condition of `level`.
+    /// Returns the scope of a statement in which lanes may have diverged by a condition of `level`.
     fn inside(scope: &Scope, level: Level) -> Scope {
         Scope {
             level: scope.level.min(level),
@@ -344,7 +344,7 @@ impl Writer<'_> {
         self.line(d, &text);
         let mut inside = Writer::inside(scope, limit.level);
         let meets = meets(body);
-        // Lanes may also part by leaving the loop.
+        // Lanes may also diverge by leaving the loop.
         let parts = meets && inside.level == Level::Lane;
         if parts {
             inside.mask = format!("%m{d}");
@@ -422,7 +422,7 @@ impl Writer<'_> {
         self.line(d, &format!("end{number}:"));
     }
 
-    /// Leaves the loop or its turn, where that keeps together who has to meet; nothing otherwise.
+    /// Writes a `break` or `continue`, but only if the threads that must synchronise stay converged.
     fn leave(&mut self, condition: &Condition, scope: &Scope, ends: bool) {
         let Some(looped) = &scope.looped else {
             return;

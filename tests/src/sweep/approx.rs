@@ -1,7 +1,7 @@
-//! Approximate functions of one operand: what they approximate, special values, and the ISA's bounds.
+//! Checks approximate functions of one operand: the exact function, special values, and the bounds of the ISA.
 //!
-//! References are the host's `f64` functions, whose own errors are below 2^-50. An infinite result counts as the
-//! power of two behind the largest number, so that overflow is measured like any other error.
+//! References are the host's `f64` functions, whose own errors are below 2^-50. An infinite result counts as the power
+//! of two above the largest number, so that overflow is measured like any other error.
 
 use std::f64::consts::{PI, TAU};
 
@@ -9,7 +9,7 @@ use super::Check;
 use super::format::Format;
 use super::tally::{Region, Tally, Unit};
 
-/// What a special operand gives.
+/// The result for a special operand.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Special {
     /// Not a number.
@@ -18,21 +18,21 @@ pub enum Special {
     Value(f64),
 }
 
-/// A function. Judges are compiled for each: they judge billions of results.
+/// A function. Checkers are compiled separately for each function, because they check billions of results.
 pub trait Function: Send + Sync + 'static {
-    /// Its name in PTX.
+    /// The function's name in PTX.
     const NAME: &'static str;
-    /// Its value.
+    /// Computes the exact function.
     fn exact(x: f64) -> f64;
-    /// What the ISA's tables say; the sign of zero counts.
+    /// Returns the result in the ISA's tables, if the operand is special; the sign of zero counts.
     fn special(x: f64) -> Option<Special>;
-    /// The number of the region that an operand lies in.
+    /// Returns the number of an operand's region.
     fn region(_: f64) -> usize {
         0
     }
 }
 
-/// Two to a power.
+/// The function that raises two to the power of the operand.
 pub struct Ex2;
 
 impl Function for Ex2 {
@@ -81,7 +81,7 @@ impl Function for Lg2 {
     }
 }
 
-/// Infinities have no angle; of zero the sine is the same zero.
+/// Returns the special results of sine and cosine: NaN for infinities, `at_zero` for zeros.
 #[inline(always)]
 fn of_angle(x: f64, at_zero: f64) -> Option<Special> {
     if x.is_infinite() {
@@ -246,20 +246,20 @@ const fn region(about: &'static str, bound: f64, unit: Unit) -> Region {
     }
 }
 
-/// `2^-n` for the bounds that are powers of two.
+/// Returns `2^-n`, for the bounds that are powers of two.
 const fn power(n: i32) -> f64 {
     f64::from_bits(((1023 - n) as u64) << 52)
 }
 
-/// 2^-20.5.
+/// The bound 2^-20.5.
 const SINE_NEAR: f64 = power(21) * std::f64::consts::SQRT_2;
-/// 2^-14.7 = 2^-15 * 2^0.3.
+/// The bound 2^-14.7 = 2^-15 * 2^0.3.
 const SINE_FAR: f64 = power(15) * 1.231_144_413_344_916_3;
-/// 2^-22.9 = 2^-23 * 2^0.1.
+/// The bound 2^-22.9 = 2^-23 * 2^0.1.
 const RSQRT_BOUND: f64 = power(23) * 1.071_773_462_536_293_1;
-/// 2^-9.9 = 2^-10 * 2^0.1.
+/// The bound 2^-9.9 = 2^-10 * 2^0.1.
 const EX2_HALF: f64 = power(10) * 1.071_773_462_536_293_1;
-/// 2^-10.987 = 2^-11 * 2^0.013.
+/// The bound 2^-10.987 = 2^-11 * 2^0.013.
 const TANH_HALF: f64 = power(11) * 1.009_051_633_844_681_3;
 
 const ANGLES: &[Region] = &[
@@ -271,7 +271,7 @@ const ANGLES: &[Region] = &[
     },
 ];
 
-/// The bounds of a function in a format.
+/// Returns the bounds of a function in a format.
 pub fn regions<F: Function>(format: Format) -> &'static [Region] {
     match (F::NAME, format) {
         ("ex2", Format::F32) => const { &[region("all", 2.0, Unit::Ulp)] },
@@ -295,16 +295,16 @@ pub fn regions<F: Function>(format: Format) -> &'static [Region] {
     }
 }
 
-/// A distance in units of the last place of numbers around `x`.
+/// Converts a distance to units in the last place of numbers around `x`.
 #[inline(always)]
 pub(super) fn units(format: Format, distance: f64, x: f64) -> f64 {
     let least = format.value(format.least_normal());
     let exponent = (x.abs().max(least).to_bits() >> 52) - u64::from(format.fraction);
-    // The unit is a power of two; so is its inverse.
+    // The unit is a power of two, and so is its inverse.
     distance * f64::from_bits((2046 - exponent) << 52)
 }
 
-/// The number that an operand is, infinities included.
+/// Returns the value of an operand, which may be infinite.
 #[inline(always)]
 fn operand(format: Format, bits: u64) -> f64 {
     let value = format.signed(bits);
@@ -317,16 +317,16 @@ fn operand(format: Format, bits: u64) -> f64 {
 
 /// An approximate function of one format.
 pub struct Approximation<F> {
-    /// The function.
+    /// The approximated function.
     pub function: F,
-    /// Operand and result.
+    /// Format of operand and result.
     pub format: Format,
-    /// Subnormal operands and results are zeros.
+    /// Whether subnormal operands and results are flushed to zero.
     pub flush: bool,
 }
 
 impl<F: Function> Approximation<F> {
-    /// Judges one element; `format` is the own one, given apart so that it can be a constant.
+    /// Checks one element; `format` equals `self.format`, but can be a constant.
     #[inline(always)]
     fn judge(&self, format: Format, bits: u64, got: u64, tally: &mut Tally) {
         let inputs = &[bits];
@@ -358,7 +358,7 @@ impl<F: Function> Approximation<F> {
         let distance = (value - exact).abs();
         let small = exact.abs() < least && unit == Unit::Relative;
         let error = match unit {
-            // A subnormal result has fewer digits: within a unit of its last place.
+            // A subnormal result has fewer bits, so it must be within one unit of its last place.
             Unit::Relative if small => {
                 let error = units(format, distance, exact);
                 return tally.expect(error <= 1.0, inputs, got, "a subnormal result");
@@ -370,7 +370,7 @@ impl<F: Function> Approximation<F> {
         tally.error(region, error, inputs, got);
     }
 
-    /// A result below, or within the error above, the least normal number, with `.ftz`.
+    /// Checks a result with `.ftz` that is below the least normal number, or above it by less than the error bound.
     fn flushed(&self, exact: f64, bits: u64, got: u64, tally: &mut Tally) {
         let format = self.format;
         let least = format.value(format.least_normal());
@@ -401,9 +401,9 @@ impl<F: Function> Approximation<F> {
         }
     }
 
-    /// The judge of single elements.
+    /// Returns a checker of single elements.
     pub fn check(self) -> Check {
-        // Billions are single precision.
+        // Most results are in single precision; the constant format makes their checker faster.
         if self.format == Format::F32 {
             return Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
                 self.judge(Format::F32, inputs[0], got, tally);
@@ -414,7 +414,7 @@ impl<F: Function> Approximation<F> {
         })
     }
 
-    /// The judge of pairs in 32 bits.
+    /// Returns a checker of pairs in 32 bits.
     pub fn check_pair(self) -> Check {
         Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
             self.judge(self.format, inputs[0] & 0xffff, got & 0xffff, tally);

@@ -1,6 +1,6 @@
-//! Functions of `f64`: roots and reciprocals rounded in each direction, and the approximate starts.
+//! Checks functions of `f64`: roots and reciprocals rounded in each direction, and the approximate forms.
 //!
-//! Squares and products of 54-digit numbers are exact in the oracle's quadruple precision.
+//! Squares and products of numbers with 54 bits are exact in the oracle's quadruple precision.
 
 use std::cmp::Ordering;
 
@@ -18,7 +18,7 @@ fn quad(x: f64) -> Quad {
     wide.value
 }
 
-/// `a * b`, which has to be exact.
+/// Multiplies two numbers whose product is exact.
 fn product(a: Quad, b: Quad) -> Quad {
     let product = a.mul_r(b, Round::TowardZero);
     debug_assert_eq!(product.status, Status::OK);
@@ -31,7 +31,8 @@ fn half_way(a: f64, b: f64) -> Quad {
     product(sum, half)
 }
 
-/// Whether the positive number `got` is an exact value rounded, which `compare` orders numbers against.
+/// Returns whether the positive number `got` is the correctly rounded exact value; `compare` orders a number relative
+/// to the exact value.
 fn is_right(mode: Mode, got: f64, compare: impl Fn(Quad) -> Ordering) -> bool {
     if got < 0.0 || !got.is_finite() {
         return false;
@@ -58,7 +59,7 @@ fn same(wanted: f64, inputs: &[u64], got: u64, tally: &mut Tally) {
     tally.expect(right, inputs, got, "a special case");
 }
 
-/// `sqrt.MODE.f64`.
+/// Returns a checker of `sqrt.MODE.f64`.
 pub fn root(mode: Mode) -> Check {
     Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
         let x = f64::from_bits(inputs[0]);
@@ -72,7 +73,7 @@ pub fn root(mode: Mode) -> Check {
     })
 }
 
-/// Where the ISA states no bound, ours.
+/// Returns a bound of our own, for functions without a bound in the ISA.
 const fn ours(bound: f64, unit: Unit) -> Region {
     Region {
         about: "all",
@@ -82,15 +83,15 @@ const fn ours(bound: f64, unit: Unit) -> Region {
     }
 }
 
-/// Of the forms that see and give upper words: 20 digits.
+/// Bound of the forms that read and write upper words only: 20 bits.
 pub const UPPER: &[Region] = &[ours(9.536_743_164_062_5e-7, Unit::Relative)];
-/// Of `rsqrt.approx.f64`: a root and a quotient, each rounded.
+/// Bound of `rsqrt.approx.f64`: a root and a quotient, each rounded.
 pub const ROOT: &[Region] = &[ours(1.5, Unit::Ulp)];
 
-/// The NaN of the forms that give upper words.
+/// The NaN that forms with upper words return.
 const UPPER_NAN: u64 = 0x7fff_ffff_0000_0000;
 
-/// `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64`, by the exact function.
+/// Returns a checker of `rcp.approx.ftz.f64` or `rsqrt.approx.ftz.f64`; `function` is the exact function.
 pub fn upper_word(function: fn(f64) -> f64) -> Check {
     Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
         let x = f64::from_bits(inputs[0] >> 32 << 32);
@@ -119,7 +120,7 @@ pub fn upper_word(function: fn(f64) -> f64) -> Check {
     })
 }
 
-/// `rsqrt.approx.f64`: the residual of `y * y * x` in twice the digits.
+/// Returns a checker of `rsqrt.approx.f64`, which computes the residual of `y * y * x` with twice the precision.
 pub fn inverse_root() -> Check {
     Box::new(|inputs: &[u64], got: u64, tally: &mut Tally| {
         let x = f64::from_bits(inputs[0]);
@@ -132,7 +133,7 @@ pub fn inverse_root() -> Check {
             };
             return same(wanted, inputs, got, tally);
         }
-        // Scaled by an even power of two into [1, 4).
+        // The operand is scaled by an even power of two into [1, 4).
         let shift = i32::from(x.is_subnormal()) * 54;
         let normal = x * 2f64.powi(shift);
         let exponent = (normal.to_bits() >> 52) as i32 - 1023;
@@ -144,7 +145,7 @@ pub fn inverse_root() -> Check {
         let near = square * x;
         let lost = square.mul_add(x, -near);
         let error = (near - 1.0 + lost + rest * x) / 2.0;
-        // A unit of the last place of 1 / sqrt(x), which lies in (1/2, 1].
+        // The unit in the last place of 1 / sqrt(x), which is in (1/2, 1].
         let unit = if x == 1.0 {
             f64::EPSILON
         } else {

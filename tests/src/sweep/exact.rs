@@ -1,7 +1,7 @@
-//! Instructions whose results are defined bit by bit: roots, reciprocals, quotients and conversions of `f32`.
+//! Checks instructions whose results are defined bit by bit: roots, reciprocals, quotients and conversions of `f32`.
 //!
-//! A rounded result is judged by comparing the exact value with the result's neighbours: for a root by squares, for
-//! a quotient by products, which have at most 50 digits and are exact in `f64`. Integers come from shifts.
+//! A rounded result is checked by comparing the exact value with the result's neighbours: for a root by squares, for a
+//! quotient by products. These have at most 50 bits and are exact in `f64`. Integers are computed by shifts.
 
 use std::cmp::Ordering;
 
@@ -9,22 +9,22 @@ use super::Check;
 use super::format::{Format, Mode, Rounding, Top};
 use super::tally::Tally;
 
-/// Modifiers that change what is rounded, or the result.
+/// Modifiers that change the operand or the result.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Modifiers {
-    /// Subnormal operands, and results of `f32`, are zeros.
+    /// Subnormal operands, and subnormal results in `f32`, are flushed to zero.
     pub ftz: bool,
-    /// Results are clamped to [0, 1], NaN to 0.
+    /// Results are clamped to [0, 1], and NaN becomes 0.
     pub sat: bool,
-    /// Negative results are 0, NaN is canonical.
+    /// Negative results become 0, and NaN is canonical.
     pub relu: bool,
-    /// Results beyond the largest number are the largest number.
+    /// Results beyond the largest number become the largest number.
     pub satfinite: bool,
 }
 
 const SIGN: u32 = 1 << 31;
 
-/// A subnormal `f32` as a zero of its sign.
+/// Replaces a subnormal `f32` by a zero of the same sign.
 fn flushed(x: f32, ftz: bool) -> f32 {
     if ftz && x.is_subnormal() {
         0f32.copysign(x)
@@ -47,14 +47,14 @@ fn single(mode: Mode, ftz: bool) -> Rounding {
     }
 }
 
-/// Expects an encoding of `f32`; NaNs are all alike.
+/// Expects an encoding of `f32`; all NaNs are equal.
 fn expect(wanted: f32, inputs: &[u64], got: u64, tally: &mut Tally) {
     let value = f32::from_bits(got as u32);
     let same = value.to_bits() == wanted.to_bits() || value.is_nan() && wanted.is_nan();
     tally.expect(same, inputs, got, "a special case");
 }
 
-/// `sqrt.MODE.f32`.
+/// Returns a checker of `sqrt.MODE.f32`.
 pub fn root(mode: Mode, ftz: bool) -> Check {
     Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
         let rounding = single(mode, ftz);
@@ -71,7 +71,7 @@ pub fn root(mode: Mode, ftz: bool) -> Check {
     })
 }
 
-/// `rcp.MODE.f32`.
+/// Returns a checker of `rcp.MODE.f32`.
 pub fn reciprocal(mode: Mode, ftz: bool) -> Check {
     Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
         let rounding = single(mode, ftz);
@@ -85,7 +85,7 @@ pub fn reciprocal(mode: Mode, ftz: bool) -> Check {
     })
 }
 
-/// `div.MODE.f32`.
+/// Returns a checker of `div.MODE.f32`.
 pub fn quotient(mode: Mode, ftz: bool) -> Check {
     Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
         let rounding = single(mode, ftz);
@@ -105,16 +105,16 @@ pub fn quotient(mode: Mode, ftz: bool) -> Check {
 /// A conversion of `f32` to a narrower format.
 #[derive(Clone, Copy, Debug)]
 pub struct Narrowing {
-    /// The format.
+    /// The destination format.
     pub format: Format,
-    /// The direction.
+    /// The rounding direction.
     pub mode: Mode,
-    /// The rest.
+    /// The other modifiers.
     pub modifiers: Modifiers,
 }
 
 impl Narrowing {
-    /// Whether `got` is `x` in the format.
+    /// Returns whether `got` is `x` converted to the format.
     #[inline]
     fn is_right(&self, x: f32, got: u64) -> bool {
         let Narrowing {
@@ -136,7 +136,7 @@ impl Narrowing {
             return format.signed(got) == 1.0;
         }
         if modifiers.relu && x == 0.0 {
-            // The sign of a zero that is not negative is left open.
+            // The sign of a zero result is not specified for an operand that is not negative.
             return magnitude == 0;
         }
         let negative = x.is_sign_negative();
@@ -163,18 +163,18 @@ impl Narrowing {
         rounding.is_right(negative, got, |t| order(t, size))
     }
 
-    /// The judge of `cvt` to one element that begins at bit `shift` of its register.
+    /// Returns a checker of `cvt` to one element that begins at bit `shift` of its register.
     pub fn check(self, shift: u32) -> Check {
         Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
             let x = f32::from_bits(inputs[0] as u32);
-            // The canonical NaN has ones below, too.
+            // The canonical NaN has ones in the lower bits, too.
             let clean = got & ((1 << shift) - 1) == 0 || x.is_nan();
             let right = clean && self.is_right(x, got >> shift);
             tally.expect(right, inputs, got, "not the rounded number");
         })
     }
 
-    /// The judge of `cvt` to two elements of `width` bits, the first in the upper half.
+    /// Returns a checker of `cvt` to two elements of `width` bits, the first in the upper half.
     pub fn check_pair(self, width: u32) -> Check {
         Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
             let mask = (1 << width) - 1;
@@ -187,7 +187,7 @@ impl Narrowing {
     }
 }
 
-/// `cvt.f64.f32`.
+/// Returns a checker of `cvt.f64.f32`.
 pub fn widened(modifiers: Modifiers) -> Check {
     Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
         let x = flushed(f32::from_bits(inputs[0] as u32), modifiers.ftz);
@@ -210,7 +210,7 @@ pub fn widened(modifiers: Modifiers) -> Check {
     })
 }
 
-/// The integer next to `|x|` in a direction of the magnitude, of at most 65 digits; larger ones are `None`.
+/// Rounds `|x|` to an integer in a direction of the magnitude; returns `None` if the integer has more than 65 bits.
 #[inline]
 fn whole(x: f32, mode: Mode) -> Option<u128> {
     let bits = x.to_bits() & !SIGN;
@@ -242,7 +242,7 @@ fn whole(x: f32, mode: Mode) -> Option<u128> {
     Some(floor + u128::from(up))
 }
 
-/// `cvt.MODEi.INT.f32`: an integer of `width` bits, extended by its sign to `register` bits.
+/// Returns a checker of `cvt.MODEi.INT.f32`: an integer of `width` bits, sign-extended to `register` bits.
 pub fn integer(width: u32, signed: bool, register: u32, mode: Mode, ftz: bool) -> Check {
     let (least, most) = match signed {
         true => (-(1i128 << (width - 1)), (1i128 << (width - 1)) - 1),
@@ -252,7 +252,7 @@ pub fn integer(width: u32, signed: bool, register: u32, mode: Mode, ftz: bool) -
     Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
         let x = flushed(f32::from_bits(inputs[0] as u32), ftz);
         let wanted = if x.is_nan() {
-            // Zero, but the top bit for 64 bits.
+            // NaN gives zero, or only the top bit if the integer has 64 bits.
             if width == 64 { 1 << 63 } else { 0 }
         } else {
             let size = whole(x, mode).map_or(1i128 << 100, |size| size as i128);
@@ -263,7 +263,7 @@ pub fn integer(width: u32, signed: bool, register: u32, mode: Mode, ftz: bool) -
     })
 }
 
-/// `cvt.MODEi.f32.f32`: an integral number.
+/// Returns a checker of `cvt.MODEi.f32.f32`, which rounds to an integral number.
 pub fn integral(mode: Mode, modifiers: Modifiers) -> Check {
     Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
         let x = flushed(f32::from_bits(inputs[0] as u32), modifiers.ftz);
@@ -276,7 +276,7 @@ pub fn integral(mode: Mode, modifiers: Modifiers) -> Check {
             x
         } else {
             let size = whole(x, mode).unwrap_or_default() as u32;
-            // Below 2^24 every integer is a number.
+            // Below 2^24 every integer is representable.
             (size as f32).copysign(x)
         };
         let wanted = if modifiers.sat {
@@ -288,7 +288,7 @@ pub fn integral(mode: Mode, modifiers: Modifiers) -> Check {
     })
 }
 
-/// `cvt.f32.f32`, which only flushes and clamps.
+/// Returns a checker of `cvt.f32.f32`, which only flushes and clamps.
 pub fn same(modifiers: Modifiers) -> Check {
     Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
         let x = flushed(f32::from_bits(inputs[0] as u32), modifiers.ftz);

@@ -1,31 +1,30 @@
-//! Floating-point formats as tables of values, and what it means to be rounded correctly.
+//! Floating-point formats as tables of values, and checks for correct rounding.
 //!
-//! A magnitude is an encoding without its sign; the next magnitude is the next number, so the neighbours of a
-//! result are one step away. The encoding behind the largest number stands for the power of two where numbers would
-//! go on, which is also where infinity begins for the purpose of rounding. All values and all points half way
-//! between neighbours are exact in `f64`.
+//! A magnitude is an encoding without its sign. The next magnitude is the next number, so the neighbours of a result
+//! are one step away. The encoding after the largest number represents the next power of two, which is also the value
+//! of infinity for the purpose of rounding. All values and all midpoints between neighbours are exact in `f64`.
 
 use std::cmp::Ordering;
 
-/// What lies above the largest number.
+/// The encodings above the largest number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Top {
     /// Infinity, then NaNs.
     Infinity,
-    /// One NaN, all ones.
+    /// One NaN, whose bits are all ones.
     Nan,
-    /// Nothing: every encoding is a number.
+    /// None: every encoding is a number.
     Numbers,
 }
 
 /// A format of a sign, an exponent and a fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// Bits of the exponent.
+    /// Number of exponent bits.
     pub exponent: u32,
-    /// Bits of the fraction.
+    /// Number of fraction bits.
     pub fraction: u32,
-    /// What lies above the largest number.
+    /// The encodings above the largest number.
     pub top: Top,
 }
 
@@ -42,32 +41,32 @@ impl Format {
     pub const F32: Format = Format::new(8, 23, Top::Infinity);
     /// Half precision.
     pub const F16: Format = Format::new(5, 10, Top::Infinity);
-    /// The upper half of `f32`.
+    /// Brain float: the upper half of `f32`.
     pub const BF16: Format = Format::new(8, 7, Top::Infinity);
-    /// Ten bits of fraction in the upper part of 32 bits.
+    /// Ten fraction bits in the upper part of 32 bits.
     pub const TF32: Format = Format::new(8, 10, Top::Infinity);
-    /// Eight bits, no infinity.
+    /// Eight bits with four exponent bits, no infinity.
     pub const E4M3: Format = Format::new(4, 3, Top::Nan);
-    /// Eight bits.
+    /// Eight bits with five exponent bits.
     pub const E5M2: Format = Format::new(5, 2, Top::Infinity);
-    /// Six bits.
+    /// Six bits with two exponent bits.
     pub const E2M3: Format = Format::new(2, 3, Top::Numbers);
-    /// Six bits.
+    /// Six bits with three exponent bits.
     pub const E3M2: Format = Format::new(3, 2, Top::Numbers);
-    /// Four bits.
+    /// Four bits with two exponent bits.
     pub const E2M1: Format = Format::new(2, 1, Top::Numbers);
 
-    /// Bits of an encoding without its sign.
+    /// Returns the number of bits of an encoding without its sign.
     pub const fn magnitude_bits(self) -> u32 {
         self.exponent + self.fraction
     }
 
-    /// The sign's bit.
+    /// Returns the sign bit.
     pub const fn sign(self) -> u64 {
         1 << self.magnitude_bits()
     }
 
-    /// The magnitude behind the largest number: infinity's, if there is one.
+    /// Returns the magnitude after the largest number, which is infinity if the format has it.
     pub const fn end(self) -> u64 {
         match self.top {
             Top::Infinity => ((1 << self.exponent) - 1) << self.fraction,
@@ -76,12 +75,12 @@ impl Format {
         }
     }
 
-    /// The least normal magnitude.
+    /// Returns the least normal magnitude.
     pub const fn least_normal(self) -> u64 {
         1 << self.fraction
     }
 
-    /// Whether a magnitude is no number.
+    /// Returns whether a magnitude is NaN.
     #[inline]
     pub const fn is_nan(self, magnitude: u64) -> bool {
         match self.top {
@@ -91,11 +90,11 @@ impl Format {
         }
     }
 
-    /// The value of a magnitude up to [`Format::end`].
+    /// Returns the value of a magnitude up to [`Format::end`].
     #[inline(always)]
     pub fn value(self, magnitude: u64) -> f64 {
         if matches!((self.exponent, self.fraction), (8, 23)) && magnitude < self.end() {
-            // Exact, and one instruction.
+            // The conversion is exact and takes one instruction.
             return f32::from_bits(magnitude as u32).into();
         }
         let bias = (1i64 << (self.exponent - 1)) - 1;
@@ -109,7 +108,7 @@ impl Format {
         f64::from_bits(exponent << 52 | fraction << (52 - self.fraction))
     }
 
-    /// The value of an encoding with its sign; an infinity counts as a number, NaN is NaN.
+    /// Returns the value of an encoding with its sign; an infinity counts as a number, and NaN is NaN.
     #[inline(always)]
     pub fn signed(self, bits: u64) -> f64 {
         let magnitude = bits & (self.sign() - 1);
@@ -141,7 +140,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The four of most instructions, with their modifiers.
+    /// The four directions that most instructions have, with their modifiers.
     pub const ALL: [(Mode, &'static str); 4] = [
         (Mode::Nearest, "rn"),
         (Mode::Zero, "rz"),
@@ -149,7 +148,7 @@ impl Mode {
         (Mode::Up, "rp"),
     ];
 
-    /// The direction for the magnitude of a number.
+    /// Returns the rounding direction of a number's magnitude.
     const fn of_magnitude(self, negative: bool) -> Mode {
         match (self, negative) {
             (Mode::Down, false) | (Mode::Up, true) => Mode::Zero,
@@ -159,23 +158,24 @@ impl Mode {
     }
 }
 
-/// How an exact value becomes a number of a format.
+/// How an exact value is rounded to a number of a format.
 #[derive(Clone, Copy, Debug)]
 pub struct Rounding {
-    /// The format.
+    /// The format of the result.
     pub format: Format,
-    /// The direction.
+    /// The rounding direction.
     pub mode: Mode,
-    /// Subnormal results are zero.
+    /// Whether subnormal results are flushed to zero.
     pub flush: bool,
-    /// What exceeds the largest number is the largest number.
+    /// Whether results beyond the largest number become the largest number.
     pub clamp: bool,
 }
 
 impl Rounding {
-    /// Whether `got` is the exact value `sign * |x|` rounded, where `compare` orders a number against `|x|`.
+    /// Returns whether `got` is the correctly rounded value of `sign * |x|`; `compare` orders a number relative to
+    /// `|x|`.
     ///
-    /// `|x|` is not zero and not infinite.
+    /// `|x|` must be neither zero nor infinite.
     #[inline(always)]
     pub fn is_right(&self, negative: bool, got: u64, compare: impl Fn(f64) -> Ordering) -> bool {
         let format = self.format;
@@ -189,7 +189,7 @@ impl Rounding {
         }
         let mode = self.mode.of_magnitude(negative);
         if self.flush && magnitude < format.least_normal() {
-            // Zero stands for all that is rounded to less than the least normal number.
+            // Zero represents all values that are rounded to less than the least normal number.
             return magnitude == 0 && {
                 let least = format.least_normal();
                 self.below(mode, least - 1, &compare)
@@ -203,7 +203,7 @@ impl Rounding {
         (self.format.value(magnitude) + self.format.value(magnitude + 1)) / 2.0
     }
 
-    /// Whether the exact value is not too small for a magnitude.
+    /// Returns whether the exact value is large enough for a magnitude.
     #[inline(always)]
     fn above(&self, mode: Mode, magnitude: u64, compare: &impl Fn(f64) -> Ordering) -> bool {
         match mode {
@@ -222,7 +222,7 @@ impl Rounding {
         }
     }
 
-    /// Whether the exact value is not too large for a magnitude.
+    /// Returns whether the exact value is small enough for a magnitude.
     #[inline(always)]
     fn below(&self, mode: Mode, magnitude: u64, compare: &impl Fn(f64) -> Ordering) -> bool {
         let last = self.format.end() - 1;

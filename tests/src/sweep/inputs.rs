@@ -1,13 +1,13 @@
-//! Operands that are hard: limits of ranges, rounding boundaries, near ties; and random ones.
+//! Generates difficult operands (limits of ranges, rounding boundaries, near ties) and random ones.
 
 use super::format::Format;
 
-/// A generator (splitmix64), so that failures repeat.
+/// A random generator (SplitMix64), so that failures are reproducible.
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next number.
+    /// Returns the next number.
     pub fn word(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -16,13 +16,14 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// One below `n`.
+    /// Returns a number below `n`.
     pub fn below(&mut self, n: u64) -> u64 {
         self.word() % n
     }
 }
 
-/// Every exponent of `f32` with fractions at its ends and in the middle, in both signs.
+/// Returns every exponent of `f32` with fractions at both ends and in the middle, and numbers near angles, integers and
+/// powers of two, with both signs.
 pub fn limits() -> Vec<u32> {
     let fractions = [
         0, 1, 2, 0x3f_ffff, 0x40_0000, 0x40_0001, 0x7f_fffe, 0x7f_ffff,
@@ -44,7 +45,7 @@ fn signs(bits: u32) -> [u32; 2] {
     [bits, bits | 1 << 31]
 }
 
-/// The numbers of a format of at most 16 bits and the points half way between them, with their neighbours in `f32`.
+/// Returns the numbers of a format of at most 16 bits and the midpoints between them, with their neighbours in `f32`.
 pub fn boundaries(format: Format) -> Vec<u32> {
     let value = |at: u64| format.value(at);
     (0..format.end())
@@ -54,7 +55,7 @@ pub fn boundaries(format: Format) -> Vec<u32> {
         .collect()
 }
 
-/// Pairs for quotients, products and sums of `f32`: limits, near ties and any bits.
+/// Returns pairs for quotients, products and sums of `f32`: limits, near ties and random bits.
 pub fn pairs(random: &mut Random, count: usize) -> Vec<[u64; 2]> {
     let limits = limits();
     (0..count)
@@ -66,7 +67,7 @@ pub fn pairs(random: &mut Random, count: usize) -> Vec<[u64; 2]> {
                 1 => [pick(any), pick(any >> 32)],
                 2 => near_tie(random).map(u64::from),
                 _ => {
-                    // Close exponents, so that sums cancel and quotients are near one.
+                    // Close exponents, so that sums cancel and quotients are near 1.
                     let exponent = 0x3000_0000 + (any >> 40 & 0x1fff_ffff) as u32;
                     let other = exponent ^ (random.word() & 0x81ff_ffff) as u32;
                     [exponent.into(), other.into()]
@@ -76,15 +77,15 @@ pub fn pairs(random: &mut Random, count: usize) -> Vec<[u64; 2]> {
         .collect()
 }
 
-/// Operands whose quotient is as near to the middle between two numbers as 24 digits allow.
+/// Returns operands whose quotient is as near to the midpoint between two numbers as 24 bits permit.
 ///
-/// `middle * b = a * 2^25 + rest` for a small odd rest: modulo 2^25 an odd `b` has an inverse, so the rest gives the
-/// middle, an odd number of 25 digits.
+/// The equation is `middle * b = a * 2^25 + rest` for a small odd rest. Modulo 2^25 an odd `b` has an inverse, so the
+/// rest determines the midpoint, an odd number of 25 bits.
 fn near_tie(random: &mut Random) -> [u32; 2] {
     const MODULUS: u64 = 1 << 25;
     let word = random.word();
     let b = word & 0xff_ffff | 0x80_0001;
-    // Each step doubles the digits that are right; of an odd number three are to begin with.
+    // Each Newton step doubles the number of correct bits; an odd number begins with three.
     let inverse = (0..4).fold(b, |x, _| {
         x.wrapping_mul(2u64.wrapping_sub(b.wrapping_mul(x)))
     });
@@ -104,7 +105,7 @@ fn near_tie(random: &mut Random) -> [u32; 2] {
     ]
 }
 
-/// Triples for fused products: the third nearly cancels the product of the first two, or is any.
+/// Returns triples for fused multiply-add: the third number nearly cancels the product of the first two, or is random.
 pub fn triples(random: &mut Random, count: usize) -> Vec<[u64; 3]> {
     let number = |bits: u64| f32::from_bits(bits as u32);
     pairs(random, count)
@@ -123,7 +124,7 @@ pub fn triples(random: &mut Random, count: usize) -> Vec<[u64; 3]> {
         .collect()
 }
 
-/// The same for `f64`.
+/// Returns triples of `f64` numbers, whose third number nearly cancels the product of the first two in most cases.
 pub fn doubles(random: &mut Random, count: usize) -> Vec<[u64; 3]> {
     const FRACTION: u64 = (1 << 52) - 1;
     let ends = [0, 1, FRACTION, FRACTION - 1, 1 << 51, (1 << 51) + 1];

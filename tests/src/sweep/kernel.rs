@@ -1,13 +1,14 @@
-//! The PTX of an instruction over many inputs.
+//! Generates the PTX of an instruction over many inputs.
 //!
-//! `ramp` computes its operands as `start + step * i`, `list` loads them; both store one word for each result.
+//! The kernel `ramp` computes its operands as `start + step * i`, and `list` loads them; both store one word for each
+//! result.
 
-/// How an operand or result is held.
+/// The register type of an operand or result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// A register of this type and its width in bits.
+    /// A floating-point register of this width in bits.
     Float(u32),
-    /// Bits in a register of this width.
+    /// An untyped register of this width in bits.
     Bits(u32),
 }
 
@@ -19,7 +20,7 @@ impl Held {
         }
     }
 
-    /// Bytes of a word in memory.
+    /// Returns the number of bytes of a word in memory.
     pub const fn bytes(self) -> u32 {
         match self {
             Held::Float(64) | Held::Bits(64) => 8,
@@ -28,21 +29,21 @@ impl Held {
     }
 }
 
-/// An instruction with its operands.
+/// An instruction with the types of its operands and result.
 #[derive(Clone, Debug)]
 pub struct Instruction {
-    /// Name with all modifiers.
+    /// Name of the instruction with all modifiers.
     pub name: String,
-    /// Operands.
+    /// Register types of the operands.
     pub operands: Vec<Held>,
-    /// Result.
+    /// Register type of the result.
     pub result: Held,
-    /// PTX version and target that it needs.
+    /// PTX version and target that the instruction needs.
     pub target: (&'static str, &'static str),
 }
 
 impl Instruction {
-    /// The text of its module.
+    /// Returns the text of a module with the kernels of the instruction.
     pub fn module(&self) -> String {
         let (version, target) = self.target;
         let (ramp, list) = (self.entry(true), self.entry(false));
@@ -110,7 +111,7 @@ impl Instruction {
     }
 }
 
-/// A word to an operand.
+/// Returns the code that moves a word to an operand.
 fn move_in(operand: Held, i: usize) -> String {
     match operand {
         Held::Float(64) | Held::Bits(64) => format!("    mov.b64 %a{i}, %v;"),
@@ -119,7 +120,7 @@ fn move_in(operand: Held, i: usize) -> String {
     }
 }
 
-/// The result to memory, as a word.
+/// Returns the code that stores the result as a word.
 fn move_out(result: Held) -> &'static str {
     match result {
         Held::Float(64) | Held::Bits(64) => "    mov.b64 %v, %d; st.global.b64 [%at], %v;",

@@ -1,8 +1,8 @@
-//! Sweeps: every input of a numeric instruction, or those that are hard, through native code.
+//! Sweeps: every input of a numeric instruction, or a sample of difficult inputs, in native code.
 //!
-//! Each row of [`mod@rows`] is an instruction with its inputs and a judge. Approximate functions are measured against
-//! the host's `f64` functions, in the unit in which the PTX ISA bounds them; correctly rounded ones are judged by
-//! exact comparison with the neighbours of their result ([`mod@format`]), which shares no code with `margay_ops::meaning`.
+//! Each row of [`mod@rows`] is an instruction with its inputs and a checker. Approximate functions are compared with
+//! the host's `f64` functions, in the unit of the PTX ISA's bound. Correctly rounded functions are checked by exact
+//! comparison with the neighbours of the result ([`mod@format`]), which shares no code with `margay_ops::meaning`.
 //! `cargo xtask sweep` runs all inputs and writes `docs/accuracy.md`; the tests run samples.
 
 pub mod approx;
@@ -21,12 +21,12 @@ pub use rows::{Row, rows};
 pub use run::{Depth, Machine};
 pub use tally::Tally;
 
-/// Says what is wrong with results, or how far off they are.
+/// A checker, which records wrong results and errors.
 pub trait Judge: Send + Sync {
-    /// One result.
+    /// Checks one result.
     fn one(&self, inputs: &[u64], got: u64, tally: &mut Tally);
 
-    /// The results of `start`, `start + step` and so on.
+    /// Checks the results for the inputs `start`, `start + step` and so on.
     fn ramp(&self, start: u32, step: u32, results: &[u32], tally: &mut Tally);
 }
 
@@ -35,7 +35,7 @@ impl<F: Fn(&[u64], u64, &mut Tally) + Send + Sync> Judge for F {
         self(inputs, got, tally);
     }
 
-    // Compiled for each judge: billions of results come this way.
+    // Compiled separately for each checker, because billions of results are checked here.
     fn ramp(&self, start: u32, step: u32, results: &[u32], tally: &mut Tally) {
         let mut input = start;
         for &got in results {
@@ -45,5 +45,5 @@ impl<F: Fn(&[u64], u64, &mut Tally) + Send + Sync> Judge for F {
     }
 }
 
-/// The judge of a row.
+/// The checker of a row.
 pub type Check = Box<dyn Judge>;

@@ -1,4 +1,4 @@
-//! Two- and three-operand arithmetic of `f32` and `f64` against `rustc_apfloat`.
+//! Checks operations of `f32` and `f64` with two or three operands against `rustc_apfloat`.
 
 use rustc_apfloat::ieee::{Double, Single};
 use rustc_apfloat::{Float, Round};
@@ -32,7 +32,7 @@ fn direction(mode: Mode) -> Round {
     }
 }
 
-/// A number as the oracle has it, and as bits.
+/// A number type of `rustc_apfloat`, and its width in bits.
 trait Number: Float {
     const WIDTH: u32;
 }
@@ -80,12 +80,12 @@ fn check<F: Number>(operation: Operation, mode: Mode, ftz: bool) -> Check {
     })
 }
 
-/// The judge of an operation of `f32`.
+/// Returns a checker of an operation on `f32`.
 pub fn single(operation: Operation, mode: Mode, ftz: bool) -> Check {
     check::<Single>(operation, mode, ftz)
 }
 
-/// The judge of an operation of `f64`.
+/// Returns a checker of an operation on `f64`.
 pub fn double(operation: Operation, mode: Mode) -> Check {
     check::<Double>(operation, mode, false)
 }

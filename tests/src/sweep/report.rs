@@ -1,4 +1,4 @@
-//! The page that a full sweep writes, and lines for the terminal.
+//! Writes the page of a full sweep, and lines for the terminal.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -6,15 +6,15 @@ use std::time::Duration;
 use super::rows::{Inputs, Row};
 use super::tally::{Region, Tally, Unit, Worst};
 
-/// A row and what was found.
+/// A row and the results of its sweep.
 pub struct Finding {
-    /// The instruction.
+    /// The row of the instruction.
     pub row: Row,
-    /// What was found.
+    /// The errors and wrong results.
     pub tally: Tally,
 }
 
-/// A bound or an error with its unit.
+/// Formats a bound or an error with its unit.
 fn amount(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Ulp => format!("{value:.3} ulp"),
@@ -37,7 +37,7 @@ fn bound(region: &Region) -> String {
     }
 }
 
-/// Operands as they are written in PTX, with the number that they are.
+/// Formats operands as written in PTX, followed by their values.
 fn operands(row: &Row, worst: &Worst) -> String {
     let words = row.instruction.operands.iter().zip(worst.at);
     let shown: Vec<String> = words
@@ -58,7 +58,7 @@ fn inputs(row: &Row, tally: &Tally) -> String {
     }
 }
 
-/// One line on a row.
+/// Formats the result of a row in one line.
 pub fn line(finding: &Finding, took: Duration) -> String {
     let Finding { row, tally } = finding;
     let worst: Vec<String> = tally
@@ -80,7 +80,7 @@ pub fn line(finding: &Finding, took: Duration) -> String {
     )
 }
 
-/// The wrong results of a row, each on a line of its own.
+/// Formats the wrong results of a row, one line each.
 pub fn wrong(tally: &Tally) -> String {
     let mut text = String::new();
     for wrong in &tally.wrong {
@@ -96,7 +96,7 @@ pub fn wrong(tally: &Tally) -> String {
     text
 }
 
-/// The page.
+/// Formats the page.
 pub fn page(findings: &[Finding]) -> String {
     let mut text = String::from(HEAD);
     for Finding { row, tally } in findings {

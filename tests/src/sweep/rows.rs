@@ -1,4 +1,4 @@
-//! The table of instructions that are swept.
+//! The table of swept instructions.
 
 use super::approx::{self, Approximation, Function};
 use super::exact::{self, Modifiers, Narrowing};
@@ -8,36 +8,36 @@ use super::oracle::{self, Operation};
 use super::tally::{Region, Tally, Unit};
 use super::{Check, doubles};
 
-/// Which inputs a row has.
+/// The inputs of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inputs {
-    /// Every `f32`; samples also have the rounding boundaries of a format.
+    /// Every `f32`; samples also include the rounding boundaries of a format.
     Every(Option<Format>),
-    /// The rounding boundaries of a format, the limits, and every so many.
+    /// The rounding boundaries of a format, the limits, and inputs at equal distances.
     Strided(Option<Format>),
     /// All 16-bit values.
     Halves,
-    /// All 16-bit values in both halves.
+    /// Pairs of 16-bit values; every value occurs in both halves.
     HalfPairs,
-    /// Two `f32`.
+    /// Pairs of `f32`.
     Pairs,
-    /// Two `f32` at the rounding boundaries of a format.
+    /// Pairs of `f32` at the rounding boundaries of a format.
     BoundaryPairs(Format),
-    /// Three `f32`.
+    /// Triples of `f32`.
     Triples,
-    /// One to three `f64`.
+    /// One to three `f64` operands.
     Doubles,
 }
 
-/// An instruction, its inputs and its judge.
+/// An instruction, its inputs and its checker.
 pub struct Row {
     /// The instruction.
     pub instruction: Instruction,
-    /// Its inputs.
+    /// The inputs of the instruction.
     pub inputs: Inputs,
-    /// Its bounds; none when results are defined bit by bit.
+    /// The bounds; empty if results are defined bit by bit.
     pub regions: &'static [Region],
-    /// Its judge.
+    /// The checker of the results.
     pub check: Check,
 }
 
@@ -61,7 +61,7 @@ impl Row {
         self
     }
 
-    /// The instruction's name.
+    /// Returns the instruction's name.
     pub fn name(&self) -> &str {
         &self.instruction.name
     }
@@ -74,10 +74,10 @@ const B16: Held = Held::Bits(16);
 const B32: Held = Held::Bits(32);
 const B64: Held = Held::Bits(64);
 
-/// `.ftz` or nothing.
+/// The modifier `.ftz`, or none.
 const FLUSHING: [(bool, &str); 2] = [(false, ""), (true, ".ftz")];
 
-/// All rows.
+/// Returns all rows.
 pub fn rows() -> Vec<Row> {
     let mut rows = approximate();
     rows.extend(halves());
@@ -116,7 +116,7 @@ fn approximate() -> Vec<Row> {
     rows
 }
 
-/// A function of `f32`.
+/// Returns the row of an approximate function of `f32`.
 fn approximation<F: Function>(function: F, flush: bool) -> Row {
     let format = Format::F32;
     let suffix = if flush { ".ftz" } else { "" };
@@ -137,7 +137,7 @@ const QUOTIENT: &[Region] = &[Region {
     stated: true,
 }];
 
-/// `div.approx` and `div.full`: with `limit`, divisors beyond 2^126 may count as infinite.
+/// Returns a checker of `div.approx` and `div.full`; with `limit`, divisors beyond 2^126 may count as infinite.
 fn quotient(ftz: bool, limit: bool) -> Check {
     Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {
         let operand = |at: usize| {
@@ -158,7 +158,7 @@ fn quotient(ftz: bool, limit: bool) -> Check {
         if special || ftz && exact.abs() < least {
             let wanted = if special { exact } else { 0f64.copysign(exact) } as f32;
             let same = wanted.to_bits() == value.to_bits() || wanted.is_nan() && value.is_nan();
-            // Beside the least normal number the error may carry over it.
+            // Near the least normal number the error may make the result normal.
             let beside = ftz && exact.abs() > least * 0.999_999 && value.abs() == f32::MIN_POSITIVE;
             return tally.expect(same || beside, inputs, got, "a special case");
         }
@@ -187,7 +187,7 @@ fn halves() -> Vec<Row> {
     rows
 }
 
-/// A function of a 16-bit format, single and in pairs.
+/// Returns the rows of a function in a 16-bit format, for single values and for pairs.
 fn half<F: Function>(function: fn() -> F, format: Format, flush: bool, name: &str) -> [Row; 2] {
     let regions = approx::regions::<F>(format);
     let approximation = || Approximation {
@@ -212,7 +212,7 @@ fn starts() -> Vec<Row> {
     ]
 }
 
-/// Roots, reciprocals and quotients.
+/// Returns the rows of roots, reciprocals and quotients.
 fn rounded() -> Vec<Row> {
     let mut rows = Vec::new();
     for (mode, direction) in Mode::ALL {
@@ -239,7 +239,7 @@ fn rounded() -> Vec<Row> {
     rows
 }
 
-/// The directions of conversions to integers.
+/// Rounding directions of conversions to integers.
 const INTEGRAL: [(Mode, &str); 4] = [
     (Mode::Nearest, "rni"),
     (Mode::Zero, "rzi"),
@@ -270,7 +270,7 @@ fn integers() -> Vec<Row> {
     rows
 }
 
-/// Modifiers with their text.
+/// Returns combinations of `.ftz` and `.sat` with their text.
 fn clamping() -> Vec<(Modifiers, &'static str)> {
     let modifiers = |ftz, sat| Modifiers {
         ftz,
@@ -307,7 +307,7 @@ fn integral() -> Vec<Row> {
     rows
 }
 
-/// Conversions to 16 bits and to `tf32`.
+/// Returns the rows of conversions to 16 bits and to `tf32`.
 fn narrow() -> Vec<Row> {
     let mut rows = Vec::new();
     for (format, ty) in [(Format::F16, "f16"), (Format::BF16, "bf16")] {
@@ -378,7 +378,7 @@ fn narrow() -> Vec<Row> {
     rows
 }
 
-/// `.relu` and `.satfinite`.
+/// Returns combinations of `.relu` and `.satfinite` with their text.
 fn finite() -> Vec<(Modifiers, &'static str)> {
     let modifiers = |relu, satfinite| Modifiers {
         relu,
@@ -392,7 +392,7 @@ fn finite() -> Vec<(Modifiers, &'static str)> {
     ]
 }
 
-/// Pairs of 8, 6 and 4 bits.
+/// Returns the rows of conversions to pairs of 8, 6 and 4 bits.
 fn small() -> Vec<Row> {
     let mut rows = Vec::new();
     for (format, ty, width) in [
@@ -473,7 +473,7 @@ fn arithmetic() -> Vec<Row> {
     rows
 }
 
-/// `rcp.MODE.f64` as a quotient.
+/// Returns a checker of `rcp.MODE.f64`, which is computed as a quotient.
 fn reciprocal(mode: Mode) -> Check {
     let quotient = oracle::double(Operation::Div, mode);
     Box::new(move |inputs: &[u64], got: u64, tally: &mut Tally| {

@@ -1,4 +1,4 @@
-//! Runs rows: inputs in pieces through a kernel, results to the judge.
+//! Runs rows: passes inputs in pieces through a kernel, and the results to the checker.
 
 use std::sync::mpsc::sync_channel;
 
@@ -9,27 +9,27 @@ use super::kernel::Held;
 use super::rows::{Inputs, Row};
 use super::tally::Tally;
 
-/// Inputs of one launch.
+/// Number of inputs of one launch.
 const PIECE: usize = 1 << 19;
-/// Threads of a block.
+/// Number of threads of a block.
 const BLOCK: u32 = 256;
 
-/// How many inputs.
+/// The number of inputs.
 #[derive(Clone, Copy, Debug)]
 pub enum Depth {
-    /// All, and of instructions without a fast lowering every so many.
+    /// All inputs, or inputs at equal distances for instructions without a fast lowering.
     Full,
-    /// About this many, of those that have to be chosen.
+    /// About this number of inputs, for rows whose inputs have to be chosen.
     Sample(usize),
 }
 
-/// A runtime, and the inputs that are chosen at random.
+/// A runtime, and the seed of random inputs.
 pub struct Machine {
     runtime: Runtime,
     seed: u64,
 }
 
-/// Results as words of 32 or 64 bits.
+/// The results of a launch, as words of 32 or 64 bits.
 enum Words {
     Narrow(Vec<u32>),
     Wide(Vec<u64>),
@@ -73,28 +73,28 @@ impl Out {
     }
 }
 
-/// Operands of one launch and their results.
+/// The operands of one launch.
 enum Piece {
     Ramp { start: u32, step: u32 },
     List(Vec<Vec<u64>>),
 }
 
 impl Machine {
-    /// A machine with an engine and one worker.
+    /// Builds a machine with this engine and one worker.
     ///
     /// # Errors
     ///
-    /// Those of building a runtime.
+    /// The errors of building a runtime.
     pub fn new(engine: EngineChoice, seed: u64) -> Result<Machine, Error> {
         let runtime = Runtime::builder().engine(engine).workers(1).build()?;
         Ok(Machine { runtime, seed })
     }
 
-    /// Runs a row and judges all its results.
+    /// Runs a row and checks all its results.
     ///
     /// # Errors
     ///
-    /// Those of loading and launching.
+    /// The errors of loading and launching.
     pub fn run(&self, row: &Row, depth: Depth) -> Result<Tally, Error> {
         let module = self.runtime.load_ptx(&row.instruction.module())?;
         let mut tally = Tally::new(row.regions);
@@ -108,7 +108,7 @@ impl Machine {
                 }
             });
             let produced = self.produce(row, depth, &module, |piece, words, count| {
-                // The judge only ends when this side hangs up.
+                // The checking thread ends only when the sender is dropped.
                 sender.send((piece, words, count)).expect("the judge works");
             });
             drop(sender);
@@ -154,7 +154,7 @@ impl Machine {
         Ok(())
     }
 
-    /// The inputs that are listed, operand by operand, in pieces; random ones are others each turn.
+    /// Returns the listed inputs in pieces, operand by operand; random inputs differ in each round.
     fn lists(&self, row: &Row, depth: Depth, turn: u64) -> Vec<Vec<Vec<u64>>> {
         let random = &mut Random(self.seed ^ turn << 32);
         let count = match depth {
@@ -163,7 +163,7 @@ impl Machine {
         };
         let singles = |list: Vec<u32>| list.into_iter().map(|x| vec![x.into()]).collect();
         let tuples: Vec<Vec<u64>> = match row.inputs {
-            // Every input is among the ramp's; samples need the hard ones besides.
+            // A full ramp contains every input; samples need the difficult inputs in addition.
             Inputs::Every(format) | Inputs::Strided(format) => {
                 let mut list = inputs::limits();
                 if let Some(format) = format {
@@ -235,7 +235,7 @@ impl Machine {
     }
 }
 
-/// How often random operands are chosen.
+/// Returns the number of rounds in which random operands are chosen.
 fn turns(row: &Row, depth: Depth) -> u64 {
     const FULL_TURNS: u64 = 16;
     match (row.inputs, depth) {
@@ -250,9 +250,9 @@ fn transposed(tuples: &[Vec<u64>]) -> Vec<Vec<u64>> {
     (0..operands).map(column).collect()
 }
 
-/// The distance between inputs of a ramp; none when all inputs are listed.
+/// Returns the distance between inputs of a ramp; `None` if all inputs are listed.
 fn step(row: &Row, depth: Depth) -> Option<u32> {
-    /// Of slow instructions, whose rounding boundaries are all listed.
+    /// The distance for slow instructions, whose rounding boundaries are all listed.
     const FULL_STRIDE: u32 = 251;
     let sampled = |count: usize| ((1u64 << 32) / count as u64) as u32 | 1;
     match (row.inputs, depth) {
@@ -292,7 +292,7 @@ fn judge(row: &Row, piece: &Piece, words: &Words, count: usize, hashed: bool, ta
     tally.checked += count as u64;
 }
 
-/// A result with one encoding for all NaNs, whose bits the ISA leaves open.
+/// Returns a result with one encoding for all NaNs, because the ISA does not specify their bits.
 fn without_payload(held: Held, bits: u64) -> u64 {
     match held {
         Held::Float(32) if f32::from_bits(bits as u32).is_nan() => u64::MAX,
@@ -301,8 +301,9 @@ fn without_payload(held: Held, bits: u64) -> u64 {
     }
 }
 
-/// Neighbouring inputs within one exponent. Where all their results are the same, the function is monotonic, and
-/// the worst error is at an end: a few are judged. (Sines vary, and where they do not, their size is judged.)
+/// Checks the results of neighbouring inputs within one exponent. If all results are equal, only some are checked: the
+/// function is monotonic there, so the worst error is at an end. (Sine and cosine are not monotonic, but where their
+/// results are equal, only their size is checked.)
 fn ramp(row: &Row, start: u32, step: u32, results: &[u32], tally: &mut Tally) {
     const SAMPLED: usize = 4096;
     let first = results.first().copied().unwrap_or_default();

@@ -1,73 +1,73 @@
-//! What a sweep found: the worst errors and where they are, and results that are wrong.
+//! The results of a sweep: the worst errors with their operands, and wrong results.
 
-/// In what an error is measured.
+/// The unit of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Units in the last place of the exact result.
     Ulp,
-    /// Relative to the exact result.
+    /// The difference divided by the exact result.
     Relative,
-    /// The difference itself.
+    /// The difference from the exact result.
     Absolute,
-    /// No error at all: the size of the result, where the ISA bounds nothing.
+    /// The size of the result instead of an error, if the ISA states no bound.
     Size,
 }
 
-/// Inputs with a bound of their own.
+/// A set of inputs with a bound of its own.
 #[derive(Clone, Copy, Debug)]
 pub struct Region {
-    /// Which inputs.
+    /// Description of the inputs.
     pub about: &'static str,
-    /// The largest error that may be.
+    /// The largest permitted error.
     pub bound: f64,
-    /// Its unit.
+    /// The unit of the bound.
     pub unit: Unit,
-    /// Whether the bound is the ISA's, or our own where it states none.
+    /// Whether the ISA states the bound; if false, the bound is our own.
     pub stated: bool,
 }
 
-/// The worst error of a region, and the operands that show it.
+/// The worst error of a region, and the operands for which it occurs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Worst {
-    /// In the region's unit.
+    /// The error in the region's unit.
     pub error: f64,
-    /// Encodings; unused ones are 0.
+    /// Encodings of the operands; unused ones are 0.
     pub at: [u64; 3],
 }
 
-/// A result that may not be.
+/// A wrong result.
 #[derive(Clone, Debug)]
 pub struct Wrong {
     /// Encodings of the operands.
     pub inputs: Vec<u64>,
     /// The encoding of the result.
     pub got: u64,
-    /// What is wrong with it.
+    /// Description of the defect.
     pub why: String,
 }
 
-/// How many wrong results are kept.
+/// Number of wrong results that are kept.
 const KEPT: usize = 8;
 
 /// The findings of one row.
 #[derive(Clone, Debug)]
 pub struct Tally {
-    /// Results judged.
+    /// Number of checked results.
     pub checked: u64,
-    /// The bounds.
+    /// The regions and their bounds.
     pub regions: &'static [Region],
-    /// One for each region.
+    /// The worst error of each region.
     pub worst: Vec<Worst>,
-    /// Wrong results.
+    /// Number of wrong results.
     pub wrong_count: u64,
-    /// The first of them.
+    /// The first wrong results.
     pub wrong: Vec<Wrong>,
-    /// A hash of all results in order; all NaNs of `f32` and `f64` are one.
+    /// A hash of all results in order; all NaNs of `f32` and `f64` count as equal.
     pub hash: u64,
 }
 
 impl Tally {
-    /// Nothing found yet.
+    /// Returns an empty tally.
     pub fn new(regions: &'static [Region]) -> Tally {
         Tally {
             checked: 0,
@@ -79,7 +79,7 @@ impl Tally {
         }
     }
 
-    /// Notes an error, and that it is wrong when it exceeds the region's bound.
+    /// Records an error, and a wrong result if the error exceeds the region's bound.
     #[inline(always)]
     pub fn error(&mut self, region: usize, error: f64, inputs: &[u64], got: u64) {
         let worst = &mut self.worst[region];
@@ -87,7 +87,7 @@ impl Tally {
             worst.error = error;
             worst.at[..inputs.len()].copy_from_slice(inputs);
         }
-        // A NaN is no small error.
+        // The comparison is false for a NaN.
         let within = error <= self.regions[region].bound;
         if !within {
             self.beyond(region, error, inputs, got);
@@ -100,7 +100,7 @@ impl Tally {
         self.wrong(inputs, got, &format!("error {error:e} ({what})"));
     }
 
-    /// Notes a wrong result.
+    /// Records a wrong result.
     #[cold]
     pub fn wrong(&mut self, inputs: &[u64], got: u64, why: &str) {
         self.wrong_count += 1;
@@ -113,7 +113,7 @@ impl Tally {
         }
     }
 
-    /// Notes a wrong result unless `right`.
+    /// Records a wrong result unless `right`.
     #[inline(always)]
     pub fn expect(&mut self, right: bool, inputs: &[u64], got: u64, why: &str) {
         if !right {

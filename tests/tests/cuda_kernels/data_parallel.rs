@@ -1,4 +1,4 @@
-//! Kernels whose threads do not meet.
+//! Tests kernels whose threads do not synchronise.
 
 use margay::LaunchConfig;
 
@@ -77,7 +77,7 @@ fn mandelbrot() {
     });
 }
 
-/// Compressed rows: where each starts, its columns and values.
+/// A sparse matrix: the start of each row, the columns and the values.
 struct Sparse {
     starts: Vec<i32>,
     columns: Vec<i32>,

@@ -1,4 +1,4 @@
-//! Calls within device code: recursion, pointers to functions.
+//! Tests calls within device code: recursion, pointers to functions.
 
 use margay::LaunchConfig;
 
@@ -14,7 +14,8 @@ fn fibonacci(n: i32) -> i32 {
 
 #[test]
 fn recursion() {
-    // Ackermann's function for m = 0, 1, 2 and the ways to place 1 to 6 queens, from the literature.
+    // Expected values from the literature: Ackermann's function for m = 0, 1, 2, and the number of ways to place 1 to 6
+    // queens.
     let ackermann = |m: i32, n: i32| [n + 1, n + 2, 2 * n + 3][m as usize];
     const QUEENS: [i32; 6] = [1, 0, 0, 2, 10, 4];
     let (threads, length) = (48_i32, 40_usize);

@@ -1,4 +1,4 @@
-//! Threads that wait for threads: locks, barriers over the grid, kernels that poll memory.
+//! Tests threads that wait for other threads: locks, barriers of the grid, kernels that poll memory.
 
 use margay::{LaunchConfig, StreamKind};
 

@@ -1,9 +1,8 @@
-//! The kernels of `tests/cuda`, as NVIDIA's compiler made them, launched through the public interface.
+//! Runs the kernels of `tests/cuda`, compiled by NVIDIA's compiler, through the public interface.
 //!
-//! Each test has a Rust calculation beside it that knows nothing of PTX. It runs with one worker, with
-//! three, and with blocks in reverse order. Buffers start out filled with a sentinel, so a kernel that did
-//! not run cannot pass. The same programs, with their CUDA host code, run under `cargo xtask e2e`, which
-//! needs NVIDIA's compiler; these tests need nothing.
+//! Each test compares the results with a calculation in Rust. It runs with one worker, with three, and with blocks in
+//! reverse order. Buffers are initialised with a sentinel, so a kernel that does not run cannot pass. `cargo xtask e2e`
+//! runs the same programs with their CUDA host code and needs NVIDIA's compiler; these tests need no other software.
 
 mod data_parallel;
 mod device_functions;
@@ -33,14 +32,14 @@ impl Gpu {
             .expect("the launch is accepted");
     }
 
-    /// A buffer with a copy of `values`.
+    /// Returns a buffer with a copy of `values`.
     fn upload<T: Plain>(&self, values: &[T]) -> DeviceBuffer<T> {
         let mut buffer = self.runtime.alloc(values.len()).expect("there is memory");
         buffer.write(values).expect("the copy works");
         buffer
     }
 
-    /// A buffer that no kernel has written to.
+    /// Returns a buffer filled with the sentinel.
     fn output<T: Plain>(&self, len: usize) -> DeviceBuffer<T> {
         let buffer = self.runtime.alloc(len).expect("there is memory");
         let stream = self.runtime.context().expect("a context").legacy_stream();
@@ -51,12 +50,12 @@ impl Gpu {
     }
 }
 
-/// The contents of a buffer, once the kernels before are done.
+/// Waits for the kernels before and returns the contents of a buffer.
 fn read<T: Plain + Default>(buffer: &DeviceBuffer<T>) -> Vec<T> {
     buffer.to_vec().expect("no kernel failed")
 }
 
-/// Compares element by element; the message names the first that differs.
+/// Compares element by element; the message names the first difference.
 #[track_caller]
 fn same<T: PartialEq + Debug>(what: &str, got: &[T], want: &[T]) {
     assert_eq!(got.len(), want.len(), "{what}: number of values");
@@ -65,7 +64,7 @@ fn same<T: PartialEq + Debug>(what: &str, got: &[T], want: &[T]) {
     }
 }
 
-/// The PTX of a program of `tests/cuda`.
+/// Returns the PTX of a program of `tests/cuda`.
 fn ptx(program: &str) -> String {
     let plain = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("cuda/ptx/{program}.ptx"));
     if let Ok(text) = fs::read_to_string(&plain) {
@@ -79,7 +78,7 @@ fn ptx(program: &str) -> String {
     text
 }
 
-/// Runs `test` with the module of `program` on machines that must all give the same result.
+/// Runs `test` with the module of `program` on several machines.
 fn on_machines(program: &str, test: impl Fn(&Gpu)) {
     let source = ptx(program);
     let builders = [
@@ -95,7 +94,7 @@ fn on_machines(program: &str, test: impl Fn(&Gpu)) {
     }
 }
 
-/// The generator of `tests/cuda/common.h` (xorshift, 32 bits).
+/// The random generator of `tests/cuda/common.h` (xorshift, 32 bits).
 struct Random(u32);
 
 impl Random {
@@ -110,7 +109,7 @@ impl Random {
         self.next() % bound
     }
 
-    /// `len` numbers below `bound`.
+    /// Returns `len` numbers below `bound`.
     fn list(&mut self, len: usize, bound: u32) -> Vec<u32> {
         (0..len).map(|_| self.below(bound)).collect()
     }

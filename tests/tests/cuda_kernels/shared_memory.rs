@@ -1,4 +1,4 @@
-//! Blocks that share memory and meet at barriers.
+//! Tests blocks that use shared memory and barriers.
 
 use margay::LaunchConfig;
 
@@ -80,7 +80,7 @@ fn reductions() {
     });
 }
 
-/// Sums of the values before each, and of all.
+/// Returns the exclusive prefix sums of the values, and the sum of all.
 fn exclusive(values: &[u32]) -> (Vec<u32>, u32) {
     let mut sum = 0;
     let before = values
@@ -222,7 +222,7 @@ fn dynamic_shared_memory() {
     });
 }
 
-/// Threads that return before a barrier are not waited for: with `n` of 64 threads left.
+/// Checks that a barrier does not wait for threads that returned before it, with `n` of 64 threads left.
 fn return_before_barrier(gpu: &Gpu, input: &[i32], n: usize) {
     const SENTINEL: i32 = i32::from_ne_bytes([0xA5; 4]);
     let (values, out) = (gpu.upload(input), gpu.output::<i32>(input.len()));

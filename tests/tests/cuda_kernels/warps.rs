@@ -1,10 +1,10 @@
-//! Lanes of a warp that exchange values, and atomics.
+//! Tests lanes of a warp that exchange values, and atomics.
 
 use margay::LaunchConfig;
 
 use crate::{Random, on_machines, read, same};
 
-/// One generation of Conway's game on a torus of 32 by 32 cells, a row a word.
+/// Computes one generation of Conway's game on a torus of 32 by 32 cells, one word for each row.
 fn generation(rows: &[u32]) -> Vec<u32> {
     let alive = |y: usize, x: usize| rows[y % 32] >> (x % 32) & 1;
     let next = |y: usize, x: usize| {
@@ -35,7 +35,7 @@ fn game_of_life_by_shuffles() {
     });
 }
 
-/// Bit `k` is set where `test(k)` holds, for lanes below `lanes`.
+/// Returns a mask whose bit `k` is set if `test(k)` holds, for lanes below `lanes`.
 fn ballot(lanes: usize, test: impl Fn(usize) -> bool) -> i32 {
     (0..lanes).fold(0, |mask, k| mask | (u32::from(test(k)) << k)) as i32
 }
@@ -90,7 +90,7 @@ fn values_that_atomics_give_back() {
         let mut tickets = read(&tickets);
         tickets.sort_unstable();
         same("tickets", &tickets, &(0..n as i32).collect::<Vec<_>>());
-        // Each exchange gives back what another one stored, the first the initial value.
+        // Each exchange returns the value that another one stored; the first returns the initial value.
         let mut chain = read(&links);
         chain.extend(read(&link));
         chain.sort_unstable();

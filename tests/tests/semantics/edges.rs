@@ -1,4 +1,5 @@
-//! No access is invented: memory that ends beside the last element, lanes without an address, stores of others.
+//! Checks that no access is invented: at the end of memory, for lanes without an address, between stores of other
+//! threads.
 
 use margay::{DeviceBuffer, EngineChoice, LaunchConfig};
 
@@ -6,11 +7,11 @@ use super::machines;
 
 const HEADER: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
 
-/// Bytes of an allocation with guards of its own, which ends where its pages end.
+/// Size of an allocation with its own guard pages; the allocation ends at the end of a page.
 const LARGE: usize = 128 << 10;
 
-/// `y[i] = x[i + shift] + 1` for `i < n` in types of several widths; `x` ends at a guard, or begins behind one and
-/// is read from the end.
+/// Computes `y[i] = x[i + shift] + 1` for `i < n` in types of several widths. `x` ends at a guard page, or begins after
+/// one and is read downwards.
 #[test]
 fn arrays_that_end_at_a_guard() {
     for (ty, bytes) in [("u8", 1), ("u16", 2), ("u32", 4), ("u64", 8)] {
@@ -40,7 +41,7 @@ end:
             let block = 96u32;
             for n in [1u32, 5, 31, 32, 33, 77, 100, 191] {
                 y.zero().expect("filled");
-                // The last n elements, upwards; and the first n, downwards.
+                // The last n elements, read upwards, and the first n, read downwards.
                 let end = (LARGE - n as usize * bytes) as u64;
                 for (from, down) in [(end, 0u32), (0, 1)] {
                     let (from_x, from_y) = (x.ptr().offset(from), y.ptr().offset(from));
@@ -60,8 +61,8 @@ end:
     }
 }
 
-/// CTAs write neighbouring elements of one array at the same time, each its own again and again: a store that wrote
-/// back its neighbours would lose theirs.
+/// CTAs write neighbouring elements of one array at the same time, each CTA its own elements repeatedly. A store that
+/// rewrote its neighbours would lose their values.
 #[test]
 fn stores_between_those_of_others() {
     for (ty, bytes, load) in [("u8", 1, "u8"), ("u16", 2, "u16"), ("u32", 4, "u32")] {

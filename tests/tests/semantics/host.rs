@@ -1,4 +1,4 @@
-//! The host's own floating-point settings do not reach device code.
+//! Checks that the host's own floating-point settings do not affect device code.
 
 #![cfg(target_arch = "x86_64")]
 
@@ -19,13 +19,13 @@ const TEXT: &str = r"
     ret;
 }";
 
-/// The thread's control word, changed for a while.
+/// Changes the thread's control word; dropping this value restores the previous word.
 struct ControlWord(u32);
 
 impl ControlWord {
     fn set(word: u32) -> ControlWord {
         let mut before = 0u32;
-        // SAFETY: both instructions access only the word that they are given.
+        // SAFETY: both instructions access only the words to which the operands point.
         unsafe {
             std::arch::asm!("stmxcsr [{}]", in(reg) &mut before);
             std::arch::asm!("ldmxcsr [{}]", in(reg) &word);
@@ -36,20 +36,21 @@ impl ControlWord {
 
 impl Drop for ControlWord {
     fn drop(&mut self) {
-        // SAFETY: as above; the word is the one that was found.
+        // SAFETY: the instruction accesses only the word of this value, which is the previous control word.
         unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &self.0) };
     }
 }
 
-/// A host that flushes subnormals and rounds upwards, as one built with -ffast-math might, before any worker starts.
+/// Simulates a host that flushes subnormals and rounds upwards before any worker starts, as one built with -ffast-math
+/// might.
 #[test]
 fn flushing_and_rounding_of_the_host() {
     const FLUSH: u32 = 1 << 15 | 1 << 6;
     const UPWARDS: u32 = 2 << 13;
     const MASKED: u32 = 0x1f80;
     let smallest_normal = f32::MIN_POSITIVE;
-    // A third in binary is 0.0101...: rounded to nearest 0x3eaaaaab; it would be that upwards as well, and
-    // 0x3eaaaaaa downwards.
+    // A third in binary is 0.0101...: rounding to nearest gives 0x3eaaaaab; rounding upwards gives the same, and
+    // rounding downwards 0x3eaaaaaa.
     for rounding in [UPWARDS, 1 << 13, 3 << 13] {
         let word = ControlWord::set(MASKED | FLUSH | rounding);
         let mut results = Vec::new();

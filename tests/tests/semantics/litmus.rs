@@ -1,8 +1,9 @@
-//! Litmus tests of the memory model: what no execution may show, many times, at every scope.
+//! Litmus tests of the memory model: runs programs many times at every scope and checks that forbidden results do not
+//! occur.
 //!
-//! Each actor of a test is a CTA, or a warp where the scope is the CTA. The actors meet before each turn, so that
-//! their accesses overlap, and each turn has words of its own. Every combination of results is counted; the
-//! forbidden one must not be among them.
+//! Each actor of a test is a CTA, or a warp if the scope is the CTA. The actors wait for each other before each round,
+//! so that their accesses overlap, and each round has words of its own. Every combination of results is counted; the
+//! forbidden one must not occur.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +11,12 @@ use margay::{DeviceBuffer, EngineChoice, LaunchConfig};
 
 use super::machines;
 
-/// Bytes of a turn: each word on a cache line of its own.
+/// Number of bytes of a round: each word is on a cache line of its own.
 const TURN: usize = 256;
 
-/// A test: what each actor does with the words `[%x]` and `[%y]` and its results `%a` and `%b`, and the results
-/// (`%a` and `%b` of each actor, in order) that are forbidden. `SCOPE` stands for the scope, `BAR` for the `membar`
-/// of that scope; an actor that begins with `EIGHT` does the rest eight times, with `NUMBER` from 1 on.
+/// A litmus test: the code of each actor, which accesses the words `[%x]` and `[%y]` and writes its results to `%a` and
+/// `%b`; and the forbidden results (`%a` and `%b` of each actor, in order). `SCOPE` stands for the scope, `BAR` for the
+/// `membar` of that scope. If an actor begins with `EIGHT`, its code runs eight times, with `NUMBER` from 1 on.
 struct Litmus {
     name: &'static str,
     actors: &'static [&'static str],
@@ -127,7 +128,7 @@ const TESTS: &[Litmus] = &[
             "EIGHT st.relaxed.SCOPE.global.v2.u32 [%x], {NUMBER, NUMBER};",
             "EIGHT { .reg .b32 %v<2>; ld.relaxed.SCOPE.global.v2.u32 {%v0, %v1}, [%x]; xor.b32 %v0, %v0, %v1; or.b32 %a, %a, %v0; }",
         ],
-        // Where first and last element ever differed.
+        // Nonzero if the first and the last element ever differed.
         forbidden: |r| r[2] != 0,
     },
     Litmus {
@@ -136,7 +137,7 @@ const TESTS: &[Litmus] = &[
             "EIGHT st.volatile.global.v2.u32 [%x], {NUMBER, NUMBER};",
             "EIGHT { .reg .b32 %v<2>; ld.volatile.global.v2.u32 {%v0, %v1}, [%x]; xor.b32 %v0, %v0, %v1; or.b32 %a, %a, %v0; }",
         ],
-        // Where first and last element ever differed.
+        // Nonzero if the first and the last element ever differed.
         forbidden: |r| r[2] != 0,
     },
     Litmus {
@@ -145,7 +146,7 @@ const TESTS: &[Litmus] = &[
             "EIGHT st.relaxed.SCOPE.global.v2.u64 [%x], {NUMBER, NUMBER};",
             "EIGHT { .reg .b64 %v<2>; ld.relaxed.SCOPE.global.v2.u64 {%v0, %v1}, [%x]; xor.b64 %v0, %v0, %v1; cvt.u32.u64 %t, %v0; or.b32 %a, %a, %t; }",
         ],
-        // Where first and last element ever differed.
+        // Nonzero if the first and the last element ever differed.
         forbidden: |r| r[2] != 0,
     },
     Litmus {
@@ -154,7 +155,7 @@ const TESTS: &[Litmus] = &[
             "EIGHT st.relaxed.SCOPE.global.v4.u32 [%x], {NUMBER, NUMBER, NUMBER, NUMBER};",
             "EIGHT { .reg .b32 %v<4>; ld.relaxed.SCOPE.global.v4.u32 {%v0, %v1, %v2, %v3}, [%x]; xor.b32 %v0, %v0, %v3; or.b32 %a, %a, %v0; }",
         ],
-        // Where first and last element ever differed.
+        // Nonzero if the first and the last element ever differed.
         forbidden: |r| r[2] != 0,
     },
     Litmus {
@@ -163,12 +164,12 @@ const TESTS: &[Litmus] = &[
             "atom.relaxed.SCOPE.global.add.u32 %a, [%x], 1;",
             "atom.relaxed.SCOPE.global.add.u32 %a, [%x], 1;",
         ],
-        // One finds 0, the other 1.
+        // One actor must read 0, the other 1.
         forbidden: |r| r[0] == r[2],
     },
 ];
 
-/// The kernel: actor `%who` does its part in each turn.
+/// Returns the kernel, in which actor `%who` runs its code in each round.
 fn text(litmus: &Litmus, scope: &str) -> String {
     let fence = match scope {
         "cta" => "membar.cta",
@@ -271,7 +272,8 @@ fn scope_sys() {
     check("sys");
 }
 
-/// Between CTAs, a release at cluster scope orders as much as one of the whole device: the host has no less.
+/// Checks the cluster scope between CTAs: on the host, a release at cluster scope orders as strongly as one at device
+/// scope.
 #[test]
 fn scope_cluster() {
     let machines = machines(&[2]);

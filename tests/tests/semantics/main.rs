@@ -1,7 +1,7 @@
-//! The rules of docs/semantics.md that need more than a file test: threads that truly run at once, large grids,
-//! memory that ends, the host's own settings.
+//! Tests rules of docs/semantics.md that need more than a file test: threads that run at the same time, large grids,
+//! the end of memory, the host's settings.
 //!
-//! Each test runs in both engines, with several numbers of workers, in both orders.
+//! Tests run in both engines, with several numbers of workers, in both orders.
 
 mod edges;
 mod host;
@@ -15,14 +15,14 @@ use std::time::Duration;
 use margay::runtime::built_in_loader;
 use margay::{EngineChoice, Runtime};
 
-/// A machine, and words that tell it from others.
+/// A machine with a label that describes it.
 struct Machine {
     label: String,
     engine: EngineChoice,
     runtime: Runtime,
 }
 
-/// Machines of both engines with these numbers of workers, in both orders.
+/// Returns machines of both engines with these numbers of workers, in both orders.
 fn machines(workers: &[usize]) -> Vec<Machine> {
     let mut machines = Vec::new();
     for engine in [EngineChoice::Auto, EngineChoice::Interpreter] {

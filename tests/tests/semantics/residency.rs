@@ -1,4 +1,4 @@
-//! How many CTAs are resident: a grid barrier of as many as there may be, and one more.
+//! Tests how many CTAs are resident: a grid barrier with the greatest permitted number of CTAs, and with one more.
 
 use margay::{DeviceBuffer, Error, LaunchConfig};
 

@@ -1,4 +1,5 @@
-//! docs/semantics.md names a test for each rule; here, that these tests exist, and that it names all of ours.
+//! Checks that the tests that docs/semantics.md names for its rules exist, and that it names every test of
+//! `tests/ptx/semantics` and `tests/tests/semantics`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +13,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// What stands in backquotes in the last column of the rows: a file, and perhaps a test in it.
+/// Returns the texts in backquotes in the last column of the rows: a file, and the names of tests in it.
 fn named() -> Vec<(String, Option<String>)> {
     let mut named = Vec::new();
     for line in read(&root().join("docs/semantics.md")).lines() {

@@ -1,22 +1,22 @@
-//! What is checked of the documents:
+//! Checks the documents:
 //!
 //! - every relative link leads to a file of the repository, and its anchor to a heading;
-//! - a link from code to a source file (`` [`symbol`](path.rs) ``) holds only if the file contains that text: so the
-//!   walkthroughs of CONTRIBUTING.md name places that exist;
-//! - `docs/SUMMARY.md` lists every page of `docs/` once, and pages that it lists link to no other Markdown files;
+//! - for a link from code to a source file (`` [`symbol`](path.rs) ``) the file contains that text, so the walkthroughs
+//!   of CONTRIBUTING.md name places that exist;
+//! - `docs/SUMMARY.md` lists every page of `docs/` once, and the listed pages link to no other Markdown files;
 //! - `docs/errors.md` has every result that the runtime's errors name;
 //! - `docs/environment.md` has every variable that the runtime, the driver library and the program name;
-//! - ARCHITECTURE.md has at most 300 lines, and its table of crates names the dependencies that the manifests have.
+//! - ARCHITECTURE.md has at most 300 lines, and its table of crates has the dependencies of the manifests.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::links::{self, Link};
 
-/// Lines of ARCHITECTURE.md.
+/// Greatest number of lines of ARCHITECTURE.md.
 const MOST_LINES: usize = 300;
 
-/// Everything that does not hold.
+/// Runs all checks and returns the problems.
 pub(super) fn all(root: &Path, pages: &[PathBuf]) -> Result<Vec<String>, String> {
     let summary = links::read(&root.join("docs/SUMMARY.md"))?;
     let book = listed(&summary);
@@ -62,10 +62,10 @@ pub(super) fn all(root: &Path, pages: &[PathBuf]) -> Result<Vec<String>, String>
     Ok(problems)
 }
 
-/// Variables that are only for tests and builds.
+/// Variables for tests and builds, which the page need not have.
 const INNER_VARIABLES: [&str; 3] = ["MARGAY_TEST_", "MARGAY_FULL", "MARGAY_LIBRARIES"];
 
-/// Rust files below a folder.
+/// Returns the Rust files below a folder.
 fn sources(folder: &Path) -> Result<Vec<PathBuf>, String> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -84,7 +84,7 @@ fn sources(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-/// Texts `"MARGAY_..."` of a source file that the page lacks.
+/// Returns the texts `"MARGAY_..."` of a source file that the page lacks.
 fn variables(source: &str, page: &str) -> BTreeSet<String> {
     let texts = source
         .split("\"MARGAY_")
@@ -99,7 +99,8 @@ fn variables(source: &str, page: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Results in brackets in the documentation of the runtime's errors (`[700 ILLEGAL_ADDRESS]`) that the page lacks.
+/// Returns the results in brackets in the documentation of the runtime's errors (`[700 ILLEGAL_ADDRESS]`) that the page
+/// lacks.
 fn results(source: &str, page: &str) -> Vec<String> {
     let named = source.lines().filter_map(|line| {
         let (_, rest) = line.trim_start().strip_prefix("///")?.split_once('[')?;
@@ -115,7 +116,7 @@ fn results(source: &str, page: &str) -> Vec<String> {
         .collect()
 }
 
-/// Whether a link leads somewhere.
+/// Checks that a link leads to an existing file, heading or symbol.
 fn follow(root: &Path, page: &Path, text: &str, link: &Link) -> Result<(), String> {
     let file = link.file(page);
     let target = match &file {
@@ -147,21 +148,22 @@ fn follow(root: &Path, page: &Path, text: &str, link: &Link) -> Result<(), Strin
     }
 }
 
-/// The pages of the book.
+/// Returns the pages that the book's table of contents lists.
 fn listed(summary: &str) -> Vec<PathBuf> {
     let page = Path::new("docs/SUMMARY.md");
     let links = links::of(summary);
     links.iter().filter_map(|link| link.file(page)).collect()
 }
 
-/// Whether a link leads to a Markdown file that the book lacks: `mdbook` makes it a link to a page all the same.
+/// Returns whether a link leads to a Markdown file that is not in the book; `mdbook` would turn it into a link to a
+/// missing page.
 fn leaves(book: &[PathBuf], page: &Path, link: &Link) -> bool {
     let file = link.file(page);
     let file = file.filter(|file| file.extension().is_some_and(|e| e == "md"));
     file.is_some_and(|file| !book.contains(&file))
 }
 
-/// Pages of `docs/` that the table of contents leaves out or lists twice.
+/// Returns a problem for each page of `docs/` that the table of contents omits or lists twice.
 fn contents(pages: &[PathBuf], book: &[PathBuf]) -> Vec<String> {
     let own = |page: &&PathBuf| page.starts_with("docs") && !page.ends_with("SUMMARY.md");
     let times = |page: &PathBuf| book.iter().filter(|one| *one == page).count();
@@ -179,7 +181,7 @@ fn contents(pages: &[PathBuf], book: &[PathBuf]) -> Vec<String> {
         .collect()
 }
 
-/// Rows of ARCHITECTURE.md's table of crates (`folder`, `crate`, what, `depends on`) against the manifests.
+/// Compares ARCHITECTURE.md's table of crates (`folder`, `crate`, contents, `depends on`) with the manifests.
 fn dependencies(root: &Path, architecture: &str) -> Result<Vec<String>, String> {
     let mut rows = Vec::new();
     for line in architecture.lines() {

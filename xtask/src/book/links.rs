@@ -1,26 +1,26 @@
-//! Links of Markdown pages.
+//! Parses links and headings of Markdown pages.
 
 use std::path::{Component, Path, PathBuf};
 
-/// `[text](target)`.
+/// A link `[text](target)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Link {
     pub(super) text: String,
     pub(super) target: String,
-    /// From 1.
+    /// Line of the link, from 1.
     pub(super) line: usize,
 }
 
 impl Link {
-    /// The file that it leads to, relative to the repository's root; `None` where it leads out of the repository or
-    /// stays on its page.
+    /// Returns the file that the link on `page` leads to, relative to the repository's root; `None` if the link leads
+    /// out of the repository or to a heading of its own page.
     pub(super) fn file(&self, page: &Path) -> Option<PathBuf> {
         let path = self.target.split('#').next().unwrap_or_default();
         let outside = path.contains("://") || path.starts_with("mailto:");
         (!path.is_empty() && !outside).then(|| join(page, path))
     }
 
-    /// The heading that it leads to.
+    /// Returns the anchor of the heading that the link leads to.
     pub(super) fn anchor(&self) -> Option<&str> {
         let outside = self.target.contains("://");
         self.target
@@ -30,7 +30,7 @@ impl Link {
     }
 }
 
-/// A path beside a page, without `..`.
+/// Resolves a path relative to the folder of a page, and removes `..`.
 fn join(page: &Path, path: &str) -> PathBuf {
     let mut joined = page.parent().unwrap_or(Path::new("")).to_owned();
     for part in Path::new(path).components() {
@@ -45,12 +45,12 @@ fn join(page: &Path, path: &str) -> PathBuf {
     joined
 }
 
-/// A page's text; an error names the file.
+/// Reads a page; an error message names the file.
 pub(super) fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// All links of a page outside of blocks of code.
+/// Returns the links of a page outside of code blocks.
 pub(super) fn of(text: &str) -> Vec<Link> {
     let mut links = Vec::new();
     let mut fenced = false;
@@ -70,7 +70,7 @@ pub(super) fn of(text: &str) -> Vec<Link> {
             };
             let Some(end) = after.find(')') else { continue };
             links.push(Link {
-                // In tables a vertical bar is written with a backslash.
+                // In tables a vertical bar is escaped by a backslash.
                 text: before[start + 1..].replace("\\|", "|"),
                 target: after[..end].to_owned(),
                 line: index + 1,
@@ -80,7 +80,7 @@ pub(super) fn of(text: &str) -> Vec<Link> {
     links
 }
 
-/// Where the bracket stands that opens a text, which may itself have pairs of brackets.
+/// Returns the position of the bracket that opens a link's text, which may itself contain pairs of brackets.
 fn opening(before: &str) -> Option<usize> {
     let mut depth = 0usize;
     for (index, c) in before.char_indices().rev() {
@@ -94,7 +94,7 @@ fn opening(before: &str) -> Option<usize> {
     None
 }
 
-/// The anchors of a page's headings, as GitHub and mdBook make them.
+/// Returns the anchors of a page's headings, as GitHub and mdBook generate them.
 pub(super) fn anchors(text: &str) -> Vec<String> {
     let mut fenced = false;
     let mut anchors: Vec<String> = Vec::new();

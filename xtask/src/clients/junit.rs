@@ -1,20 +1,20 @@
-//! Results of a test suite in JUnit's form, as pytest and others write it.
+//! Reads results of a test suite in JUnit's format, which pytest and others write.
 
 use std::path::Path;
 
 use regex_lite::Regex;
 
-/// What a suite found.
+/// The results of a suite.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Results {
     pub(super) tests: usize,
     pub(super) skipped: usize,
-    /// `class::name` of each test that failed or could not run.
+    /// The name (`class::name`) of each test that failed or could not run.
     pub(super) failed: Vec<String>,
 }
 
 impl Results {
-    /// Those of a piece that ended without any: one failure.
+    /// Returns the result of a piece that ended without results: one failure.
     pub(super) fn none(piece: &str) -> Results {
         Results {
             tests: 1,
@@ -23,7 +23,7 @@ impl Results {
         }
     }
 
-    /// Adds those of another piece of the suite.
+    /// Adds the results of another piece of the suite.
     pub(super) fn add(&mut self, other: Results) {
         self.tests += other.tests;
         self.skipped += other.skipped;
@@ -37,7 +37,7 @@ pub(super) fn read(path: &Path) -> Result<Results, String> {
     parse(&text)
 }
 
-/// A test's element with what is in it, up to its end or to the end of the opening tag.
+/// Matches the element of a test, with its content if there is any.
 const CASE: &str = r#"(?s)<testcase\s([^>]*?)(/>|>(.*?)</testcase>)"#;
 
 fn parse(text: &str) -> Result<Results, String> {
@@ -55,7 +55,7 @@ fn parse(text: &str) -> Result<Results, String> {
         {
             Some("failure" | "error") => {
                 let name = format!("{}::{}", value(head, "classname"), value(head, "name"));
-                // Each part of a test that fails (`subTest`) has an element of its own.
+                // Each failing part of a test (`subTest`) has an element of its own.
                 if results.failed.contains(&name) {
                     continue;
                 }
@@ -72,7 +72,7 @@ fn parse(text: &str) -> Result<Results, String> {
     }
 }
 
-/// The value of an attribute in a tag.
+/// Returns the value of an attribute in a tag.
 fn value(head: &str, name: &str) -> String {
     let mut rest = head;
     while let Some(at) = rest.find(name) {

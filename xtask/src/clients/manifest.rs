@@ -1,4 +1,4 @@
-//! `tests/clients/manifest.toml`, which says what its fields mean.
+//! Reads `tests/clients/manifest.toml`, whose first comment describes the fields.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ struct Manifest {
     client: Vec<Client>,
 }
 
-/// A client.
+/// A client of the manifest.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Client {
@@ -29,7 +29,7 @@ pub(super) struct Client {
     pub(super) suite: Option<Suite>,
 }
 
-/// A client's own tests.
+/// The test suite of a client.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Suite {

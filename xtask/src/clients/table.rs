@@ -1,4 +1,4 @@
-//! `docs/clients.csv` and `docs/clients.md`: what the last run of each client found.
+//! Reads and writes `docs/clients.csv` and `docs/clients.md`: the results of the last run of each client.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,26 +9,26 @@ use super::manifest::Client;
 use crate::{Outcome, exec};
 
 const HEAD: &str = "client,version,what,tests,passed,skipped,apart,notes";
-/// What a suite is called in the second column.
+/// The value of the column `what` for a suite.
 const SUITE: &str = "suite";
 
-/// A line of the table.
+/// A row of the table: a program or a suite of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) client: String,
     pub(super) version: String,
-    /// A program's file, or `suite`.
+    /// The file name of a program, or `suite`.
     pub(super) what: String,
     pub(super) tests: usize,
     pub(super) passed: usize,
     pub(super) skipped: usize,
-    /// Failures of tests that cannot pass on a CPU or with these wheels; the goal leaves them out, the share does not.
+    /// Failed tests that cannot pass on a CPU or with these wheels; they count in the share, but not for the goal.
     pub(super) apart: usize,
     pub(super) notes: String,
 }
 
 impl Row {
-    /// A program's row.
+    /// Returns the row of a program.
     pub(super) fn of_program(client: &Client, version: &str, program: &str, passed: bool) -> Row {
         Row {
             client: client.name.clone(),
@@ -40,7 +40,7 @@ impl Row {
         }
     }
 
-    /// A suite's row, without a version.
+    /// Returns the row of a suite, without a version.
     pub(super) fn of_suite(
         client: &Client,
         results: &Results,
@@ -59,7 +59,7 @@ impl Row {
         }
     }
 
-    /// Says in the notes that part of the suite did not run.
+    /// Adds a note that part of the suite did not run.
     pub(super) fn leave_out(&mut self, what: &str) {
         let what = what.replace(',', ";");
         self.notes = match self.notes.is_empty() {
@@ -68,7 +68,7 @@ impl Row {
         };
     }
 
-    /// A suite in a line.
+    /// Returns a summary of a suite in one line.
     pub(super) fn summary(&self) -> String {
         format!(
             "suite: {} of {} pass ({:.1} %), {} skipped, {} excluded",
@@ -80,17 +80,17 @@ impl Row {
         )
     }
 
-    /// Tests that ran.
+    /// Returns the number of tests that ran.
     fn ran(&self) -> usize {
         self.tests.saturating_sub(self.skipped)
     }
 
-    /// Percent of those that passed.
+    /// Returns the percentage of passed tests among those that ran.
     fn share(&self) -> f64 {
         100.0 * self.passed as f64 / self.ran().max(1) as f64
     }
 
-    /// The known failures, one line each: notes are joined by semicolons, and each begins with its number.
+    /// Returns the known failures, one line each: notes are joined by semicolons, and each begins with its number.
     fn failures(&self) -> Vec<String> {
         let mut failures: Vec<String> = Vec::new();
         for part in self.notes.split("; ").filter(|part| !part.is_empty()) {
@@ -132,7 +132,7 @@ impl Row {
     }
 }
 
-/// All rows, by client and what ran.
+/// All rows, by client and column `what`.
 #[derive(Default)]
 pub(super) struct Table {
     rows: BTreeMap<(String, String), Row>,
@@ -143,7 +143,7 @@ fn path(extension: &str) -> PathBuf {
 }
 
 impl Table {
-    /// What earlier runs found.
+    /// Reads the results of earlier runs.
     pub(super) fn load() -> Result<Table, String> {
         let text = std::fs::read_to_string(path("csv")).unwrap_or_default();
         let mut table = Table::default();
@@ -153,13 +153,13 @@ impl Table {
         Ok(table)
     }
 
-    /// Puts a row in the place of an earlier one.
+    /// Inserts a row or replaces an earlier one.
     pub(super) fn set(&mut self, row: Row) {
         self.rows
             .insert((row.client.clone(), row.what.clone()), row);
     }
 
-    /// Writes both files; clients that are gone from the manifest go.
+    /// Writes both files, without rows of clients that the manifest no longer lists.
     pub(super) fn store(&mut self, clients: &[Client]) -> Outcome {
         self.rows
             .retain(|(name, _), _| clients.iter().any(|client| client.name == *name));

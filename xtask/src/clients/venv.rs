@@ -1,6 +1,6 @@
-//! Virtual environments with a client's wheels, and sources of tests that no wheel holds.
+//! Virtual environments with a client's wheels, and sources of tests that wheels do not contain.
 //!
-//! Invariant: an environment holds what its requirements say; when they change, it is made anew.
+//! Invariant: an environment matches its requirements file; if the file changes, the environment is created again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,22 +9,22 @@ use std::process::Command;
 use super::manifest::Client;
 use crate::{Outcome, exec};
 
-/// Python interpreters to try, best first: the wheels are for 3.11 among others.
+/// Python interpreters in order of preference: all wheels support 3.11.
 const PYTHONS: &[&str] = &["python3.11", "python3"];
 
-/// Where environments and sources live.
+/// Returns the folder of the environments and sources.
 fn folder() -> PathBuf {
     std::env::var_os("MARGAY_CLIENTS")
         .map_or_else(|| exec::root().join(".cache/clients"), PathBuf::from)
 }
 
-/// An environment.
+/// A virtual environment.
 pub(super) struct Venv {
     folder: PathBuf,
 }
 
 impl Venv {
-    /// The environment of a client, installed first where it is missing.
+    /// Returns the environment of a client, and installs it first if it is missing.
     pub(super) fn get(client: &Client, manifest: &Path) -> Result<Venv, String> {
         let venv = Venv {
             folder: folder().join(&client.name),
@@ -72,24 +72,24 @@ impl Venv {
         )
     }
 
-    /// Its folder.
+    /// Returns the folder of the environment.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Its interpreter.
+    /// Returns the path of the environment's interpreter.
     pub(super) fn python(&self) -> PathBuf {
         self.folder.join("bin/python")
     }
 
-    /// The folder of its packages.
+    /// Returns the folder of the environment's packages.
     pub(super) fn packages(&self) -> Result<String, String> {
         let script = "import sysconfig; print(sysconfig.get_path('purelib'))";
         let path = exec::output(Command::new(self.python()).args(["-c", script]))?;
         Ok(path.trim().to_owned())
     }
 
-    /// The version of a package in it.
+    /// Returns the version of an installed package.
     pub(super) fn version(&self, package: &str) -> Result<String, String> {
         let script = format!("import importlib.metadata as m; print(m.version('{package}'))");
         let version = exec::output(Command::new(self.python()).args(["-c", &script]))?;
@@ -97,7 +97,7 @@ impl Venv {
     }
 }
 
-/// A repository's files at a tag or a commit.
+/// Returns the folder of a repository's files at a tag or a commit, downloaded if necessary.
 pub(super) fn sources(repository: &str, revision: &str) -> Result<PathBuf, String> {
     let name = format!("{}-{revision}", repository.replace('/', "-"));
     let path = folder().join("sources").join(&name);

@@ -1,4 +1,4 @@
-//! Compiling the programs with nvcc.
+//! Compiles the programs with nvcc.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -15,7 +15,7 @@ use super::manifest::{self, Program};
 use crate::toolchain::Toolchain;
 use crate::{Outcome, exec};
 
-/// A way to build a program.
+/// The options with which a program is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Variant {
     Optimised,
@@ -47,14 +47,14 @@ impl Variant {
     }
 }
 
-/// Where a built program lies.
+/// Returns the path of a built program.
 pub(super) fn binary(program: &Program, variant: Variant) -> PathBuf {
     exec::root()
         .join(".cache/e2e")
         .join(format!("{}{}", program.name, variant.suffix()))
 }
 
-/// Builds everything that is missing or older than its sources, two at a time.
+/// Builds all programs that are missing or older than their sources, two at a time.
 pub(super) fn compile_all(
     toolchain: &Toolchain,
     programs: &[Program],
@@ -98,7 +98,7 @@ fn compile(toolchain: &Toolchain, program: &Program, variant: Variant) -> Outcom
     exec::output(&mut command).map(drop)
 }
 
-/// nvcc with the program's source and own flags, in the folder of the programs.
+/// Returns an nvcc command with the program's source and flags, in the folder of the programs.
 fn nvcc(toolchain: &Toolchain, program: &Program) -> Command {
     let mut command = toolchain.tool("nvcc");
     command
@@ -108,7 +108,7 @@ fn nvcc(toolchain: &Toolchain, program: &Program) -> Command {
     command
 }
 
-/// Whether the binary is newer than every source of the folder.
+/// Returns whether the binary is newer than all of its sources.
 fn fresh(program: &Program, variant: Variant) -> bool {
     let changed = |path: &Path| fs::metadata(path).and_then(|m| m.modified()).ok();
     let folder = manifest::folder();
@@ -124,10 +124,10 @@ fn fresh(program: &Program, variant: Variant) -> bool {
     changed(&binary(program, variant)) >= newest
 }
 
-/// Texts above this size are checked in compressed.
+/// PTX larger than this is checked in compressed.
 const PLAIN_LIMIT: usize = 200_000;
 
-/// Compiles the PTX that is checked in.
+/// Compiles the checked-in PTX.
 pub(super) fn bless_ptx(toolchain: &Toolchain, programs: &[Program]) -> Outcome {
     for program in programs {
         let Some(arch) = &program.ptx else { continue };

@@ -1,4 +1,4 @@
-//! `tests/cuda/manifest.toml`, whose head describes the fields.
+//! Reads `tests/cuda/manifest.toml`, whose first comment describes the fields.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::{Outcome, exec};
 
-/// The folder of the programs.
+/// Returns the folder of the programs.
 pub(super) fn folder() -> PathBuf {
     exec::root().join("tests/cuda")
 }
@@ -23,12 +23,12 @@ fn usual_arch() -> String {
     "compute_80".to_owned()
 }
 
-/// One program.
+/// A program of the manifest.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Program {
     pub(super) name: String,
-    /// Architecture of the PTX that is checked in, if it is.
+    /// Architecture of the program's checked-in PTX, if there is any.
     pub(super) ptx: Option<String>,
     #[serde(default = "usual_arch")]
     pub(super) arch: String,
@@ -46,7 +46,7 @@ fn default_cost() -> u32 {
     20
 }
 
-/// One way to run a program.
+/// Arguments and expected output of one run of a program.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Run {
@@ -58,7 +58,7 @@ pub(super) struct Run {
     pub(super) stderr: Vec<String>,
 }
 
-/// The programs of the manifest, each with at least one run.
+/// Returns the programs of the manifest, each with at least one run.
 pub(super) fn load() -> Result<Vec<Program>, String> {
     let path = folder().join("manifest.toml");
     let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -77,7 +77,7 @@ pub(super) fn load() -> Result<Vec<Program>, String> {
     Ok(manifest.program)
 }
 
-/// Each pattern must match some line of `text`.
+/// Checks that each pattern matches a line of `text`.
 pub(super) fn expect_lines(what: &str, patterns: &[String], text: &str) -> Outcome {
     for pattern in patterns {
         let regex = Regex::new(pattern).map_err(|e| format!("bad pattern {pattern}: {e}"))?;

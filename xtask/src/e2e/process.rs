@@ -1,4 +1,4 @@
-//! A child process with its output gathered, a time limit and a signal at a given moment.
+//! A child process with captured output, a time limit and a signal at a given moment.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use crate::exec;
 
-/// What a program prints when it is ready for its signal.
+/// The line that a program prints when it is ready for its signal.
 const READY: &str = "READY";
-/// How often a running child is looked at.
+/// Interval at which a running child is polled.
 const POLL: Duration = Duration::from_millis(20);
 
-/// A started child.
+/// A running child process.
 pub(crate) struct Process {
     child: Child,
     lines: Receiver<(Stream, String)>,
@@ -25,9 +25,9 @@ enum Stream {
     Err,
 }
 
-/// How a child ended and what it said.
+/// The end of a child process and its output.
 pub(crate) struct Ended {
-    /// The exit code, 128 + N for signal N as in a shell; none past the time limit.
+    /// The exit code, or 128 + N for signal N as in a shell; `None` after the time limit.
     pub(crate) code: Option<i32>,
     status: ExitStatus,
     timed_out: bool,
@@ -36,7 +36,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// The end in words.
+    /// Describes the end in words.
     pub(crate) fn how(&self) -> String {
         match (self.timed_out, self.status.signal(), self.code) {
             (true, ..) => "the time limit".to_owned(),
@@ -48,7 +48,7 @@ impl Ended {
 }
 
 impl Process {
-    /// Starts `command` in a process group of its own, so that it can be ended with its children.
+    /// Starts `command` in a process group of its own, so that its children can be ended with it.
     pub(crate) fn start(command: &mut Command) -> Result<Self, String> {
         command
             .stdin(Stdio::null())
@@ -68,7 +68,8 @@ impl Process {
         Ok(Process { child, lines })
     }
 
-    /// Waits for the end, which `limit` forces. `signal` is sent to the group once it printed `READY`.
+    /// Waits for the end of the process and kills it after `limit`. `signal` is sent to the process group as soon as
+    /// the program has printed `READY`.
     pub(crate) fn wait(
         mut self,
         limit: Duration,
@@ -123,7 +124,7 @@ impl Process {
     }
 }
 
-/// Sends the lines of `from` until it closes.
+/// Sends the lines of `from` to the channel until `from` closes.
 fn read(from: impl Read + Send + 'static, stream: Stream, to: Sender<(Stream, String)>) {
     std::thread::spawn(move || {
         let mut from = BufReader::new(from);

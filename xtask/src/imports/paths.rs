@@ -1,8 +1,9 @@
-//! Paths in Rust sources, found without a parser: comments, strings and tests are blanked, then `crate::` is looked for.
+//! Finds paths in Rust sources without a parser: replaces comments, strings and tests by spaces, and searches for
+//! `crate::`.
 
 use std::collections::BTreeMap;
 
-/// First names behind `crate::` in code outside of tests, with their lines.
+/// Returns the first name after each `crate::` in code outside of tests, with its line.
 pub(super) fn of_crate(text: &str) -> Vec<(usize, String)> {
     let code = without_tests(&blanked(text));
     let mut found = Vec::new();
@@ -24,7 +25,7 @@ pub(super) fn of_crate(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Names that the root re-exports from a module, `pub use module::...`.
+/// Returns the names that the root re-exports (`pub use module::...`), with their modules.
 pub(super) fn exports(text: &str) -> BTreeMap<String, String> {
     let code = blanked(text);
     let mut found = BTreeMap::new();
@@ -47,7 +48,7 @@ pub(super) fn exports(text: &str) -> BTreeMap<String, String> {
     found
 }
 
-/// The first names of a use tree or path.
+/// Returns the first names of a use tree or path.
 fn first_names(tree: &str) -> Vec<String> {
     let identifier = |text: &str| -> String {
         let text = text.trim_start();
@@ -77,7 +78,7 @@ fn first_names(tree: &str) -> Vec<String> {
     names
 }
 
-/// The text with comments, strings and character literals turned into spaces, lines kept.
+/// Replaces comments, strings and character literals by spaces, and keeps line breaks.
 fn blanked(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -94,7 +95,7 @@ fn blanked(text: &str) -> String {
         } else if first == '"' {
             quoted(rest)
         } else if first == '\'' {
-            // A lifetime has no second quote close by.
+            // A character literal has its closing quote after one character; a lifetime has none.
             let second = rest[1..].char_indices().nth(1);
             match rest.strip_prefix("'\\") {
                 Some(escape) => escape.find('\'').map_or(1, |at| at + 3),
@@ -141,7 +142,7 @@ fn raw_string(text: &str) -> Option<usize> {
     )
 }
 
-/// The code with what `#[cfg(test)]` stands in front of turned into spaces.
+/// Replaces items under `#[cfg(test)]` by spaces.
 fn without_tests(code: &str) -> String {
     const MARK: &str = "#[cfg(test)]";
     let mut out = String::with_capacity(code.len());
@@ -157,7 +158,7 @@ fn without_tests(code: &str) -> String {
     out
 }
 
-/// Where an item ends: behind its braces, or its semicolon.
+/// Returns the end of an item: the position after its braces or its semicolon.
 fn item_end(item: &str) -> usize {
     let mut depth = 0;
     for (at, c) in item.char_indices() {

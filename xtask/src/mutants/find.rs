@@ -1,7 +1,7 @@
-//! Where a source text can be changed a little: operators, numbers, conditions, flags, roundings.
+//! Finds places where a source text can be mutated: operators, numbers, conditions, flags, roundings.
 //!
-//! The text is not parsed; what does not build is left out when it is tried. Comments, attributes, tests and
-//! tables of names are not touched. Invariant: a mutation changes one place of one line.
+//! The text is not parsed; a mutation that does not build is skipped later. Comments, attributes, tests and tables of
+//! names are not mutated. Invariant: a mutation changes one place of one line.
 
 use std::fmt;
 use std::path::Path;
@@ -10,20 +10,20 @@ use regex_lite::Regex;
 
 use crate::exec;
 
-/// One change.
+/// A change of one place in a source file.
 #[derive(Clone, Debug)]
 pub(super) struct Mutation {
-    /// The file, below the repository's root.
+    /// The file, relative to the repository's root.
     pub(super) file: String,
-    /// Its line, from 1.
+    /// The line number, from 1.
     pub(super) line: usize,
-    /// That line.
+    /// The text of the line.
     pub(super) line_text: String,
-    /// Where the change begins in the line, in bytes.
+    /// Offset of the change in the line, in bytes.
     pub(super) at: usize,
-    /// What is replaced.
+    /// The replaced text.
     pub(super) from: String,
-    /// By what.
+    /// The new text.
     pub(super) to: String,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for Mutation {
 }
 
 impl Mutation {
-    /// The file's text with the change.
+    /// Returns the file's text with the change.
     pub(super) fn apply(&self, text: &str) -> String {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         if let Some(line) = lines.get_mut(self.line - 1) {
@@ -52,7 +52,7 @@ impl Mutation {
     }
 }
 
-/// What is found, and what takes its place.
+/// Operators and their replacements.
 const SWAPS: &[(&str, &[&str])] = &[
     (" + ", &[" - "]),
     (" - ", &[" + "]),
@@ -89,7 +89,7 @@ const SWAPS: &[(&str, &[&str])] = &[
     ("false", &["true"]),
 ];
 
-/// All mutations of the files in a folder, in the order of their names.
+/// Returns all mutations of the files in a folder, sorted by file name.
 pub(super) fn all(folder: &Path, shown: &Path) -> Result<Vec<Mutation>, String> {
     let mut found = Vec::new();
     for path in exec::entries(folder)? {
@@ -105,7 +105,7 @@ pub(super) fn all(folder: &Path, shown: &Path) -> Result<Vec<Mutation>, String> 
     Ok(found)
 }
 
-/// All mutations of one file.
+/// Returns all mutations of one file.
 pub(super) fn of_text(file: &str, text: &str) -> Vec<Mutation> {
     let number = Regex::new(r"\b(0x[0-9a-f_]+|[0-9][0-9_]*)\b").expect("a valid pattern");
     let flag = Regex::new(r"[a-z_.]*mods\.(ftz|sat|satfinite|relu|nan|abs|xorsign_abs|oob|noftz|flag|carry_out|bsigned)\(\)")
@@ -139,7 +139,7 @@ pub(super) fn of_text(file: &str, text: &str) -> Vec<Mutation> {
             }
         }
         for place in number.find_iter(code) {
-            // A field of a tuple is no number.
+            // A field of a tuple is not a number.
             let before = code[..place.start()].chars().next_back();
             if before == Some('.') && !code[..place.start()].ends_with("..") {
                 continue;

@@ -1,7 +1,7 @@
-//! Building a changed source and running the tests on it.
+//! Builds a mutated source and runs the tests on it.
 //!
-//! The workspace is a copy of what the tests need, in `target/mutants`; the repository itself is never changed.
-//! Invariant: between two trials the copy holds the original sources.
+//! The workspace is a copy of the files that the tests need, in `target/mutants`; the repository itself is never
+//! changed. Invariant: between two trials the copy contains the original sources.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,16 +11,17 @@ use std::time::{Duration, Instant};
 use super::find::Mutation;
 use crate::{Outcome, exec};
 
-/// What became of a mutation.
+/// The result of trying a mutation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Verdict {
-    /// The literal tables of `ir` fail.
+    /// A literal table of `margay-ops` fails.
     Tables,
     /// A file test fails in the interpreter.
     Files,
-    /// Another test of `ir` fails: exhaustive ones, bounds of approximations, the units' own, no panic.
+    /// Another test of `margay-ops` fails: an exhaustive test, a bound of an approximation, a unit test, or a test for
+    /// panics.
     Others,
-    /// It is no program.
+    /// The mutated source does not compile.
     DoesNotBuild,
     /// No test fails.
     Survived,
@@ -38,10 +39,10 @@ impl Verdict {
     }
 }
 
-/// Tests of `margay-ops` with literal values, and their longest time: more means that a change made one endless.
+/// Tests of `margay-ops` with literal values.
 const TABLES: &[&str] = &["-p", "margay-ops", "--test", "meanings"];
 const FILES: &[&str] = &["-p", "margay-frontend", "--test", "file_tests"];
-/// Slower, and only asked when the others noticed nothing.
+/// Slower tests, which run only if no other test fails.
 const OTHERS: &[&str] = &[
     "-p",
     "margay-ops",
@@ -58,7 +59,7 @@ const OTHERS: &[&str] = &[
 const LONGEST: Duration = Duration::from_secs(120);
 const LONGEST_OF_OTHERS: Duration = Duration::from_secs(600);
 
-/// What the copy holds: folders and files of the repository.
+/// The files and folders of the repository that are copied.
 const PARTS: &[&str] = &[
     "ir/src",
     "ir/exec/src",
@@ -78,7 +79,7 @@ const PARTS: &[&str] = &[
     "tests/ptx",
 ];
 
-/// Its crates.
+/// The crates of the copy.
 const MEMBERS: &[&str] = &["frontend", "frontend/ptx", "ir", "ir/exec", "ir/ops"];
 
 const PROFILE: &str = "
@@ -87,13 +88,13 @@ debug = false
 incremental = true
 ";
 
-/// The copy.
+/// The copied workspace.
 pub(super) struct Workspace {
     root: PathBuf,
 }
 
 impl Workspace {
-    /// Copies the sources, builds the tests and sees them pass.
+    /// Copies the sources, builds the tests and checks that they pass.
     pub(super) fn new() -> Result<Workspace, String> {
         let target = exec::release_dir();
         let root = target.parent().unwrap_or(&target).join("mutants");
@@ -111,7 +112,7 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// The manifests. That of the front end lacks what only its other tests need.
+    /// Writes the manifests. The front end's manifest omits dependencies that only its other tests need.
     fn manifests(&self) -> Outcome {
         let read = |name: &str| {
             let path = exec::root().join(name);
@@ -146,7 +147,7 @@ impl Workspace {
         write(&self.root.join("Cargo.lock"), &read("Cargo.lock")?)
     }
 
-    /// Makes the change, runs the tests, takes the change back.
+    /// Applies the mutation, runs the tests, and restores the source.
     pub(super) fn try_out(&self, mutation: &Mutation) -> Result<Verdict, String> {
         let path = self.root.join(&mutation.file);
         let original = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -157,7 +158,7 @@ impl Workspace {
     }
 
     fn judge(&self, mutation: &Mutation) -> Result<Verdict, String> {
-        // Those of approximations are what the slower tests are about.
+        // For approximations the slower tests are the most likely to fail, so they run first.
         let later = if mutation.file.contains("approx") {
             [(OTHERS, Verdict::Others), (FILES, Verdict::Files)]
         } else {
@@ -173,7 +174,7 @@ impl Workspace {
         Ok(Verdict::Survived)
     }
 
-    /// Builds one test and runs it. One that takes too long has failed.
+    /// Builds one test and runs it. A test that exceeds its time limit counts as failed.
     fn test(&self, which: &[&str]) -> Result<Run, String> {
         let cargo = || {
             let mut command = exec::cargo();
@@ -182,7 +183,8 @@ impl Workspace {
                 .arg("test")
                 .args(which)
                 .env("CARGO_TARGET_DIR", self.root.join("target"))
-                // One line changes from build to build, whatever the caller builds for.
+                // Only one line changes between builds, so incremental compilation helps whatever the caller's settings
+                // are.
                 .env("CARGO_INCREMENTAL", "1")
                 .env("RUSTFLAGS", "-Awarnings")
                 .stdout(Stdio::null())
@@ -215,7 +217,7 @@ enum Run {
     Failed,
 }
 
-/// Runs a command to its end, or ends it with its children when it takes too long.
+/// Runs a command to its end, or kills it and its children after `longest`.
 fn passes(command: &mut Command, longest: Duration) -> Result<bool, String> {
     use std::os::unix::process::CommandExt;
     let mut child = command
@@ -228,7 +230,7 @@ fn passes(command: &mut Command, longest: Duration) -> Result<bool, String> {
             return Ok(status.success());
         }
         if started.elapsed() > longest {
-            // The test is a child of cargo: the whole group is ended.
+            // The test is a child of cargo, so the whole process group is killed.
             let group = format!("-{}", child.id());
             let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
             let _ = child.wait();
@@ -238,7 +240,7 @@ fn passes(command: &mut Command, longest: Duration) -> Result<bool, String> {
     }
 }
 
-/// A section of a manifest with its heading.
+/// Returns a section of a manifest with its heading.
 fn section<'t>(text: &'t str, heading: &str) -> &'t str {
     let Some(start) = text.find(heading) else {
         return "";
@@ -250,7 +252,7 @@ fn section<'t>(text: &'t str, heading: &str) -> &'t str {
     &text[start..end]
 }
 
-/// Copies a file or a folder; files that are equal keep their time, so that nothing is built again.
+/// Copies a file or a folder; files that are equal keep their modification time, so that they are not compiled again.
 fn copy(from: &Path, to: &Path) -> Outcome {
     let error = |e: std::io::Error| format!("{}: {e}", from.display());
     if from.is_dir() {

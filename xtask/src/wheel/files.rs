@@ -1,7 +1,7 @@
-//! The wheel's files beside the program: `margay_cli.data`, which maturin takes up by this name (that of the crate's library)
-//! where it lies beside `pyproject.toml`.
+//! Collects the wheel's files beside the program in the folder `margay_cli.data`. maturin includes a folder of this
+//! name (the name of the crate's library) if it is beside `pyproject.toml`.
 //!
-//! Invariant: the folder is gone when the wheel is built, so that nothing stale gets into another one.
+//! Invariant: the folder is removed after the wheel is built, so that no old file gets into another wheel.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::process::Command;
 
 use crate::{Outcome, exec};
 
-/// What `margay run` takes from the folder of the driver library, and that library.
+/// The driver library, and the libraries that `margay run` loads from the same folder.
 const LIBRARIES: [&str; 4] = [
     "libcuda.so",
     "libnvidia_ml.so",
@@ -17,14 +17,14 @@ const LIBRARIES: [&str; 4] = [
     "libgpuocelot.so",
 ];
 
-/// Shells, and where each looks for completions below `share`.
+/// Shells, and the path below `share` where each expects completions.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "bash-completion/completions/margay"),
     ("zsh", "zsh/site-functions/_margay"),
     ("fish", "fish/vendor_completions.d/margay.fish"),
 ];
 
-/// The folder; it is removed with the value.
+/// The folder; dropping this value removes it.
 pub(super) struct Data(PathBuf);
 
 impl Data {
@@ -36,12 +36,12 @@ impl Data {
         Ok(data)
     }
 
-    /// The libraries in it.
+    /// Returns the libraries in the folder.
     pub(super) fn libraries(&self) -> [PathBuf; 4] {
         LIBRARIES.map(|name| self.at("lib/margay").join(name))
     }
 
-    /// A folder of the installation's root.
+    /// Returns a folder below the installation's root.
     fn at(&self, folder: &str) -> PathBuf {
         self.0.join("data").join(folder)
     }
@@ -56,7 +56,7 @@ impl Data {
         fs::create_dir_all(self.at("lib/margay")).map_err(|e| e.to_string())?;
         for (name, library) in LIBRARIES.into_iter().zip(self.libraries()) {
             fs::copy(release.join(name), &library).map_err(|e| format!("{name}: {e}"))?;
-            // Tables of lines are four fifths of them.
+            // Debug information (mostly line tables) is four fifths of each library.
             exec::run(Command::new("strip").arg("--strip-debug").arg(&library))?;
         }
         let margay = release.join("margay");

@@ -1,4 +1,5 @@
-//! The oldest C library that a file runs with: the newest version of a symbol that it needs (PEP 600 tags wheels by it).
+//! Determines the oldest C library that a file runs with: the newest symbol version that it needs. PEP 600 tags wheels
+//! with this version.
 
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use object::read::elf::{FileHeader, SectionHeader};
 
 type Elf = FileHeader64<object::Endianness>;
 
-/// Libraries that every Linux of PEP 600 has; a file that needs others is refused.
+/// Libraries that every system of PEP 600 has; a file that needs others is an error.
 const ALLOWED: [&str; 7] = [
     "ld-linux-x86-64.so.2",
     "ld-linux-aarch64.so.1",
@@ -18,7 +19,7 @@ const ALLOWED: [&str; 7] = [
     "libpthread.so.0",
 ];
 
-/// The version, as 2 and 34.
+/// Returns the version of the C library that a file needs, such as (2, 34).
 pub(super) fn needed_by(path: &Path) -> Result<(u32, u32), String> {
     let problem = |what: &str| format!("{}: {what}", path.display());
     let bytes = std::fs::read(path).map_err(|e| problem(&e.to_string()))?;
@@ -34,14 +35,14 @@ pub(super) fn needed_by(path: &Path) -> Result<(u32, u32), String> {
         .ok_or_else(|| problem("names no version of the C library"))
 }
 
-/// `GLIBC_2.34` as numbers; other names (`GCC_3.0`) are none.
+/// Parses `GLIBC_2.34`; returns `None` for other names (`GCC_3.0`).
 fn number(version: &str) -> Option<(u32, u32)> {
     let (major, minor) = version.strip_prefix("GLIBC_")?.split_once('.')?;
     let minor = minor.split('.').next()?;
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Libraries, and versions of their symbols, in the section of needed versions.
+/// Returns the libraries and symbol versions in the section of needed versions.
 fn needs(bytes: &[u8]) -> object::Result<Vec<(String, String)>> {
     let header = Elf::parse(bytes)?;
     let endian = header.endian()?;
@@ -76,7 +77,7 @@ mod tests {
         assert!(number("GLIBC_2.9") < number("GLIBC_2.34"));
     }
 
-    /// This program was linked with this machine's C library.
+    /// The test reads its own program, which was linked with this machine's C library.
     #[test]
     fn a_program_needs_no_newer_library_than_it_runs_with() {
         let own = std::env::current_exe().unwrap();

@@ -1,4 +1,4 @@
-//! Installs a wheel into a fresh environment and runs programs with nothing else of Margay in reach.
+//! Installs a wheel into a fresh environment and runs programs with no other files of Margay accessible.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,10 +7,10 @@ use std::time::Instant;
 use super::environment;
 use crate::{Outcome, exec};
 
-/// Programs of `tests/clients` that run; their requirements are installed.
+/// Programs of `tests/clients` that are run; their requirements are installed.
 const PROGRAMS: [&str; 1] = ["numba"];
 
-/// What has to be where the wheel is installed.
+/// Files that must be in the environment after installation.
 const FILES: [&str; 5] = [
     "bin/margay",
     "lib/margay/libcuda.so",
@@ -19,7 +19,7 @@ const FILES: [&str; 5] = [
     "share/fish/vendor_completions.d/margay.fish",
 ];
 
-/// The program that was installed, with nothing of this process's environment.
+/// Returns a command for the installed program, without this process's environment variables.
 fn margay(venv: &Path) -> Command {
     let mut margay = Command::new(venv.join("bin/margay"));
     let path = format!("{}/bin:/usr/bin:/bin", venv.display());
@@ -54,7 +54,7 @@ pub(super) fn run(wheel: &Path) -> Outcome {
         }
         println!("{program:<10} ok {seconds:>6.1} s");
     }
-    // As the example of a CI job has it.
+    // Runs the example of a CI job.
     let tests = exec::root().join("examples/github");
     let said = exec::output(
         margay(&venv)

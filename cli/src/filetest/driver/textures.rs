@@ -1,11 +1,11 @@
-//! Textures and surfaces of a launch, on any driver.
+//! Creates the textures and surfaces of a launch through any driver.
 
 use std::ffi::{CString, c_uint, c_void};
 
 use super::Driver;
 use crate::filetest::texels::{Kind, TexelMemory, Texels};
 
-/// `CUDA_ARRAY3D_DESCRIPTOR`.
+/// The driver API's `CUDA_ARRAY3D_DESCRIPTOR`.
 #[repr(C)]
 pub(super) struct ArrayDescriptor {
     size: [usize; 3],
@@ -14,7 +14,7 @@ pub(super) struct ArrayDescriptor {
     flags: c_uint,
 }
 
-/// `CUDA_MEMCPY3D`, one side of it after the other.
+/// The driver API's `CUDA_MEMCPY3D`: the source, the destination, and the extent of the copy.
 #[repr(C)]
 pub(super) struct Copy {
     source: Side,
@@ -35,7 +35,7 @@ struct Side {
     height: usize,
 }
 
-/// `CUDA_RESOURCE_DESC`.
+/// The driver API's `CUDA_RESOURCE_DESC`.
 #[repr(C)]
 pub(super) struct Resource {
     kind: c_uint,
@@ -43,7 +43,7 @@ pub(super) struct Resource {
     flags: c_uint,
 }
 
-/// `CUDA_TEXTURE_DESC`.
+/// The driver API's `CUDA_TEXTURE_DESC`.
 #[repr(C)]
 pub(super) struct Texture {
     address: [c_uint; 3],
@@ -56,11 +56,11 @@ pub(super) struct Texture {
     reserved: [c_uint; 12],
 }
 
-/// `CU_MEMORYTYPE_HOST` and `..._ARRAY`.
+/// The values of `CU_MEMORYTYPE_HOST` and `CU_MEMORYTYPE_ARRAY`.
 const HOST: c_uint = 1;
 const ARRAY: c_uint = 3;
 
-/// What was made for a launch.
+/// The objects that were created for the texels of a launch.
 pub(super) struct Made<'a> {
     texels: &'a Texels,
     array: *mut c_void,
@@ -69,7 +69,7 @@ pub(super) struct Made<'a> {
 }
 
 impl Driver {
-    /// Makes texels and what the kernel gets.
+    /// Creates the memory of the texels and the object that the kernel uses.
     pub(super) fn texels<'a>(
         &self,
         module: *mut c_void,
@@ -90,7 +90,7 @@ impl Driver {
         let bytes = &texels.buffer.bytes;
         match texels.place {
             TexelMemory::Array => {
-                // SAFETY: the descriptor and the result have their places.
+                // SAFETY: the pointers to the descriptor and the result are valid.
                 let status = unsafe {
                     (self.api.array_create)(&raw mut made.array, (&raw const descriptor).cast())
                 };
@@ -98,7 +98,7 @@ impl Driver {
                 self.copy_level(texels, 0, made.array, bytes.as_ptr() as usize, true)?;
             }
             TexelMemory::Mipmapped(count) => {
-                // SAFETY: as above.
+                // SAFETY: the pointers to the descriptor and the result are valid.
                 let status = unsafe {
                     let descriptor = (&raw const descriptor).cast();
                     (self.api.mipmapped_create)(&raw mut made.array, descriptor, count)
@@ -107,7 +107,7 @@ impl Driver {
                 let mut start = bytes.as_ptr() as usize;
                 for level in 0..count {
                     let mut array = std::ptr::null_mut();
-                    // SAFETY: the array has just been made; the result has its place.
+                    // SAFETY: the call above created the array, and the pointer to the result is valid.
                     let status = unsafe { (self.api.level)(&raw mut array, made.array, level) };
                     self.check("cuMipmappedArrayGetLevel", status)?;
                     self.copy_level(texels, level, array, start, true)?;
@@ -120,7 +120,7 @@ impl Driver {
         Ok(made)
     }
 
-    /// Copies a level between an array and host memory, where it lies without gaps.
+    /// Copies a level between an array and host memory, where rows are contiguous.
     fn copy_level(
         &self,
         texels: &Texels,
@@ -153,7 +153,7 @@ impl Driver {
             target,
             extent: [row, height, depth],
         };
-        // SAFETY: the host's side has the level's bytes, the array the level's size.
+        // SAFETY: the host memory has the level's bytes, and the array has the level's size.
         let status = unsafe { (self.api.copy)((&raw const copy).cast()) };
         self.check("cuMemcpy3D", status)
     }
@@ -205,7 +205,7 @@ impl Driver {
                         border: texels.border,
                         reserved: [0; 12],
                     };
-                    // SAFETY: descriptors and result have their places; no view is given.
+                    // SAFETY: the pointers to the descriptors and the result are valid; the null pointer means no view.
                     unsafe {
                         (self.api.texture_create)(
                             &raw mut made.object,
@@ -215,7 +215,7 @@ impl Driver {
                         )
                     }
                 }
-                // SAFETY: as above.
+                // SAFETY: the pointers to the descriptor and the result are valid.
                 Kind::Surface => unsafe {
                     let resource = (&raw const resource).cast();
                     (self.api.surface_create)(&raw mut made.object, resource)
@@ -227,31 +227,31 @@ impl Driver {
         let mut reference = std::ptr::null_mut();
         match texels.kind {
             Kind::Texture => {
-                // SAFETY: the module is loaded, the name a C string, and the result has its place.
+                // SAFETY: the module is loaded, the name is a C string, and the pointer to the result is valid.
                 let status =
                     unsafe { (self.api.texref)(&raw mut reference, module, name.as_ptr()) };
                 self.check("cuModuleGetTexRef", status)?;
                 self.set_reference(reference, made)
             }
             Kind::Surface => {
-                // SAFETY: as above.
+                // SAFETY: the module is loaded, the name is a C string, and the pointer to the result is valid.
                 let status =
                     unsafe { (self.api.surfref)(&raw mut reference, module, name.as_ptr()) };
                 self.check("cuModuleGetSurfRef", status)?;
-                // SAFETY: the reference was just given out, the array is made.
+                // SAFETY: the call above returned the reference, and the array exists.
                 let status = unsafe { (self.api.surfref_array)(reference, made.array, 0) };
                 self.check("cuSurfRefSetArray", status)
             }
         }
     }
 
-    /// Sets a texture reference as the texels say.
+    /// Sets the properties of a texture reference from the texels.
     fn set_reference(&self, reference: *mut c_void, made: &Made<'_>) -> Result<(), String> {
         const OVERRIDE_FORMAT: c_uint = 1;
         let (api, texels) = (&self.api, made.texels);
         let mut offset = 0;
         let channels = texels.channels as i32;
-        // SAFETY: the reference was just given out; arrays and buffers are made.
+        // SAFETY: the driver returned the reference, and the arrays and buffers exist.
         let bound = unsafe {
             match texels.place {
                 TexelMemory::Array => (api.texref_array)(reference, made.array, OVERRIDE_FORMAT),
@@ -269,7 +269,7 @@ impl Driver {
         };
         self.check("binding the reference", bound)?;
         let [bias, least, greatest] = texels.levels;
-        // SAFETY: the reference was just given out.
+        // SAFETY: the driver returned the reference.
         let set = unsafe {
             [
                 (api.texref_mode)(reference, 0, texels.address[0]),
@@ -286,7 +286,7 @@ impl Driver {
             .try_for_each(|status| self.check("setting the reference", status))
     }
 
-    /// The texels after a launch.
+    /// Reads the texels after a launch.
     pub(super) fn read_texels(&self, made: &Made<'_>) -> Result<Vec<u8>, String> {
         let mut bytes = made.texels.buffer.bytes.clone();
         if made.texels.place == TexelMemory::Array {
@@ -296,10 +296,10 @@ impl Driver {
         Ok(bytes)
     }
 
-    /// Destroys what was made.
+    /// Destroys the objects that were created for the texels.
     pub(super) fn drop_texels(&self, made: &Made<'_>) -> Result<(), String> {
         if made.object != 0 {
-            // SAFETY: made here, not used again.
+            // SAFETY: this driver created the object, which is not used again.
             let status = unsafe {
                 match made.texels.kind {
                     Kind::Texture => (self.api.texture_destroy)(made.object),
@@ -308,7 +308,7 @@ impl Driver {
             };
             self.check("destroying the object", status)?;
         }
-        // SAFETY: as above.
+        // SAFETY: this driver created the memory, which is not used again.
         let status = unsafe {
             match made.texels.place {
                 TexelMemory::Array => (self.api.array_destroy)(made.array),
@@ -321,12 +321,12 @@ impl Driver {
 }
 
 impl Made<'_> {
-    /// The argument; `None` where a variable is bound instead.
+    /// Returns the handle that is passed as an argument; `None` if a variable is bound instead.
     pub(super) fn handle(&self) -> Option<u64> {
         self.texels.variable.is_none().then_some(self.object)
     }
 
-    /// What it was made of.
+    /// Returns the description of the texels.
     pub(super) fn texels(&self) -> &Texels {
         self.texels
     }

@@ -1,4 +1,4 @@
-//! Textures and surfaces of a launch, on the runtime.
+//! Creates the textures and surfaces of a launch through the runtime.
 
 use margay::texture::{
     AddressMode, Array, ArrayDescriptor, Filter, MipmappedArray, ReadMode, Resource, Sampler,
@@ -8,7 +8,7 @@ use margay::{DeviceBuffer, Error, Module, Runtime};
 
 use crate::filetest::texels::{Kind, TexelMemory, Texels};
 
-/// What holds texels while a launch runs.
+/// The memory of the texels while a launch runs.
 enum Held {
     Array(Array),
     Mipmapped(MipmappedArray),
@@ -57,7 +57,7 @@ fn sampler_of(texels: &Texels) -> Sampler {
 }
 
 impl Made {
-    /// Makes the texels and what the kernel gets.
+    /// Creates the texels and the object that the kernel uses.
     pub(super) fn new(runtime: &Runtime, module: &Module, texels: &Texels) -> Result<Made, Error> {
         let context = module.context();
         let [width, height, depth] = texels.size;
@@ -143,13 +143,13 @@ impl Made {
         Ok(())
     }
 
-    /// The argument; `None` where a variable is bound instead.
+    /// Returns the handle that is passed as an argument; `None` if a variable is bound instead.
     pub(super) fn handle(&self) -> Option<u64> {
         let texture = self.texture.as_ref().map(TextureObject::handle);
         texture.or(self.surface.as_ref().map(SurfaceObject::handle))
     }
 
-    /// The texels after the launch; what was made is destroyed.
+    /// Returns the texels after the launch and destroys the objects.
     pub(super) fn finish(self, texels: &Texels) -> Result<Vec<u8>, Error> {
         let mut bytes = texels.buffer.bytes.clone();
         match &self.held {

@@ -1,4 +1,4 @@
-//! Executable graphs: making, launching, updating, ending them.
+//! Executable graphs: instantiation, launch, update and destruction.
 
 use std::ffi::{c_char, c_uint, c_ulonglong};
 
@@ -15,7 +15,7 @@ use crate::types::{
     CUDA_GRAPH_INSTANTIATE_PARAMS, CUgraph, CUgraphExec, CUgraphExecUpdateResultInfo, CUgraphNode,
 };
 
-/// `CUgraphInstantiate_flags`.
+/// Values of `CUgraphInstantiate_flags`.
 const AUTO_FREE: u64 = 1;
 const UPLOAD: u64 = 2;
 const DEVICE_LAUNCH: u64 = 4;
@@ -63,18 +63,18 @@ pub(crate) fn graph_instantiate_with_params(
     if params.is_null() {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: not null; the caller vouches for the rest.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     let mut given = unsafe { params.read_unaligned() };
     let mut tell = |node: CUgraphNode, result: c_uint| {
         given.error_node = node;
         given.result = result;
-        // SAFETY: as above.
+        // SAFETY: the pointer is not null; the caller guarantees that it is valid.
         unsafe { params.write_unaligned(given) };
     };
     const GENERAL: c_uint = 1;
     tell(CUgraphNode(0), GENERAL);
     let all = AUTO_FREE | UPLOAD | DEVICE_LAUNCH | NODE_PRIORITY;
-    // SAFETY: as above.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     let (flags, upload_stream) = unsafe { ((*params).flags, (*params).upload_stream) };
     let read = read_flags(flags, all)?;
     let upload = match flags & UPLOAD {
@@ -96,7 +96,7 @@ pub(crate) fn graph_instantiate_with_params(
     Ok(())
 }
 
-/// The form of before CUDA 12, with a text that says what was wrong.
+/// Implements the form before CUDA 12, which returns the error as a text.
 pub(crate) fn graph_instantiate(
     _: &Call,
     out: Out<CUgraphExec>,
@@ -113,7 +113,7 @@ pub(crate) fn graph_instantiate(
     error_node.set(node);
     if !log.is_null() && room > 0 {
         let len = text.len().min(room - 1);
-        // SAFETY: the caller gave room for `room` bytes.
+        // SAFETY: the caller guarantees `room` bytes.
         unsafe {
             std::ptr::copy_nonoverlapping(text.as_ptr().cast(), log, len);
             log.add(len).write(0);
@@ -171,7 +171,7 @@ pub(crate) fn graph_node_get_enabled(
     Ok(())
 }
 
-/// What an update answers besides its result.
+/// Returns the details of an update's result.
 fn info_of(result: Result<(), &UpdateProblem>) -> CUgraphExecUpdateResultInfo {
     let handle = |node: Option<&Node>| node.map_or(CUgraphNode(0), node_handle);
     match result {

@@ -1,4 +1,4 @@
-//! One entry point for all kinds of nodes: `cuGraphAddNode` and its kin.
+//! `cuGraphAddNode` and related functions, which accept nodes of all kinds.
 
 use std::ffi::c_uint;
 use std::sync::Arc;
@@ -27,19 +27,19 @@ use crate::types::{
     CUevent, CUgraph, CUgraphEdgeData, CUgraphNode, CUgraphNodeParams,
 };
 
-/// The kinds that no table of ours has.
+/// The kinds of external semaphore nodes, which are not supported.
 const EXTERNAL_SEMAPHORES: std::ops::RangeInclusive<c_uint> = 8..=9;
 const LAST_KIND: c_uint = 18;
 
-/// Structures that are members of the union.
+/// A structure that is a member of the union `CUgraphNodeParams`.
 ///
 /// # Safety
-/// Any bytes are a value of the type.
+/// Any bytes are a valid value of the type.
 unsafe trait Member: Copy {}
 
 macro_rules! members {
     ($($t:ty)*) => {$(
-        // SAFETY: numbers and pointers; a function's pointer is optional, and null is none.
+        // SAFETY: the fields are numbers and pointers; function pointers are optional, and null means none.
         unsafe impl Member for $t {}
     )*};
 }
@@ -63,7 +63,7 @@ impl CUgraphNodeParams {
 
     fn read<T: Member>(&self) -> T {
         const { assert!(size_of::<T>() <= 29 * 8 && align_of::<T>() <= 8) };
-        // SAFETY: the union is large enough, and any bytes are a value.
+        // SAFETY: the union is large enough, and any bytes are a valid value of `T`.
         unsafe { self.words.as_ptr().cast::<T>().read() }
     }
 
@@ -112,15 +112,15 @@ fn event(handle: CUevent) -> Result<margay::Event, CuResult> {
     events().get(handle.0).ok_or(CuResult::INVALID_VALUE)
 }
 
-/// What a node of a kind whose parameters can be changed does. `ctx`: the context that a copy or
-/// fill without one has.
+/// Converts the parameters of a node whose parameters can be changed. `ctx` is the context for a copy or fill that
+/// names none.
 ///
 /// # Safety
-/// The pointers of the member are valid.
+/// The pointers in the parameters are valid.
 unsafe fn op_of(params: &CUgraphNodeParams, ctx: CUcontext) -> Result<NodeOp, CuResult> {
     let context = |given: CUcontext| if given.0 == 0 { ctx } else { given };
     Ok(match params.kind {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the pointers are valid.
         KERNEL => unsafe { kernel_op(&params.read()) }?,
         MEMCPY => {
             let copy: CUDA_MEMCPY_NODE_PARAMS = params.read();
@@ -139,7 +139,7 @@ unsafe fn op_of(params: &CUgraphNodeParams, ctx: CUcontext) -> Result<NodeOp, Cu
         EVENT_RECORD => {
             NodeOp::EventRecord(event(params.read::<CUDA_EVENT_RECORD_NODE_PARAMS>().event)?)
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the pointers are valid.
         MEM_OPS => unsafe { batch_op(&params.read()) }?,
         kind => return Err(unknown_kind(kind)),
     })
@@ -158,7 +158,7 @@ fn add_child(
         0 => Ok(to.add(NodeOp::Child(inner), before)?),
         MOVE => {
             let node = to.add_moved(&inner, before)?;
-            // The node owns it now; it was on the list, because no node did.
+            // The node owns the graph now. The graph was in the list of owned graphs, because no node owned it before.
             let _ = disown_graph(child.graph);
             Ok(node)
         }
@@ -204,9 +204,9 @@ pub(crate) fn graph_add_node_v2(
     if params.is_null() {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: the caller vouches for `count` elements.
+    // SAFETY: the caller guarantees `count` elements.
     let before = unsafe { dependencies(before, data, count) }?;
-    // SAFETY: not null; the caller vouches for the rest.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     let mut given = unsafe { params.read_unaligned() };
     given.check_reserved()?;
     let node = match given.kind {
@@ -214,7 +214,7 @@ pub(crate) fn graph_add_node_v2(
         CONDITIONAL => add_conditional(&mut given, &to, &before)?,
         MEM_ALLOC => {
             let mut alloc: CUDA_MEM_ALLOC_NODE_PARAMS = given.read();
-            // SAFETY: the caller vouches for the array.
+            // SAFETY: the caller guarantees the array.
             let op = unsafe { alloc_op(&mut alloc) }?;
             let node = to.add(op, &before)?;
             given.write(alloc);
@@ -224,10 +224,10 @@ pub(crate) fn graph_add_node_v2(
             let ptr = given.read::<CUDA_MEM_FREE_NODE_PARAMS>().dptr;
             to.add_free_behind(&before, margay::DevicePtr::new(ptr))?
         }
-        // SAFETY: the caller vouches for the parameters.
+        // SAFETY: the caller guarantees that the parameters are valid.
         _ => to.add(unsafe { op_of(&given, CUcontext(0)) }?, &before)?,
     };
-    // SAFETY: as above.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     unsafe { params.write_unaligned(given) };
     out.set(node_handle(&node));
     Ok(())
@@ -244,10 +244,10 @@ pub(crate) fn graph_add_node(
     graph_add_node_v2(call, out, to, before, std::ptr::null(), count, params)
 }
 
-/// The parameters given for a node that exists.
+/// Reads and checks new parameters for an existing node.
 ///
 /// # Safety
-/// `params` is null or valid, and so is what it points to.
+/// `params` is null or valid, and so are the pointers in the parameters.
 unsafe fn new_op(
     node: &Node,
     params: *mut CUgraphNodeParams,
@@ -255,7 +255,7 @@ unsafe fn new_op(
     if params.is_null() {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: not null; the caller's promise.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     let given = unsafe { params.read_unaligned() };
     given.check_reserved()?;
     if node.op()?.kind() as c_uint != given.kind {
@@ -268,10 +268,10 @@ unsafe fn new_op(
         CHILD => NodeOp::Child(graph(given.read::<CUDA_CHILD_GRAPH_NODE_PARAMS>().graph)?),
         MEMCPY | MEMSET => {
             let ctx = context_of_node(node)?;
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees that the pointers are valid.
             unsafe { op_of(&given, ctx) }?
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the pointers are valid.
         _ => unsafe { op_of(&given, CUcontext(0)) }?,
     };
     Ok((given, op))
@@ -282,7 +282,7 @@ pub(crate) fn graph_node_set_params(
     node: Node,
     params: *mut CUgraphNodeParams,
 ) -> Served {
-    // SAFETY: the caller vouches for the parameters.
+    // SAFETY: the caller guarantees that the parameters are valid.
     let (_, op) = unsafe { new_op(&node, params) }?;
     match op {
         NodeOp::Kernel(..) => set_kernel(&node, op),
@@ -296,7 +296,7 @@ pub(crate) fn graph_exec_node_set_params(
     node: Node,
     params: *mut CUgraphNodeParams,
 ) -> Served {
-    // SAFETY: the caller vouches for the parameters.
+    // SAFETY: the caller guarantees that the parameters are valid.
     let (_, op) = unsafe { new_op(&node, params) }?;
     match op {
         NodeOp::Child(child) => Ok(exec.set_child(&node, &child)?),
@@ -373,7 +373,7 @@ pub(crate) fn graph_conditional_handle_create(
     if flags & !ASSIGN_DEFAULT != 0 {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: a handle is looked up.
+    // SAFETY: the handle is looked up and never dereferenced.
     let context: crate::handles::ContextOrCurrent =
         unsafe { FromAbi::from_abi(ctx, call) }.map_err(|_| CuResult::INVALID_VALUE)?;
     let handle = graph.conditional_handle(&context.0, default, flags == ASSIGN_DEFAULT);

@@ -1,4 +1,4 @@
-//! Allocations of graphs.
+//! Allocations and frees in graphs.
 
 use std::ffi::{c_uint, c_void};
 
@@ -15,7 +15,8 @@ use crate::types::{CUDA_MEM_ALLOC_NODE_PARAMS, CUgraphNode, CUmemLocation, CUmem
 /// `CU_MEM_LOCATION_TYPE_DEVICE`.
 const LOCATION_DEVICE: c_uint = 1;
 
-/// The context of an allocation on a device: the current one if it is of that device.
+/// Returns the context for an allocation on a device: the current context if it belongs to the device, otherwise the
+/// primary context.
 fn context_on(ordinal: i32) -> Result<Context, CuResult> {
     let device = Runtime::global()?
         .device(ordinal)
@@ -26,13 +27,13 @@ fn context_on(ordinal: i32) -> Result<Context, CuResult> {
     }
 }
 
-/// What an allocation node does; the address is told in `params`.
+/// Converts the parameters of an allocation node, and writes the address to `params`.
 ///
 /// # Errors
-/// `INVALID_VALUE` for properties that are no memory, `NOT_SUPPORTED` for memory that other processes share.
+/// Returns `INVALID_VALUE` for invalid properties, and `NOT_SUPPORTED` for memory that other processes share.
 ///
 /// # Safety
-/// The array of accesses holds as many elements as it says.
+/// The array of access descriptors contains as many elements as its count.
 pub(super) unsafe fn alloc_op(params: &mut CUDA_MEM_ALLOC_NODE_PARAMS) -> Result<NodeOp, CuResult> {
     let props = &params.pool_props;
     let place = PoolLocation::of(&props.location, props.alloc_type).map_err(|code| match code {
@@ -42,7 +43,7 @@ pub(super) unsafe fn alloc_op(params: &mut CUDA_MEM_ALLOC_NODE_PARAMS) -> Result
     if props.handle_types != 0 {
         return Err(CuResult::NOT_SUPPORTED);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees the array.
     for access in unsafe { read_array(params.access_descs, params.access_desc_count) }? {
         let known = Runtime::global()?.device(access.location.id).is_ok();
         if access.location.kind != LOCATION_DEVICE || !known {
@@ -60,10 +61,10 @@ pub(super) unsafe fn alloc_op(params: &mut CUDA_MEM_ALLOC_NODE_PARAMS) -> Result
     Ok(NodeOp::MemAlloc(allocation))
 }
 
-/// The parameters of an allocation node.
+/// Returns the parameters of an allocation node.
 ///
 /// # Errors
-/// `INVALID_VALUE` for other nodes.
+/// Returns `INVALID_VALUE` for other nodes.
 pub(super) fn alloc_params(op: &NodeOp) -> Result<CUDA_MEM_ALLOC_NODE_PARAMS, CuResult> {
     let NodeOp::MemAlloc(allocation) = op else {
         return Err(CuResult::INVALID_VALUE);
@@ -103,14 +104,14 @@ pub(crate) fn graph_add_mem_alloc_node(
     if params.is_null() {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: the caller vouches for `count` elements.
+    // SAFETY: the caller guarantees `count` elements.
     let before = unsafe { dependencies(before, std::ptr::null(), count) }?;
-    // SAFETY: not null; the caller vouches for the rest.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     let mut given = unsafe { params.read_unaligned() };
-    // SAFETY: the caller vouches for the array.
+    // SAFETY: the caller guarantees the array.
     let op = unsafe { alloc_op(&mut given) }?;
     let node = graph.add(op, &before)?;
-    // SAFETY: as above.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     unsafe { params.write_unaligned(given) };
     out.set(node_handle(&node));
     Ok(())
@@ -133,17 +134,17 @@ pub(crate) fn graph_add_mem_free_node(
     count: usize,
     address: u64,
 ) -> Served {
-    // SAFETY: the caller vouches for `count` elements.
+    // SAFETY: the caller guarantees `count` elements.
     let before = unsafe { dependencies(before, std::ptr::null(), count) }?;
     let node = graph.add_free_behind(&before, DevicePtr::new(address))?;
     out.set(node_handle(&node));
     Ok(())
 }
 
-/// The address that a free node ends.
+/// Returns the address that a free node frees.
 ///
 /// # Errors
-/// `INVALID_VALUE` for other nodes.
+/// Returns `INVALID_VALUE` for other nodes.
 pub(super) fn freed_address(op: &NodeOp) -> Result<u64, CuResult> {
     match op {
         NodeOp::MemFree(allocation) => Ok(allocation.ptr().address()),
@@ -161,7 +162,7 @@ pub(crate) fn device_graph_mem_trim(_: &Call, device: Device) -> Served {
     Ok(())
 }
 
-/// `CUgraphMem_attribute`.
+/// Values of `CUgraphMem_attribute`.
 const USED_CURRENT: c_uint = 0;
 const USED_HIGH: c_uint = 1;
 const RESERVED_CURRENT: c_uint = 2;
@@ -194,7 +195,7 @@ pub(crate) fn device_set_graph_mem_attribute(
     if value.is_null() {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: not null; all attributes have 64 bits.
+    // SAFETY: the pointer is not null; all attributes have 64 bits.
     let given = unsafe { value.cast::<u64>().read_unaligned() };
     match (attribute, given) {
         (USED_HIGH, 0) => GraphMemory::reset_used_high(device.ordinal()),

@@ -1,4 +1,4 @@
-//! Graphs: making them, their nodes and edges, executable graphs, user objects.
+//! Graphs: creation, nodes and edges, executable graphs and user objects.
 
 mod attributes;
 mod exec;
@@ -27,21 +27,21 @@ use crate::handles::node;
 use crate::result::{CuResult, Served};
 use crate::types::{CUgraphEdgeData, CUgraphNode};
 
-/// Dependencies as the caller lists them.
+/// Reads the dependencies that the caller lists.
 ///
 /// # Errors
-/// `INVALID_VALUE` for what is no node, and reserved bytes that are not zero.
+/// Returns `INVALID_VALUE` for invalid nodes and for reserved bytes that are not zero.
 ///
 /// # Safety
-/// The arrays are null or hold `count` elements.
+/// Each array is null or contains `count` elements.
 pub(crate) unsafe fn dependencies(
     nodes: *const CUgraphNode,
     data: *const CUgraphEdgeData,
     count: usize,
 ) -> Result<Vec<(Node, EdgeData)>, CuResult> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees `count` elements.
     let nodes = unsafe { read_array(nodes, count) }?;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees `count` elements.
     let data = unsafe { edge_data(data, count) }?;
     let pairs = nodes.into_iter().zip(data);
     pairs
@@ -49,13 +49,13 @@ pub(crate) unsafe fn dependencies(
         .collect()
 }
 
-/// Edge data as the caller lists it; null is nothing special for every edge.
+/// Reads the edge data that the caller lists. A null pointer gives default data for every edge.
 ///
 /// # Errors
-/// As [`dependencies`].
+/// Returns `INVALID_VALUE` for reserved bytes that are not zero.
 ///
 /// # Safety
-/// The array is null or holds `count` elements.
+/// The array is null or contains `count` elements.
 pub(crate) unsafe fn edge_data(
     data: *const CUgraphEdgeData,
     count: usize,
@@ -63,7 +63,7 @@ pub(crate) unsafe fn edge_data(
     if data.is_null() {
         return Ok(vec![EdgeData::default(); count]);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees `count` elements.
     let data = unsafe { read_array(data, count) }?;
     if data.iter().any(|data| data.reserved != [0; 5]) {
         return Err(CuResult::INVALID_VALUE);
@@ -76,7 +76,7 @@ pub(crate) unsafe fn edge_data(
     Ok(plain.collect())
 }
 
-/// Edge data as the caller gets it.
+/// Converts edge data to the structure of the driver API.
 pub(crate) fn edge_data_out(data: EdgeData) -> CUgraphEdgeData {
     CUgraphEdgeData {
         from_port: data.from_port,
@@ -86,7 +86,7 @@ pub(crate) fn edge_data_out(data: EdgeData) -> CUgraphEdgeData {
     }
 }
 
-/// Fills the caller's array of `room` elements with `values`, and the rest of it with `rest`.
+/// Fills the caller's array of `room` elements with `values`, and the remaining elements with `rest`.
 ///
 /// # Safety
 /// `out` is null or has room for `room` elements.
@@ -96,19 +96,19 @@ pub(crate) unsafe fn write_list<T: Copy>(out: *mut T, room: usize, values: &[T],
     }
     for index in 0..room {
         let value = values.get(index).copied().unwrap_or(rest);
-        // SAFETY: the caller gave room for so many.
+        // SAFETY: the caller guarantees room for `room` elements.
         unsafe { out.add(index).write_unaligned(value) };
     }
 }
 
-/// Answers a list: its length alone when `out` is null, else as much as there is room for, and
-/// how much that was.
+/// Returns a list to the caller. If `out` is null, it writes only the list's length to `count`. Otherwise it writes at
+/// most `*count` values and stores their number in `count`.
 ///
 /// # Errors
-/// `INVALID_VALUE` when the place of the length is null.
+/// Returns `INVALID_VALUE` if `count` is null.
 ///
 /// # Safety
-/// `count` is null or valid, and `out` null or has room for `*count` elements.
+/// `count` is null or valid. `out` is null or has room for `*count` elements.
 pub(crate) unsafe fn answer_list<T: Copy>(
     out: *mut T,
     count: *mut usize,
@@ -118,15 +118,15 @@ pub(crate) unsafe fn answer_list<T: Copy>(
     if count.is_null() {
         return Err(CuResult::INVALID_VALUE);
     }
-    // SAFETY: not null; the caller's promise.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     let room = unsafe { count.read_unaligned() };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees room for `room` elements.
     unsafe { write_list(out, room, values, rest) };
     let told = match out.is_null() {
         true => values.len(),
         false => values.len().min(room),
     };
-    // SAFETY: as above.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     unsafe { count.write_unaligned(told) };
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Adding nodes, one entry point for each kind, and what they tell of their parameters.
+//! Entry points that add nodes, one for each kind of node, and entry points that return the parameters of nodes.
 
 use margay::Event;
 use margay::graph::{Graph, Node, NodeOp};
@@ -18,7 +18,7 @@ use crate::types::{
     CUgraph, CUgraphNode,
 };
 
-/// Adds a node and tells its handle.
+/// Adds a node and writes its handle to `out`.
 fn add(
     out: &Out<CUgraphNode>,
     graph: &Graph,
@@ -26,7 +26,7 @@ fn add(
     count: usize,
     op: NodeOp,
 ) -> Served {
-    // SAFETY: the caller of the entry point vouches for `count` elements.
+    // SAFETY: the caller of the entry point guarantees `count` elements.
     let before = unsafe { dependencies(before, std::ptr::null(), count) }?;
     out.set(node_handle(&graph.add(op, &before)?));
     Ok(())
@@ -40,7 +40,7 @@ pub(crate) fn graph_add_kernel_node(
     count: usize,
     params: In<CUDA_KERNEL_NODE_PARAMS_v1>,
 ) -> Served {
-    // SAFETY: the caller vouches for the arguments.
+    // SAFETY: the caller guarantees that the arguments are valid.
     let op = unsafe { kernel_op(&kernel_params_of_v1(params.0)) }?;
     add(&out, &graph, before, count, op)
 }
@@ -53,7 +53,7 @@ pub(crate) fn graph_add_kernel_node_v2(
     count: usize,
     params: In<CUDA_KERNEL_NODE_PARAMS>,
 ) -> Served {
-    // SAFETY: the caller vouches for the arguments.
+    // SAFETY: the caller guarantees that the arguments are valid.
     let op = unsafe { kernel_op(&params.0) }?;
     add(&out, &graph, before, count, op)
 }
@@ -189,7 +189,7 @@ pub(crate) fn graph_add_event_wait_node(
     add(&out, &graph, before, count, NodeOp::EventWait(event))
 }
 
-/// The handle of an event; null when it is destroyed.
+/// Returns the handle of an event, or null if the event is destroyed.
 pub(super) fn event_handle(event: &Event) -> CUevent {
     CUevent(events().find(|held| held.id() == event.id()).unwrap_or(0))
 }
@@ -218,7 +218,7 @@ pub(crate) fn graph_add_batch_mem_op_node(
     count: usize,
     params: In<CUDA_BATCH_MEM_OP_NODE_PARAMS>,
 ) -> Served {
-    // SAFETY: the caller vouches for the array.
+    // SAFETY: the caller guarantees the array.
     let op = unsafe { batch_op(&params.0) }?;
     add(&out, &graph, before, count, op)
 }

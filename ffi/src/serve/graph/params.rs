@@ -1,4 +1,4 @@
-//! From the parameters of nodes in C to what nodes do, and back.
+//! Conversion between the C parameters of nodes and the operations of nodes, in both directions.
 
 use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::types::{
     CUfunction, CUkernel,
 };
 
-/// A context argument of a node: null is the current one.
+/// Returns the context of a node; null means the current context.
 pub(crate) fn context_of(handle: CUcontext) -> Result<Context, CuResult> {
     match handle.0 {
         0 => current(),
@@ -30,7 +30,7 @@ pub(crate) fn context_of(handle: CUcontext) -> Result<Context, CuResult> {
     }
 }
 
-/// How the caller named a kernel.
+/// The handles with which the caller named a kernel.
 #[derive(Clone, Copy)]
 pub(crate) struct KernelOrigin {
     func: CUfunction,
@@ -38,13 +38,13 @@ pub(crate) struct KernelOrigin {
     ctx: CUcontext,
 }
 
-/// A kernel node from its parameters.
+/// Converts the parameters of a kernel node.
 ///
 /// # Errors
-/// `INVALID_VALUE` for what is no function and for parameters that are not the kernel's.
+/// Returns `INVALID_VALUE` for an invalid function and for arguments that do not match the kernel's parameters.
 ///
 /// # Safety
-/// The arguments are valid as for a launch.
+/// The arguments are valid, as for a launch.
 pub(crate) unsafe fn kernel_op(params: &CUDA_KERNEL_NODE_PARAMS) -> Result<NodeOp, CuResult> {
     let base = &params.base;
     let (handle, ctx) = match base.func.0 {
@@ -59,7 +59,7 @@ pub(crate) unsafe fn kernel_op(params: &CUDA_KERNEL_NODE_PARAMS) -> Result<NodeO
     let kernel = function.in_context(&context)?.into_owned();
     let config = config(base.grid_dim, base.block_dim, base.shared_mem_bytes);
     check_extents(&function, &context.device(), &config)?;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that the arguments are valid.
     let packed = unsafe { pack_arguments(&kernel, base.kernel_params, base.extra) }?;
     let origin = KernelOrigin {
         func: base.func,
@@ -71,7 +71,7 @@ pub(crate) unsafe fn kernel_op(params: &CUDA_KERNEL_NODE_PARAMS) -> Result<NodeO
     Ok(NodeOp::Kernel(Arc::new(node), attributes))
 }
 
-/// Parameters as before CUDA 12 in today's form.
+/// Converts parameters of the form before CUDA 12 to the current form.
 pub(crate) fn kernel_params_of_v1(base: CUDA_KERNEL_NODE_PARAMS_v1) -> CUDA_KERNEL_NODE_PARAMS {
     CUDA_KERNEL_NODE_PARAMS {
         base,
@@ -80,10 +80,10 @@ pub(crate) fn kernel_params_of_v1(base: CUDA_KERNEL_NODE_PARAMS_v1) -> CUDA_KERN
     }
 }
 
-/// The parameters of a kernel node. The arguments are the node's own.
+/// Returns the parameters of a kernel node. The argument pointers refer to memory of the node.
 ///
 /// # Errors
-/// `INVALID_VALUE` for other nodes.
+/// Returns `INVALID_VALUE` for other nodes.
 pub(crate) fn kernel_params(op: &NodeOp) -> Result<CUDA_KERNEL_NODE_PARAMS, CuResult> {
     let NodeOp::Kernel(node, _) = op else {
         return Err(CuResult::INVALID_VALUE);
@@ -111,7 +111,7 @@ pub(crate) fn kernel_params(op: &NodeOp) -> Result<CUDA_KERNEL_NODE_PARAMS, CuRe
     })
 }
 
-/// A function that stands for the kernel of a captured launch.
+/// Returns a function handle for the kernel of a captured launch, or null if there is no such handle.
 fn captured_origin(node: &KernelNode) -> KernelOrigin {
     let context = node.kernel.module().context();
     let name = node.kernel.name();
@@ -128,18 +128,18 @@ fn captured_origin(node: &KernelNode) -> KernelOrigin {
     }
 }
 
-/// What the caller gave for a copy.
+/// The parameters of a copy node, as the caller passed them.
 struct CopyOrigin(CUDA_MEMCPY3D);
 
-// SAFETY: the pointers are only given back to the caller.
+// SAFETY: the pointers are only returned to the caller, never dereferenced here.
 unsafe impl Send for CopyOrigin {}
-// SAFETY: as above.
+// SAFETY: the pointers are only returned to the caller, never dereferenced here.
 unsafe impl Sync for CopyOrigin {}
 
-/// A copy node from its parameters.
+/// Converts the parameters of a copy node.
 ///
 /// # Errors
-/// `INVALID_VALUE` for numbers that make no copy.
+/// Returns `INVALID_VALUE` for an invalid copy.
 pub(crate) fn copy_op(params: &CUDA_MEMCPY3D, ctx: CUcontext) -> Result<NodeOp, CuResult> {
     let node = MemcpyNode {
         transfer: cuboid(params)?,
@@ -149,10 +149,10 @@ pub(crate) fn copy_op(params: &CUDA_MEMCPY3D, ctx: CUcontext) -> Result<NodeOp, 
     Ok(NodeOp::Memcpy(Arc::new(node)))
 }
 
-/// The parameters of a copy node.
+/// Returns the parameters of a copy node.
 ///
 /// # Errors
-/// `INVALID_VALUE` for other nodes.
+/// Returns `INVALID_VALUE` for other nodes.
 pub(crate) fn copy_params(op: &NodeOp) -> Result<CUDA_MEMCPY3D, CuResult> {
     let NodeOp::Memcpy(node) = op else {
         return Err(CuResult::INVALID_VALUE);
@@ -162,7 +162,7 @@ pub(crate) fn copy_params(op: &NodeOp) -> Result<CUDA_MEMCPY3D, CuResult> {
     Ok(origin.map_or_else(|| copy_of(&node.transfer), |origin| origin.0))
 }
 
-/// A captured copy as a box.
+/// Returns the 3D copy parameters of a captured copy.
 fn copy_of(transfer: &Transfer) -> CUDA_MEMCPY3D {
     const HOST: c_uint = 1;
     const DEVICE: c_uint = 2;
@@ -210,10 +210,11 @@ fn copy_of(transfer: &Transfer) -> CUDA_MEMCPY3D {
     }
 }
 
-/// A fill node from its parameters.
+/// Converts the parameters of a fill node.
 ///
 /// # Errors
-/// `INVALID_CONTEXT`; what is wrong with the fill itself is found when the node is added.
+/// Returns `INVALID_CONTEXT` for an invalid context, and `INVALID_VALUE` if the size of a row overflows. Other errors
+/// of the fill are found when the node is added.
 pub(crate) fn fill_op(
     params: &CUDA_MEMSET_NODE_PARAMS,
     ctx: CUcontext,
@@ -236,10 +237,10 @@ pub(crate) fn fill_op(
     Ok(NodeOp::Memset(Arc::new(MemsetNode { fill, context })))
 }
 
-/// The parameters of a fill node.
+/// Returns the parameters of a fill node.
 ///
 /// # Errors
-/// `INVALID_VALUE` for other nodes.
+/// Returns `INVALID_VALUE` for other nodes.
 pub(crate) fn fill_params(op: &NodeOp) -> Result<CUDA_MEMSET_NODE_PARAMS, CuResult> {
     let NodeOp::Memset(node) = op else {
         return Err(CuResult::INVALID_VALUE);
@@ -255,18 +256,18 @@ pub(crate) fn fill_params(op: &NodeOp) -> Result<CUDA_MEMSET_NODE_PARAMS, CuResu
     })
 }
 
-/// A function of the caller's with its argument.
+/// A host function of the caller with its argument.
 #[derive(Clone, Copy)]
 pub(crate) struct HostOrigin(CUDA_HOST_NODE_PARAMS);
 
-// SAFETY: the interface hands the pointer to the thread that calls the function; what it points to
-// is the caller's business.
+// SAFETY: the driver API passes the pointer to the thread that calls the function; the caller is responsible for the
+// memory that it points to.
 unsafe impl Send for HostOrigin {}
-// SAFETY: as above.
+// SAFETY: the pointer is passed on and never dereferenced here.
 unsafe impl Sync for HostOrigin {}
 
 impl HostOrigin {
-    /// What is called; `INVALID_VALUE` without a function.
+    /// Checks the parameters. Returns `INVALID_VALUE` if the function is null.
     pub(crate) fn new(params: CUDA_HOST_NODE_PARAMS) -> Result<HostOrigin, CuResult> {
         match params.function {
             Some(_) => Ok(HostOrigin(params)),
@@ -277,16 +278,16 @@ impl HostOrigin {
     /// Calls the function.
     pub(crate) fn call(&self) {
         if let Some(function) = self.0.function {
-            // SAFETY: the caller gave a function of this type with its data.
+            // SAFETY: the caller passed a function of this type together with its data.
             unsafe { function(self.0.user_data) };
         }
     }
 }
 
-/// A host function node from its parameters.
+/// Converts the parameters of a host function node.
 ///
 /// # Errors
-/// `INVALID_VALUE` without a function.
+/// Returns `INVALID_VALUE` if the function is null.
 pub(crate) fn host_op(params: CUDA_HOST_NODE_PARAMS) -> Result<NodeOp, CuResult> {
     let origin = HostOrigin::new(params)?;
     let node = HostNode {
@@ -296,10 +297,10 @@ pub(crate) fn host_op(params: CUDA_HOST_NODE_PARAMS) -> Result<NodeOp, CuResult>
     Ok(NodeOp::Host(Arc::new(node)))
 }
 
-/// The parameters of a host function node.
+/// Returns the parameters of a host function node.
 ///
 /// # Errors
-/// `INVALID_VALUE` for other nodes.
+/// Returns `INVALID_VALUE` for other nodes.
 pub(crate) fn host_params(op: &NodeOp) -> Result<CUDA_HOST_NODE_PARAMS, CuResult> {
     let NodeOp::Host(node) = op else {
         return Err(CuResult::INVALID_VALUE);
@@ -309,15 +310,15 @@ pub(crate) fn host_params(op: &NodeOp) -> Result<CUDA_HOST_NODE_PARAMS, CuResult
     origin.map(|origin| origin.0).ok_or(CuResult::INVALID_VALUE)
 }
 
-/// A node of stream memory operations from its parameters.
+/// Converts the parameters of a node of stream memory operations.
 ///
 /// # Errors
-/// `INVALID_VALUE` for flags and operations that do not exist.
+/// Returns `INVALID_VALUE` for invalid flags and operations.
 ///
 /// # Safety
-/// The array holds as many operations as it says.
+/// The array contains as many operations as its count.
 pub(crate) unsafe fn batch_op(params: &CUDA_BATCH_MEM_OP_NODE_PARAMS) -> Result<NodeOp, CuResult> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees the array.
     let (ops, given) = unsafe { read_ops(params.param_array, params.count, params.flags) }?;
     let node = MemOpsNode {
         ops,
@@ -327,10 +328,10 @@ pub(crate) unsafe fn batch_op(params: &CUDA_BATCH_MEM_OP_NODE_PARAMS) -> Result<
     Ok(NodeOp::MemOps(Arc::new(node)))
 }
 
-/// The parameters of a node of stream memory operations. The array is the node's own.
+/// Returns the parameters of a node of stream memory operations. The array pointer refers to memory of the node.
 ///
 /// # Errors
-/// `INVALID_VALUE` for other nodes.
+/// Returns `INVALID_VALUE` for other nodes.
 pub(crate) fn batch_params(op: &NodeOp) -> Result<CUDA_BATCH_MEM_OP_NODE_PARAMS, CuResult> {
     let NodeOp::MemOps(node) = op else {
         return Err(CuResult::INVALID_VALUE);

@@ -1,4 +1,4 @@
-//! New parameters for nodes and for the steps of executable graphs.
+//! Entry points that change the parameters of nodes, in graphs and in executable graphs.
 
 use margay::Event;
 use margay::graph::{Graph, GraphExec, Node, NodeOp};
@@ -13,7 +13,7 @@ use crate::types::{
     CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUcontext,
 };
 
-/// Gives a kernel node new parameters; its attributes stay.
+/// Changes the parameters of a kernel node and keeps its attributes.
 pub(super) fn set_kernel(node: &Node, op: NodeOp) -> Served {
     match (node.op()?, op) {
         (NodeOp::Kernel(_, attributes), NodeOp::Kernel(new, _)) => {
@@ -28,7 +28,7 @@ pub(crate) fn graph_kernel_node_set_params(
     node: Node,
     params: In<CUDA_KERNEL_NODE_PARAMS_v1>,
 ) -> Served {
-    // SAFETY: the caller vouches for the arguments.
+    // SAFETY: the caller guarantees that the arguments are valid.
     set_kernel(&node, unsafe { kernel_op(&kernel_params_of_v1(params.0)) }?)
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn graph_kernel_node_set_params_v2(
     node: Node,
     params: In<CUDA_KERNEL_NODE_PARAMS>,
 ) -> Served {
-    // SAFETY: the caller vouches for the arguments.
+    // SAFETY: the caller guarantees that the arguments are valid.
     set_kernel(&node, unsafe { kernel_op(&params.0) }?)
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn graph_exec_kernel_node_set_params(
     node: Node,
     params: In<CUDA_KERNEL_NODE_PARAMS_v1>,
 ) -> Served {
-    // SAFETY: the caller vouches for the arguments.
+    // SAFETY: the caller guarantees that the arguments are valid.
     let op = unsafe { kernel_op(&kernel_params_of_v1(params.0)) }?;
     Ok(exec.set_op(&node, op)?)
 }
@@ -58,12 +58,12 @@ pub(crate) fn graph_exec_kernel_node_set_params_v2(
     node: Node,
     params: In<CUDA_KERNEL_NODE_PARAMS>,
 ) -> Served {
-    // SAFETY: the caller vouches for the arguments.
+    // SAFETY: the caller guarantees that the arguments are valid.
     let op = unsafe { kernel_op(&params.0) }?;
     Ok(exec.set_op(&node, op)?)
 }
 
-/// The context that a copy or fill node has.
+/// Returns the context of a copy or fill node.
 pub(super) fn context_of_node(node: &Node) -> Result<CUcontext, CuResult> {
     match node.op()? {
         NodeOp::Memcpy(node) => handle_of(&node.context),
@@ -167,7 +167,7 @@ pub(crate) fn graph_batch_mem_op_node_set_params(
     node: Node,
     params: In<CUDA_BATCH_MEM_OP_NODE_PARAMS>,
 ) -> Served {
-    // SAFETY: the caller vouches for the array.
+    // SAFETY: the caller guarantees the array.
     Ok(node.set_op(unsafe { batch_op(&params.0) }?)?)
 }
 
@@ -177,6 +177,6 @@ pub(crate) fn graph_exec_batch_mem_op_node_set_params(
     node: Node,
     params: In<CUDA_BATCH_MEM_OP_NODE_PARAMS>,
 ) -> Served {
-    // SAFETY: the caller vouches for the array.
+    // SAFETY: the caller guarantees the array.
     Ok(exec.set_op(&node, unsafe { batch_op(&params.0) }?)?)
 }

@@ -1,4 +1,4 @@
-//! Graphs with their nodes and edges.
+//! Graphs and their nodes and edges.
 
 use std::ffi::{c_uint, c_ulonglong};
 
@@ -74,7 +74,7 @@ pub(crate) fn graph_get_nodes(
     nodes: *mut CUgraphNode,
     count: *mut usize,
 ) -> Served {
-    // SAFETY: the caller gave room for so many.
+    // SAFETY: the caller guarantees room for `*count` elements.
     unsafe { answer_list(nodes, count, &handles(&graph.nodes()), CUgraphNode(0)) }
 }
 
@@ -84,11 +84,11 @@ pub(crate) fn graph_get_root_nodes(
     nodes: *mut CUgraphNode,
     count: *mut usize,
 ) -> Served {
-    // SAFETY: the caller gave room for so many.
+    // SAFETY: the caller guarantees room for `*count` elements.
     unsafe { answer_list(nodes, count, &handles(&graph.roots()), CUgraphNode(0)) }
 }
 
-/// Without a place for their data, edges that say more cannot be told.
+/// Returns `LOSSY_QUERY` if an edge has data that is not the default and the caller passed no array for the data.
 fn check_lossless(out: *mut CUgraphEdgeData, data: impl Iterator<Item = EdgeData>) -> Served {
     let mut data = data;
     match out.is_null() && data.any(|data| !data.is_plain()) {
@@ -122,9 +122,9 @@ pub(crate) fn graph_get_edges_v2(
         .iter()
         .map(|(.., data)| edge_data_out(*data))
         .collect();
-    // SAFETY: not null; the caller vouches for the rest.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     let room = unsafe { count.read_unaligned() };
-    // SAFETY: the caller gave room for so many.
+    // SAFETY: the caller guarantees room for `room` elements in each array.
     unsafe {
         write_list(to, room, &targets, CUgraphNode(0));
         write_list(data, room, &said, CUgraphEdgeData::default());
@@ -142,10 +142,10 @@ pub(crate) fn graph_get_edges(
     graph_get_edges_v2(call, graph, from, to, std::ptr::null_mut(), count)
 }
 
-/// Answers what stands at the other ends of a node's edges.
+/// Returns the nodes at the other ends of a node's edges, with the data of the edges.
 ///
 /// # Safety
-/// As for [`answer_list`], for both arrays.
+/// The conditions of [`answer_list`] apply to both arrays.
 unsafe fn answer_ends(
     ends: &[(Node, EdgeData)],
     nodes: *mut CUgraphNode,
@@ -160,9 +160,9 @@ unsafe fn answer_ends(
     }
     let others: Vec<_> = ends.iter().map(|(node, _)| node_handle(node)).collect();
     let said: Vec<_> = ends.iter().map(|(_, data)| edge_data_out(*data)).collect();
-    // SAFETY: not null; the caller vouches for the rest.
+    // SAFETY: the pointer is not null; the caller guarantees that it is valid.
     let room = unsafe { count.read_unaligned() };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees room for `room` elements in each array.
     unsafe {
         write_list(data, room, &said, CUgraphEdgeData::default());
         answer_list(nodes, count, &others, CUgraphNode(0))
@@ -176,7 +176,7 @@ pub(crate) fn graph_node_get_dependencies_v2(
     data: *mut CUgraphEdgeData,
     count: *mut usize,
 ) -> Served {
-    // SAFETY: the caller gave room for so many.
+    // SAFETY: the caller guarantees room for `*count` elements.
     unsafe { answer_ends(&node.dependencies()?, nodes, data, count) }
 }
 
@@ -196,7 +196,7 @@ pub(crate) fn graph_node_get_dependent_nodes_v2(
     data: *mut CUgraphEdgeData,
     count: *mut usize,
 ) -> Served {
-    // SAFETY: the caller gave room for so many.
+    // SAFETY: the caller guarantees room for `*count` elements.
     unsafe { answer_ends(&node.dependents()?, nodes, data, count) }
 }
 
@@ -209,17 +209,17 @@ pub(crate) fn graph_node_get_dependent_nodes(
     graph_node_get_dependent_nodes_v2(call, node, nodes, std::ptr::null_mut(), count)
 }
 
-/// Edges as the caller lists them.
+/// Reads the edges that the caller lists.
 ///
 /// # Safety
-/// The arrays are null or hold `count` elements.
+/// Each array is null or contains `count` elements.
 unsafe fn edges(
     from: *const CUgraphNode,
     to: *const CUgraphNode,
     data: *const CUgraphEdgeData,
     count: usize,
 ) -> Result<Vec<Edge>, CuResult> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees `count` elements.
     let (from, to) = unsafe { (dependencies(from, data, count)?, read_array(to, count)?) };
     let pairs = from.into_iter().zip(to);
     pairs
@@ -235,7 +235,7 @@ pub(crate) fn graph_add_dependencies_v2(
     data: *const CUgraphEdgeData,
     count: usize,
 ) -> Served {
-    // SAFETY: the caller vouches for so many.
+    // SAFETY: the caller guarantees `count` elements.
     let edges = unsafe { edges(from, to, data, count) }?;
     Ok(graph.add_edges(&edges)?)
 }
@@ -258,7 +258,7 @@ pub(crate) fn graph_remove_dependencies_v2(
     data: *const CUgraphEdgeData,
     count: usize,
 ) -> Served {
-    // SAFETY: the caller vouches for so many.
+    // SAFETY: the caller guarantees `count` elements.
     let edges = unsafe { edges(from, to, data, count) }?;
     Ok(graph.remove_edges(&edges)?)
 }
@@ -277,7 +277,7 @@ pub(crate) fn graph_destroy_node(_: &Call, node: Node) -> Served {
     Ok(node.remove()?)
 }
 
-/// The bits of `CUgraphDebugDot_flags` that exist.
+/// All defined bits of `CUgraphDebugDot_flags`.
 const ALL_DOT_FLAGS: c_uint = (1 << 18) - 1;
 
 fn dot_options(flags: c_uint) -> DotOptions {

@@ -1,4 +1,4 @@
-//! Objects of the program that graphs keep.
+//! User objects: objects of the program whose references graphs hold.
 
 use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const NO_DESTRUCTOR_SYNC: c_uint = 1;
 /// `CU_GRAPH_USER_OBJECT_MOVE`.
 const MOVE: c_uint = 1;
 
-/// References as the interface counts them: 1 to `INT_MAX`.
+/// Checks a number of references, which must be 1 to `INT_MAX`.
 fn count(number: c_uint) -> Result<u32, CuResult> {
     match number {
         1..=0x7fff_ffff => Ok(number),
@@ -25,15 +25,15 @@ fn count(number: c_uint) -> Result<u32, CuResult> {
     }
 }
 
-/// The program's object on its way to the thread that destroys it.
+/// The program's object, passed to the thread that destroys it.
 struct Object(*mut c_void);
 
-// SAFETY: the interface hands the pointer to the destructor's thread; what it points to is the
-// caller's business.
+// SAFETY: the driver API passes the pointer to the destructor's thread; the caller is responsible for the memory that
+// it points to.
 unsafe impl Send for Object {}
 
 impl Object {
-    /// The pointer; a method, so that a closure captures the whole.
+    /// Returns the pointer. It is a method so that a closure captures the whole value, not only the field.
     fn pointer(&self) -> *mut c_void {
         self.0
     }
@@ -55,7 +55,7 @@ pub(crate) fn user_object_create(
     let (own, object) = (Arc::clone(&handle), Object(pointer));
     let body = move || {
         user_objects().remove(own.load(Ordering::Acquire));
-        // SAFETY: the caller gave a function of this type with its data.
+        // SAFETY: the caller passed a function of this type together with its data.
         unsafe { destroy(object.pointer()) };
     };
     let object = UserObject::new(Box::new(body), count(references)?)?;

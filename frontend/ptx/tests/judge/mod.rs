@@ -1,29 +1,29 @@
-//! Judges single PTX instructions, for tests of the syntax table: a small reader of operands, and
-//! the register names that the judged forms use (`%rf3` is a `.f32` register and so on).
+//! Checks single PTX instructions against the syntax table, for tests. Contains a small operand parser and
+//! the register names that the test data uses: `%rf3` is a `.f32` register, for example.
 
 use margay_ops::mods::StateSpace;
 use margay_ops::types::OpType;
 use margay_ptx::{FormError, Forms, Nested, OperandShape, OperandShapes, Target, Version};
 use std::collections::HashMap;
 
-/// Matchers by version and target.
+/// Matchers by target and version.
 #[derive(Default)]
 pub(crate) struct Judge {
     forms: HashMap<(String, String), Forms>,
 }
 
-/// What a judge says.
+/// The result of checking an instruction.
 pub(crate) enum Verdict {
     /// The instruction matches a form.
     Accepted,
-    /// It matches none.
+    /// The instruction matches no form.
     Rejected(FormError),
-    /// The reader does not understand the operands, as an assembler's parser would not.
+    /// The operand parser does not understand this operand.
     Unreadable(String),
 }
 
 impl Judge {
-    /// Judges `text`, such as `add.s32 %rs1, %rs2, 3;`.
+    /// Checks `text`, such as `add.s32 %rs1, %rs2, 3;`.
     pub(crate) fn judge(&mut self, target: &str, version: &str, text: &str) -> Verdict {
         let key = (target.to_owned(), version.to_owned());
         let forms = self.forms.entry(key).or_insert_with(|| {
@@ -50,7 +50,7 @@ impl Judge {
     }
 }
 
-/// Splits at commas outside of brackets.
+/// Splits at commas outside brackets.
 fn split(text: &str) -> Vec<&str> {
     let (mut pieces, mut depth, mut start) = (Vec::new(), 0, 0);
     for (at, c) in text.char_indices() {
@@ -152,7 +152,7 @@ fn shape(text: &str, shapes: &mut OperandShapes) -> Option<OperandShape> {
     constant(text).or_else(|| symbol(text))
 }
 
-/// `a|b`, unless it is an expression.
+/// Splits `a|b`, unless the text is an expression.
 fn pair(text: &str) -> Option<(&str, &str)> {
     let depth = text.rfind('}').map_or(0, |at| at + 1);
     let at = depth + text[depth..].find('|')?;
@@ -185,7 +185,7 @@ fn constant(text: &str) -> Option<OperandShape> {
     if decimal && text.parse::<f64>().is_ok() {
         return Some(OperandShape::Double);
     }
-    // An expression: its value does not matter where these occur.
+    // An expression: its value does not matter in the test data.
     text.starts_with(|c: char| c.is_ascii_digit() || "+-~!(W".contains(c))
         .then_some(OperandShape::Int(0))
 }

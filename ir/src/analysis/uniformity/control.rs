@@ -1,10 +1,9 @@
-//! Where threads that took different ways meet, and which loops they leave in different turns.
+//! Finds where diverged threads meet, and which loops they leave in different iterations.
 //!
-//! From each branch whose condition is not the same for all threads, labels are sent along its edges
-//! in reverse postorder. A block that two labels reach is a *join*: its parameters may be different
-//! ones for different threads. Labels that leave a loop, or come back to its header, and are not all
-//! one mean that threads leave the *loop in different turns*; then its exits are ways that threads
-//! take apart, and labels are sent along them too.
+//! From each branch whose condition is not equal for all threads, a different label is propagated along each of its
+//! edges, in reverse postorder. A block that two labels reach is a *join*: its parameters may differ between
+//! threads. If different labels leave a loop or reach its header again, threads leave the *loop in different
+//! iterations*. The exits of the loop are then treated like the edges of a branch, with new labels.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,32 +16,32 @@ use crate::entity::{Block, SecondaryMap, Value};
 use crate::function::{Function, ValueDef};
 use margay_ops::ops::Opcode;
 
-/// A loop: a header and the blocks from which it is reached again.
+/// A loop: a header and the blocks on paths back to it.
 #[derive(Clone, Debug)]
 struct Loop {
     header: Block,
-    /// Whether every way into it leads through the header.
+    /// Whether every path into the loop leads through the header.
     natural: bool,
     body: FxHashSet<Block>,
-    /// How uniformly threads leave it in the same turn.
+    /// The class of the conditions that decide in which iteration threads leave the loop.
     level: Class,
 }
 
-/// Joins and loops of a function, with how uniform the ways there are.
+/// The joins and loops of a function, each with the class of the branches that cause divergence there.
 #[derive(Clone, Debug)]
 pub(super) struct Control {
     loops: Vec<Loop>,
     /// Whether all loops are natural.
     reducible: bool,
-    /// Numbers of the loops around a block.
+    /// Numbers of the loops around each block.
     around: SecondaryMap<Block, Vec<usize>>,
     joins: SecondaryMap<Block, Option<Class>>,
     branches: SecondaryMap<Block, Option<Class>>,
-    /// Home of each value.
+    /// The block that defines each value.
     homes: SecondaryMap<Value, Option<Block>>,
 }
 
-/// An edge of the graph.
+/// An edge of the control-flow graph.
 type Edge = (Block, Block);
 
 impl Control {
@@ -75,7 +74,7 @@ impl Control {
         }
     }
 
-    /// Blocks in a loop that holds a `yield`.
+    /// Returns the blocks in loops that contain a `yield` or `nanosleep`.
     pub(super) fn yielding(&self, function: &Function) -> SecondaryMap<Block, bool> {
         let mut yielding: SecondaryMap<Block, bool> = SecondaryMap::default();
         let gives_way = |&block: &Block| {
@@ -94,12 +93,12 @@ impl Control {
         yielding
     }
 
-    /// How uniform the way is by which threads come to a block with its parameters.
+    /// Returns the class of the branches that decide on which path threads reach a block.
     pub(super) fn join(&self, block: Block) -> Class {
         self.joins[block].unwrap_or(Class::Launch)
     }
 
-    /// How uniformly the loops are left that lie between a value's definition and a use in `block`.
+    /// Returns the class of the exits of all loops that contain a value's definition but not `block`.
     pub(super) fn leaving(&self, function: &Function, value: Value, block: Block) -> Class {
         debug_assert!(!matches!(
             function.dfg.values[value].def,
@@ -115,8 +114,9 @@ impl Control {
         left.map(|one| one.level).fold(Class::Launch, Class::max)
     }
 
-    /// Whether threads that come to a block equally often are then in the same turns of the loops around it:
-    /// a thread that goes on in one of them comes by in each turn, and all take as many turns of the inner ones.
+    /// Returns whether threads that have reached a block the same number of times are in the same iterations of the
+    /// loops around it. This holds if every iteration of each of these loops passes the block, and if all threads
+    /// run the same number of iterations of each loop but the outermost.
     pub(super) fn in_step(&self, cfg: &Cfg, dominators: &Dominators, block: Block) -> bool {
         let around = || self.around[block].iter().map(|&number| &self.loops[number]);
         let passes = |one: &Loop| {
@@ -129,19 +129,19 @@ impl Control {
         self.reducible && around().all(|one| passes(one) && (!inner(one) || one.level.is_uniform()))
     }
 
-    /// The block that defines a value.
+    /// Returns the block that defines a value.
     pub(super) fn home(&self, value: Value) -> Option<Block> {
         self.homes[value]
     }
 
-    /// The blocks of the smallest loop around a value's definition.
+    /// Returns the blocks of the smallest loop around a value's definition.
     pub(super) fn innermost(&self, value: Value) -> Option<&FxHashSet<Block>> {
         let around = &self.around[self.homes[value]?];
         let bodies = around.iter().map(|&number| &self.loops[number].body);
         bodies.min_by_key(|body| body.len())
     }
 
-    /// Notes that the branch at the end of `block` is as uniform as `level`; whether that changed
+    /// Records that the branch at the end of `block` is only as uniform as `level`. Returns whether that changed
     /// anything.
     pub(super) fn branch(
         &mut self,
@@ -180,7 +180,7 @@ impl Control {
         changed
     }
 
-    /// The edges that leave a loop, and the loops around it.
+    /// Returns the edges that leave a loop, and the loops around it.
     fn exits(&self, function: &Function, number: usize) -> (Vec<Edge>, Vec<usize>) {
         let one = &self.loops[number];
         let mut edges: Vec<Edge> = Vec::new();
@@ -195,24 +195,24 @@ impl Control {
     }
 }
 
-/// Labels on their way from the edges that threads take apart.
+/// The propagation of labels from the edges on which threads diverge.
 struct Spread<'a> {
     control: &'a Control,
     cfg: &'a Cfg,
-    /// The loops that the edges' sources are in.
+    /// The loops that contain the sources of the edges.
     inside: &'a [usize],
     labels: FxHashMap<Block, u32>,
-    /// The first label that came back to a header.
+    /// The first label that reached each header along a back edge.
     came_back: FxHashMap<Block, u32>,
     next: u32,
     work: BinaryHeap<Reverse<u32>>,
     joins: FxHashSet<Block>,
-    /// Labels that leave a loop or come back to its header.
+    /// For each loop the labels that leave it or reach its header again.
     turns: FxHashMap<usize, FxHashSet<u32>>,
 }
 
 impl<'a> Spread<'a> {
-    /// Sends a label of its own along each edge, as far as there is more than one.
+    /// Propagates a different label along each edge, until only one label is left.
     fn run(
         control: &'a Control,
         function: &Function,
@@ -238,7 +238,7 @@ impl<'a> Spread<'a> {
             let block = cfg.rpo()[number as usize];
             let outside = |number: &usize| !control.loops[*number].body.contains(&block);
             if spread.work.is_empty() && control.reducible && inside.iter().all(outside) {
-                // All ways have met, and no loop is left to come round.
+                // All paths have met at this block, which is outside of the loops around the edges' sources.
                 break;
             }
             let label = spread.labels[&block];
@@ -261,8 +261,8 @@ impl<'a> Spread<'a> {
             return;
         };
         if target <= source {
-            // Back to a header, where the next turn begins. One that was reached forwards too, with
-            // another label, is the second entry of an irreducible loop.
+            // The edge leads back to a header, where the next iteration begins. If another label has reached the
+            // header on a forward edge, the header is a second entry of an irreducible loop.
             let forwards = self.labels.get(&to).is_some_and(|&known| known != label);
             if forwards || *self.came_back.entry(to).or_insert(label) != label {
                 self.joins.insert(to);
@@ -284,9 +284,9 @@ impl<'a> Spread<'a> {
     }
 }
 
-/// The loops of a function: one for each target of a retreating edge. A block is in one if the header
-/// dominates the edge's source and the block reaches it; where the header does not dominate it, all
-/// blocks behind the header that reach the source count.
+/// Returns the loops of a function, one for each target of a retreating edge. If the header dominates the edge's
+/// source, the body consists of the blocks that reach the source without passing the header. Otherwise the loop is
+/// irreducible, and the body consists of all blocks after the header, in reverse postorder, that reach the source.
 fn find_loops(function: &Function, cfg: &Cfg) -> Vec<Loop> {
     let dominators = Dominators::new(cfg);
     let mut loops: Vec<Loop> = Vec::new();

@@ -1,4 +1,4 @@
-//! The class of an instruction's results from those of its operands.
+//! Computes the class of an instruction's results from the classes of its operands.
 
 use super::{Assumptions, Class, Fact};
 use crate::entity::Inst;
@@ -9,21 +9,21 @@ use margay_ops::ops::Opcode;
 use margay_ops::sreg::{self, SpecialReg};
 use margay_ops::types::Class as TypeClass;
 
-/// Zero bits of the number zero.
+/// Number of trailing zero bits of the number zero.
 const ALL_ZEROS: u32 = 64;
 
-/// One instruction and what is known of its operands.
+/// An instruction and the facts about its operands.
 pub(super) struct Transfer<'a> {
     pub(super) function: &'a Function,
     pub(super) inst: Inst,
     pub(super) args: &'a [Fact],
-    /// Whether a lane may be suspended in the loop around it.
+    /// Whether a loop around the instruction contains a `yield` or `nanosleep`.
     pub(super) gives_way: bool,
     pub(super) assumptions: Assumptions,
 }
 
 impl Transfer<'_> {
-    /// The fact of a result.
+    /// Returns the fact about the result with this number.
     pub(super) fn result(&self, number: usize) -> Fact {
         let desc = self.function.dfg.insts[self.inst].desc();
         match desc.opcode {
@@ -32,7 +32,8 @@ impl Transfer<'_> {
                 zeros: zeros_of(desc.mods.0),
             },
             Opcode::ParamAddr | Opcode::SymbolAddr | Opcode::FuncAddr => uniform(Class::Launch),
-            // The frames of device functions lie where their callers' end.
+            // The frame of a device function begins where the frame of its caller ends, which differs between
+            // threads.
             Opcode::LocalAddr if self.function.kernel.is_none() => Fact::VARYING,
             Opcode::LocalAddr => uniform(Class::Launch),
             Opcode::SReg => self.register(desc),
@@ -59,7 +60,7 @@ impl Transfer<'_> {
         self.args.get(index).copied().unwrap_or(Fact::VARYING)
     }
 
-    /// The class of a result of which nothing more is known than its operands.
+    /// Returns the class of a result that depends on all operands in an unknown way.
     fn worst(&self) -> Class {
         let all = self.args.iter().map(|fact| fact.class);
         match all.fold(Class::Launch, Class::max) {
@@ -80,7 +81,7 @@ impl Transfer<'_> {
         match register {
             SpecialReg::Laneid if self.assumptions.width == 32 => affine(ALL_ZEROS),
             SpecialReg::Laneid => affine(self.assumptions.width.trailing_zeros()),
-            // A slice begins at a multiple of its width in its row.
+            // A chunk begins at a multiple of its width in its row.
             SpecialReg::TidX if rows => affine(self.assumptions.width.trailing_zeros()),
             SpecialReg::TidY | SpecialReg::TidZ if rows => uniform(Class::Warp),
             SpecialReg::NtidX => Fact {
@@ -107,8 +108,8 @@ impl Transfer<'_> {
             _ if desc.mods.nc() => address,
             StateSpace::Local | StateSpace::ParamFunc => Class::Varying,
             _ if self.gives_way => Class::Varying,
-            // A generic address that is the same for the lanes is not one of local memory, which lies
-            // elsewhere for each of them.
+            // A generic address that is equal for all lanes is not an address of local memory, which has another
+            // address for each lane.
             _ => Class::Warp,
         }
     }
@@ -118,7 +119,7 @@ impl Transfer<'_> {
         match desc.mods.space() {
             StateSpace::Global | StateSpace::Const | StateSpace::Param => fact,
             StateSpace::Shared | StateSpace::SharedCluster => match fact.class {
-                // The low 32 bits are added to the window's start.
+                // Only the low 32 bits of the operand are added to the start of the window.
                 Class::Affine(_) if !self.within(fact, 32) => Fact::VARYING,
                 class => Fact {
                     class: class.at_most(Class::Cta),
@@ -129,7 +130,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// Lanes with one member mask meet and get one result.
+    /// Returns the class of a collective's result: lanes with equal member masks get the same result.
     fn collective(&self, desc: Desc, number: usize) -> Class {
         let each = desc.opcode == Opcode::Match && desc.mods.mode() != Mode::All;
         if !each && number == 0 && !desc.mods.flag() && self.arg(1).class.is_uniform() {
@@ -139,7 +140,7 @@ impl Transfer<'_> {
         }
     }
 
-    /// The result of a reduction over a barrier of all threads.
+    /// Returns the class of the result of a `bar.red`, which is equal for the CTA if all threads take part.
     fn barrier(&self) -> Class {
         let args = self.function.dfg.args(self.inst);
         let all = args
@@ -153,7 +154,8 @@ impl Transfer<'_> {
         }
     }
 
-    /// An operation that computes: uniform of uniform operands, affine where it keeps strides.
+    /// Returns the fact about the result of a pure operation: uniform if the operands are uniform, and affine if
+    /// the operation keeps strides.
     fn pure(&self, desc: Desc) -> Fact {
         let worst = uniform(self.worst());
         if !desc.ty.is_integer() || desc.ty.elements() != 1 || desc.mods.sat() {
@@ -172,7 +174,7 @@ impl Transfer<'_> {
             (Opcode::Neg, 1) => scaled(a, -1),
             (Opcode::Bitcast, 1) if desc.src.is_integer() => a,
             (Opcode::Cvt, 1) if desc.src.is_integer() => self.converted(desc),
-            // One of two for all lanes.
+            // All lanes select the same operand.
             (Opcode::Selp, 3) if c.class.is_uniform() => {
                 let fact = super::either(a, b);
                 let class = fact.class.at_most(c.class);
@@ -187,7 +189,7 @@ impl Transfer<'_> {
         Some(self.function.dfg.constant(arg)? as i64)
     }
 
-    /// A product; the stride stays known when one factor is a constant.
+    /// Returns the fact about a product. A product of an affine value and a constant is affine.
     fn product(&self, desc: Desc) -> Fact {
         let (a, b) = (self.arg(0), self.arg(1));
         let bits = desc.ty.bits();
@@ -219,10 +221,10 @@ impl Transfer<'_> {
         uniform_or_varying(all.fold(Class::Launch, Class::max))
     }
 
-    /// An integer of another width.
+    /// Returns the fact about an integer converted to another width.
     fn converted(&self, desc: Desc) -> Fact {
         let fact = self.arg(0);
-        // A register may be wider than the type that is converted from.
+        // The register may be wider than the source type of the conversion.
         let actual = self.function.dfg.args(self.inst).first();
         let plain = actual.is_some_and(|&v| self.function.dfg.ty(v) == desc.src.held());
         let widens = desc.ty.bits() > desc.src.bits();
@@ -259,8 +261,8 @@ fn sign_extended(value: i64, bits: u32) -> i64 {
     }
 }
 
-/// Whether the lanes of an affine value do not carry out of the base's zero bits, so that neither a
-/// wrap nor a change of sign can lie between them in a type of that width.
+/// Returns whether adding `stride * lane` to the base only changes bits that are zero in the base, in a type of
+/// `bits` bits. Then no wrap and no change of sign occurs between the first lane and the last.
 fn within(fact: Fact, bits: u32, width: u32) -> bool {
     match fact.class {
         Class::Affine(stride) => {
@@ -272,7 +274,7 @@ fn within(fact: Fact, bits: u32, width: u32) -> bool {
     }
 }
 
-/// `a + sign * b`.
+/// Returns the fact about `a + sign * b`.
 fn sum(a: Fact, b: Fact, sign: i64) -> Fact {
     let stride = |fact: Fact| match fact.class {
         Class::Affine(stride) => Some(stride),
@@ -291,7 +293,7 @@ fn sum(a: Fact, b: Fact, sign: i64) -> Fact {
     Fact { class, zeros }
 }
 
-/// `a * scale`.
+/// Returns the fact about `a * scale`.
 fn scaled(a: Fact, scale: i64) -> Fact {
     let class = match a.class {
         Class::Affine(stride) => match stride.wrapping_mul(scale) {
@@ -314,14 +316,14 @@ mod tests {
             class: Class::Affine(stride),
             zeros,
         };
-        // 31 * 1 needs five bits, 31 * 4 seven, 31 * 5 eight.
+        // 31 * 1 needs five bits, 31 * 4 needs seven and 31 * 5 needs eight.
         assert!(within(affine(1, 5), 32, 32) && !within(affine(1, 4), 32, 32));
         assert!(within(affine(4, 7), 32, 32) && !within(affine(4, 6), 32, 32));
         assert!(within(affine(5, 20), 32, 32) && !within(affine(5, 7), 32, 32));
         assert!(!within(affine(-1, 20), 32, 32));
-        // Lanes of narrower slices reach less far.
+        // In a narrower chunk the last lane is nearer to the first.
         assert!(within(affine(1, 4), 32, 16) && !within(affine(2, 4), 32, 16));
-        // Bit 7 is the sign of eight bits.
+        // Bit 7 is the sign bit of an 8-bit type.
         assert!(within(affine(4, 64), 8, 32) && !within(affine(5, 64), 8, 32));
     }
 

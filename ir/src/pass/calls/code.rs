@@ -1,4 +1,4 @@
-//! Instructions on their way into a block.
+//! Creates instructions that are inserted into a block afterwards.
 
 use crate::entity::{Inst, Value};
 use crate::function::{Function, SourceLoc};
@@ -7,7 +7,7 @@ use margay_ops::mods::{CmpOp, Mode, Mods, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::types::{Kind, OpType, Type};
 
-/// Instructions that follow each other, of one source position.
+/// A sequence of new instructions with one source position.
 #[derive(Debug)]
 pub(super) struct Code<'a> {
     pub(super) function: &'a mut Function,
@@ -41,7 +41,7 @@ impl<'a> Code<'a> {
         self.op(desc, &[], ty)
     }
 
-    /// `base` and some bytes more, of 64 bits.
+    /// Returns `base + bytes` in 64 bits; appends the addition if `bytes` is not 0.
     pub(super) fn beyond(&mut self, base: Value, bytes: u32) -> Value {
         if bytes == 0 {
             return base;
@@ -51,14 +51,15 @@ impl<'a> Code<'a> {
         self.op(desc, &[base, bytes], Type::B64)
     }
 
-    /// `base` and some bytes less, of 64 bits.
+    /// Appends `base - bytes` in 64 bits and returns it.
     pub(super) fn before(&mut self, base: Value, bytes: u32) -> Value {
         let bytes = self.constant(Type::B64, u64::from(bytes));
         let desc = with(Opcode::Sub, OpType::U64, Mods::NONE);
         self.op(desc, &[base, bytes], Type::B64)
     }
 
-    /// The generic address of one in local memory (`mode` none), or the other way round (`to`).
+    /// Appends a conversion between address spaces: from local to generic (`mode` none), or from generic to local
+    /// (`to`).
     pub(super) fn cvta(&mut self, address: Value, mode: Mode) -> Value {
         self.op(cvta(mode), &[address], Type::B64)
     }
@@ -72,7 +73,7 @@ impl<'a> Code<'a> {
         self.op(desc, &[a, b], Type::PRED)
     }
 
-    /// Writes a value to memory.
+    /// Appends a store of a value to memory.
     pub(super) fn store(&mut self, address: Value, value: Value) {
         let ty = self.function.dfg.ty(value);
         let (value, memory) = if ty == Type::PRED {
@@ -86,7 +87,7 @@ impl<'a> Code<'a> {
         self.inst(with(Opcode::St, memory, Mods::NONE), &[address, value], &[]);
     }
 
-    /// Reads a value of a type that [`Code::store`] has written.
+    /// Appends a load of a value that [`Code::store`] has stored.
     pub(super) fn load(&mut self, address: Value, ty: Type) -> Value {
         if ty != Type::PRED {
             let desc = with(Opcode::Ld, ty.kind().op_type(), Mods::NONE);
@@ -99,7 +100,7 @@ impl<'a> Code<'a> {
     }
 }
 
-/// Bytes that [`Code::store`] writes of a value.
+/// Returns the number of bytes that [`Code::store`] writes for a value of this type.
 pub(super) fn stored_bytes(ty: Type) -> u32 {
     match ty.kind() {
         Kind::Pred => 1,

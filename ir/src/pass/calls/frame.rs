@@ -1,5 +1,5 @@
-//! A function's calls laid open: a block of its own behind each, the stack pointer and the continuation's number as
-//! values, and the places of a frame.
+//! Prepares the calls of a function: the code after each call gets a block of its own, and the stack pointer and
+//! the number of the continuation become values. Also assigns the places in a frame.
 
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -13,34 +13,35 @@ use margay_ops::mods::{Mode, Mods};
 use margay_ops::ops::Opcode;
 use margay_ops::types::{OpType, Type};
 
-/// Most bytes of a function's slots.
+/// Largest total size in bytes of a function's slots.
 pub(super) const MAX_SLOTS: u32 = 1 << 28;
-/// Frames are a multiple of so many bytes, as slots of functions begin at.
+/// Alignment in bytes of frames, and so of the slots at their start.
 const ALIGN: u32 = 16;
 
-/// A call, the last but a jump in its block.
+/// A call. Only a jump follows the call in its block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Site {
     pub(super) block: Block,
     pub(super) call: Inst,
-    /// What follows; its parameters are the results and the callee's stack pointer.
+    /// The block with the code after the call. Its parameters are the results and the callee's stack pointer.
     pub(super) tail: Block,
-    /// That pointer.
+    /// The parameter of `tail` that is the callee's stack pointer.
     pub(super) back: Value,
 }
 
-/// A function with its calls laid open.
+/// The calls of a function that [`open`] has prepared.
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) sites: Vec<Site>,
     /// The stack pointer.
     pub(super) pointer: Value,
-    /// The slot that is the frame; of a kernel.
+    /// The slot that is the frame, for a kernel.
     pub(super) slot: Option<Slot>,
 }
 
-/// Lays the calls open. Behind this, calls take the caller's stack pointer as their last operand, `ret` the
-/// continuation's number and the stack pointer, and `local.addr` in functions that are called the stack pointer.
+/// Prepares the calls of a function. Afterwards calls have the caller's stack pointer as their last operand. In
+/// functions other than kernels, `ret` has the number of the continuation and the stack pointer as operands, and
+/// `local.addr` has the stack pointer.
 pub(super) fn open(function: &mut Function) -> Open {
     let slot = function.kernel.is_some().then(|| {
         function.slots.push(SlotData {
@@ -78,7 +79,8 @@ pub(super) fn open(function: &mut Function) -> Open {
         match (function.dfg.insts[inst].opcode, number) {
             (Opcode::Call | Opcode::CallIndirect, _) => add_args(function, inst, &[pointer]),
             (Opcode::Ret, Some(number)) => add_args(function, inst, &[number, pointer]),
-            // The base of a kernel's slots is where local memory begins.
+            // The slots of a kernel begin at the start of local memory, so `local.addr` in a kernel needs no stack
+            // pointer.
             (Opcode::LocalAddr, Some(_)) => add_args(function, inst, &[pointer]),
             _ => {}
         }
@@ -108,12 +110,12 @@ fn add_args(function: &mut Function, inst: Inst, more: &[Value]) {
     set_args(function, inst, &args);
 }
 
-/// Replaces all operands.
+/// Replaces all operands of an instruction.
 pub(super) fn set_args(function: &mut Function, inst: Inst, args: &[Value]) {
     function.dfg.insts[inst].args = function.dfg.pool.push(args);
 }
 
-/// Ends a block behind its first call.
+/// Splits a block after its first call; returns `None` if the block has no call.
 fn split(function: &mut Function, block: Block) -> Option<Site> {
     let calls = |&inst: &Inst| {
         let opcode = function.dfg.insts[inst].opcode;
@@ -130,7 +132,7 @@ fn split(function: &mut Function, block: Block) -> Option<Site> {
         function.dfg.values[result].def = ValueDef::Alias(param);
     }
     let back = function.dfg.append_param(tail, Type::B64);
-    // Its arguments come with the return.
+    // The return passes the arguments later.
     let onward = jump(function, block, tail, &[]);
     function.dfg.locs[onward] = function.dfg.locs[call];
     Some(Site {
@@ -141,8 +143,9 @@ fn split(function: &mut Function, block: Block) -> Option<Site> {
     })
 }
 
-/// Places for values that are saved, where `at` tells the calls (by number) that each lives across; and the bytes of
-/// the frame. Values that never live across the same call may share a place.
+/// Assigns a place in the frame to each saved value, and returns the places and the size of the frame in bytes.
+/// `at` lists for each value the numbers of the calls across which it is live. Values that are never live across
+/// the same call may share a place.
 pub(super) fn places(function: &Function, types: &[Type], at: &[Vec<usize>]) -> (Vec<u32>, u32) {
     let calls = at.iter().flatten().max().map_or(0, |&last| last + 1);
     let mut together: Vec<Vec<usize>> = vec![Vec::new(); calls];

@@ -1,4 +1,4 @@
-//! Bodies copied into the kernel, calls and returns turned into jumps.
+//! Copies function bodies into the kernel and turns calls and returns into jumps.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -14,31 +14,32 @@ use margay_ops::mods::{CmpOp, Mode, Mods};
 use margay_ops::ops::Opcode;
 use margay_ops::types::{OpType, Type};
 
-/// Functions that return through one block: those of a signature that is called through handles, or one function.
+/// A class of functions that return through one common block: all functions of a signature that is called through
+/// handles, or a single function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Class {
     Signature(usize),
     Function(FuncId),
 }
 
-/// A call in the kernel with all bodies: the last instruction of its block but a jump.
+/// A call in the kernel after all bodies are copied. Only a jump follows the call in its block.
 #[derive(Debug)]
 struct Call {
     block: Block,
     inst: Inst,
-    /// What follows.
+    /// The block with the code after the call.
     tail: Block,
     class: Class,
 }
 
-/// Where a function's copy begins, and the bytes of its frame.
+/// The first block of a function's copy, and the size of its frame in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     block: Block,
     frame: u32,
 }
 
-/// Replaces all calls of a kernel, which reaches `bodies`.
+/// Replaces all calls of a kernel; `bodies` are the functions that it reaches.
 pub(super) fn merge(kernel: &mut Function, module: &Module, mut bodies: Vec<Body>) {
     saves::keep(kernel);
     for body in &mut bodies {
@@ -64,7 +65,7 @@ pub(super) fn merge(kernel: &mut Function, module: &Module, mut bodies: Vec<Body
     }
 }
 
-/// Signatures that are called through handles, each once.
+/// Returns the signatures that are called through handles, without duplicates.
 fn signatures(kernel: &Function, module: &Module, bodies: &[Body]) -> Vec<SigId> {
     let mut found: Vec<SigId> = Vec::new();
     for function in std::iter::once(kernel).chain(bodies.iter().map(|body| &body.function)) {
@@ -85,7 +86,7 @@ struct Merger<'a> {
     module: &'a Module,
     indirect: Vec<SigId>,
     entries: FxHashMap<FuncId, Entry>,
-    /// The return block of each class.
+    /// The block through which the functions of each class return.
     returns: FxHashMap<Class, Block>,
 }
 
@@ -97,7 +98,7 @@ impl Merger<'_> {
         index.map_or(Class::Function(id), Class::Signature)
     }
 
-    /// Copies a function; its blocks.
+    /// Copies a function into the kernel and returns the copied blocks.
     fn copy(&mut self, body: &Body) -> Vec<Block> {
         let class = self.class(body.id);
         let back = match self.returns.get(&class) {
@@ -130,7 +131,7 @@ impl Merger<'_> {
         blocks
     }
 
-    /// All calls, function by function.
+    /// Returns all calls, function by function.
     fn calls(&self, parts: &[Vec<Block>]) -> Vec<Call> {
         let mut found = Vec::new();
         for &block in parts.iter().flatten() {
@@ -158,14 +159,15 @@ impl Merger<'_> {
         found
     }
 
-    /// Fills the blocks by which functions return; the number of each continuation.
+    /// Fills the return block of each class, and returns the number of each continuation.
     fn returns(&mut self, calls: &[Call]) -> FxHashMap<Block, u32> {
         let mut numbers = FxHashMap::default();
         let order = self.kernel.blocks().iter().zip(0..);
         let place: FxHashMap<Block, usize> = order.map(|(&block, at)| (block, at)).collect();
         let mut entries: Vec<usize> = self.entries.values().map(|e| place[&e.block]).collect();
         entries.sort_unstable();
-        // The kernel's before those of functions that it calls, and later ones of a function before earlier ones.
+        // Continuations in the kernel come before those in the functions that it calls. Within a function, later
+        // ones come before earlier ones.
         let key = |tail: &Block| {
             let at = place[tail];
             (
@@ -176,14 +178,14 @@ impl Merger<'_> {
         let mut blocks: Vec<(Class, Block)> = self.returns.iter().map(|(&c, &b)| (c, b)).collect();
         blocks.sort_unstable_by_key(|&(_, block)| block);
         for (class, block) in blocks {
-            // What a walk over the graph sees first is the last in reverse postorder: what the kernel does behind its
-            // last call.
+            // The target that a depth-first walk visits first is last in reverse postorder. It is the continuation
+            // of the kernel's last call.
             let tails = calls.iter().filter(|call| call.class == class);
             let mut tails: Vec<Block> = tails.map(|call| call.tail).collect();
             tails.sort_by_key(key);
             let last = tails.len() as u32;
             for (&tail, number) in tails.iter().zip(0..) {
-                // The default's number is beyond the table.
+                // The first continuation is the default target, whose number is the first one beyond the table.
                 numbers.insert(tail, if number == 0 { last - 1 } else { number - 1 });
             }
             self.branch_back(block, &tails);
@@ -222,7 +224,7 @@ impl Merger<'_> {
         self.kernel.layout.insts[block] = insts;
     }
 
-    /// A call becomes jumps to what it may call, which returns to continuation `number`.
+    /// Replaces a call by jumps to the functions that it may call, which return to continuation `number`.
     fn replace(&mut self, call: &Call, number: u32) {
         let insts = &mut self.kernel.layout.insts[call.block];
         insts.truncate(insts.len() - 2);
@@ -292,7 +294,7 @@ impl Merger<'_> {
         Code::new(self.kernel, loc)
     }
 
-    /// Ends a block with the jump to a function; `args` are its arguments and its stack pointer.
+    /// Ends a block with the jump to a function. `args` are the arguments and then the function's stack pointer.
     fn enter(&mut self, call: &Call, block: Block, callee: FuncId, args: &[Value], number: u32) {
         let Some((&pointer, args)) = args.split_last() else {
             return;

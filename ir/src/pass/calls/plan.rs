@@ -1,4 +1,4 @@
-//! Whether a kernel needs the bodies of what it calls, and which those are.
+//! Decides whether the functions that a kernel calls must be merged into it, and finds these functions.
 
 use rustc_hash::FxHashSet;
 
@@ -11,11 +11,11 @@ use crate::pass::inline::Inlining;
 use crate::pass::{points, prepare_within};
 use margay_ops::ops::Opcode;
 
-/// The functions that a kernel reaches, in order of their distance; `None` when none of them has points.
+/// Returns the functions that a kernel reaches, in order of their distance; `None` if none of them has sync points.
 ///
 /// # Errors
 ///
-/// Why their bodies cannot be brought into the kernel.
+/// Returns the reason why the functions cannot be merged into the kernel.
 pub(super) fn bodies(
     kernel: &Function,
     module: &Module,
@@ -68,7 +68,7 @@ fn insts(function: &Function) -> usize {
     blocks.map(|&block| function.insts(block).len()).sum()
 }
 
-/// Whether threads may wait in a function.
+/// Returns whether threads may wait in a function.
 fn has_points(function: &Function, module: &Module) -> bool {
     let mut cut = function.clone();
     points::run(&mut cut, module);

@@ -1,4 +1,5 @@
-//! What lives across calls: saved before, loaded or computed again behind, and named anew.
+//! Saves the values that are live across calls before each call, and loads or rematerialises them after the call
+//! under new names.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -15,31 +16,31 @@ use margay_ops::mods::Mode;
 use margay_ops::ops::Opcode;
 use margay_ops::types::Type;
 
-/// A value that lives across calls.
+/// A value that is live across calls.
 #[derive(Debug)]
 struct Kept {
     value: Value,
     home: Block,
     /// Blocks at whose start it is live.
     live: FxHashSet<Block>,
-    /// The calls that it lives across, by number.
+    /// The numbers of the calls across which it is live.
     at: Vec<usize>,
     how: How,
 }
 
-/// How it comes back.
+/// How a value is restored after a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum How {
-    /// It is the stack pointer.
+    /// The value is the stack pointer.
     Pointer,
-    /// Computed again.
+    /// The value is rematerialised.
     Again,
-    /// From its place in the frame.
+    /// The value is loaded from this offset in the frame.
     Saved(u32),
 }
 
-/// Makes a function ready to have its calls replaced: bytes of its frame. Behind this, each call's last operand is the
-/// callee's stack pointer.
+/// Prepares a function for the replacement of its calls, and returns the size of its frame in bytes. Afterwards the
+/// last operand of each call is the callee's stack pointer.
 pub(super) fn keep(function: &mut Function) -> u32 {
     let open = frame::open(function);
     let cfg = remove_unreachable(function);
@@ -58,7 +59,7 @@ pub(super) fn keep(function: &mut Function) -> u32 {
         kept[i].how = How::Saved(place);
     }
     if !open.sites.is_empty() {
-        // Recursion comes to an end, whatever is saved.
+        // Each frame has at least 16 bytes, so that endless recursion reaches the end of the stack.
         bytes = bytes.max(16);
     }
     let again = write(function, (&cfg, &dominators), &open, &kept, bytes);
@@ -106,10 +107,11 @@ fn find(function: &Function, cfg: &Cfg, open: &Open) -> Vec<Kept> {
     kept
 }
 
-/// A definition at the start of a block, of a kept value by number.
+/// A new definition at the start of a block: the block, the number of the kept value, and the new value.
 type Again = (Block, usize, Value);
 
-/// Writes what stands around the calls; the values that stand for the kept ones behind them.
+/// Inserts the saves before the calls and the code that restores values after them. Returns the values that replace
+/// the kept values after each call.
 fn write(
     function: &mut Function,
     (cfg, dominators): (&Cfg, &Dominators),
@@ -171,7 +173,7 @@ fn write(
     again
 }
 
-/// Computes a value again, from those in `made` and what never changes.
+/// Rematerialises a value from the values in `made` and values that never change.
 fn compute(code: &mut Code<'_>, value: Value, made: &mut FxHashMap<Value, Value>) -> Value {
     if let Some(&known) = made.get(&value) {
         return known;
@@ -190,7 +192,7 @@ fn compute(code: &mut Code<'_>, value: Value, made: &mut FxHashMap<Value, Value>
     new
 }
 
-/// Lets every use of a kept value name the definition that it sees.
+/// Replaces each use of a kept value by the definition that reaches the use.
 fn rename(
     function: &mut Function,
     cfg: &Cfg,
@@ -291,7 +293,7 @@ impl Walker for Renamer<'_> {
     }
 }
 
-/// Slots of a function that is called become places in its frame.
+/// Replaces the slots of a called function by places in its frame.
 fn place_slots(function: &mut Function) {
     let offsets = slots::layout(function).0;
     let mut generic: FxHashMap<Value, Value> = FxHashMap::default();

@@ -1,4 +1,4 @@
-//! What a function reaches by direct calls, and what becomes of each call.
+//! Finds the functions that a function reaches by direct calls, and decides which calls are inlined or removed.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -9,65 +9,66 @@ use crate::function::{Function, payload_func};
 use crate::module::Module;
 use margay_ops::ops::{Effects, Opcode};
 
-/// What becomes of a call.
+/// The decision about a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fate {
-    /// It stays a call.
+    /// The call is kept.
     Stay,
-    /// The body takes its place.
+    /// The body of the function replaces the call.
     Inline,
-    /// It is removed: it does nothing, and nobody uses its results.
+    /// The call is removed, because it has no effect and its results are unused.
     Drop,
 }
 
 struct Call {
     callee: FuncId,
-    /// Whether nobody uses its results.
+    /// Whether its results are unused.
     unused: bool,
 }
 
 struct Node {
-    /// Instructions.
+    /// Number of instructions.
     size: usize,
     /// Direct calls, in order.
     calls: Vec<Call>,
     has_body: bool,
-    /// On a cycle of calls.
+    /// Whether the function is on a cycle of calls.
     recursive: bool,
-    /// Comes to an end and does nothing but compute its results.
+    /// Whether the function always returns and has no effect except its results.
     silent: bool,
 }
 
 /// The functions that a function reaches by direct calls.
 pub(super) struct Graph {
     nodes: FxHashMap<FuncId, Node>,
-    /// Callees before callers, as far as there is no recursion.
+    /// The functions; callees come before callers, except in a recursion.
     order: Vec<FuncId>,
     root: FuncId,
 }
 
-/// What becomes of all calls in the functions of a graph.
+/// The decisions about all calls in the functions of a graph.
 #[derive(Debug)]
 pub(super) struct Plan {
     fates: FxHashMap<FuncId, Vec<Fate>>,
-    /// Instructions of the root and of all functions that stay calls, each with what is inlined into it.
+    /// Number of instructions of the root and of all functions that are not inlined, including what is inlined into
+    /// each of them.
     pub(super) total: usize,
 }
 
 impl Plan {
-    /// Whether a function belongs to the graph.
+    /// Returns whether a function belongs to the graph.
     pub(super) fn knows(&self, id: FuncId) -> bool {
         self.fates.contains_key(&id)
     }
 
-    /// Of the calls of a function, in order.
+    /// Returns the decisions about the calls of a function, in order.
     pub(super) fn fates(&self, id: FuncId) -> impl Iterator<Item = Fate> {
         self.fates.get(&id).into_iter().flatten().copied()
     }
 }
 
 impl Graph {
-    /// The functions that `root` reaches: what else a module holds costs nothing.
+    /// Builds the graph of the functions that `root` reaches. Other functions of the module cost nothing.
     pub(super) fn new(module: &Module, root: FuncId) -> Graph {
         let mut graph = Graph {
             nodes: FxHashMap::default(),
@@ -92,7 +93,7 @@ impl Graph {
         graph
     }
 
-    /// Whether a function whose callees are known does nothing but compute its results.
+    /// Returns whether a function has no effect except its results. Its callees must be in the graph already.
     fn is_silent(&self, module: &Module, id: FuncId) -> bool {
         let Some(function) = module.functions.get(id).filter(|f| f.has_body()) else {
             return false;
@@ -109,7 +110,8 @@ impl Graph {
             && has_no_loop(function)
     }
 
-    /// Whether threads wait for each other in a function other than the root, as the program has it.
+    /// Returns whether threads may wait for each other in a function other than the root, before passes add sync
+    /// points.
     pub(super) fn waits(&self, module: &Module) -> bool {
         let others = self.order.iter().filter(|&&id| id != self.root);
         let functions = others.filter_map(|&id| module.functions.get(id));
@@ -119,8 +121,8 @@ impl Graph {
         })
     }
 
-    /// Decides about all calls: a function is inlined if it has at most `limit` instructions with what is inlined into
-    /// it, small ones first, as long as the caller has at most `most`.
+    /// Decides about all calls. A function is inlined if it has at most `limit` instructions, including what is
+    /// inlined into it. Small functions are inlined first, as long as the caller has at most `most` instructions.
     pub(super) fn plan(&self, limit: usize, most: usize) -> Plan {
         let mut grown: FxHashMap<FuncId, usize> = FxHashMap::default();
         let mut fates: FxHashMap<FuncId, Vec<Fate>> = FxHashMap::default();
@@ -201,7 +203,8 @@ fn has_no_loop(function: &Function) -> bool {
     })
 }
 
-/// The strongly connected components of what `root` calls, callees first (Tarjan's algorithm, with a stack of its own).
+/// Returns the strongly connected components of the functions that `root` reaches, callees first (Tarjan's
+/// algorithm with an explicit stack instead of recursion).
 fn components(
     module: &Module,
     root: FuncId,

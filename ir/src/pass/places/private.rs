@@ -1,9 +1,9 @@
-//! Shared arrays of which each thread uses an element of its own, as in `state[threadIdx.x].stack[n]`.
+//! Finds shared arrays in which each thread uses an element of its own, as in `state[threadIdx.x].stack[n]`.
 //!
-//! Their accesses never meet, so they need no points. Invariant: an array is private only when every
-//! access that may be to it starts at `array + tid.x * stride`, and stays in the element, as far as that
-//! can be known: a step that is not constant must be small against the element, or the array is taken
-//! for one that threads share.
+//! Accesses of different threads to such a private array never overlap, so they need no sync points. Invariant: an
+//! array is private only if every access that may be to the array starts at `array + tid.x * stride` and stays in
+//! the element. An access with a variable offset is assumed to stay in the element if the element has at least
+//! [`LEAST_ELEMENT`] times the bytes of the access. Otherwise threads are assumed to share the array.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -14,21 +14,21 @@ use margay_ops::mods::{Half, StateSpace};
 use margay_ops::ops::Opcode;
 use margay_ops::sreg::SpecialReg;
 
-/// An element has at least so many times the bytes of an access at a variable place in it.
+/// An element has at least this number of times the bytes of an access with a variable offset.
 const LEAST_ELEMENT: i64 = 4;
 
-/// The element of an array that belongs to the thread.
+/// The element of an array that a thread uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Element {
     symbol: SymbolId,
     stride: i64,
-    /// Offset of the array's first element.
+    /// Offset of the array's first element from the symbol.
     start: i64,
-    /// Whether something that is not constant was added.
+    /// Whether an offset that is not constant is added.
     moves: bool,
 }
 
-/// The private arrays of a function.
+/// Returns the private arrays of a function.
 pub(super) fn find(finder: &Finder<'_>) -> FxHashSet<SymbolId> {
     let function = finder.function;
     let mut strides: FxHashMap<SymbolId, Option<(i64, i64)>> = FxHashMap::default();
@@ -43,7 +43,7 @@ pub(super) fn find(finder: &Finder<'_>) -> FxHashSet<SymbolId> {
             let symbol = match finder.place(address).variable {
                 Some(Variable::Static(symbol)) => symbol,
                 Some(_) => continue,
-                // It may be in any array.
+                // The access may be in any array.
                 None => return FxHashSet::default(),
             };
             let found = element_of_access(function, address, bytes);
@@ -57,7 +57,8 @@ pub(super) fn find(finder: &Finder<'_>) -> FxHashSet<SymbolId> {
     private.map(|(symbol, _)| symbol).collect()
 }
 
-/// Threads with the same `tid.x` share a warp where the other numbers differ.
+/// Returns whether an instruction reads `tid.y` or `tid.z`. If these differ, threads of a warp may have the same
+/// `tid.x`.
 fn is_other_thread_number(function: &Function, inst: Inst) -> bool {
     let data = &function.dfg.insts[inst];
     data.opcode == Opcode::SReg
@@ -67,7 +68,7 @@ fn is_other_thread_number(function: &Function, inst: Inst) -> bool {
         )
 }
 
-/// Address and bytes of an access to shared memory.
+/// Returns address and size in bytes of an access to shared memory.
 fn shared_access(function: &Function, inst: Inst) -> Option<(Value, i64)> {
     let data = &function.dfg.insts[inst];
     let is_access = matches!(
@@ -90,7 +91,7 @@ fn shared_access(function: &Function, inst: Inst) -> Option<(Value, i64)> {
     })
 }
 
-/// Stride and start of the array when the access stays in the thread's own element.
+/// Returns stride and start of the array, if the access stays in the thread's own element.
 fn element_of_access(function: &Function, address: Value, bytes: i64) -> Option<(i64, i64)> {
     let (base, offset) = split_address(function, address);
     let Base::Value(base) = base else {
@@ -105,7 +106,7 @@ fn element_of_access(function: &Function, address: Value, bytes: i64) -> Option<
     stays.then_some((element.stride, element.start))
 }
 
-/// The element that address arithmetic starts from.
+/// Returns the element from which an address is computed.
 fn element(function: &Function, value: Value, steps: usize) -> Option<Element> {
     let inst = function.dfg.def_inst(value)?;
     let data = &function.dfg.insts[inst];
@@ -132,7 +133,7 @@ fn element(function: &Function, value: Value, steps: usize) -> Option<Element> {
     }
 }
 
-/// The thread's element of an array whose address is a value.
+/// Returns the thread's element of an array, if `value` is the address of an array.
 fn at_array(function: &Function, value: Value, stride: i64) -> Option<Element> {
     match split_address(function, value) {
         (Base::Symbol(symbol), start) => Some(Element {
@@ -145,7 +146,7 @@ fn at_array(function: &Function, value: Value, stride: i64) -> Option<Element> {
     }
 }
 
-/// The constant by which a value multiplies `tid.x`.
+/// Returns the constant factor of `tid.x`, if `value` is the product of the two.
 fn scaled_thread(function: &Function, value: Value) -> Option<i64> {
     let inst = function.dfg.def_inst(value)?;
     let data = &function.dfg.insts[inst];
@@ -161,7 +162,7 @@ fn scaled_thread(function: &Function, value: Value) -> Option<i64> {
     }
 }
 
-/// The constant factor of a product with `tid.x`.
+/// Returns the constant factor of a product, if the other factor is `tid.x` and the constant is positive.
 fn thread_times(function: &Function, a: Value, b: Value) -> Option<i64> {
     let factor = match (is_thread(function, a), is_thread(function, b)) {
         (true, _) => signed_constant(function, b),

@@ -1,4 +1,4 @@
-//! Which slots keep their address to themselves, and which pieces of them are accessed how.
+//! Finds the slots whose addresses do not escape, and how each piece of them is accessed.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -15,11 +15,11 @@ use margay_ops::types::{OpType, Type};
 struct Address {
     slot: Slot,
     offset: i64,
-    /// A generic address, not one of local memory.
+    /// Whether the address is generic; otherwise it is an address of local memory.
     generic: bool,
 }
 
-/// A piece: slot, offset, bytes.
+/// A piece: slot, offset and size in bytes.
 type Key = (Slot, i64, i64);
 
 /// An access and the pieces of its elements.
@@ -29,7 +29,7 @@ struct Candidate {
     keys: Vec<Key>,
 }
 
-/// What the walk over a function finds.
+/// The addresses, escaped slots and accesses that a walk over a function finds.
 #[derive(Default)]
 struct Found {
     addresses: FxHashMap<Value, Address>,
@@ -72,7 +72,7 @@ impl Found {
         }
     }
 
-    /// The address that an instruction makes, if it makes one of a slot.
+    /// Returns the address that an instruction computes, if it is an address in a slot.
     fn moved(&self, function: &Function, inst: Inst) -> Option<Address> {
         let dfg = &function.dfg;
         let data = &dfg.insts[inst];
@@ -111,7 +111,7 @@ impl Found {
         }
     }
 
-    /// Notes an access; any other use of an address lets it escape.
+    /// Records an access; with any other use of an address, its slot escapes.
     fn access(&mut self, function: &Function, block: Block, inst: Inst) {
         let dfg = &function.dfg;
         let args = dfg.args(inst);
@@ -136,7 +136,7 @@ impl Found {
         let inside = |c: &Candidate| c.keys.iter().all(|(slot, ..)| !escaped.contains(slot));
         let mut candidates: Vec<Candidate> = self.candidates.into_iter().filter(inside).collect();
         let mut keep = apart(&candidates);
-        // An access is promoted whole or not at all.
+        // An access is promoted only if all its elements are.
         loop {
             let before = candidates.len();
             candidates.retain(|c| {
@@ -183,7 +183,7 @@ fn is_plain_64(ty: OpType) -> bool {
     matches!(ty, OpType::U64 | OpType::S64)
 }
 
-/// The pieces that an access touches; `None` if it is not one that can be promoted.
+/// Returns the pieces that an access touches; `None` if the access cannot be promoted.
 fn elements(function: &Function, inst: Inst, address: Address) -> Option<Vec<Key>> {
     let data = &function.dfg.insts[inst];
     let space = if address.generic {
@@ -218,7 +218,8 @@ fn elements(function: &Function, inst: Inst, address: Address) -> Option<Vec<Key
     Some(keys.collect())
 }
 
-/// The type of a variable that an access alone would want: floating point where its values are.
+/// Returns the best type of the variable for one access: floating point if its values are, otherwise an integer
+/// type.
 fn value_type(function: &Function, inst: Inst) -> Type {
     let data = &function.dfg.insts[inst];
     let value = match data.opcode {
@@ -232,7 +233,7 @@ fn value_type(function: &Function, inst: Inst) -> Type {
     }
 }
 
-/// Pieces that no other piece overlaps.
+/// Returns the pieces that no other piece overlaps, at most [`MAX_PIECES`].
 fn apart(candidates: &[Candidate]) -> FxHashSet<Key> {
     let keys = candidates.iter().flat_map(|c| c.keys.iter().copied());
     let mut keys: Vec<Key> = keys.collect();
@@ -241,7 +242,7 @@ fn apart(candidates: &[Candidate]) -> FxHashSet<Key> {
     let mut kept = FxHashSet::default();
     let mut start = 0;
     while start < keys.len() {
-        // A run of pieces that overlap one another, in order of their offsets.
+        // Find the sequence of overlapping pieces that begins here, by rising offsets.
         let slot = keys[start].0;
         let mut reach = keys[start].1 + keys[start].2;
         let mut end = start + 1;
@@ -257,8 +258,7 @@ fn apart(candidates: &[Candidate]) -> FxHashSet<Key> {
     kept
 }
 
-/// Drops instructions that only make addresses of slots that nothing uses any more, and the memory
-/// of slots without an address.
+/// Removes instructions that compute unused addresses of slots, and sets the size of slots without an address to 0.
 pub(super) fn drop_unused(function: &mut Function) {
     let cfg = Cfg::new(function);
     let mut found = Found::default();

@@ -1,4 +1,4 @@
-//! Pieces of memory to values: liveness, block parameters, a walk over the dominator tree.
+//! Turns pieces of memory into SSA values: computes liveness, adds block parameters and walks the dominator tree.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -13,7 +13,7 @@ use margay_ops::mods::Mods;
 use margay_ops::ops::Opcode;
 use margay_ops::types::{OpType, Type};
 
-/// Replaces the accesses of a plan; replaced results are aliases until they are resolved.
+/// Replaces the accesses of a plan. The results of replaced loads become aliases, which the caller must resolve.
 pub(super) fn replace(function: &mut Function, plan: &Plan) {
     let cfg = Cfg::new(function);
     let dominators = Dominators::new(&cfg);
@@ -39,14 +39,15 @@ pub(super) fn replace(function: &mut Function, plan: &Plan) {
     renamer.place_zeros();
 }
 
-/// Blocks that write each piece, and those at whose start it is live.
+/// Returns, for each piece, the blocks that write it and the blocks at whose start it is live.
 fn live_blocks(function: &Function, cfg: &Cfg, plan: &Plan) -> Vec<(Vec<Block>, FxHashSet<Block>)> {
     let mut all: Vec<(Vec<Block>, FxHashSet<Block>)> = vec![Default::default(); plan.pieces.len()];
     let mut read_in: Vec<Vec<Block>> = vec![Vec::new(); plan.pieces.len()];
     for access in &plan.accesses {
         let loads = function.dfg.insts[access.inst].opcode == Opcode::Ld;
         for &piece in &access.pieces {
-            // Accesses of a block come in order: a read behind a write is no use of what came in.
+            // The accesses of a block are in order: a read after a write in the same block does not read the value
+            // from the start of the block.
             let written = all[piece].0.last() == Some(&access.block);
             if !loads && !written {
                 all[piece].0.push(access.block);
@@ -73,7 +74,7 @@ struct Renamer<'a> {
     accesses: FxHashMap<Inst, &'a Access>,
     variables: Variables,
     zeros: FxHashMap<Type, Inst>,
-    /// The new code of the block where the walk is.
+    /// The new code of the current block.
     code: Vec<Inst>,
 }
 
@@ -103,7 +104,7 @@ impl Renamer<'_> {
         }
     }
 
-    /// A zero that is put at the start of the entry in the end.
+    /// Returns a zero of a type; [`place_zeros`](Renamer::place_zeros) inserts it into the entry block.
     fn zero(&mut self, ty: Type) -> Value {
         let dfg = &mut self.function.dfg;
         let inst = *self.zeros.entry(ty).or_insert_with(|| {
@@ -135,7 +136,8 @@ impl Renamer<'_> {
         }
     }
 
-    /// A value as `to`: the same bits, the low ones, or extended by the sign of `memory`.
+    /// Converts a value to type `to`: keeps the bits, truncates, or extends as the type of the access `memory`
+    /// requires.
     fn converted(&mut self, value: Value, memory: OpType, to: Type) -> Value {
         let from = self.function.dfg.ty(value);
         if from == to {
@@ -145,7 +147,7 @@ impl Renamer<'_> {
             let desc = plain(Opcode::Bitcast, to.kind().op_type(), from.kind().op_type());
             return self.emit(desc, value, to);
         }
-        // Only integers are wider or narrower than memory.
+        // Only integers may be wider or narrower than the access.
         let bits = |ty: Type| Type::bits_of(ty.lane_bits()).unwrap_or(ty);
         let plain_value = self.converted(value, memory, bits(from));
         let signed = memory.is_signed() && to.lane_bits() > from.lane_bits();

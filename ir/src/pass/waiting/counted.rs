@@ -1,8 +1,9 @@
-//! Which loops come to an end whatever others write.
+//! Finds loops that end whatever other threads write.
 //!
-//! A loop is counted when each turn passes a test that leaves it, of a value that changes by the same step in every turn
-//! with one that does not change. The test may stand anywhere on the way of all turns, and may be one of several exits;
-//! it may be one of the conditions that together keep the loop going.
+//! A loop is counted if each iteration passes an exit test that compares two values: one that changes by the same
+//! step in every iteration, and one that does not change. The test may be at any place that all iterations pass,
+//! and may be one of several exits. It may also be one of several conditions that must all hold for the loop to
+//! continue.
 
 use std::cell::Cell;
 
@@ -16,8 +17,8 @@ use margay_ops::mods::BoolOp;
 use margay_ops::ops::Opcode;
 use margay_ops::types::OpType;
 
-/// Whether some exit that every turn passes compares a value that changes by a constant or invariant step each turn with
-/// one that does not change.
+/// Returns whether an exit that every iteration passes compares a value that changes by a constant or invariant
+/// step in each iteration with a value that does not change.
 pub(super) fn is_counted(
     function: &Function,
     cfg: &Cfg,
@@ -43,10 +44,10 @@ pub(super) fn is_counted(
     })
 }
 
-/// How deep conditions are looked into.
+/// Most levels of nested conditions and block parameters that are followed.
 const DEPTH: u32 = 4;
 
-/// Values that are looked at for a loop, at most: behind that it is not shown to be counted.
+/// Most values that are examined for a loop. A loop with more is not proved to be counted.
 const MOST_STEPS: u32 = 100_000;
 
 struct Test<'a> {
@@ -55,12 +56,12 @@ struct Test<'a> {
     homes: &'a SecondaryMap<Inst, Option<Block>>,
     header: Block,
     body: &'a FxHashSet<Block>,
-    /// Values that may still be looked at.
+    /// How many more values may be examined.
     steps: Cell<u32>,
 }
 
 impl Test<'_> {
-    /// Whether the end of a block leaves the loop by a test that will hold.
+    /// Returns whether a block ends with an exit test of a counted loop.
     fn ends(&self, block: Block) -> bool {
         let dfg = &self.function.dfg;
         let Some(inst) = self.function.layout.terminator(block) else {
@@ -81,7 +82,7 @@ impl Test<'_> {
         }
     }
 
-    /// Whether a condition is `value` in some turn, for sure.
+    /// Returns whether a condition certainly has the result `value` in some iteration.
     fn bounds(&self, condition: Value, value: bool, depth: u32) -> bool {
         let dfg = &self.function.dfg;
         let Some(inst) = dfg.def_inst(condition).filter(|_| depth > 0) else {
@@ -90,9 +91,9 @@ impl Test<'_> {
         let data = &dfg.insts[inst];
         let deeper = |v: Value, value| self.bounds(v, value, depth - 1);
         match (data.opcode, dfg.args(inst)) {
-            // Either result: it does not matter which way the comparison goes.
+            // The comparison is accepted for both results.
             (Opcode::Setp, &[a, b]) => self.compares(a, b),
-            // One of what has to hold together for the other outcome is enough.
+            // If the opposite result requires both conditions, a test of one of them is enough.
             (Opcode::Setp, &[a, b, c]) => {
                 let one_is_enough = match data.mods.bool_op() {
                     BoolOp::And => !value,
@@ -130,8 +131,8 @@ impl Test<'_> {
         }
     }
 
-    /// Whether a value is a parameter of the header, or that plus a step, made wider perhaps, and the parameter's next
-    /// value is itself plus a step, the same in all turns.
+    /// Returns whether a value is a parameter of the header that changes by the same step in each iteration. The
+    /// value may also be this parameter plus a step, or either of these in a wider type.
     fn steps(&self, value: Value) -> bool {
         let dfg = &self.function.dfg;
         let of_header = |value: Value| match dfg.values[value].def {
@@ -149,7 +150,7 @@ impl Test<'_> {
         self.passed(self.header, index).all(next)
     }
 
-    /// What the blocks of the body pass to a parameter.
+    /// Returns the values that blocks of the body pass to a parameter.
     fn passed(&self, block: Block, index: u16) -> impl Iterator<Item = Value> {
         let preds = self.cfg.preds(block).iter();
         let inside = preds.filter(|pred| self.body.contains(pred));
@@ -159,7 +160,8 @@ impl Test<'_> {
             .map(move |call| call.args[usize::from(index)])
     }
 
-    /// Whether a value is `param` plus the step that is known, or becomes so: in all ways that lead to it.
+    /// Returns whether a value is `param` plus the known step, on all paths that lead to it. The first step that is
+    /// found becomes the known step.
     fn is_next(&self, value: Value, param: Value, known: &mut Option<Step>, depth: u32) -> bool {
         let Some(left) = self.steps.get().checked_sub(1) else {
             return false;
@@ -180,7 +182,8 @@ impl Test<'_> {
         }
     }
 
-    /// The integer that a value is a wider form of.
+    /// Returns the integer of which a value is a conversion to a wider type; the value itself if it is no such
+    /// conversion.
     fn before_widening(&self, value: Value) -> Value {
         let dfg = &self.function.dfg;
         let Some(inst) = dfg.def_inst(value) else {
@@ -196,7 +199,7 @@ impl Test<'_> {
             .unwrap_or(value)
     }
 
-    /// The operand that `inst` moves on by an invariant non-zero step, and that step.
+    /// Returns the operand that `inst` changes by an invariant non-zero step, and the step.
     fn step_of(&self, inst: Inst) -> Option<(Value, Step)> {
         let dfg = &self.function.dfg;
         let data = &dfg.insts[inst];
@@ -218,7 +221,7 @@ impl Test<'_> {
     }
 }
 
-/// What a value is moved by.
+/// The step by which a value changes, with the op that applies it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
     Constant(Opcode, u64),

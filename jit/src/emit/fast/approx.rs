@@ -1,8 +1,8 @@
 //! Approximate functions of f32, by the algorithms of [`margay_ops::meaning::approx`].
 //!
-//! Sines, logarithms and exponentials are instantiated from the meanings' own code over Cranelift
-//! values; quotients, reciprocals and roots are the correctly rounded operations that the meanings
-//! are made of. So native code and interpreter give the same bits.
+//! The meanings' own code for sines, logarithms and exponentials is generic; here it is instantiated with
+//! Cranelift values. Quotients, reciprocals and roots use the same correctly rounded operations as the
+//! meanings. Native code and the interpreter therefore compute the same bits.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
@@ -16,7 +16,7 @@ use margay_ops::types::OpType;
 use super::{float, integer};
 use crate::emit::{Lane, memory};
 
-/// Arithmetic on one lane's values under construction.
+/// Emits the arithmetic of the generic functions as Cranelift instructions, for one lane.
 pub(super) struct Code<'a, 'b>(pub(super) &'a mut FunctionBuilder<'b>);
 
 macro_rules! operations {
@@ -139,7 +139,7 @@ pub(super) fn tanh(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Opti
     evaluate(lane, inst, data, |code, x, _| functions::tanh(code, x))
 }
 
-/// Whether this is an approximate form of f32.
+/// Returns whether this is an approximate operation on f32.
 fn is_single(data: &InstData) -> bool {
     data.ty == OpType::F32 && data.mods.precision() != Precision::None
 }
@@ -183,7 +183,7 @@ pub(super) fn sqrt(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Opti
     float::finish(lane, inst, data, types::F32, value)
 }
 
-/// `1 / sqrt(a)`; of f64 only without `.ftz`, which has a narrower form of its own.
+/// Computes `1 / sqrt(a)`. The f64 form with `.ftz` is not supported, because it has less precision.
 pub(super) fn rsqrt(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
     let ty = float::float_type(data.ty)?;
     if ty == types::F64 && data.mods.ftz() {

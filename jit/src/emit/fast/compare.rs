@@ -46,7 +46,7 @@ pub(crate) fn float_condition(cmp: CmpOp) -> Option<FloatCC> {
     })
 }
 
-/// The comparison of the first two operands in the type compared.
+/// Compares the first two operands in the type `ty`.
 fn compare(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData, ty: OpType) -> Option<Value> {
     if let Some(float_ty) = float::float_type(ty) {
         let ftz = data.mods.ftz();
@@ -77,7 +77,7 @@ fn combine(lane: &mut Lane<'_, '_>, op: BoolOp, a: Value, b: Value) -> Value {
 }
 
 pub(super) fn setp(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
-    // `setp` writes one type; where two are given the first is the predicate's.
+    // `setp` has one type. If the op has two, the first is that of the predicate.
     let ty = if data.src == OpType::None {
         data.ty
     } else {

@@ -30,7 +30,7 @@ pub(super) fn cvt(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
     }
 }
 
-/// Sets an integer result, extended to its register by the destination type's sign.
+/// Sets an integer result, extended to the width of its register by the sign of the destination type.
 fn define(lane: &mut Lane<'_, '_>, inst: Inst, ty: OpType, bits: Value) -> Option<()> {
     let &value = lane.function.dfg.results(inst).first()?;
     let to = clif_type(lane.function.dfg.ty(value));
@@ -56,7 +56,7 @@ fn define(lane: &mut Lane<'_, '_>, inst: Inst, ty: OpType, bits: Value) -> Optio
     Some(())
 }
 
-/// The source's low bits as an integer of the source type's width.
+/// Returns the low bits of the source as an integer of the source type's width.
 fn source(lane: &mut Lane<'_, '_>, inst: Inst, ty: OpType) -> Option<Value> {
     let wanted = int_type(ty)?;
     let bits = lane.arg(inst, 0);
@@ -101,7 +101,7 @@ fn int_to_float(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<
     define_float(lane, inst, to, value)
 }
 
-/// Whether every source integer is representable, so that rounding does not matter.
+/// Returns whether every source integer is representable, so that rounding has no effect.
 fn is_exact(data: &InstData) -> bool {
     let digits = if data.ty == OpType::F64 { 53 } else { 24 };
     data.src.bits() <= digits
@@ -149,7 +149,8 @@ fn float_to_int(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<
     } else {
         lane.b.ins().fcvt_to_uint_sat(to, rounded)
     };
-    // NaN is zero only from f32 to 32 bits (PTX ISA, cvt); else the top bit.
+    // A NaN becomes zero only from f32 to 32 bits (PTX ISA, cvt), otherwise the integer with only the top bit
+    // set.
     let bits = if from == types::F32 && to == types::I32 {
         bits
     } else {

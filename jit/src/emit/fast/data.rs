@@ -6,7 +6,7 @@ use margay_ir::function::InstData;
 
 use crate::emit::{Lane, clif_type};
 
-/// Same bits, other register class.
+/// Copies the bits to another register class.
 pub(super) fn bitcast(lane: &mut Lane<'_, '_>, inst: Inst, _: &InstData) -> Option<()> {
     let bits = lane.arg(inst, 0);
     let &value = lane.function.dfg.results(inst).first()?;
@@ -25,7 +25,7 @@ pub(super) fn bitcast(lane: &mut Lane<'_, '_>, inst: Inst, _: &InstData) -> Opti
     Some(())
 }
 
-/// Two or four parts into up to 64 bits, two into 128.
+/// Concatenates two or four parts to at most 64 bits, or two parts to 128 bits.
 pub(super) fn pack(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
     let count = lane.function.dfg.args(inst).len();
     let part = data.src.bits();
@@ -63,7 +63,7 @@ pub(super) fn pack(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Opti
     Some(())
 }
 
-/// The inverse of [`pack`].
+/// Splits a value into parts; the inverse of [`pack`].
 pub(super) fn unpack(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<()> {
     let whole = lane.arg(inst, 0);
     let whole = lane.as_int(whole);

@@ -1,9 +1,9 @@
-//! f32 sums, products and fused products rounded towards zero, down or up.
+//! f32 sums, products and fused products, rounded towards zero, down or up.
 //!
-//! Compilers' exponentials use `fma.rm`. The exact result is a sum of two f64: a product of f32 is
-//! exact in f64, and Knuth's two-sum gives what an addition in f64 loses. Rounded to the nearest f32
-//! it is right or one step beyond in the direction to avoid, which comparing with the exact result
-//! tells.
+//! Compilers use `fma.rm` for exponentials. The exact result is a sum of two f64: a product of two f32 is exact
+//! in f64, and Knuth's two-sum computes the rounding error of an f64 addition. The nearest f32 to the exact
+//! result is either the wanted value or one step too far in the wrong direction. A comparison with the exact
+//! result distinguishes the two cases.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{InstBuilder, Value, types};
@@ -15,14 +15,14 @@ use margay_ops::types::OpType;
 use super::{float, integer};
 use crate::emit::{Lane, memory};
 
-/// An exact value: an f64 and what it lacks.
+/// An exact value: an f64 and its rounding error.
 #[derive(Clone, Copy)]
 struct Exact {
     sum: Value,
     rest: Value,
 }
 
-/// Whether this is an f32 operation with a direction.
+/// Returns whether this is an f32 operation with a directed rounding.
 fn is_directed(data: &InstData) -> bool {
     let directed = matches!(
         data.mods.rounding(),
@@ -31,13 +31,13 @@ fn is_directed(data: &InstData) -> bool {
     data.ty == OpType::F32 && data.src == OpType::None && directed
 }
 
-/// Operand number `index` in f64.
+/// Returns operand number `index` as f64.
 fn wide(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData, index: usize) -> Option<Value> {
     let value = float::operand(lane, inst, index, types::F32, data.mods.ftz())?;
     Some(lane.b.ins().fpromote(types::F64, value))
 }
 
-/// `a + b` exactly.
+/// Computes `a + b` exactly.
 fn sum(lane: &mut Lane<'_, '_>, a: Value, b: Value, rounding: Rounding) -> Exact {
     let sum = lane.b.ins().fadd(a, b);
     let of_b = lane.b.ins().fsub(sum, a);
@@ -53,7 +53,8 @@ fn sum(lane: &mut Lane<'_, '_>, a: Value, b: Value, rounding: Rounding) -> Exact
     Exact { sum, rest }
 }
 
-/// Rounding down, a zero from opposite signs is -0.
+/// Replaces a zero sum by -0 if either operand is negative: with rounding down, a zero from opposite signs is
+/// -0.
 fn negative_zero(lane: &mut Lane<'_, '_>, a: Value, b: Value, sum: Value) -> Value {
     let [a, b] = [a, b].map(|value| lane.as_int(value));
     let either = lane.b.ins().bor(a, b);
@@ -65,7 +66,7 @@ fn negative_zero(lane: &mut Lane<'_, '_>, a: Value, b: Value, sum: Value) -> Val
     lane.b.ins().select(vanishes, zero, sum)
 }
 
-/// Whether `rounded` lies above (below) the exact value.
+/// Returns whether `rounded` is greater than the exact value (`side` is `GreaterThan`) or less (`LessThan`).
 fn beyond(lane: &mut Lane<'_, '_>, rounded: Value, exact: Exact, side: FloatCC) -> Value {
     let zero = lane.b.ins().f64const(0.0);
     let past = lane.b.ins().fcmp(side, rounded, exact.sum);
@@ -75,13 +76,13 @@ fn beyond(lane: &mut Lane<'_, '_>, rounded: Value, exact: Exact, side: FloatCC) 
     lane.b.ins().bor(past, just_past)
 }
 
-/// The next f32 above or below, as bits.
+/// Computes the bits of the next f32 above or below.
 fn step(lane: &mut Lane<'_, '_>, bits: Value, up: bool) -> Value {
     let one = lane.int(types::I32, 1);
     let minus_one = lane.int(types::I32, u64::MAX);
     let zero = lane.int(types::I32, 0);
     let negative = lane.b.ins().icmp(IntCC::SignedLessThan, bits, zero);
-    // Up: positive magnitudes grow, negative ones shrink.
+    // Upwards, positive magnitudes grow and negative magnitudes shrink.
     let delta = if up {
         lane.b.ins().select(negative, minus_one, one)
     } else {
@@ -90,11 +91,11 @@ fn step(lane: &mut Lane<'_, '_>, bits: Value, up: bool) -> Value {
     let moved = lane.b.ins().iadd(bits, delta);
     let magnitude = lane.b.ins().iadd(bits, bits);
     let least = lane.int(types::I32, if up { 1 } else { 0x8000_0001 });
-    // Both zeros step to the least subnormal of the direction's sign.
+    // Both zeros step to the smallest subnormal with the sign of the direction.
     lane.b.ins().select(magnitude, moved, least)
 }
 
-/// Rounds to f32 in the instruction's direction and defines the result.
+/// Rounds to f32 in the instruction's direction and sets the result.
 fn round(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData, exact: Exact) -> Option<()> {
     let nearest = lane.b.ins().fdemote(types::F32, exact.sum);
     let rounded = lane.b.ins().fpromote(types::F64, nearest);
@@ -164,7 +165,7 @@ pub(super) fn fma(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
     round(lane, inst, data, exact)
 }
 
-/// `a * b + c` of f32 rounded to odd: towards zero, with the last digit set if anything was cut off.
+/// Computes `a * b + c` of f32 rounded to odd: towards zero, with the last bit set if the result is inexact.
 pub(super) fn fused_to_odd(lane: &mut Lane<'_, '_>, a: Value, b: Value, c: Value) -> Value {
     let [a, b, c] = [a, b, c].map(|value| lane.b.ins().fpromote(types::F64, value));
     let product = lane.b.ins().fmul(a, b);
@@ -177,7 +178,7 @@ pub(super) fn fused_to_odd(lane: &mut Lane<'_, '_>, a: Value, b: Value, c: Value
     let (down, up) = (step(lane, bits, false), step(lane, bits, true));
     let moved = lane.b.ins().select(above, down, bits);
     let moved = lane.b.ins().select(below, up, moved);
-    // An odd digit already says that something is missing.
+    // If the last bit is already set, the value is the wanted one.
     let odd = lane.b.ins().band_imm_u(bits, 1);
     let bits = lane.b.ins().select(odd, bits, moved);
     lane.b.ins().bitcast(types::F32, memory::host_cast(), bits)

@@ -10,7 +10,7 @@ use margay_ops::types::OpType;
 use super::{directed, float, integer, logic};
 use crate::emit::Lane;
 
-/// An operand's low bits, zero-extended (or sign-extended) to 64.
+/// Returns an operand of type `ty`, extended to 64 bits.
 fn wide(
     lane: &mut Lane<'_, '_>,
     inst: Inst,
@@ -34,20 +34,20 @@ fn narrow(lane: &mut Lane<'_, '_>, bits: Value, ty: Type) -> Value {
     }
 }
 
-/// The low byte of a position or length operand, as 64 bits.
+/// Returns the low byte of a position or length operand, as 64 bits.
 fn byte(lane: &mut Lane<'_, '_>, inst: Inst, index: usize) -> Option<Value> {
     let bits = wide(lane, inst, index, types::I32, false)?;
     Some(lane.b.ins().band_imm_u(bits, 255))
 }
 
-/// Whether a 64-bit amount is at least `limit`.
+/// Returns whether a 64-bit amount is at least `limit`.
 fn reaches(lane: &mut Lane<'_, '_>, amount: Value, limit: i64) -> Value {
     lane.b
         .ins()
         .icmp_imm_s(IntCC::UnsignedGreaterThanOrEqual, amount, limit)
 }
 
-/// `length` ones, 64 at the most.
+/// Returns `length` ones, at most 64.
 fn ones(lane: &mut Lane<'_, '_>, length: Value) -> Value {
     let one = lane.b.ins().iconst(types::I64, 1);
     let power = lane.b.ins().ishl(one, length);
@@ -68,7 +68,7 @@ pub(super) fn bfe(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
         let last = lane.b.ins().iconst(types::I64, 63);
         let by = lane.b.ins().select(past, last, position);
         let moved = lane.b.ins().sshr(a, by);
-        // Left and right again; a length from 64 on shifts by nothing.
+        // Shifts left and right again. A length of 64 or more shifts by nothing.
         let width = lane.b.ins().iconst(types::I64, 64);
         let unused = lane.b.ins().isub(width, length);
         let full = reaches(lane, length, 64);
@@ -110,7 +110,7 @@ pub(super) fn bfind(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Opt
         let sign = lane.b.ins().sshr_imm_u(a, top);
         a = lane.b.ins().bxor(a, sign);
     }
-    // Of zero there are as many leading zeros as bits, which makes the position -1.
+    // Zero has as many leading zeros as bits, so the position becomes -1.
     let zeros = lane.b.ins().clz(a);
     let zeros = lane.narrowed(zeros, types::I32);
     let bits = if data.mods.flag() {
@@ -159,7 +159,7 @@ pub(super) fn copysign(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> 
     float::finish(lane, inst, data, ty, value)
 }
 
-/// Defines sum (or difference) and, if asked for, the carry.
+/// Sets the sum or difference and, if requested, the carry.
 fn define_both(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData, bits: Value, carry: Value) {
     lane.result(inst, bits);
     if data.mods.carry_out()
@@ -174,12 +174,12 @@ fn carry_in(lane: &mut Lane<'_, '_>, inst: Inst, index: usize, ty: Type) -> Opti
     Some(lane.b.ins().uextend(ty, carry))
 }
 
-/// The operands' type when the operation takes part in a carry chain.
+/// Returns the operands' type if the operation may take part in a carry chain.
 fn chain(data: &InstData) -> Option<Type> {
     integer::integer(data.ty).filter(|ty| ty.bits() >= 32)
 }
 
-/// `a + b + carry` with carry-out.
+/// Computes `a + b + carry` with carry-out.
 fn add_all(lane: &mut Lane<'_, '_>, a: Value, b: Value, carry: Option<Value>) -> (Value, Value) {
     let sum = lane.b.ins().iadd(a, b);
     let over = lane.b.ins().icmp(IntCC::UnsignedLessThan, sum, a);
@@ -191,7 +191,7 @@ fn add_all(lane: &mut Lane<'_, '_>, a: Value, b: Value, carry: Option<Value>) ->
     (whole, lane.b.ins().bor(over, again))
 }
 
-/// `a + !b + carry` with carry-out; a carry of 1 where there is none.
+/// Computes `a + !b + carry` with carry-out; a missing `carry` counts as 1.
 fn subtract_all(
     lane: &mut Lane<'_, '_>,
     a: Value,
@@ -253,7 +253,7 @@ pub(super) fn subc(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Opti
     chained(lane, inst, data, true, subtract_all)
 }
 
-/// The half of a product that goes into a carry chain.
+/// Computes the half of a product that goes into a carry chain.
 fn product(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData, ty: Type) -> Option<Value> {
     let (a, b) = (
         logic::operand(lane, inst, 0, ty)?,
@@ -272,7 +272,7 @@ fn multiply_chained(
     data: &InstData,
     has_carry: bool,
 ) -> Option<()> {
-    // The upper half of 32-bit products has no instruction of its own on every machine.
+    // The upper half of a 32-bit product has no instruction of its own on some machines.
     let ty = chain(data)?;
     if ty == types::I32 && data.mods.half() == Half::Hi {
         return multiply_chained_upper(lane, inst, data, has_carry);
@@ -326,7 +326,7 @@ pub(super) fn madc(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Opti
     multiply_chained(lane, inst, data, true)
 }
 
-/// The low 24 bits of an operand, extended.
+/// Returns the low 24 bits of an operand, extended to 32 bits.
 fn short(lane: &mut Lane<'_, '_>, inst: Inst, index: usize, signed: bool) -> Option<Value> {
     let bits = logic::operand(lane, inst, index, types::I32)?;
     let high = lane.b.ins().ishl_imm_u(bits, 8);
@@ -337,7 +337,7 @@ fn short(lane: &mut Lane<'_, '_>, inst: Inst, index: usize, signed: bool) -> Opt
     })
 }
 
-/// The low word of a 24-bit product.
+/// Computes the low 32 bits of a 24-bit product.
 fn product24(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Option<Value> {
     let low = data.mods.half() != Half::Hi && !data.mods.sat();
     if !low || !matches!(data.ty, OpType::U32 | OpType::S32) {

@@ -1,4 +1,4 @@
-//! f32 and f64 arithmetic in round-to-nearest-even; everything else is left to the meanings.
+//! f32 and f64 arithmetic in round-to-nearest-even. Other roundings and formats are computed by the meanings.
 
 use cranelift_codegen::ir::condcodes::FloatCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
@@ -17,7 +17,7 @@ pub(super) fn float_type(ty: OpType) -> Option<Type> {
     }
 }
 
-/// Cranelift type of an operation that rounds to nearest even, or is exact.
+/// Returns the Cranelift type of an operation that is exact or rounds to nearest even, else `None`.
 fn nearest(data: &InstData) -> Option<Type> {
     let exact = matches!(data.mods.rounding(), Rounding::None | Rounding::Rn)
         && data.mods.precision() == Precision::None
@@ -25,7 +25,7 @@ fn nearest(data: &InstData) -> Option<Type> {
     if exact { float_type(data.ty) } else { None }
 }
 
-/// Operand as a floating-point value, flushed when the operation says so.
+/// Returns an operand as a floating-point value, flushed with `ftz`.
 pub(super) fn operand(
     lane: &mut Lane<'_, '_>,
     inst: Inst,
@@ -60,7 +60,7 @@ pub(crate) fn flush(lane: &mut Lane<'_, '_>, value: Value) -> Value {
     lane.b.ins().bitcast(types::F32, flags, kept)
 }
 
-/// Clamps to [0, 1]; NaN becomes +0.
+/// Clamps to [0, 1]; a NaN becomes +0.
 pub(super) fn saturate(lane: &mut Lane<'_, '_>, ty: Type, value: Value) -> Value {
     let (zero, one) = match ty {
         types::F32 => (lane.b.ins().f32const(0.0), lane.b.ins().f32const(1.0)),
@@ -72,7 +72,7 @@ pub(super) fn saturate(lane: &mut Lane<'_, '_>, ty: Type, value: Value) -> Value
     lane.b.ins().select(below, floored, one)
 }
 
-/// Flushes, saturates and defines the result.
+/// Flushes and saturates a value as the operation demands, and sets the result.
 pub(super) fn finish(
     lane: &mut Lane<'_, '_>,
     inst: Inst,
@@ -166,7 +166,7 @@ macro_rules! sign {
 sign!(neg, fneg);
 sign!(abs, fabs);
 
-/// `min` or `max`: the other operand when one is NaN, -0 below +0.
+/// Computes `min` or `max`. If one operand is NaN, the result is the other; -0 is less than +0.
 fn extreme(
     lane: &mut Lane<'_, '_>,
     inst: Inst,

@@ -1,10 +1,9 @@
-//! `f16` and `bf16`: conversions to and from f32, sums, products and fused products, scalar and
-//! packed.
+//! `f16` and `bf16`: conversions to and from f32, sums, products and fused products, scalar and packed.
 //!
-//! Operands widen exactly. A sum or product in f32 has more than twice the digits of either format,
-//! so rounding it again changes nothing. A fused product does not fit: it is formed exactly in f64
-//! and rounded to f32 *to odd* (an inexact result gets an odd last digit), after which the second
-//! rounding is right.
+//! Widening an operand to f32 is exact. A sum or product in f32 has more than twice the digits of either
+//! format, so rounding it twice gives the same result as rounding once. A fused product does not fit into f32.
+//! It is computed exactly in f64 and rounded to f32 *to odd* (an inexact result gets an odd last digit), so
+//! that the second rounding is correct.
 
 use cranelift_codegen::ir::{InstBuilder, Value, types};
 use margay_ir::entity::Inst;
@@ -27,7 +26,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// That of a type's elements.
+    /// Returns the format of a type's elements.
     pub(crate) fn of(ty: OpType) -> Option<Format> {
         match ty {
             OpType::F16 | OpType::F16x2 => Some(Format::Half),
@@ -36,7 +35,7 @@ impl Format {
         }
     }
 
-    /// The f32 of a 16-bit value in a 32-bit integer.
+    /// Converts a 16-bit value in a 32-bit integer to f32.
     pub(crate) fn widen<A: Arithmetic>(self, code: &mut A, bits: A::Int) -> A::Float {
         match self {
             Format::Half => halves::single_of_half(code, bits),
@@ -44,7 +43,7 @@ impl Format {
         }
     }
 
-    /// The 16-bit value of an f32, in a 32-bit integer.
+    /// Converts an f32 to a 16-bit value in a 32-bit integer.
     pub(crate) fn narrow<A: Arithmetic>(self, code: &mut A, value: A::Float) -> A::Int {
         match self {
             Format::Half => halves::half_of_single(code, value),
@@ -53,7 +52,7 @@ impl Format {
     }
 }
 
-/// Whether the operation has no modifier but its rounding.
+/// Returns whether the operation rounds to nearest or is exact, and has no other modifier.
 pub(crate) fn is_plain(data: &InstData) -> bool {
     let rounding = data.mods.rounding();
     let nearest = matches!(rounding, Rounding::None | Rounding::Rn);
@@ -77,7 +76,7 @@ pub(super) fn cvt(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
     }
 }
 
-/// One f32 to a 16-bit value, or two to a pair, the first in its upper half.
+/// Converts one f32 to a 16-bit value, or two to a pair with the first in its upper half.
 fn narrowing(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData, format: Format) -> Option<()> {
     let ftz = data.mods.ftz();
     let plain = InstData {
@@ -100,10 +99,10 @@ fn narrowing(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData, format: Forma
     logic::define(lane, inst, bits)
 }
 
-/// An operation on widened elements.
+/// An operation on elements that have been widened to f32.
 type Operation = fn(&mut Lane<'_, '_>, &[Value]) -> Value;
 
-/// Applies an operation to each element, or declines.
+/// Applies an operation to each element. Returns `None` if the op is not supported.
 fn elementwise(
     lane: &mut Lane<'_, '_>,
     inst: Inst,

@@ -1,4 +1,4 @@
-//! Integer arithmetic; the words PTX shares with floating point are passed on to [`super::float`].
+//! Integer arithmetic. Ops that PTX shares with floating point are passed on to [`super::float`].
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
@@ -10,7 +10,7 @@ use margay_ops::types::OpType;
 use super::float;
 use crate::emit::Lane;
 
-/// The Cranelift type of a plain integer operation without saturation and carry.
+/// Returns the Cranelift type of a plain integer operation, without saturation and carry.
 fn plain(data: &InstData) -> Option<Type> {
     let mods = data.mods;
     if mods.sat() || mods.carry_out() || mods.relu() {
@@ -31,7 +31,7 @@ pub(super) fn integer(ty: OpType) -> Option<Type> {
     }
 }
 
-/// Operands as integers of exactly this type.
+/// Returns the operands as integers; `None` unless all have exactly this type.
 fn operands<const N: usize>(lane: &mut Lane<'_, '_>, inst: Inst, ty: Type) -> Option<[Value; N]> {
     let mut out = [None; N];
     for (i, slot) in out.iter_mut().enumerate() {
@@ -72,8 +72,8 @@ fn widened(lane: &mut Lane<'_, '_>, ty: OpType, value: Value) -> Option<Value> {
     })
 }
 
-/// The factor of a product whose other factor is a constant power of two, by its index, and the power. The constant
-/// is one of the operation's type, so that of a signed one the highest bit is none.
+/// Finds a product with a constant power of two. Returns the index of the other factor, and the exponent. The
+/// constant has the operation's type, so the sign bit of a signed type is not a power of two.
 pub(crate) fn doubled(function: &Function, inst: Inst, data: &InstData) -> Option<(usize, u32)> {
     let args = function.dfg.args(inst);
     let highest = data.ty.bits() - u32::from(data.ty.is_signed());
@@ -190,7 +190,7 @@ pub(super) fn rem(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
         let divisor = lane.b.ins().select(zero, one, b);
         lane.b.ins().urem(a, divisor)
     };
-    // GPUs' division sequences leave all ones in both results.
+    // GPUs' division sequences return all ones for quotient and remainder.
     let ones = lane.int(ty, u64::MAX);
     let bits = lane.b.ins().select(zero, ones, remainder);
     lane.result(inst, bits);

@@ -1,4 +1,4 @@
-//! Logic and shifts.
+//! Bitwise logic and shifts.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
@@ -9,7 +9,7 @@ use margay_ops::types::{Class, OpType};
 
 use crate::emit::{Lane, clif_type, memory};
 
-/// Width of a logic operation; predicates are bytes that hold 0 or 1.
+/// Returns the Cranelift type of a logic operation. Predicates are bytes that contain 0 or 1.
 fn width(ty: OpType) -> Option<Type> {
     match (ty.class(), ty.bits()) {
         (Class::Pred, _) => Some(types::I8),
@@ -72,7 +72,7 @@ pub(super) fn not(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
     define(lane, inst, bits)
 }
 
-/// The function of two operands whose truth table is `table` (bit `2b+c`).
+/// Computes the function of two operands whose truth table is `table` (bit `2b+c`).
 fn two(lane: &mut Lane<'_, '_>, table: u8, b: Value, c: Value) -> Value {
     let ins = |lane: &mut Lane<'_, '_>, bits: i64| lane.b.ins().iconst(types::I32, bits);
     match table {
@@ -113,7 +113,7 @@ pub(super) fn lop3(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Opti
     let a = operand(lane, inst, 0, types::I32)?;
     let b = operand(lane, inst, 1, types::I32)?;
     let c = operand(lane, inst, 2, types::I32)?;
-    // Bit 4a+2b+c of the table: the upper half is the function where a is set.
+    // The index into the table is 4a+2b+c, so the upper half is the function for a = 1.
     let (set, clear) = (table >> 4, table & 15);
     let bits = if set == clear {
         two(lane, set, b, c)
@@ -127,7 +127,7 @@ pub(super) fn lop3(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Opti
     define(lane, inst, bits)
 }
 
-/// The shift amount as 32 bits, and whether it is known to be below the width.
+/// Returns the shift amount as 32 bits and, if it is constant, whether it is less than the width.
 fn amount(
     lane: &mut Lane<'_, '_>,
     inst: Inst,
@@ -148,7 +148,7 @@ pub(super) fn shl(lane: &mut Lane<'_, '_>, inst: Inst, data: &InstData) -> Optio
     define(lane, inst, bits)
 }
 
-/// The shifted value, or zero when the amount reaches the width.
+/// Returns the shifted value, or zero if the amount is at least the width.
 fn clamped(
     lane: &mut Lane<'_, '_>,
     ty: Type,

@@ -1,8 +1,9 @@
-//! Brief saves: what whole slices leave in the frame at a barrier of a sweep.
+//! Lazy spills: what whole chunks store in the frame at a barrier on the uniform path.
 //!
-//! Of what is the same or affine for the slice the frame gets the first lane, and of what the frame holds already nothing;
-//! behind the barrier nobody else reads it ([`Slice::behind_barrier`]). Before others do, [`Slice::spread`] writes
-//! the lanes. Spreading what has all its lanes changes nothing.
+//! Of a uniform or affine value, only the first lane is stored. A value that the frame already contains is not
+//! stored again. Only code of the uniform path reads these spills after the barrier
+//! ([`Slice::behind_barrier`]). Before other code reads them, [`Slice::spread`] materialises all lanes.
+//! Materialising a value whose lanes are all stored changes nothing.
 
 use margay_exec::Stop;
 use margay_ir::analysis::regions::Entry;
@@ -15,19 +16,19 @@ use super::{Lanes, Slice};
 use crate::emit::clif_type;
 use crate::emit::lane::{Here, Unsupported, host};
 
-/// What a brief save leaves of a value.
+/// What a lazy spill stores of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Form {
     /// All lanes.
     Lanes,
-    /// The first lane, and the distance from lane to lane.
+    /// The first lane; the number is the distance between neighbouring lanes.
     First(i64),
-    /// The same where its check holds, which the frame notes; else all lanes.
+    /// The first lane if the value's check holds, which a note in the frame records; else all lanes.
     Guarded(i64),
 }
 
 impl Slice<'_, '_> {
-    /// What is left of a value at a point, by how the code behind it reads it.
+    /// Returns what is stored of a value at a barrier, depending on how the code after it reads the value.
     fn brief_form(&mut self, value: Value, entry: &Entry) -> Form {
         let function = self.lane.function;
         let here = self.class(value);
@@ -54,7 +55,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Saves what the region behind a barrier needs, for the barrier's own slices.
+    /// Stores lazily the values that the region after a barrier needs.
     pub(super) fn save_briefly(&mut self, inst: Inst, stop: Stop) -> Result<(), Unsupported> {
         let Some(regions) = self.lane.regions else {
             return Ok(());
@@ -101,7 +102,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Writes all lanes of what a brief save at a stop has left, for the slice `here`.
+    /// Materialises all lanes of the lazy spills at a barrier, for the chunk `here`.
     pub(crate) fn spread(&mut self, stop: Stop, here: Here) -> Result<(), Unsupported> {
         let (Some(regions), Some(&block)) = (self.lane.regions, self.brief.get(&stop)) else {
             return Ok(());

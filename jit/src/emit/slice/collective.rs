@@ -1,7 +1,8 @@
-//! Points that a whole warp passes in registers: all 32 lanes run, so all have arrived.
+//! Sync points that a whole warp completes in registers: all 32 lanes are active, so all have arrived.
 //!
-//! Who is a member is known when the code is made, or compared when it runs: with everybody, and with tiles of
-//! 16, 8 and 4 neighbours, each lane naming its own, as cooperative groups do. Other masks are the host's.
+//! The member masks are constant, or are compared at run time: with all lanes, and with tiles of 16, 8 and 4
+//! neighbours, where each lane names its own tile, as cooperative groups do. The host completes collectives
+//! with other masks.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind, types};
@@ -17,29 +18,29 @@ use crate::emit::lane::{Unsupported, host};
 
 /// Every lane of a warp is a member.
 const EVERYBODY: u64 = 0xffff_ffff;
-/// Sizes of tiles that are looked for.
+/// Sizes of tiles that are recognised.
 const TILES: [u32; 4] = [32, 16, 8, 4];
 
-/// When 32 lanes that stand at a point pass it.
+/// When 32 lanes that stand at a sync point continue without the host.
 pub(super) enum Pass {
     Always,
-    /// If this is not zero.
+    /// If the value is nonzero.
     If(ir::Value),
 }
 
-/// The members of the tile of a size in which a lane lies.
+/// Returns the mask of the tile of a size that contains a lane.
 fn tile_of(lane: u32, size: u32) -> u32 {
     (u32::MAX >> (32 - size)) << (lane / size * size)
 }
 
-/// Lanes of a shuffle's segments, if these are tiles.
+/// Returns the number of lanes of a shuffle's segments, if the segments are tiles.
 fn segment(c: u32) -> Option<u32> {
     let size = 32 - (c >> 8 & 31);
     TILES.contains(&size).then_some(size)
 }
 
 impl Slice<'_, '_> {
-    /// When a point at which all 32 lanes stand is passed in registers; `None`: never.
+    /// Returns when a sync point at which all 32 lanes stand is completed in registers; `None` if never.
     pub(super) fn passing(
         &mut self,
         inst: Inst,
@@ -110,7 +111,7 @@ impl Slice<'_, '_> {
         Ok(any.map(Pass::If))
     }
 
-    /// Whether each lane names the tile of a size that it lies in.
+    /// Tests whether each lane names the tile of a size that contains it.
     fn are_tiles(&mut self, masks: &Lanes, size: u32) -> ir::Value {
         let mut all = None;
         for (i, &four) in masks.iter().enumerate() {
@@ -126,7 +127,7 @@ impl Slice<'_, '_> {
         self.lane.b.ins().vall_true(all)
     }
 
-    /// Completes a point that is passed.
+    /// Completes a sync point in registers.
     pub(super) fn complete(&mut self, inst: Inst, data: &InstData) -> Result<(), Unsupported> {
         match data.opcode {
             Opcode::Shfl => self.shuffle(inst, data),

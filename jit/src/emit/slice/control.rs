@@ -1,10 +1,10 @@
-//! Control flow of a slice: the code that all lanes run, and the same blocks under masks.
+//! Control flow of a chunk: code that all lanes run, and the same blocks under masks.
 //!
-//! In the second, blocks stand in the order of [`Linear`]. Each has a mask of the lanes that are about to
-//! run it; a block without any is skipped. Where an edge comes first to a block it writes the block's mask
-//! and parameters, later ones add their lanes. Lanes that go back to a loop's header wait at the loop's end.
+//! The masked blocks are in the order of [`Linear`]. Each has a mask of the lanes that are about to run it; a
+//! block with an empty mask is skipped. The first edge that leads to a block writes the block's mask and
+//! parameters, later edges add their lanes. Lanes that branch back to a loop's header wait at the loop's end.
 //!
-//! Invariant: when a block's turn comes, no lane waits at an earlier position.
+//! Invariant: when a block is run, no lane waits at an earlier position.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
@@ -60,7 +60,7 @@ enum Toucher {
     Loop(u32),
 }
 
-/// Who comes first to each position.
+/// Finds the code that is the first to write the mask of each position.
 fn touchers(function: &Function, linear: &Linear) -> Vec<Toucher> {
     let mut touchers = vec![Toucher::Nobody; linear.order.len()];
     let ahead = |from: Block, behind: u32| {
@@ -91,7 +91,7 @@ fn touchers(function: &Function, linear: &Linear) -> Vec<Toucher> {
 }
 
 impl Slice<'_, '_> {
-    /// The blocks of the masked code, which everything may enter from now on.
+    /// Creates the blocks of the masked code, which all other code may enter from then on.
     pub(crate) fn prepare(&mut self) {
         let positions = self.view.linear.order.len();
         let loops = self.view.linear.loops.len();
@@ -104,7 +104,7 @@ impl Slice<'_, '_> {
         self.masked.toucher = touchers(self.lane.function, self.view.linear);
     }
 
-    /// No lane waits for the positions that a toucher is the first to write.
+    /// Clears the masks of all positions that a toucher is the first to write.
     fn none_touched(&mut self, toucher: Toucher) {
         let all = self.masked.toucher.iter().zip(&self.masked.masks);
         let vars: Vec<Vars> = all
@@ -120,7 +120,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Translates everything that has been entered.
+    /// Translates all blocks that have been entered.
     pub(crate) fn translate(&mut self) -> Result<(), Unsupported> {
         self.drain()?;
         if self.masked.entered {
@@ -142,7 +142,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// A condition under which code for whole slices may run, as far as the CTA has answered for their checks.
+    /// Adds to a condition for code of whole chunks that CTA range analysis has proved the checks that the code
+    /// relies on.
     pub(super) fn surely(&mut self, whole: ir::Value) -> ir::Value {
         match self.hoisted.extents().assured() {
             Some(assured) => {
@@ -287,8 +288,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Goes on at once where the CTA has decided a branch: where it leads past the end, if one way ends the lanes, else
-    /// either way.
+    /// Branches at once if CTA range analysis has decided the condition. A way on which the lanes only exit is
+    /// not taken here.
     fn ask(&mut self, condition: Value, targets: &[BlockCall], ways: [ir::Block; 2]) {
         if !self.conditions.contains(&condition) {
             return;
@@ -370,7 +371,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Lanes that ran together take different edges.
+    /// Emits edges of lanes that diverge here.
     fn part(&mut self, ways: &[(&BlockCall, Lanes)]) -> Result<(), Unsupported> {
         self.clear_masks();
         let here = self.view.linear.position(self.block);
@@ -452,7 +453,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Keeps, for lanes that leave a loop, the values that they take along.
+    /// Keeps, for lanes that leave a loop, the values that are used outside.
     fn freeze(&mut self, to: Block, mask: Option<&Lanes>) -> Result<(), Unsupported> {
         let from = self.block;
         let leaving: Vec<Value> = self
@@ -476,7 +477,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Sets the parameters of a block; without a mask, or as the first, for all lanes.
+    /// Sets the parameters of a block. Without a mask, or on the first edge, for all lanes.
     fn pass(
         &mut self,
         call: &BlockCall,
@@ -549,7 +550,7 @@ impl Slice<'_, '_> {
         })
     }
 
-    /// Notes what a header's parameters will be for lanes that go round.
+    /// Keeps the values that a header's parameters will have for lanes that branch back.
     fn pass_back(
         &mut self,
         call: &BlockCall,
@@ -578,7 +579,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Defines a variable, if there is a choice only where it falls on this way.
+    /// Sets a variable. With `taken`, only if it is nonzero.
     fn choose(&mut self, var: Variable, bits: ir::Value, taken: Option<ir::Value>) {
         let bits = match taken {
             Some(taken) => {
@@ -651,7 +652,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// A block's turn.
+    /// Emits the masked code of a block.
     fn turn(&mut self, position: u32, block: Block) -> Result<(), Unsupported> {
         let at = self.masked.at[position as usize];
         self.lane.b.switch_to_block(at);
@@ -686,7 +687,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Whether lanes that went different ways may have met here.
+    /// Returns whether lanes that took different ways may have reconverged here.
     fn may_have_met(&self, position: u32, block: Block) -> bool {
         let linear = self.view.linear;
         let function = self.lane.function;
@@ -706,7 +707,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Goes to what follows the block being translated.
+    /// Continues after the block being translated.
     fn next_position(&mut self) {
         let linear = self.view.linear;
         let next = self.masked.here + 1;
@@ -722,7 +723,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Goes to a position from before it; lanes may leave a loop that begins there in any turn.
+    /// Jumps forwards to a position. If a loop begins there, lanes may leave it in any turn.
     fn enter_position(&mut self, next: u32) {
         self.none_touched(Toucher::Loop(next));
         let at = self.masked.at[next as usize];
@@ -784,7 +785,7 @@ impl Slice<'_, '_> {
 
     // Stops.
 
-    /// The lanes that run stop at a point or are done.
+    /// Stops the active lanes at a sync point or at the end.
     pub(super) fn stop(&mut self, stop: Stop) -> Result<(), Unsupported> {
         if let Some(sweep) = self.ends.sweep {
             sweep.stop(self.lane.b, stop, self.mask.is_none());
@@ -792,7 +793,7 @@ impl Slice<'_, '_> {
         self.stop_apart(stop)
     }
 
-    /// The same where no sweep is under way.
+    /// Stops the active lanes where the uniform path is not active.
     fn stop_apart(&mut self, stop: Stop) -> Result<(), Unsupported> {
         if !self.stops.contains(&stop) {
             self.stops.push(stop);
@@ -851,7 +852,7 @@ impl Slice<'_, '_> {
         let stop = self.lane.regions.and_then(|regions| regions.stop_of(inst));
         let Some(stop) = stop else {
             return match data.opcode {
-                // Without frames nobody can wait: only what needs no waiting may stand here.
+                // Without frames no lane can wait, so only operations that need not wait are supported.
                 Opcode::Nanosleep => Ok(false),
                 _ => self.lane.refuse(&data),
             };
@@ -861,7 +862,7 @@ impl Slice<'_, '_> {
             return Ok(false);
         }
         if data.opcode == Opcode::Converge && self.view.width == 32 {
-            // The lanes that run do so together.
+            // All active lanes already run together.
             return Ok(false);
         }
         if self.mask.is_none() && self.view.width == 32 {
@@ -895,7 +896,7 @@ impl Slice<'_, '_> {
         Ok(true)
     }
 
-    /// Lanes, all of which run, stop at a point unless a condition holds.
+    /// Stops all lanes at a sync point unless a condition holds. All lanes must be active.
     fn stop_unless(
         &mut self,
         condition: ir::Value,
@@ -913,7 +914,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Counts a turn of a waiting loop; the lanes stop when they have taken too many.
+    /// Counts a turn of a waiting loop. The lanes yield when they have spent their turns.
     fn yield_when_due(&mut self, inst: Inst, stop: Stop) -> Result<(), Unsupported> {
         let go_on = self.lane.count_turn(inst);
         self.save_behind(inst)?;

@@ -1,8 +1,8 @@
-//! Branches that the first and the last lane decide.
+//! Endpoint tests: branches that are decided by the first and the last lane of a chunk.
 //!
-//! Where an affine value does not wrap inside of a slice, an ordered comparison with a value that is the same
-//! for all changes at most once from the first lane to the last: if it gives both the same, then all. The
-//! lanes of such a condition are made only where its ends differ.
+//! If an affine value does not wrap within a chunk, an ordered comparison with a uniform value changes at most
+//! once from the first lane to the last. If both give the same result, all lanes do. The lanes of such a
+//! condition are computed only if the two results differ.
 
 use cranelift_codegen::ir::condcodes::{CondCode, IntCC};
 use cranelift_codegen::ir::{self, InstBuilder, types};
@@ -16,12 +16,12 @@ use rustc_hash::FxHashMap;
 use super::Slice;
 use crate::emit::fast::integer_condition;
 
-/// What the ends of a slice tell of a condition. Neither may be known.
+/// Result of an endpoint test of a condition. Both fields may be zero.
 #[derive(Clone, Copy)]
 pub(super) struct Decided {
-    /// Not zero if it holds for all lanes.
+    /// Nonzero if the condition is proved for all lanes.
     pub(super) all: ir::Value,
-    /// Not zero if it holds for none.
+    /// Nonzero if the condition is disproved for all lanes.
     pub(super) none: ir::Value,
 }
 
@@ -35,7 +35,8 @@ struct Ordered {
 }
 
 impl Slice<'_, '_> {
-    /// Finds the conditions whose lanes can wait: one use, by the branch behind them or by another such.
+    /// Finds the conditions whose lanes can be computed later: those with one use, by a branch or by another
+    /// such condition.
     pub(super) fn find_conditions(&mut self) {
         let function = self.lane.function;
         let mut uses: FxHashMap<Value, (u32, Block)> = FxHashMap::default();
@@ -72,7 +73,7 @@ impl Slice<'_, '_> {
         self.conditions = once.map(|(&value, _)| value).collect();
     }
 
-    /// Whether a value is a condition that ends may decide.
+    /// Returns whether a value is a condition that an endpoint test may decide.
     fn waits(&self, value: Value, block: Block) -> bool {
         let function = self.lane.function;
         let Some(inst) = function.dfg.def_inst(value) else {
@@ -92,7 +93,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// The comparison that an instruction makes, if its ends may decide it.
+    /// Returns the comparison that an instruction makes, if an endpoint test may decide it.
     fn ordered(&self, inst: Inst, block: Block) -> Option<Ordered> {
         let function = self.lane.function;
         let data = &function.dfg.insts[inst];
@@ -121,7 +122,7 @@ impl Slice<'_, '_> {
         of(a, b, condition).or_else(|| of(b, a, condition.swap_args()))
     }
 
-    /// What the ends tell of a condition whose lanes have not been made.
+    /// Emits the endpoint test of a condition whose lanes have not been computed.
     pub(super) fn decide(&mut self, condition: Value) -> Option<Decided> {
         if self.is_uniform(condition) {
             let all = self.lane.get(condition);
@@ -211,7 +212,7 @@ impl Slice<'_, '_> {
     }
 }
 
-/// The order of 32-bit numbers as one of 64-bit numbers, which hold both kinds.
+/// Converts a comparison of 32-bit numbers to one of 64-bit numbers, which represent signed and unsigned ones.
 pub(super) fn on_wide(order: IntCC) -> IntCC {
     match order {
         IntCC::UnsignedLessThan => IntCC::SignedLessThan,

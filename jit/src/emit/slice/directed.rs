@@ -1,7 +1,7 @@
-//! f32 sums, products and fused products rounded towards zero, down or up, on whole vectors.
+//! f32 sums, products and fused products, rounded towards zero, down or up, on whole vectors.
 //!
-//! As in the lowering for one lane, which says why it is right: the exact result is a sum of two f64, and the
-//! nearest f32 is it or one step beyond. A vector of four lanes is two of f64.
+//! As in the scalar lowering, which explains the method, the exact result is a sum of two f64, and the nearest
+//! f32 is the wanted value or one step too far. A vector of four f32 lanes becomes two of f64.
 
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::{self, InstBuilder, types};
@@ -17,13 +17,13 @@ use super::{Lanes, Slice};
 /// Four lanes in f64.
 type Wide = [ir::Value; 2];
 
-/// An exact value: an f64 and what it lacks.
+/// An exact value: an f64 and its rounding error.
 struct Exact {
     sum: Wide,
     rest: Wide,
 }
 
-/// Whether this is an f32 operation with a direction.
+/// Returns whether this is an f32 operation with a directed rounding.
 pub(super) fn is_directed(data: &InstData) -> bool {
     let rounding = data.mods.rounding();
     let directed = matches!(rounding, Rounding::Rz | Rounding::Rm | Rounding::Rp);
@@ -136,7 +136,8 @@ impl Slice<'_, '_> {
         self.cast_one(bits, types::F32X4)
     }
 
-    /// The next f32 in a direction where the nearest lies beyond the exact value in the other.
+    /// Moves to the next f32 in the wanted direction if the nearest f32 is beyond the exact value in the other
+    /// direction.
     fn moved_if_beyond(
         &mut self,
         bits: ir::Value,

@@ -1,5 +1,5 @@
-//! Operations that run lane by lane: unrolled where they are short and have no effect, else in a loop over
-//! the active lanes with operands and results in memory.
+//! Operations that run lane by lane: unrolled if they are short and have no effect, else in a loop over the
+//! active lanes, with operands and results in memory.
 
 use std::mem::offset_of;
 
@@ -17,15 +17,15 @@ use crate::fallback::Fallback;
 struct Operand {
     value: Value,
     kind: Kind,
-    /// Its lanes; `None` if what the scalar translator holds tells them.
+    /// The operand's lanes; `None` if they can be computed from the scalar of the first lane.
     lanes: Option<Lanes>,
-    /// What the scalar translator held for it.
+    /// The scalar of the operand, to be restored after the operation.
     kept: Option<ir::Value>,
 }
 
 impl Slice<'_, '_> {
-    /// The operands of an instruction that are not the same for the slice. With `told`, those that follow from
-    /// the first lane come without lanes.
+    /// Returns the operands that are not uniform. With `told`, operands that can be computed from the first
+    /// lane have no lanes.
     fn operands(&mut self, inst: Inst, told: bool) -> Result<Vec<Operand>, Unsupported> {
         let function = self.lane.function;
         let mut values = function.dfg.args(inst).to_vec();
@@ -50,12 +50,12 @@ impl Slice<'_, '_> {
         Ok(operands)
     }
 
-    /// Whether what the scalar translator holds for the first lane tells all lanes of a value.
+    /// Returns whether all lanes of a value can be computed from the scalar of the first lane.
     fn is_told(&self, value: Value) -> bool {
         self.class(value) != Class::Varying || self.is_guarded(value)
     }
 
-    /// A value that is told, for the lane with a number.
+    /// Computes one lane of a value for which [`Slice::is_told`] is true.
     fn of_lane(&mut self, value: Value, number: ir::Value) -> Result<ir::Value, Unsupported> {
         let stride = match self.class(value) {
             Class::Affine(stride) => stride,
@@ -67,7 +67,7 @@ impl Slice<'_, '_> {
         Ok(self.moved(first, number, stride))
     }
 
-    /// `stride * number` above the first lane, in its type.
+    /// Computes `first + stride * number` in the type of `first`.
     pub(super) fn moved(&mut self, first: ir::Value, number: ir::Value, stride: i64) -> ir::Value {
         let b = &mut *self.lane.b;
         let ty = b.func.dfg.value_type(first);
@@ -80,7 +80,7 @@ impl Slice<'_, '_> {
         b.ins().iadd(first, step)
     }
 
-    /// A guarded value's operation once more, for one lane.
+    /// Computes the operation of a speculatively affine value again, for one lane.
     fn lane_again(&mut self, value: Value, number: ir::Value) -> Result<ir::Value, Unsupported> {
         let function = self.lane.function;
         let first = self.lane.get(value);
@@ -130,7 +130,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// An operation for each lane, active or not: a pure one, or one of a slice all of whose lanes run.
+    /// Runs an operation for each lane, active or not. It must be pure, or all lanes of the chunk must run.
     pub(super) fn unrolled(&mut self, inst: Inst) -> Result<(), Unsupported> {
         self.lane.fallbacks.note(Fallback::UnrolledLanes);
         let operands = self.operands(inst, false)?;
@@ -162,7 +162,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Stack space number `index` for lanes; what it holds is of use to one instruction only.
+    /// Returns stack space number `index` for lanes. Only one instruction uses its content.
     fn cells(&mut self, index: usize) -> ir::Value {
         while self.cells.len() <= index {
             let data = StackSlotData::new(StackSlotKind::ExplicitSlot, 8 * self.view.width, 4);
@@ -173,7 +173,7 @@ impl Slice<'_, '_> {
         self.lane.b.ins().stack_addr(types::I64, slot, 0)
     }
 
-    /// The lane with a number out of memory that holds lanes of a type.
+    /// Loads one lane from memory that contains lanes of a type.
     pub(super) fn load_lane(
         &mut self,
         cells: ir::Value,
@@ -186,7 +186,7 @@ impl Slice<'_, '_> {
         b.ins().load(ty, host(), at, 0)
     }
 
-    /// Any operation, for each active lane in turn.
+    /// Runs any operation for each active lane in turn.
     pub(super) fn each_lane(&mut self, inst: Inst) -> Result<(), Unsupported> {
         self.lane.fallbacks.note(Fallback::LoopedLanes);
         let operands = self.operands(inst, true)?;

@@ -1,8 +1,9 @@
-//! Entries: what lives across points, out of frames and into them.
+//! Resume points: values that are live across sync points are stored in frames and loaded again.
 //!
-//! Behind a point lanes may have come from different turns of a loop; what should be the same for them is
-//! compared, and those for which it differs wait. Behind a barrier that all threads pass equally often nothing
-//! needs comparing. Beside a guarded value its frame notes, for each slice, whether its check held.
+//! After a sync point, lanes may have come from different turns of a loop. Values that should be uniform are
+//! therefore compared, and the lanes for which they differ wait. After a barrier that all threads pass equally
+//! often, no comparison is needed. Next to a speculatively affine value the frame notes, for each chunk,
+//! whether the check held.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
@@ -18,8 +19,8 @@ use crate::emit::clif_type;
 use crate::emit::lane::{Unsupported, host};
 
 impl Slice<'_, '_> {
-    /// Code behind a point: takes what lives there from the frame and goes on with those of the lanes
-    /// `bits` for which all that should be the same is. The others stay in `rest`.
+    /// Emits the code after a sync point: loads the live values from the frame and continues with those of the
+    /// lanes `bits` for which all values agree that should be uniform. Adds the other lanes to `rest`.
     pub(crate) fn behind_point(
         &mut self,
         entry: &Entry,
@@ -29,7 +30,7 @@ impl Slice<'_, '_> {
         self.block = entry.block;
         self.mask = None;
         self.made.clear();
-        // What was known of another slice does not hold of this one.
+        // Checks of another chunk's values do not hold for this chunk.
         let guards: Vec<Variable> = self.holds.values().copied().collect();
         let no = self.lane.b.ins().iconst(types::I8, 0);
         for var in guards {
@@ -90,8 +91,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Code behind a barrier for slices all of whose lanes go on, if `quick` says that they are in one
-    /// instance of it: what should be the same is. Leaves the builder where code for others belongs.
+    /// Emits the code after a barrier for chunks whose lanes all continue, if `quick` is nonzero: values that
+    /// should be uniform then are. Leaves the builder in the block for all other cases.
     pub(crate) fn behind_barrier(
         &mut self,
         entry: &Entry,
@@ -139,7 +140,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Computes again what the code at an entry needs and frames do not hold.
+    /// Rematerialises the values that the code at a resume point needs and that frames do not contain.
     fn again(&mut self, entry: &Entry) -> Result<(), Unsupported> {
         let mut done = FxHashSet::default();
         for value in self.lane.again_from(entry.block, self.view.width == 32) {
@@ -152,7 +153,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Goes on from a block with the lanes whose bits are set.
+    /// Continues at a block with the lanes whose bits are set.
     pub(crate) fn start(&mut self, entry: Block, bits: ir::Value) {
         let all = u64::from(u32::MAX >> (32 - self.view.width));
         let all = self.lane.int(types::I32, all);
@@ -166,7 +167,8 @@ impl Slice<'_, '_> {
         self.start_masked(entry, &mask);
     }
 
-    /// The first lane of a guarded value from the frame, and whether all are affine.
+    /// Loads the first lane of a speculatively affine value from the frame, and checks whether all lanes are
+    /// affine.
     fn guard_stored(&mut self, value: Value, lanes: &Lanes) -> Result<(), Unsupported> {
         let Some(stride) = self.view.guarded.stride(value) else {
             return Ok(());
@@ -186,14 +188,14 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// The first lane of a stored value.
+    /// Loads the first lane of a stored value.
     fn first_lane(&mut self, value: Value) -> Option<ir::Value> {
         let (address, offset) = self.stored_at(value)?;
         let ty = clif_type(self.lane.function.dfg.ty(value));
         Some(self.lane.b.ins().load(ty, host(), address, offset))
     }
 
-    /// The first lane of a guarded value from the frame, and what was noted of it.
+    /// Loads the first lane of a speculatively affine value, and the note about its check, from the frame.
     fn take_note(&mut self, value: Value) -> Result<(), Unsupported> {
         let noted = self.note_at(value);
         let (Some((address, offset)), Some(first)) = (noted, self.first_lane(value)) else {
@@ -209,7 +211,7 @@ impl Slice<'_, '_> {
         self.unless(holds, |s| s.take_stored(value).map(drop))
     }
 
-    /// Notes, of a value that is stored, whether it is affine.
+    /// Notes in the frame whether a stored value is affine.
     pub(super) fn note(&mut self, value: Value) {
         if self.view.guarded.stride(value).is_none() {
             return;
@@ -234,8 +236,7 @@ impl Slice<'_, '_> {
         Some((address, i32::try_from(offset).ok()?))
     }
 
-    /// What the slice's first lane would have of a stored value, by the lane number `first` of those
-    /// that run.
+    /// Computes a stored value of the chunk's first lane from that of lane `first`, the lowest that runs.
     fn first_stored(&mut self, value: Value, first: ir::Value, class: Class) -> Option<ir::Value> {
         let ty = self.lane.function.dfg.ty(value);
         let offset = self.lane.regions?.offset(value)?;
@@ -276,7 +277,7 @@ impl Slice<'_, '_> {
         for &arg in function.dfg.args(inst) {
             self.compute_again(arg, done)?;
         }
-        // Its operands are what they were where it stands, inside of the loops around it.
+        // The operands are those at the original position, inside the loops around it.
         let here = self.block;
         self.block = self.view.uniformity.home(value).unwrap_or(here);
         let done = self.operation(inst);
@@ -284,7 +285,7 @@ impl Slice<'_, '_> {
         done
     }
 
-    /// Stores what the point and the region behind it need.
+    /// Stores the values that the sync point and the region after it need.
     pub(super) fn save_behind(&mut self, inst: Inst) -> Result<(), Unsupported> {
         let function = self.lane.function;
         let results = function.dfg.results(inst);

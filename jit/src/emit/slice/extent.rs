@@ -1,13 +1,14 @@
-//! Extents: what a whole CTA decides of the conditions and checks of its slices.
+//! CTA range analysis: decides conditions and checks once for all chunks of a CTA.
 //!
-//! A 32-bit value that is a sum of what is the same for the CTA and of multiples of the thread's coordinates is least and
-//! greatest in corners of the block. So in front of the loop over slices it is found out once whether a comparison
-//! gives the same for all threads of the CTA, and whether an index stays inside of its type; most CTAs decide all guards
-//! of a kernel, and its slices then only look at the answer.
+//! A 32-bit sum of values that are equal for the CTA and of multiples of the thread's coordinates has its least
+//! and greatest value at block corners. Code before the loop over chunks therefore evaluates whether a
+//! comparison has the same result for all threads of the CTA, and whether an index stays within its type. In
+//! most CTAs this decides all bounds tests of a kernel, and the chunks only read the result.
 //!
-//! Code for slices all of whose lanes run does not even do that where an access lies side by side unless an index wraps: it
-//! is entered only where none does in the CTA ([`Extents::assured`]). Straight code took 6.7 ms where branches at each access
-//! took 7.8 (a stencil of 4096 x 2048, one worker). A CTA in which one wraps runs under masks, which is right and slower.
+//! Code for chunks whose lanes are all active relies on this for accesses that are contiguous unless an index
+//! wraps: it is entered only if no such index wraps in the CTA ([`Extents::assured`]). Code without these
+//! branches took 6.7 ms, with a branch at each access 7.8 ms (a stencil of 4096 x 2048, one worker). A CTA in
+//! which an index wraps runs under masks, which is correct but slower.
 
 mod asked;
 mod corners;
@@ -29,33 +30,33 @@ use crate::emit::memory::element_type;
 use asked::{Asked, MAX_DEPTH};
 use corners::Corners;
 
-/// Comparisons and checks that a kernel's CTAs make beforehand, at most.
+/// Most comparisons and checks that are evaluated for a CTA.
 const MAX_QUESTIONS: usize = 16;
 
-/// What is known of a condition before the slices run.
+/// Result of a condition for the whole CTA.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer<T> {
-    /// Whether it holds for all threads of the CTA.
+    /// Whether the condition is proved for all threads of the CTA.
     pub(crate) all: Option<T>,
-    /// Whether it holds for none.
+    /// Whether the condition is disproved for all threads of the CTA.
     pub(crate) none: Option<T>,
 }
 
-/// The questions that a kernel's CTAs answer beforehand.
+/// The conditions and checks that are evaluated once for each CTA of a kernel.
 #[derive(Debug, Default)]
 pub(crate) struct Extents {
     conditions: Vec<Value>,
     guards: Vec<(Inst, Value, bool)>,
     answers: FxHashMap<Value, Answer<Variable>>,
     stays: FxHashMap<Inst, Variable>,
-    /// Guards that code for slices all of whose lanes run relies on.
+    /// Checks that code for whole chunks relies on.
     assuring: FxHashSet<Inst>,
-    /// Whether all of those hold.
+    /// Whether all these checks hold.
     assured: Option<Variable>,
 }
 
 impl Extents {
-    /// Finds what can be asked; `known` are the values that are computed in front.
+    /// Finds the conditions and checks to evaluate; `known` are the hoisted values.
     pub(crate) fn new(function: &Function, view: View<'_>, known: &FxHashSet<Value>) -> Extents {
         let asked = Asked { function, known };
         let mut extents = Extents::default();
@@ -91,7 +92,7 @@ impl Extents {
         extents
     }
 
-    /// Of the guards, only those of accesses that lie side by side are relied on: other indices may well wrap.
+    /// Keeps only the checks of contiguous accesses, because other indices may be meant to wrap.
     fn keep_assuring(&mut self, function: &Function, view: View<'_>) {
         let mut wanted: FxHashSet<Inst> = FxHashSet::default();
         let mut seen: FxHashSet<Value> = FxHashSet::default();
@@ -116,27 +117,27 @@ impl Extents {
         self.assuring.retain(|inst| wanted.contains(inst));
     }
 
-    /// Whether all guards hold that code for whole slices relies on; `None` if it does on none.
+    /// Returns whether all checks hold that code for whole chunks relies on; `None` if there are none.
     pub(crate) fn assured(&self) -> Option<Variable> {
         self.assured
     }
 
-    /// Whether code for whole slices runs only where the check at an instruction holds.
+    /// Returns whether code for whole chunks runs only if the check at an instruction holds.
     pub(crate) fn assures(&self, inst: Inst) -> bool {
         self.assuring.contains(&inst)
     }
 
-    /// What is known of a condition.
+    /// Returns the results of a condition.
     pub(crate) fn answer(&self, condition: Value) -> Option<Answer<Variable>> {
         self.answers.get(&condition).copied()
     }
 
-    /// Whether the check at an instruction holds for all threads of the CTA, as far as that was asked.
+    /// Returns whether the check at an instruction holds for all threads of the CTA, if it is evaluated.
     pub(crate) fn stays(&self, inst: Inst) -> Option<Variable> {
         self.stays.get(&inst).copied()
     }
 
-    /// Asks, for the CTA whose values the lane in front of the slices has.
+    /// Emits the evaluation for a CTA. `lane` has the CTA's hoisted values.
     pub(crate) fn ask(&mut self, lane: &mut Lane<'_, '_>, known: &FxHashSet<Value>) {
         let asked = Asked {
             function: lane.function,
@@ -185,7 +186,7 @@ impl Extents {
     }
 }
 
-/// Whether an instruction accesses memory side by side as far as checks hold.
+/// Returns whether an instruction accesses contiguous memory if its checks hold.
 fn is_run(function: &Function, view: View<'_>, inst: Inst) -> bool {
     let data = &function.dfg.insts[inst];
     matches!(data.opcode, Opcode::Ld | Opcode::St)

@@ -1,8 +1,8 @@
-//! Guarded values: affine if a check holds, which is computed beside them.
+//! Speculatively affine values: affine if a check holds, which is computed together with the value.
 //!
-//! While it holds, nobody needs the lanes. Those of values that only their own block uses are made where they
-//! are wanted; those of others are kept in memory, which is written only where the check does not hold, or
-//! under masks.
+//! While the check holds, the lanes are not needed. The lanes of values that only their own block uses are
+//! computed where they are needed. The lanes of other values are kept in memory, which is written only if the
+//! check does not hold, or under masks.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind, types};
@@ -15,7 +15,7 @@ use super::{Lanes, Slice, vector_type};
 use crate::emit::lane::{Unsupported, host};
 
 impl Slice<'_, '_> {
-    /// Finds the guarded values that no other block uses.
+    /// Finds the speculatively affine values that no other block uses.
     pub(super) fn find_lazy(&mut self) {
         let function = self.lane.function;
         let mut home: FxHashMap<Value, Block> = FxHashMap::default();
@@ -50,7 +50,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Whether a value is guarded where the block being translated uses it.
+    /// Returns whether a value is speculatively affine where the block being translated uses it.
     pub(super) fn is_guarded(&self, value: Value) -> bool {
         let function = self.lane.function;
         self.view.guarded.stride(value).is_some()
@@ -71,7 +71,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Finds the guarded values for all of whose checks the CTA answers.
+    /// Finds the speculatively affine values for which CTA range analysis proves all checks.
     pub(super) fn find_assured(&mut self) {
         let function = self.lane.function;
         let guarded = self.view.guarded;
@@ -91,12 +91,13 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// Whether a value is affine for sure, in code that runs only where the CTA says so.
+    /// Returns whether a value is proved affine, in code that runs only if CTA range analysis has proved its
+    /// checks.
     pub(super) fn is_assured(&self, value: Value) -> bool {
         self.sure && self.assured.contains(&value) && self.is_guarded(value)
     }
 
-    /// Whether a value is affine, as far as that has to be checked; `None` if it always is.
+    /// Returns the check of a value; `None` if the value needs none.
     pub(super) fn holds(&mut self, value: Value) -> Option<ir::Value> {
         if !self.is_guarded(value) || self.is_assured(value) {
             return None;
@@ -105,7 +106,7 @@ impl Slice<'_, '_> {
         Some(self.lane.b.use_var(var))
     }
 
-    /// Whether a check and those of values hold; `None` if there is none.
+    /// Combines a check with those of some values; `None` if there is none.
     pub(super) fn all_hold(
         &mut self,
         values: &[Value],
@@ -119,7 +120,7 @@ impl Slice<'_, '_> {
             })
     }
 
-    /// Whether the lanes of a value are in memory, unless its check holds.
+    /// Returns whether the lanes of a value are in memory if its check does not hold.
     pub(super) fn in_memory(&self, value: Value) -> bool {
         self.view.guarded.stride(value).is_some() && !self.lazy.contains(&value)
     }
@@ -151,7 +152,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// The lanes of a value whose check may hold.
+    /// Returns the lanes of a value: affine if its check holds, else from memory.
     pub(super) fn lanes_in_memory(&mut self, value: Value) -> Result<Lanes, Unsupported> {
         let stride = self.view.guarded.stride(value).unwrap_or_default();
         let first = self.lane.get(value);
@@ -183,7 +184,7 @@ impl Slice<'_, '_> {
         Ok(lanes)
     }
 
-    /// The lane with a number of a value whose lanes may be in memory.
+    /// Returns one lane of a value whose lanes may be in memory.
     pub(super) fn lane_in_memory(
         &mut self,
         value: Value,
@@ -216,7 +217,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Computes a guarded result: first lane and check, and lanes where they are wanted.
+    /// Computes a speculatively affine result: first lane and check, and the lanes if they are needed.
     pub(super) fn guarded_result(&mut self, inst: Inst, result: Value) -> Result<(), Unsupported> {
         self.made.remove(&result);
         self.guard(inst, result)?;
@@ -234,7 +235,7 @@ impl Slice<'_, '_> {
         })
     }
 
-    /// Computes the first lane and the check of a guarded result.
+    /// Computes the first lane and the check of a speculatively affine result.
     fn guard(&mut self, inst: Inst, result: Value) -> Result<(), Unsupported> {
         self.lane.operation(inst)?;
         let args = self.lane.function.dfg.args(inst);
@@ -251,8 +252,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// The first and the last lane of an affine operand of 32 bits, as 64-bit numbers, and whether the
-    /// last is one of the operand's type.
+    /// Returns the first and the last lane of an affine 32-bit operand as 64-bit numbers, and whether the last
+    /// lane is representable in the operand's type.
     pub(super) fn ends_of(
         &mut self,
         value: Value,
@@ -269,7 +270,7 @@ impl Slice<'_, '_> {
         (first, last, fits)
     }
 
-    /// A 32-bit number as a 64-bit one, which holds both kinds.
+    /// Extends a 32-bit number to 64 bits, which represent signed and unsigned ones.
     pub(super) fn as_64_bits(&mut self, word: ir::Value, signed: bool) -> ir::Value {
         if signed {
             self.lane.b.ins().sextend(types::I64, word)
@@ -278,7 +279,7 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// The same where `known` does not say that it holds.
+    /// Computes a check unless `known` is nonzero, which means that the check is proved to hold.
     fn checked_unless(&mut self, known: Variable, check: Check) -> ir::Value {
         let [look, join] = std::array::from_fn(|_| self.lane.b.create_block());
         let known = self.lane.b.use_var(known);

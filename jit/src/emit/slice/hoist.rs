@@ -1,8 +1,7 @@
-//! What is the same for a launch or a CTA is computed once, in front of the loops over slices.
+//! Hoisting: values that are equal for a launch or a CTA are computed once, before the loops over chunks.
 //!
-//! Taken are operations that may run although the kernel would not have come to them: pure ones that never
-//! trap, and loads of parameters. Their operands are of the same sort, so nothing that a loop changes is
-//! among them.
+//! Only operations that may run although the kernel would not reach them are hoisted: pure operations that
+//! never trap, and loads of parameters. Their operands must be hoisted too, so no loop changes them.
 
 use cranelift_codegen::ir::{InstBuilder, types};
 use cranelift_frontend::Variable;
@@ -17,7 +16,7 @@ use super::View;
 use super::extent::Extents;
 use crate::emit::lane::{Fixed, Here, Lane, LaneParts, Leave, Unsupported};
 
-/// The operations in front of the loops, and the variables that hold their results.
+/// The hoisted operations, and the variables of their results.
 #[derive(Default)]
 pub(crate) struct Hoisted {
     launch: Vec<Inst>,
@@ -29,7 +28,7 @@ pub(crate) struct Hoisted {
 }
 
 impl Hoisted {
-    /// Finds the operations, each behind its operands.
+    /// Finds the operations to hoist, in an order in which operands come first.
     pub(crate) fn new(function: &Function, view: View<'_>) -> Hoisted {
         let mut hoisted = Hoisted::default();
         for &block in &view.linear.order {
@@ -49,12 +48,12 @@ impl Hoisted {
         hoisted
     }
 
-    /// What CTAs tell of their slices.
+    /// Returns the results of CTA range analysis.
     pub(crate) fn extents(&self) -> &Extents {
         &self.extents
     }
 
-    /// Whether an operation can be computed in front, and what it is the same for.
+    /// Returns the class of an operation that can be hoisted.
     fn class(&self, function: &Function, view: View<'_>, inst: Inst) -> Option<Class> {
         let results = function.dfg.results(inst);
         let classes = results.iter().map(|&value| view.uniformity.class(value));
@@ -70,22 +69,22 @@ impl Hoisted {
         (class <= Class::Cta && free && known).then_some(class)
     }
 
-    /// Whether a value is computed in front.
+    /// Returns whether a value is hoisted.
     pub(crate) fn has(&self, value: Value) -> bool {
         self.values.contains(&value)
     }
 
-    /// Whether an operation is.
+    /// Returns whether an operation is hoisted.
     pub(crate) fn has_inst(&self, inst: Inst) -> bool {
         self.insts.contains(&inst)
     }
 
-    /// The variables of all results.
+    /// Returns the variables of all results.
     pub(crate) fn vars(&self) -> impl Iterator<Item = (Value, Variable)> {
         self.vars.iter().map(|(&value, &var)| (value, var))
     }
 
-    /// Computes what is the same for the launch.
+    /// Computes the values that are equal for the launch.
     pub(crate) fn launch(
         &mut self,
         parts: LaneParts<'_, '_>,
@@ -96,7 +95,7 @@ impl Hoisted {
         self.emit(parts, fixed, leave, (&insts, false))
     }
 
-    /// Computes what is the same for the CTA, and what it tells of its slices.
+    /// Computes the values that are equal for the CTA, and CTA range analysis.
     pub(crate) fn cta(
         &mut self,
         parts: LaneParts<'_, '_>,
@@ -116,7 +115,7 @@ impl Hoisted {
     ) -> Result<(), Unsupported> {
         let zero = parts.b.ins().iconst(types::I32, 0);
         let lane = parts.b.ins().iconst(types::I64, 0);
-        // No operation here asks for the thread.
+        // No operation here reads the thread's number.
         let here = Here {
             thread: zero,
             frame: None,

@@ -1,5 +1,5 @@
-//! Values that follow from the lane's number alone: slices of 32 lanes are warps, so what each lane has is known
-//! when the code is made. Masks of tiles are such values.
+//! Lane constants. A chunk of 32 lanes is a warp, so the compiler can compute values that depend on the lane's
+//! number only, such as the masks of tiles.
 
 use cranelift_codegen::ir::{self, types};
 use margay_ir::entity::{Inst, Value};
@@ -11,7 +11,7 @@ use margay_ops::types::Kind;
 
 use super::{Lanes, Slice};
 
-/// What each lane of a warp has.
+/// The value of each lane of a warp.
 pub(super) type Known = Box<[u64; 32]>;
 
 fn register(register: SpecialReg) -> Option<Known> {
@@ -28,7 +28,7 @@ fn register(register: SpecialReg) -> Option<Known> {
 }
 
 impl Slice<'_, '_> {
-    /// Finds the values that lanes' numbers tell.
+    /// Finds the lane constants of the function.
     pub(super) fn find_known(&mut self) {
         if self.view.width != 32 {
             return;
@@ -78,7 +78,7 @@ impl Slice<'_, '_> {
         .then_some(lanes)
     }
 
-    /// The lanes of a value as constants, if they are known.
+    /// Returns the lanes of a value as constants, if it is a lane constant.
     pub(super) fn known_lanes(&mut self, value: Value) -> Option<Lanes> {
         let known = self.known.get(&value)?.clone();
         let kind = self.lane.function.dfg.ty(value).kind();

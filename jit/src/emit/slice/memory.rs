@@ -1,7 +1,7 @@
-//! Loads, stores and atomics of a slice.
+//! Loads, stores and atomics of a chunk.
 //!
-//! Where lanes lie side by side in memory a whole vector is moved; at other addresses each lane makes its
-//! own access, in the order of the lanes. Lanes that do not run access a scratch cell instead.
+//! Contiguous lanes are moved as a whole vector. At other addresses each lane makes its own access, in the
+//! order of the lanes. Inactive lanes access a scratch cell instead.
 
 use cranelift_codegen::ir::{self, InstBuilder, MemFlagsData, types};
 use margay_ir::analysis::uniformity::Class;
@@ -31,7 +31,8 @@ pub(super) enum Places {
     Each(Vec<ir::Value>),
 }
 
-/// The distance of lanes that access memory side by side, or all in one place, if the checks of the address hold.
+/// Returns the stride of an access that is contiguous, or at one address for all lanes, if the checks of the
+/// address hold.
 pub(super) fn run_stride(
     view: View<'_>,
     address: Value,
@@ -45,7 +46,8 @@ pub(super) fn run_stride(
 }
 
 impl Slice<'_, '_> {
-    /// Where the lanes access memory; `stride` if the address is guarded and its check holds.
+    /// Returns where the lanes access memory; `stride` is that of a speculatively affine address whose check
+    /// holds.
     pub(super) fn places(
         &mut self,
         address: Value,
@@ -108,7 +110,8 @@ impl Slice<'_, '_> {
         })
     }
 
-    /// Ends the launch unless a place is aligned for the access: one that [`Self::guarded`] lets through.
+    /// Emits a test that ends the launch unless a place that [`Self::guarded`] returned is aligned for the
+    /// access.
     fn demand(
         &mut self,
         inst: Inst,
@@ -131,7 +134,7 @@ impl Slice<'_, '_> {
                 (_, Class::Varying) => 1,
                 _ => 0,
             };
-            // What the first lane's is, all are.
+            // If the first lane is aligned, all lanes are.
             if step % i64::from(bytes) == 0 {
                 let low = match (places, class) {
                     (&Places::Strided { base, .. }, Class::Varying) => base,
@@ -158,7 +161,7 @@ impl Slice<'_, '_> {
                 ..
             } => {
                 let step = stride.wrapping_mul(i64::from(lane));
-                // The first lane's address may lie before its window; only if it runs is it one.
+                // The first lane's address may be before its window; it is valid only if that lane is active.
                 if let (Some((base, offset)), true) = (window, self.mask.is_some()) {
                     let here = self.lane.b.ins().iadd_imm_s(offset, i64::from(step as i32));
                     let wide = self.lane.b.ins().uextend(types::I64, here);
@@ -207,7 +210,7 @@ impl Slice<'_, '_> {
             .iter()
             .all(|&value| uniformity.class(value) != Class::Varying)
         {
-            // Faults are those of a lane that runs.
+            // A fault is reported for a lane that is active.
             self.note_first();
             return self.lane.operation(inst);
         }
@@ -238,8 +241,8 @@ impl Slice<'_, '_> {
         }
     }
 
-    /// An access by `run`, of whole vectors, if a check holds; else lane after lane, in a loop: that it needs
-    /// few registers keeps those of the code around it.
+    /// Emits an access by `run`, of whole vectors, if a check holds; else a loop over the lanes, which needs
+    /// few registers.
     fn in_a_run(
         &mut self,
         inst: Inst,
@@ -261,7 +264,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Whether lanes lie side by side, if a check holds or for sure, and their distance.
+    /// Returns the stride of a contiguous access, and the check that must hold for it, if any.
     fn guarded_run(
         &mut self,
         address: Value,
@@ -342,8 +345,8 @@ impl Slice<'_, '_> {
         Ok(lanes)
     }
 
-    /// Code for four lanes, the vectors of which it returns for each type; passed by, with zeros in their
-    /// place, where none of the four runs.
+    /// Emits code for four lanes and returns the vectors that it computes. If none of the lanes is active, the
+    /// code is skipped and the vectors are zeros.
     fn if_any(
         &mut self,
         four: u32,
@@ -381,7 +384,7 @@ impl Slice<'_, '_> {
         types.iter().map(param).collect()
     }
 
-    /// Tells the host the first lane that runs, unless all do, which it knows.
+    /// Stores the thread of the first active lane in the context. If all lanes are active, it is already there.
     pub(super) fn note_first(&mut self) {
         if self.mask.is_none() {
             return;
@@ -394,7 +397,7 @@ impl Slice<'_, '_> {
         b.ins().store(host(), thread, self.lane.fixed.ctx, at);
     }
 
-    /// Loads lanes that lie side by side, one element each.
+    /// Loads contiguous lanes, one element each.
     fn load_run(
         &mut self,
         inst: Inst,
@@ -431,7 +434,7 @@ impl Slice<'_, '_> {
                     .collect());
             }
         }
-        // Vectors all of whose lanes run, or lane by lane.
+        // Vectors whose lanes are all active are loaded as a whole, others lane by lane.
         let per = to.lane_count();
         let mut lanes = Lanes::new();
         for i in 0..self.count(to) as u32 {
@@ -460,7 +463,7 @@ impl Slice<'_, '_> {
         Ok(lanes)
     }
 
-    /// Goes to `join`, with a zero of the type given, where none of the four lanes around `first` runs.
+    /// Jumps to `join`, with a zero of type `ty`, if none of the four lanes around `first` is active.
     fn unless_none(&mut self, first: u32, (join, ty): (ir::Block, Option<ir::Type>)) {
         let Some(mask) = &self.mask else { return };
         let word = mask[first as usize / 4];
@@ -472,7 +475,7 @@ impl Slice<'_, '_> {
         self.lane.b.switch_to_block(some);
     }
 
-    /// Whether all lanes of a vector run, under a mask.
+    /// Returns whether all lanes of a vector are active; `None` without a mask.
     fn whole_vector(&mut self, first: u32, per: u32) -> Option<ir::Value> {
         let mask = self.mask.clone()?;
         let four = mask[first as usize / 4];
@@ -489,7 +492,7 @@ impl Slice<'_, '_> {
         })
     }
 
-    /// One vector, lane by lane.
+    /// Loads one vector lane by lane.
     fn load_some(
         &mut self,
         inst: Inst,
@@ -516,7 +519,7 @@ impl Slice<'_, '_> {
         Ok(self.gathered(&scalars, to)[0])
     }
 
-    /// Loads bytes or halves side by side, extended to 32 bits a lane.
+    /// Loads contiguous bytes or halves, extended to 32 bits per lane.
     pub(super) fn load_narrow(
         &mut self,
         address: ir::Value,
@@ -565,7 +568,7 @@ impl Slice<'_, '_> {
         vectors.into_iter().collect()
     }
 
-    /// Stores the low bytes or halves of 32-bit lanes side by side.
+    /// Stores the low bytes or halves of 32-bit lanes contiguously.
     pub(super) fn store_narrow(
         &mut self,
         lanes: &Lanes,
@@ -642,7 +645,7 @@ impl Slice<'_, '_> {
             }
         };
         for &value in values {
-            // Made before the ways part.
+            // The lanes must be computed before the branch.
             self.get(value)?;
         }
         self.in_a_run(inst, holds, |s| {
@@ -673,7 +676,7 @@ impl Slice<'_, '_> {
         for &value in values {
             lanes.push((self.get(value)?, function.dfg.ty(value).kind()));
         }
-        // All lanes write to one place: the highest has the last word.
+        // All lanes write to one place: the highest lane's value remains.
         let first = if together && self.mask.is_none() {
             self.view.width - 1
         } else {
@@ -698,7 +701,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// Stores lanes that lie side by side, one element each.
+    /// Stores contiguous lanes, one element each.
     fn store_run(
         &mut self,
         inst: Inst,
@@ -754,7 +757,7 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// The lanes of one vector, one after the other.
+    /// Stores the lanes of one vector, one after the other.
     fn store_some(
         &mut self,
         inst: Inst,

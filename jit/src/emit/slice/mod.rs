@@ -1,16 +1,16 @@
-//! Translation for a *slice*: 4, 8, 16 or 32 neighbouring lanes of a warp, side by side in vectors.
+//! Vector code: translation for a *chunk* of 4, 8, 16 or 32 neighbouring lanes of a warp.
 //!
-//! Values that [`Uniformity`] calls uniform are computed once, affine ones as the value of the slice's
-//! first lane; both by [`Lane`], as if it ran that lane. Varying values are [`Lanes`]: 128-bit vectors, four
-//! lanes each of 32 bits or two of 64. Predicates are masks of 32 bits a lane, narrower integers are
-//! zero-extended to 32 bits. Operations without a vector form run lane by lane ([`each`]).
+//! Values that [`Uniformity`] classifies as uniform are computed once, affine values as the value of the
+//! chunk's first lane. [`Lane`] emits both, as if it ran that lane. Varying values are [`Lanes`]: 128-bit
+//! vectors of four 32-bit lanes or two 64-bit lanes. Predicates are masks of 32 bits per lane; narrower
+//! integers are zero-extended to 32 bits. Operations without a vector form run lane by lane ([`each`]).
 //!
-//! The code exists twice ([`control`]): once for slices all of whose lanes are active, with real
-//! branches, and once under masks, in the order of [`Linear`]. A branch that parts the lanes leads from the
-//! first to the second; where all lanes have met again, the first goes on. Points end a lane's run; the
-//! whole warp passes those that it can complete in registers ([`collective`]).
+//! The code exists twice ([`control`]): once with real branches, for chunks whose lanes are all active, and
+//! once under masks, in the order of [`Linear`]. A branch at which the lanes diverge leads from the first copy
+//! to the second. Where all lanes have reconverged, the first copy continues. A lane stops at sync points,
+//! except at those that a whole warp can complete in registers ([`collective`]).
 //!
-//! Invariant: inactive lanes touch no memory but a scratch cell of the function's own.
+//! Invariant: inactive lanes access no memory except a scratch cell of the function.
 
 mod brief;
 pub(crate) mod collective;
@@ -54,81 +54,85 @@ pub(crate) type Lanes = SmallVec<[ir::Value; 8]>;
 /// Variables that hold the vectors of a value.
 pub(crate) type Vars = SmallVec<[Variable; 8]>;
 
-/// How the lanes are looked at.
+/// Analyses of the lanes, and the chunk width.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'a> {
     pub(crate) uniformity: &'a Uniformity,
     pub(crate) linear: &'a Linear,
     pub(crate) guarded: &'a Guarded,
-    /// For each entry, whether lanes that come to it equally often are in one instance of it.
+    /// For each resume point, whether lanes that have come to it equally often are in the same turns of all
+    /// loops.
     pub(crate) in_step: &'a [bool],
-    /// Lanes of a slice.
+    /// Lanes of a chunk.
     pub(crate) width: u32,
 }
 
-/// Where the slice's run goes.
+/// Where control goes when the chunk has run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends<'a> {
-    /// All lanes have stopped.
+    /// Reached when all lanes have stopped.
     pub(crate) done: ir::Block,
-    /// Where the lanes of the warp stopped, once one has; [`NOBODY`] before. Not in forms without frames.
+    /// Sync point at which the lanes of the warp stopped; [`NOBODY`] before the first has. `None` in forms
+    /// without frames.
     pub(crate) common: Option<Variable>,
-    /// Not zero when lanes stopped at different points.
+    /// Nonzero if lanes stopped at different sync points.
     pub(crate) parted: Option<Variable>,
-    /// The loop over a whole CTA, where there is one.
+    /// The uniform path of the CTA, if there is one.
     pub(crate) sweep: Option<&'a Sweep>,
 }
 
-/// No lane has stopped yet.
+/// Value of [`Ends::common`] while no lane has stopped.
 pub(crate) const NOBODY: i32 = -2;
 
-/// Translator of the code of one function for a slice.
+/// Translator of the code of one function for a chunk.
 pub(crate) struct Slice<'a, 'b> {
-    /// Translates what is the same for the slice, for its first lane.
+    /// Translates what is uniform or affine in the chunk, for its first lane.
     pub(crate) lane: Lane<'a, 'b>,
     pub(crate) view: View<'a>,
     pub(crate) ends: Ends<'a>,
-    /// What has been computed in front of the slice.
+    /// Values that have been computed before the loop over chunks.
     hoisted: &'a Hoisted,
     /// The block being translated.
     block: Block,
-    /// The lanes that run it; `None`: all.
+    /// The lanes that run the block; `None` if all do.
     mask: Option<Lanes>,
-    /// Whether it runs only where the CTA has answered for the checks of what lies side by side.
+    /// Whether the code runs only if CTA range analysis has proved the checks of contiguous accesses.
     sure: bool,
     vars: FxHashMap<Value, Vars>,
-    /// Values as each lane had them when it left their loop.
+    /// Values as each lane had them when it left the value's loop.
     frozen: FxHashMap<Value, Vars>,
-    /// Values whose lanes must be frozen, with the loop's blocks.
+    /// Values whose lanes must be kept when they leave a loop, with the loop's blocks.
     leaving: Vec<(Value, &'a FxHashSet<Block>)>,
-    /// Vectors made in the block being translated.
+    /// Vectors computed in the block being translated.
     made: FxHashMap<Value, Lanes>,
-    /// Blocks run by all lanes: translated, or queued.
+    /// Blocks run by all lanes, which are translated or queued.
     full: FxHashMap<Block, ir::Block>,
     work: Vec<Block>,
     masked: Masked,
-    /// Whether the checks hold of guarded values; their scalar is then the first lane's.
+    /// Whether the checks of speculatively affine values hold. The value's scalar is then that of the first
+    /// lane.
     holds: FxHashMap<Value, Variable>,
-    /// Guarded values that only their own block uses; their lanes are made where they are needed.
+    /// Speculatively affine values that only their own block uses. Their lanes are computed where they are
+    /// needed.
     lazy: FxHashSet<Value>,
-    /// Guarded values for whose checks the CTA answers.
+    /// Speculatively affine values whose checks CTA range analysis proves.
     assured: FxHashSet<Value>,
-    /// Memory of the lanes of the other guarded values.
+    /// Memory for the lanes of the other speculatively affine values.
     memory: FxHashMap<Value, ir::StackSlot>,
-    /// Conditions that ends may decide; their lanes are made where they do not.
+    /// Conditions of endpoint tests. Their lanes are computed only if the endpoint test fails.
     conditions: FxHashSet<Value>,
-    /// Values that the lane's number tells.
+    /// Lane constants.
     known: FxHashMap<Value, known::Known>,
     scratch: Option<ir::StackSlot>,
-    /// Addresses of the lanes that the host is asked about.
+    /// Memory for the addresses of the lanes that the host must decide about.
     asked: Option<ir::StackSlot>,
-    /// Memory that operations which run lane by lane share.
+    /// Memory shared by operations that run lane by lane.
     cells: Vec<ir::StackSlot>,
-    /// Memory of the operands and results of texture accesses.
+    /// Memory for the operands and results of texture accesses.
     rows: Option<ir::StackSlot>,
-    /// Points at which lanes may stop.
+    /// Sync points at which lanes may stop.
     pub(crate) stops: Vec<Stop>,
-    /// Barriers at which sweeps save briefly, with the blocks that they end.
+    /// Barriers with lazy spills, and the blocks that they end.
     brief: FxHashMap<Stop, Block>,
 }
 
@@ -193,7 +197,7 @@ impl<'a, 'b> Slice<'a, 'b> {
         slice
     }
 
-    /// Values that lanes carry out of a loop in different turns.
+    /// Finds values that lanes take out of a loop in different turns.
     fn find_leaving(&mut self) {
         let function = self.lane.function;
         let uniformity = self.view.uniformity;
@@ -231,8 +235,8 @@ impl<'a, 'b> Slice<'a, 'b> {
         (self.view.width / ty.lane_count()) as usize
     }
 
-    /// Stack space that nobody reads, where inactive lanes load and store: 64 bytes, aligned for every access. Frames
-    /// are aligned to 16 bytes only.
+    /// Returns the address of stack space for loads and stores of inactive lanes: 64 bytes, aligned for every
+    /// access. Frames are aligned to 16 bytes only.
     pub(crate) fn scratch(&mut self) -> ir::Value {
         let slot = match self.scratch {
             Some(slot) => slot,
@@ -300,7 +304,7 @@ impl<'a, 'b> Slice<'a, 'b> {
             Opcode::Alloca | Opcode::StackSave | Opcode::StackRestore => {
                 return self.lane.refuse(&data);
             }
-            // In the order of the lanes.
+            // These operations run in the order of the lanes.
             Opcode::Atom | Opcode::Red if self.mask.is_none() && is_plain_update(&data) => {
                 return self.unrolled_access(inst, &data);
             }
@@ -336,7 +340,7 @@ impl<'a, 'b> Slice<'a, 'b> {
         }
         self.lanes_of(inst, &data)?;
         if !results.iter().all(varies) {
-            // Behind the lanes, which have set it each to its own.
+            // After the lanes, because the code of each lane has set the result to the lane's own.
             self.lane.operation(inst)?;
         }
         Ok(())
@@ -359,13 +363,13 @@ impl<'a, 'b> Slice<'a, 'b> {
         }
     }
 
-    /// Whether running the operation for one lane takes a few instructions.
+    /// Returns whether the operation for one lane takes only a few instructions.
     fn has_fast_form(&self, data: &InstData) -> bool {
         matches!(data.opcode, Opcode::SReg | Opcode::LocalAddr | Opcode::Cvta)
             || crate::emit::fast::lowering(data.opcode).is_some()
     }
 
-    /// What [`Lane`] is told when it runs the slice's lane number `lane`.
+    /// Returns the description of the chunk's lane number `lane` for [`Lane`].
     pub(crate) fn here(&mut self, lane: u32) -> Here {
         let first = self.lane.here;
         if lane == 0 {

@@ -1,4 +1,4 @@
-//! Operations on whole vectors. What is not here runs lane by lane.
+//! Operations on whole vectors. Operations that are not supported here run lane by lane.
 //!
 //! Each follows the scalar lowering of the same name in [`crate::emit::fast`], which documents the corner cases.
 

@@ -1,8 +1,8 @@
-//! Tests that the accesses of a slice stay in memory of the kernel: one compare where the addresses are affine in the
-//! lane or share a root, a few vector operations where they are not ([`crate::emit::reach`]).
+//! Tests that the accesses of a chunk stay in memory of the kernel ([`crate::emit::reach`]): one comparison if
+//! the addresses are affine or share a root, else a few vector operations.
 //!
-//! Lanes that do not run may have any address. Vector tests leave them out; affine tests include them, and the
-//! host, which is asked when a test fails, leaves them out.
+//! Inactive lanes may have any address. Vector tests ignore inactive lanes. Tests of affine addresses include
+//! them; if such a test fails, the host ignores the inactive lanes.
 
 use std::mem::offset_of;
 
@@ -20,7 +20,7 @@ use crate::emit::lane::{Unsupported, host};
 use crate::emit::reach::{Area, margin_of, moved, writes};
 
 impl Slice<'_, '_> {
-    /// Ends the launch unless the accesses of the lanes that run lie in memory of the kernel.
+    /// Emits a test that ends the launch unless the accesses of the active lanes are in memory of the kernel.
     pub(super) fn demand_reach(
         &mut self,
         inst: Inst,
@@ -92,7 +92,8 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    /// An operation of all lanes one by one, on memory: the addresses of all are tested before the first.
+    /// Runs a memory operation lane by lane, for all lanes. The addresses of all lanes are tested before the
+    /// first access.
     pub(super) fn unrolled_access(
         &mut self,
         inst: Inst,
@@ -124,7 +125,8 @@ impl Slice<'_, '_> {
         self.lane.b.ins().stack_addr(types::I64, slot, 0)
     }
 
-    /// What the roots of the lanes' addresses lie apart, at most, and the first lane's; none if they vary.
+    /// Returns the root of the first lane's address and the distance to that of the last lane; `None` if the
+    /// root varies.
     fn shared_root(&mut self, root: Value) -> Option<(ir::Value, i128)> {
         let last = i128::from(self.view.width) - 1;
         let apart = match self.class(root) {
@@ -136,7 +138,7 @@ impl Slice<'_, '_> {
         Some((self.lane.wide(first), apart))
     }
 
-    /// The test of addresses in device memory.
+    /// Tests addresses in device memory.
     fn device_holds(
         &mut self,
         root: &Root,
@@ -170,7 +172,7 @@ impl Slice<'_, '_> {
         Ok(self.all_in_range(&lanes))
     }
 
-    /// The test of offsets in a window.
+    /// Tests offsets in a window.
     fn window_holds(
         &mut self,
         inst: Inst,
@@ -190,7 +192,7 @@ impl Slice<'_, '_> {
                 self.lane.window_holds(first, hull, limit)
             }
             None if self.is_guarded(address) => {
-                // Affine where this code runs, its root not for sure.
+                // The address is affine where this code runs, but its root might not be.
                 return self.guarded_window_holds(address, bytes, limit);
             }
             None => {
@@ -206,7 +208,7 @@ impl Slice<'_, '_> {
         Ok(ok)
     }
 
-    /// The test of offsets that are affine if a check holds, which it does.
+    /// Tests offsets in a window that are affine because their check holds.
     fn guarded_window_holds(
         &mut self,
         address: Value,
@@ -223,7 +225,7 @@ impl Slice<'_, '_> {
         Ok(self.lane.window_holds(first, hull, limit))
     }
 
-    /// The test of addresses in the parameter space.
+    /// Tests addresses in the parameter space.
     fn params_hold(&mut self, places: &Places, bytes: u32) -> ir::Value {
         let kernel = self.lane.function.kernel.as_ref();
         let size = kernel.map_or(0, |kernel| i128::from(kernel.param_bytes));
@@ -257,12 +259,13 @@ impl Slice<'_, '_> {
         all.unwrap_or_else(|| b.ins().iconst(types::I8, 1))
     }
 
-    /// A test that asks the host whenever it runs.
+    /// Returns a test that always fails, so that the host decides.
     fn never(&mut self) -> ir::Value {
         self.lane.b.ins().iconst(types::I8, 0)
     }
 
-    /// Whether the addresses of all lanes that run lie in the range of device memory, whose size is a power of two.
+    /// Tests whether the addresses of all active lanes are in the range of device memory, whose size is a power
+    /// of two.
     fn all_in_range(&mut self, lanes: &Lanes) -> ir::Value {
         let base = self
             .lane
@@ -303,7 +306,8 @@ impl Slice<'_, '_> {
         })
     }
 
-    /// The greatest of the low 32 bits of `low` plus the lanes that run, as 64 bits; 0 if none runs.
+    /// Computes the greatest of the low 32 bits of `low` plus the active lanes, as 64 bits; 0 if no lane is
+    /// active.
     fn greatest_offset(&mut self, lanes: &Lanes, low: i32) -> ir::Value {
         let mut fours: Vec<ir::Value> = lanes.to_vec();
         if self.lane.b.func.dfg.value_type(lanes[0]) == types::I64X2 {

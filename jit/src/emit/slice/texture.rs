@@ -14,13 +14,13 @@ use crate::emit::lane::{Unsupported, host};
 /// Rows of the memory that all accesses share; those with more operands and results run lane by lane.
 const ROWS: usize = 20;
 
-/// Whether lanes of a type lie in a row as the host looks at them.
+/// Returns whether the lanes of a type can be passed to the host as a row.
 fn has_row(ty: Type) -> bool {
     !matches!(ty.kind(), Kind::Pred | Kind::F64 | Kind::B128)
 }
 
 impl Slice<'_, '_> {
-    /// An access for all active lanes.
+    /// Emits an access for all active lanes.
     pub(super) fn texture(&mut self, inst: Inst, payload: u64) -> Result<(), Unsupported> {
         let dfg = &self.lane.function.dfg;
         let (args, results) = (dfg.args(inst).to_vec(), dfg.results(inst).to_vec());

@@ -1,4 +1,4 @@
-//! Values of a slice: variables, vectors, masks, frames.
+//! Values of a chunk: variables, vectors, masks, frames.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};

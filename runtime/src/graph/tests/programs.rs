@@ -110,7 +110,7 @@ fn decide(notes: &Arc<Notes>) -> crate::testing::Spec {
         notes.begin(operation);
         notes.end(operation);
         let over = notes.ended[operation].load(SeqCst).is_multiple_of(times);
-        assert!(super::super::set_conditional(handle, u32::from(!over)));
+        assert!(crate::conditional::set(handle, u32::from(!over)));
         Step::Done
     })
 }

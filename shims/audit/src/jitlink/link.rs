@@ -8,7 +8,7 @@ use margay_frontend::{SourceFile, parse, resolve};
 
 use super::{Output, Theirs, code};
 
-/// `NVJITLINK_INPUT_*`.
+/// Values of `NVJITLINK_INPUT_*`.
 mod input {
     use std::ffi::c_int;
 
@@ -22,29 +22,29 @@ mod input {
     pub(super) const ANY: c_int = 10;
 }
 
-/// The SM number that is taken where the options name none.
+/// The SM number that is used if the options name none.
 const DEFAULT_SM: u32 = 86;
-/// First bytes of bitcode, which link-time code is.
+/// The first bytes of LLVM bitcode, the format of link-time code.
 const BITCODE: &[u8] = b"BC\xc0\xde";
-/// At most this many errors of a text are told.
+/// The largest number of errors that are reported for one text.
 const ERRORS_SHOWN: usize = 20;
 
-/// A link in the making.
+/// A link with its inputs and its result.
 pub(crate) struct Link {
     sm: u32,
     lto: bool,
     theirs: Option<Theirs>,
     texts: Vec<Vec<u8>>,
-    /// The PTX of `libcudadevrt`, for inputs that call it.
+    /// The PTX of `libcudadevrt`, for inputs that call functions of this library.
     device_runtime: Option<String>,
-    /// How many inputs are link-time code.
+    /// The number of inputs that are link-time code.
     lto_inputs: usize,
     log: String,
     result: Option<Vec<u8>>,
 }
 
 impl Link {
-    /// A link with these options.
+    /// Creates a link with these options.
     pub(super) fn new(options: &[CString]) -> Link {
         let options = options.iter().filter_map(|option| option.to_str().ok());
         let mut link = Link {
@@ -67,7 +67,7 @@ impl Link {
         link
     }
 
-    /// The same in front of NVIDIA's linker.
+    /// Attaches the handle of NVIDIA's linker.
     pub(super) fn over(self, theirs: Theirs) -> Link {
         Link {
             theirs: Some(theirs),
@@ -75,18 +75,18 @@ impl Link {
         }
     }
 
-    /// Whether link-time code may come.
+    /// Returns whether the options permit link-time code.
     pub(super) fn wants_lto(&self) -> bool {
         self.lto
     }
 
-    /// Puts a line into the error log.
+    /// Appends a line to the error log.
     pub(super) fn complain(&mut self, text: &str) {
         self.log.push_str(text);
         self.log.push('\n');
     }
 
-    /// Takes an input.
+    /// Adds an input, depending on its kind and content.
     pub(super) fn add(&mut self, kind: c_int, bytes: &[u8], name: &CStr) -> c_int {
         if self.result.is_some() {
             self.complain("the link is complete; it takes no more inputs");
@@ -152,14 +152,14 @@ impl Link {
         code::SUCCESS
     }
 
-    /// Links: what NVIDIA's linker makes of link-time code goes in front of the other texts.
+    /// Links all inputs. The PTX of link-time code comes before the other texts.
     pub(super) fn complete(&mut self) -> c_int {
         if self.lto_inputs == 0 && self.texts.is_empty() {
             if !self.log.is_empty() {
-                // What was added was refused.
+                // All inputs were rejected.
                 return code::INVALID_INPUT;
             }
-            // NVIDIA's linker makes an image without code of nothing.
+            // Without inputs, NVIDIA's linker makes an image without code.
             let empty = format!(".version 7.0\n.target sm_{}\n.address_size 64\n", self.sm);
             self.texts.push(empty.into_bytes());
         }
@@ -182,7 +182,7 @@ impl Link {
         code::SUCCESS
     }
 
-    /// The PTX of all link-time code.
+    /// Returns the PTX of all link-time code, translated by NVIDIA's linker.
     fn link_time_code(&mut self) -> Result<Vec<u8>, c_int> {
         let theirs = self.theirs.ok_or(code::INTERNAL)?;
         match theirs.complete() {
@@ -191,7 +191,7 @@ impl Link {
         }
     }
 
-    /// What a client asks for, with the closing NUL that texts have.
+    /// Returns an output for the client. Texts end with a NUL.
     pub(super) fn output(&self, output: Output) -> Result<Vec<u8>, c_int> {
         match output {
             Output::Cubin | Output::Ptx => self.result.clone().ok_or(code::INVALID_INPUT),
@@ -214,7 +214,7 @@ impl Link {
         log
     }
 
-    /// Frees what NVIDIA's linker holds for it.
+    /// Destroys the handle of NVIDIA's linker.
     pub(super) fn end(self) {
         if let Some(theirs) = self.theirs {
             theirs.destroy();
@@ -222,7 +222,7 @@ impl Link {
     }
 }
 
-/// The errors of a PTX text, as they would be told when it is loaded.
+/// Returns the errors that loading a PTX text would report.
 fn check(name: &str, text: &str) -> Result<(), String> {
     let parsed = parse(SourceFile::new(name, text));
     let resolution = resolve::resolve(&parsed);
@@ -289,7 +289,7 @@ mod tests {
         let mut refused = link();
         refused.add(input::PTX, b"no PTX at all\0", c"a.ptx");
         assert_eq!(refused.complete(), code::INVALID_INPUT);
-        // No input at all is an image without code.
+        // A link without inputs gives an image without code.
         let mut empty = link();
         assert_eq!(empty.complete(), 0);
         let image = empty.output(Output::Cubin).expect("an image");

@@ -1,5 +1,5 @@
-/* Takes the functions of both libraries by dlsym from files named by their paths, as Python clients do, and those of NVRTC
-   also by linking. Prints what it gets. */
+/* Looks up the functions of both libraries by dlsym in files that are opened by path, as Python clients do, and
+   those of NVRTC also by linking. Prints the results. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@ static void link_texts(void *linker, const char *text) {
     printf("%d live, %p\n", GET(linker, "live_handles")(), handle);
 }
 
-/* No input at all: an image without code. */
+/* Links no input at all, which gives an image without code. */
 static void link_nothing(void *linker) {
     const char *options[] = {"-arch=sm_80"};
     void *handle = 0;

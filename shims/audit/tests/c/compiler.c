@@ -1,4 +1,4 @@
-/* A file in NVRTC's place: it has PTX for virtual architectures, and a cubin beside it for machines. */
+/* A replacement for NVRTC: it has PTX for virtual architectures, and also a cubin for real ones. */
 #include <stdio.h>
 #include <string.h>
 

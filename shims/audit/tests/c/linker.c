@@ -1,4 +1,4 @@
-/* A file in nvJitLink's place: it counts its handles and knows one option. */
+/* A replacement for nvJitLink: it counts its handles and rejects one option. */
 #include <string.h>
 
 static int live;

@@ -1,4 +1,4 @@
-//! What values and conditions of a function are made of, as far as CTAs can answer for them.
+//! Splits values and conditions of a function into parts that CTA range analysis can evaluate.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use margay_ir::entity::Value;
@@ -13,14 +13,14 @@ use smallvec::{SmallVec, smallvec};
 use super::sum::{Sum, Term};
 use crate::emit::fast::integer_condition;
 
-/// Operations that lead to a value, at most.
+/// Most operations that are followed from a value back to its operands.
 pub(super) const MAX_DEPTH: u32 = 12;
 
-/// What the questions are asked of.
+/// The function and its hoisted values.
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) function: &'a Function,
-    /// Values that are computed in front.
+    /// Hoisted values.
     pub(super) known: &'a FxHashSet<Value>,
 }
 
@@ -80,7 +80,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Whether a value of the first thread is below zero, whatever the launch, and its type has no such numbers.
+    /// Returns whether a value is negative for the first thread of every launch although its type is unsigned.
     pub(super) fn wraps_for_sure(self, value: Value, signed: bool) -> bool {
         let sum = self.sum(value, MAX_DEPTH);
         let constant = sum.filter(|sum| sum.base.iter().all(|term| term.factors.is_empty()));
@@ -90,7 +90,8 @@ impl Asked<'_> {
         })
     }
 
-    /// The comparison of 32-bit integers that a condition is: its operands, whether they are signed, and the order.
+    /// Returns the comparison of 32-bit integers that a condition makes: its operands, whether they are signed,
+    /// and the order.
     pub(super) fn compared(self, condition: Value) -> Option<(Sum, Sum, bool, IntCC)> {
         let dfg = &self.function.dfg;
         let inst = dfg.def_inst(condition)?;
@@ -111,7 +112,7 @@ impl Asked<'_> {
         Some((a, b, ty.is_signed(), order))
     }
 
-    /// Operands of a condition made of others.
+    /// Returns the operands of a condition that combines other conditions.
     pub(super) fn parts(self, condition: Value) -> Option<(Opcode, &'static [usize])> {
         let dfg = &self.function.dfg;
         let inst = dfg.def_inst(condition)?;
@@ -125,7 +126,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Number of comparisons that a condition asks for; `None` if one of its parts cannot be told.
+    /// Counts the comparisons that a condition needs; `None` if one of them cannot be evaluated.
     pub(super) fn questions(self, condition: Value, depth: u32) -> Option<usize> {
         if self.known.contains(&condition) {
             return Some(0);

@@ -1,4 +1,4 @@
-//! Code that finds the least and the greatest value of sums, in corners of the block, and what they decide.
+//! Code that computes the least and greatest value of sums at block corners, and decides comparisons with them.
 
 use std::mem::offset_of;
 
@@ -23,7 +23,7 @@ const NOTHING: Answer<ir::Value> = Answer {
     none: None,
 };
 
-/// The least and the greatest value in a CTA, as 64-bit numbers, and whether all are ones of the type.
+/// The least and greatest value in a CTA, as 64-bit numbers, and whether both are representable in the type.
 #[derive(Clone, Copy)]
 pub(super) struct Range {
     low: ir::Value,
@@ -31,9 +31,9 @@ pub(super) struct Range {
     pub(super) fits: ir::Value,
 }
 
-/// Code that evaluates sums in the corners of the block.
+/// Code that evaluates sums at block corners.
 pub(super) struct Corners {
-    /// The greatest coordinates.
+    /// The greatest coordinates of a thread.
     pub(super) reach: Option<[ir::Value; 3]>,
     pub(super) found: FxHashMap<(Value, bool), Range>,
 }
@@ -59,7 +59,7 @@ impl Corners {
         })
     }
 
-    /// A sum of terms as a word.
+    /// Computes a sum of terms modulo 2^32.
     fn word(lane: &mut Lane<'_, '_>, terms: &Terms) -> ir::Value {
         let mut sum = None;
         for term in terms {
@@ -201,7 +201,7 @@ fn either(
     }
 }
 
-/// What two ranges tell of a comparison.
+/// Decides a comparison of two ranges.
 fn compare(b: &mut FunctionBuilder<'_>, order: IntCC, x: Range, y: Range) -> Answer<ir::Value> {
     let order = on_wide(order);
     let fits = b.ins().band(x.fits, y.fits);

@@ -1,12 +1,12 @@
-//! Sums of what is the same for a CTA and of multiples of the thread's coordinates.
+//! Sums of values that are equal for a CTA and of multiples of the thread's coordinates.
 
 use margay_ir::entity::Value;
 use smallvec::{SmallVec, smallvec};
 
-/// Sums with more terms than this are not followed.
+/// Most terms of a sum.
 const MAX_TERMS: usize = 6;
 
-/// A constant times values that are the same for the CTA.
+/// A constant times values that are equal for the CTA.
 #[derive(Clone, Debug)]
 pub(super) struct Term {
     pub(super) times: i64,
@@ -16,7 +16,7 @@ pub(super) struct Term {
 /// A sum of terms, modulo 2^32.
 pub(super) type Terms = SmallVec<[Term; 2]>;
 
-/// What is the same for the CTA, and what each coordinate of the thread is multiplied by.
+/// A base that is equal for the CTA, and the factor of each coordinate of the thread.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sum {
     pub(super) base: Terms,
@@ -61,7 +61,7 @@ impl Sum {
         })
     }
 
-    /// A product; one factor is to be the same for the CTA.
+    /// Multiplies two sums, one of which must be equal for the CTA.
     pub(super) fn times(&self, other: &Sum) -> Option<Sum> {
         let (sum, factor) = match (self.is_uniform(), other.is_uniform()) {
             (_, true) => (self, &other.base),

@@ -10,9 +10,9 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use crate::context::{HostFlags, PointerKind};
 use crate::machine::Machine;
 use crate::mem::Request;
+use crate::pointer::{HostFlags, PointerKind};
 
 /// Alignment of what malloc returns.
 const ALIGN: u64 = 16;

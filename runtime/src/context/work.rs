@@ -1,0 +1,108 @@
+//! A context as the owner of tasks: hands their work to workers and service threads.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::{Context, Inner};
+use crate::error::{Error, Fault, FaultKind};
+use crate::task::{DeviceJob, HostWork, Launch, Owner, Task, Work};
+
+impl Owner for Inner {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn task_submitted(&self) {
+        self.pending.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn task_completed(&self) {
+        if self.pending.fetch_sub(1, Ordering::SeqCst) == 1 && !self.is_alive() {
+            let _guard = self.idle.lock();
+            self.became_idle.notify_all();
+        }
+    }
+
+    fn work_cancelled(&self) -> bool {
+        self.failed.load(Ordering::Acquire) || !self.is_alive()
+    }
+
+    fn fail(&self, fault: Fault) {
+        self.make_sticky(fault);
+    }
+
+    fn fail_with(&self, error: Error, what: &str) {
+        match error {
+            Error::Fault(fault) => self.make_sticky((*fault).clone()),
+            other => {
+                let fault = Fault::new(FaultKind::IllegalAddress, what);
+                self.make_sticky(fault.with_detail(other.to_string()));
+            }
+        }
+    }
+
+    fn printed(&self, text: &[u8]) {
+        self.output.append(text);
+    }
+
+    fn start(self: Arc<Inner>, task: &Arc<Task>, work: Work, submitting: bool) -> bool {
+        match work {
+            Work::Marker | Work::Caller => return true,
+            Work::Join(launch) => {
+                launch.complete();
+                return true;
+            }
+            Work::Launch(Launch { run, launched }) => {
+                self.machine.memory.space().close_freed();
+                launched.begin(Arc::clone(task));
+                self.machine.scheduler().submit(run);
+            }
+            Work::Device { job, short: true } if submitting => {
+                run_device(&self, job);
+                return true;
+            }
+            Work::Device { job, .. } => {
+                let (task, owner, priority) =
+                    (Arc::clone(task), Arc::clone(&self), task.priority());
+                let job = Box::new(move || {
+                    run_device(&owner, job);
+                    task.complete();
+                });
+                self.machine.copies().send(priority, job);
+            }
+            Work::Host(host) => start_host(&self, task, host),
+            Work::Wait(job) => {
+                let machine = Arc::clone(&self.machine);
+                machine.waits().add(job, task, self);
+            }
+            Work::Decide(decide) => {
+                let (task, priority) = (Arc::clone(task), task.priority());
+                let job = Box::new(move || decide(task));
+                self.machine.copies().send(priority, job);
+            }
+        }
+        false
+    }
+}
+
+fn start_host(context: &Arc<Inner>, task: &Arc<Task>, host: HostWork) {
+    let (task, priority) = (Arc::clone(task), task.priority());
+    let owner = Context::from(Arc::clone(context));
+    let job = Box::new(move || {
+        owner.flush_output();
+        // The task completes even if the program's function panics.
+        let call = || (host.function)(owner.fault_status());
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
+        task.complete();
+    });
+    context.machine.callbacks().send(priority, job);
+}
+
+/// Does a copy, fill or release. It may fail after its call has returned.
+fn run_device(context: &Inner, job: DeviceJob) {
+    match job() {
+        Ok(()) => {}
+        Err(Error::Fault(fault)) => context.make_sticky((*fault).clone()),
+        Err(other) => tracing::error!(error = %other, "asynchronous work failed"),
+    }
+}

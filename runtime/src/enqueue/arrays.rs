@@ -1,0 +1,29 @@
+//! Copies of whole arrays.
+
+use crate::copy::Transfer;
+use crate::error::Result;
+use crate::texture::Array;
+
+impl Array {
+    /// Writes all texels, slice after slice, and waits.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] unless there are as many bytes as the array has.
+    pub fn write(&self, bytes: &[u8]) -> Result<()> {
+        let (target, count) = self.whole(bytes.len())?;
+        let transfer = Transfer::to_device(target, bytes.as_ptr(), count);
+        // SAFETY: the bytes are borrowed until the copy is complete.
+        unsafe { self.context().legacy_stream().copy(transfer) }
+    }
+
+    /// Reads all texels, slice after slice.
+    ///
+    /// # Errors
+    /// As for [`Array::write`].
+    pub fn read(&self, bytes: &mut [u8]) -> Result<()> {
+        let (source, count) = self.whole(bytes.len())?;
+        let transfer = Transfer::to_host(bytes.as_mut_ptr(), source, count);
+        // SAFETY: the bytes are borrowed until the copy is complete.
+        unsafe { self.context().legacy_stream().copy(transfer) }
+    }
+}

@@ -1,0 +1,101 @@
+//! Bound kernels: a kernel's code and what the program has set for it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicU64};
+
+use crate::engine::{Engine, KernelInfo};
+use crate::process::next_id;
+use crate::scheduler::Throttle;
+
+/// An attribute that the program has not set.
+pub(crate) const UNSET: i32 = -1;
+
+/// How many blocks of some size are resident on an SM, in a word: 16 bits of threads, 32 of dynamic shared memory,
+/// 16 of the answer. Launches mostly ask the same question again. Zero knows nothing.
+#[derive(Clone, Copy)]
+pub(crate) struct Residency(pub(crate) u64);
+
+impl Residency {
+    pub(crate) fn new(block: u32, dynamic_shared: u64, resident: u32) -> Residency {
+        let known = Residency::key(block, dynamic_shared).zip(u16::try_from(resident).ok());
+        Residency(known.map_or(0, |(key, resident)| key | u64::from(resident)))
+    }
+
+    pub(crate) fn of(self, block: u32, dynamic_shared: u64) -> Option<u32> {
+        let same = Residency::key(block, dynamic_shared)? == self.0 & !0xffff;
+        (same && self.0 != 0).then_some((self.0 & 0xffff) as u32)
+    }
+
+    fn key(block: u32, dynamic_shared: u64) -> Option<u64> {
+        let (block, shared) = (
+            u16::try_from(block).ok()?,
+            u32::try_from(dynamic_shared).ok()?,
+        );
+        Some(u64::from(block) << 48 | u64::from(shared) << 16)
+    }
+}
+
+/// A bound kernel and what the program has set.
+pub(crate) struct Entry {
+    pub(crate) id: u64,
+    /// The kernel's name once more, for what outlives a call.
+    pub(crate) name: Arc<str>,
+    /// Nanoseconds that a unit took lately, at most; 0: none has run.
+    pub(crate) pace: AtomicU64,
+    pub(crate) throttle: Throttle,
+    /// The last answer to how many blocks are resident: see [`Residency`].
+    pub(crate) residency: AtomicU64,
+    pub(crate) engine: Arc<dyn Engine>,
+    /// [`UNSET`]: what static memory leaves of the usual amount.
+    pub(crate) max_dynamic_shared: AtomicI32,
+    pub(crate) carveout: AtomicI32,
+    pub(crate) cluster: [AtomicI32; 3],
+    pub(crate) non_portable_cluster: AtomicI32,
+    pub(crate) cluster_policy: AtomicI32,
+    pub(crate) cache_config: AtomicI32,
+}
+
+impl Entry {
+    pub(crate) fn new(engine: Arc<dyn Engine>) -> Arc<Entry> {
+        let cluster = engine.info().required_cluster;
+        let cluster = cluster.map_or([0; 3], |c| c.to_array().map(|n| n as i32));
+        Arc::new(Entry {
+            id: next_id(),
+            name: engine.info().name.as_str().into(),
+            pace: AtomicU64::new(0),
+            throttle: Throttle::default(),
+            residency: AtomicU64::new(0),
+            engine,
+            max_dynamic_shared: AtomicI32::new(UNSET),
+            carveout: AtomicI32::new(-1),
+            cluster: cluster.map(AtomicI32::new),
+            non_portable_cluster: AtomicI32::new(0),
+            cluster_policy: AtomicI32::new(0),
+            cache_config: AtomicI32::new(0),
+        })
+    }
+
+    pub(crate) fn info(&self) -> &KernelInfo {
+        self.engine.info()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Residency;
+
+    #[test]
+    fn a_residency_answers_its_own_question_alone() {
+        let known = Residency::new(256, 48 << 10, 6);
+        assert_eq!(known.of(256, 48 << 10), Some(6));
+        assert_eq!(known.of(255, 48 << 10), None);
+        assert_eq!(known.of(256, 0), None);
+        assert_eq!(Residency(0).of(0, 0), None);
+        assert_eq!(
+            Residency::new(32, 1 << 40, 1).of(32, 0),
+            None,
+            "no such question is kept"
+        );
+        assert_eq!(Residency::new(1024, 0, 0).of(1024, 0), Some(0));
+    }
+}

@@ -1,0 +1,29 @@
+//! Frees device memory by a call: memory of contexts, of graphs and of pools.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::graph::free_from_outside;
+use crate::pointer::{DevicePtr, PointerKind};
+use crate::process::check_fork;
+
+impl Context {
+    /// Frees device or managed memory, after all work of the context; null is accepted.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] when `ptr` is not the start of an allocation.
+    pub fn free(&self, ptr: DevicePtr) -> Result<()> {
+        check_fork()?;
+        if ptr.is_null() {
+            return Ok(());
+        }
+        if let Some(freed) = free_from_outside(ptr.address()) {
+            let freed = freed?;
+            freed.context().wait_for_everything();
+            return Ok(());
+        }
+        // A failed context still frees; work that might use the memory is over or dropped.
+        self.wait_and_release(ptr.address(), |found| {
+            !found.internal && matches!(found.kind, PointerKind::Device | PointerKind::Managed)
+        })
+    }
+}

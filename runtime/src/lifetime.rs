@@ -1,0 +1,160 @@
+//! The lives of contexts: they are created, retained, waited for, reset and destroyed.
+
+use parking_lot::Mutex;
+
+use crate::capture;
+use crate::context::{Context, check_flags};
+use crate::device::Device;
+use crate::error::{Error, Result};
+use crate::process::check_fork;
+
+/// The state of a primary context.
+///
+/// ```
+/// let rt = margay::Runtime::new()?;
+/// let device = rt.device(0)?;
+/// device.primary_retain()?;
+/// assert!(device.primary_state()?.active);
+/// device.primary_release()?;
+/// # Ok::<(), margay::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PrimaryState {
+    /// Its flags.
+    pub flags: u32,
+    /// Whether it is retained.
+    pub active: bool,
+}
+
+impl Device {
+    fn retained(&self) -> Result<&Mutex<u64>> {
+        let state = self.machine().device(self.ordinal());
+        let state = state.ok_or(Error::InvalidDevice(self.ordinal()))?;
+        Ok(&state.retained)
+    }
+
+    /// The primary context, retained or not; the same value for the runtime's life.
+    ///
+    /// # Errors
+    /// [`Error::Deinitialized`] once the runtime is gone; [`Error::NotInitialized`] in the child
+    /// of a fork.
+    pub fn primary_context(&self) -> Result<Context> {
+        check_fork()?;
+        Context::primary_of(self.machine(), self.ordinal()).ok_or(Error::Deinitialized)
+    }
+
+    /// Retains the primary context, bringing it to life at the first call.
+    ///
+    /// # Errors
+    /// [`Error::NotInitialized`] in the child of a fork.
+    pub fn primary_retain(&self) -> Result<Context> {
+        let primary = self.primary_context()?;
+        let mut retained = self.retained()?.lock();
+        if *retained == 0 {
+            primary.activate();
+        }
+        *retained += 1;
+        Ok(primary)
+    }
+
+    /// Releases the primary context; the last release ends its life.
+    ///
+    /// # Errors
+    /// [`Error::InvalidContext`] when it is not retained.
+    pub fn primary_release(&self) -> Result<()> {
+        let primary = self.primary_context()?;
+        let mut retained = self.retained()?.lock();
+        match *retained {
+            0 => {
+                return Err(Error::InvalidContext(
+                    "the primary context is not retained".into(),
+                ));
+            }
+            1 => primary.end_life(false),
+            _ => {}
+        }
+        *retained -= 1;
+        Ok(())
+    }
+
+    /// Ends all work of the primary context, frees what it owns and clears its fault; those who
+    /// have retained it go on with an empty one.
+    ///
+    /// # Errors
+    /// [`Error::NotInitialized`] in the child of a fork.
+    pub fn primary_reset(&self) -> Result<()> {
+        let primary = self.primary_context()?;
+        let retained = self.retained()?.lock();
+        primary.end_life(*retained > 0);
+        Ok(())
+    }
+
+    /// The primary context's flags and whether it is active.
+    ///
+    /// # Errors
+    /// As [`Device::primary_context`].
+    pub fn primary_state(&self) -> Result<PrimaryState> {
+        let primary = self.primary_context()?;
+        Ok(PrimaryState {
+            flags: primary.flags(),
+            active: primary.is_alive(),
+        })
+    }
+
+    /// Changes the primary context's flags.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for unknown flags.
+    pub fn primary_set_flags(&self, flags: u32) -> Result<()> {
+        self.primary_context()?.set_flags(flags)
+    }
+
+    /// A new context.
+    ///
+    /// # Errors
+    /// [`Error::InvalidValue`] for unknown flags.
+    pub fn create_context(&self, flags: u32) -> Result<Context> {
+        check_fork()?;
+        check_flags(flags)?;
+        Ok(Context::new(self.machine(), self.ordinal(), false, flags))
+    }
+}
+
+impl Context {
+    /// Waits for all work of the context; flushes printf.
+    pub fn synchronize(&self) -> Result<()> {
+        self.check_wait(self.life())?;
+        capture::check_context(self)?;
+        self.settle();
+        self.fault_status()
+    }
+
+    /// Stops running launches, frees everything the context owns and ends it.
+    ///
+    /// # Errors
+    /// [`Error::InvalidContext`] for a primary context, [`Error::ContextDestroyed`].
+    pub fn destroy(&self) -> Result<()> {
+        check_fork()?;
+        if self.is_primary() {
+            return Err(Error::InvalidContext(
+                "a primary context is released, not destroyed".into(),
+            ));
+        }
+        if !self.is_alive() {
+            return Err(Error::ContextDestroyed);
+        }
+        if self.fault_status().is_ok() {
+            self.settle();
+        }
+        self.end_life(false);
+        Ok(())
+    }
+
+    /// Ends the current life: stops launches, drops work that has not started, frees what the
+    /// context owns, clears the fault. `again`: a new life begins.
+    fn end_life(&self, again: bool) {
+        self.stop_life();
+        capture::forget_context(self);
+        self.clear_life(again);
+    }
+}
