@@ -3,7 +3,7 @@
 pub mod callees;
 pub mod cfg;
 pub mod dominators;
-pub mod guarded;
+pub mod speculative;
 pub mod joins;
 pub mod linear;
 pub mod liveness;
@@ -15,7 +15,7 @@ pub mod uniformity;
 
 pub use cfg::Cfg;
 pub use dominators::Dominators;
-pub use guarded::Guarded;
+pub use speculative::SpeculativeAffine;
 pub use joins::Joins;
 pub use linear::Linear;
 pub use pointers::Pointers;

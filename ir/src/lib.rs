@@ -2,7 +2,7 @@
 //!
 //! [`function`] defines functions and [`module`] defines modules. [`builder`] builds functions, [`mod@print`]
 //! writes the text form, [`parse`] reads it, and [`verify`] checks functions and modules. Instructions are
-//! operations of the crate `margay-ops`. [`analysis`] holds the analyses, [`pass`] the passes, and [`point`] the
+//! operations of the crate `margay-ops`. [`analysis`] holds the analyses, [`pass`] the passes, and [`sync_point`] the
 //! types for sync points. This crate knows no code generator, does no I/O and contains no `unsafe` code.
 #![forbid(unsafe_code)]
 
@@ -13,7 +13,7 @@ pub mod function;
 pub mod module;
 pub mod parse;
 pub mod pass;
-pub mod point;
+pub mod sync_point;
 pub mod print;
 pub mod syscall;
 pub mod verify;

@@ -17,7 +17,7 @@ pub mod inline;
 pub mod merge;
 pub mod number;
 mod places;
-pub mod points;
+pub mod sync_points;
 pub mod promote;
 pub mod simplify;
 mod variables;
@@ -87,7 +87,7 @@ passes! {
             simplify::run(f);
         }
     };
-    "points" Cut "blocks cut at synchronisation points" |f, c| points::run(f, c.module);
+    "points" Cut "blocks cut at synchronisation points" |f, c| sync_points::run(f, c.module);
 }
 
 /// Returns a kernel or function after all passes: calls are inlined where possible, and every sync point is at the

@@ -32,7 +32,7 @@
 //! - `param.addr` occurs in kernels only;
 //! - calls and returns match the signature.
 //!
-//! After [`crate::pass::points`] ([`Rule::Point`]): each sync point is followed by a jump without arguments, to a
+//! After [`crate::pass::sync_points`] ([`Rule::SyncPoint`]): each sync point is followed by a jump without arguments, to a
 //! block that no other branch targets.
 //!
 //! Data outside of the code ([`Rule::Slot`], [`Rule::Source`], [`Rule::Module`]): the alignment of a slot is a
@@ -42,7 +42,7 @@
 
 mod module;
 mod ops;
-mod points;
+mod sync_points;
 mod structure;
 mod values;
 
@@ -61,7 +61,7 @@ pub enum Stage {
     /// Sync points may be anywhere in a block.
     #[default]
     Lowered,
-    /// [`crate::pass::points`] has run, so each sync point is the last instruction before a jump.
+    /// [`crate::pass::sync_points`] has run, so each sync point is the last instruction before a jump.
     Cut,
 }
 
@@ -79,7 +79,7 @@ pub enum Rule {
     Modifier,
     Payload,
     Call,
-    Point,
+    SyncPoint,
     Slot,
     Source,
     Module,
@@ -168,7 +168,7 @@ pub fn function(module: &Module, function: &Function, stage: Stage) -> Vec<Probl
     values::check(function, &mut report);
     ops::check(module, function, &mut report);
     if stage == Stage::Cut {
-        points::check(function, &mut report);
+        sync_points::check(function, &mut report);
     }
     report.problems
 }

@@ -438,14 +438,14 @@ block3:
 }
 
 /// Whether lanes that come to block `number` equally often are in one instance of it.
-fn in_step(body: &str, number: u32) -> bool {
+fn is_converged(body: &str, number: u32) -> bool {
     let (function, uniformity) = check(ROWS, body);
     let cfg = Cfg::new(&function);
-    uniformity.in_step(&cfg, &Dominators::new(&cfg), Block(number))
+    uniformity.is_converged(&cfg, &Dominators::new(&cfg), Block(number))
 }
 
 #[test]
-fn lanes_are_in_step_in_every_turn_of_a_counted_loop() {
+fn lanes_are_converged_in_every_turn_of_a_counted_loop() {
     let body = "block0:
   v0: b32 = const.b32 0x1
   v1: b32 = sreg.u32 %ntid.x
@@ -465,13 +465,13 @@ block3:
 block4:
   exit";
     // Some threads return before the loop, and each turn has a divergent branch.
-    assert!(in_step(body, 3));
+    assert!(is_converged(body, 3));
     // That branch leads to this block in other turns for other lanes.
-    assert!(!in_step(body, 2));
+    assert!(!is_converged(body, 2));
 }
 
 #[test]
-fn lanes_that_left_an_inner_loop_early_are_not_in_step() {
+fn lanes_that_left_an_inner_loop_early_are_not_converged() {
     let body = |limit: &str| {
         format!(
             "block0:
@@ -494,8 +494,8 @@ block4:
   exit"
         )
     };
-    assert!(in_step(&body("v1"), 2));
-    assert!(!in_step(&body("v2"), 2));
+    assert!(is_converged(&body("v1"), 2));
+    assert!(!is_converged(&body("v2"), 2));
 }
 
 #[test]
@@ -521,6 +521,6 @@ block4:
   exit"
         )
     };
-    assert!(!in_step(&body("v2"), 2));
-    assert!(in_step(&body("v2"), 3));
+    assert!(!is_converged(&body("v2"), 2));
+    assert!(is_converged(&body("v2"), 3));
 }

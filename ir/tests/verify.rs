@@ -479,16 +479,16 @@ fn points_stand_alone_behind_the_pass() {
     // As lowered, the point is in the middle of its block.
     let (module, id) = sound();
     let problems = verify::function(&module, &module.functions[id], Stage::Cut);
-    assert!(problems.iter().all(|p| p.rule == Rule::Point));
+    assert!(problems.iter().all(|p| p.rule == Rule::SyncPoint));
     assert_eq!(problems.len(), 1);
     // The jump behind it is gone: the block ends otherwise.
-    broken_at(Stage::Cut, Rule::Point, at(Opcode::BarWarp), |f| {
+    broken_at(Stage::Cut, Rule::SyncPoint, at(Opcode::BarWarp), |f| {
         let jump = behind_point(f);
         f.dfg.insts[jump].opcode = Opcode::Exit;
         f.dfg.targets.remove(&jump);
     });
     // Its continuation takes a parameter.
-    broken_at(Stage::Cut, Rule::Point, at(Opcode::BarWarp), |f| {
+    broken_at(Stage::Cut, Rule::SyncPoint, at(Opcode::BarWarp), |f| {
         let jump = behind_point(f);
         let next = f.dfg.targets(jump)[0].block;
         let tid = f.dfg.results(find(f, Opcode::SReg))[0];
@@ -496,7 +496,7 @@ fn points_stand_alone_behind_the_pass() {
         f.dfg.targets.get_mut(&jump).unwrap()[0].args.push(tid);
     });
     // Somebody else goes there too.
-    broken_at(Stage::Cut, Rule::Point, at(Opcode::BarWarp), |f| {
+    broken_at(Stage::Cut, Rule::SyncPoint, at(Opcode::BarWarp), |f| {
         let next = f.dfg.targets(behind_point(f))[0].block;
         let brif = find(f, Opcode::Brif);
         f.dfg.targets.get_mut(&brif).unwrap()[1] = BlockCall::to(next);

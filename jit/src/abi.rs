@@ -10,7 +10,7 @@ use std::ffi::c_void;
 use margay_ops::meaning::{Bits, Desc};
 use margay_ops::mods::StateSpace;
 
-use crate::points::PointPlaces;
+use crate::sync_points::SyncPointPlaces;
 
 /// Status that a region, CTA form or device function returns; 0 if it ran to its end.
 pub mod status {
@@ -160,13 +160,13 @@ pub struct Helpers {
     /// Completes a collective at which all lanes of a warp stand. Arguments: context, frame, sync point, lanes.
     /// Returns a nonzero value if the collective is not complete.
     pub collective:
-        unsafe extern "C" fn(*mut NativeContext, *mut u8, *const PointPlaces, u32) -> i32,
+        unsafe extern "C" fn(*mut NativeContext, *mut u8, *const SyncPointPlaces, u32) -> i32,
     /// Decides which lanes of a diverged warp continue, from the header of its frame. The sync points are all
     /// of the kernel's, followed by their number. Returns one of the values in [`sorted`].
-    pub sort_out: unsafe extern "C" fn(*mut NativeContext, *mut u8, *const PointPlaces, u32) -> i32,
+    pub sort_out: unsafe extern "C" fn(*mut NativeContext, *mut u8, *const SyncPointPlaces, u32) -> i32,
     /// Computes the results of a barrier of all threads. Arguments: context, frames, sync point, bytes of a
     /// frame.
-    pub reduce: unsafe extern "C" fn(*mut NativeContext, *mut u8, *const PointPlaces, u32),
+    pub reduce: unsafe extern "C" fn(*mut NativeContext, *mut u8, *const SyncPointPlaces, u32),
     /// Decides about accesses whose address test failed. Arguments: context, host address of the first lane,
     /// distance between neighbouring lanes, properties of the accesses, thread of the first lane. Returns a
     /// nonzero value if the launch must end; the helper has then added the faulting lane's number to the

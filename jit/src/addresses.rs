@@ -12,7 +12,7 @@ use cranelift_codegen::{FinalizedMachReloc, FinalizedRelocTarget};
 use cranelift_frontend::FunctionBuilder;
 use margay_ops::meaning::Desc;
 
-use crate::points::PointTable;
+use crate::sync_points::SyncPointTable;
 
 /// The object whose address is in the code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,7 +20,7 @@ pub(crate) enum Target {
     /// A description in the function's [`DescTable`].
     Desc(u32),
     /// A sync point of the kernel.
-    Point(u32),
+    SyncPoint(u32),
 }
 
 impl Target {
@@ -28,7 +28,7 @@ impl Target {
     pub(crate) fn parts(self) -> (u32, u32) {
         match self {
             Target::Desc(index) => (0, index),
-            Target::Point(index) => (1, index),
+            Target::SyncPoint(index) => (1, index),
         }
     }
 
@@ -36,7 +36,7 @@ impl Target {
     pub(crate) fn of_parts(kind: u32, index: u32) -> Option<Target> {
         match kind {
             0 => Some(Target::Desc(index)),
-            1 => Some(Target::Point(index)),
+            1 => Some(Target::SyncPoint(index)),
             _ => None,
         }
     }
@@ -88,12 +88,12 @@ pub(crate) fn fill(
     code: &mut [u8],
     sites: &[Site],
     descs: &DescTable,
-    points: &PointTable,
+    points: &SyncPointTable,
 ) -> Option<()> {
     for site in sites {
         let address = match site.target {
             Target::Desc(index) => descs.address(index)?,
-            Target::Point(index) => points.address(index)?,
+            Target::SyncPoint(index) => points.address(index)?,
         };
         bytes_of(code, site)?.copy_from_slice(&address.to_ne_bytes());
     }

@@ -25,7 +25,7 @@ use margay_ir::function::Function;
 pub(crate) use self::digest::{Digest, Digester, of as digest_of};
 use self::folder::Folder;
 use crate::function::CompiledFunction;
-use crate::points::PointTable;
+use crate::sync_points::SyncPointTable;
 
 /// Digest of everything that determines this build of the code generator: its sources, toolchain and build
 /// options.
@@ -38,7 +38,7 @@ const WORTH: Duration = Duration::from_micros(300);
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) function: &'a Function,
-    pub(crate) points: &'a PointTable,
+    pub(crate) points: &'a SyncPointTable,
 }
 
 /// A disk cache of native code, for one compiler.

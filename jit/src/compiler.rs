@@ -10,8 +10,8 @@ use cranelift_codegen::ir::{self, UserFuncName};
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
-use margay_exec::{Point, Stop};
-use margay_ir::analysis::{Cfg, Dominators, Guarded, Linear, Pointers, Regions, Uniformity, slots};
+use margay_exec::{SyncPointData, SyncPoint};
+use margay_ir::analysis::{Cfg, Dominators, SpeculativeAffine, Linear, Pointers, Regions, Uniformity, slots};
 use margay_ir::entity::{Block, FuncId, Inst, SecondaryMap, Slot, SymbolId};
 use margay_ir::function::{Function, SourceLoc, payload_func, split_symbol_payload};
 use margay_ir::module::Module;
@@ -31,10 +31,10 @@ use crate::emit::{Unsupported, cta_form, device, phases, warp_form};
 use crate::error::CompileError;
 use crate::fallback::{Fallback, Fallbacks};
 use crate::function::{CompiledFunction, PLACE_INST, PLACE_LANE};
-use crate::points::{Completion, PointTable};
+use crate::sync_points::{Completion, SyncPointTable};
 use crate::slices::{self, Widths};
 use crate::verifiers::Verifiers;
-use crate::version::Version;
+use crate::specialisation::Specialisation;
 
 /// Identifies one native function of a kernel; part of its cache key. Everything that the code depends on
 /// besides the kernel and the compiler must be a field here.
@@ -43,9 +43,9 @@ pub(crate) enum Form {
     /// The warp form of the region with this number.
     Region(u32),
     /// The CTA form of a kernel without sync points: specialisation, and lanes per chunk.
-    Cta(Version, u32),
+    Cta(Specialisation, u32),
     /// The CTA form of a kernel with sync points: specialisation, and lanes per chunk.
-    Phases(Version, u32),
+    Phases(Specialisation, u32),
     /// A device function.
     Device,
 }
@@ -69,37 +69,37 @@ pub struct CompiledKernel {
     shape: Shape,
     /// Block of every instruction.
     homes: SecondaryMap<Inst, Option<Block>>,
-    pub(crate) points: PointTable,
+    pub(crate) points: SyncPointTable,
     /// Digest of the function, part of the cache keys of its code.
     pub(crate) content: OnceLock<Digest>,
     /// Chunk widths, computed for the first compiler that asks; a kernel is used with one compiler only.
     widths: OnceLock<Widths>,
     warp: Vec<OnceLock<Result<CompiledFunction, CompileError>>>,
-    phases: [OnceLock<Result<CompiledFunction, CompileError>>; Version::COUNT],
-    cta: [OnceLock<Result<CompiledFunction, CompileError>>; Version::COUNT],
+    phases: [OnceLock<Result<CompiledFunction, CompileError>>; Specialisation::COUNT],
+    cta: [OnceLock<Result<CompiledFunction, CompileError>>; Specialisation::COUNT],
 }
 
 /// Analyses that vector code needs.
 struct Sides {
     uniformity: Uniformity,
     linear: Linear,
-    guarded: Guarded,
-    in_step: Vec<bool>,
+    speculative: SpeculativeAffine,
+    converged: Vec<bool>,
     width: u32,
 }
 
 impl Sides {
-    fn new(function: &Function, regions: &Regions, version: Version, width: u32) -> Sides {
+    fn new(function: &Function, regions: &Regions, specialisation: Specialisation, width: u32) -> Sides {
         let cfg = Cfg::new(function);
         let dominators = Dominators::new(&cfg);
-        let uniformity = Uniformity::new(function, version.assumptions(width));
+        let uniformity = Uniformity::new(function, specialisation.assumptions(width));
         Sides {
-            guarded: Guarded::new(function, &uniformity, &cfg),
+            speculative: SpeculativeAffine::new(function, &uniformity, &cfg),
             linear: Linear::new(function, &cfg, width == 32),
-            in_step: regions
-                .entries
+            converged: regions
+                .resume_points
                 .iter()
-                .map(|entry| uniformity.in_step(&cfg, &dominators, entry.block))
+                .map(|resume_point| uniformity.is_converged(&cfg, &dominators, resume_point.block))
                 .collect(),
             uniformity,
             width,
@@ -110,8 +110,8 @@ impl Sides {
         View {
             uniformity: &self.uniformity,
             linear: &self.linear,
-            guarded: &self.guarded,
-            in_step: &self.in_step,
+            speculative: &self.speculative,
+            converged: &self.converged,
             width: self.width,
         }
     }
@@ -140,7 +140,7 @@ impl CompiledKernel {
         let shape = Shape::of(&function, &cfg)?;
         let regions = Regions::new(&function, &cfg);
         let (slots, local_bytes) = slots::layout(&function);
-        let warp = regions.entries.iter().map(|_| OnceLock::new()).collect();
+        let warp = regions.resume_points.iter().map(|_| OnceLock::new()).collect();
         let mut homes = SecondaryMap::default();
         for &block in function.blocks() {
             for &inst in function.insts(block) {
@@ -155,7 +155,7 @@ impl CompiledKernel {
             fallbacks,
             shape,
             homes,
-            points: PointTable::new(&function, &regions),
+            points: SyncPointTable::new(&function, &regions),
             symbols: symbols_of(module, &function),
             pointers: Pointers::new(&function),
             function,
@@ -186,12 +186,12 @@ impl CompiledKernel {
     }
 
     /// Returns whether the kernel has no sync points, so that no thread ever waits for another.
-    pub fn is_pointless(&self) -> bool {
-        self.regions.entries.len() == 1
+    pub fn has_no_sync_points(&self) -> bool {
+        self.regions.resume_points.len() == 1
     }
 
     /// Returns the sync point with a number.
-    pub fn point(&self, stop: Stop) -> Option<Point> {
+    pub fn point(&self, stop: SyncPoint) -> Option<SyncPointData> {
         self.regions.point(&self.function, stop)
     }
 
@@ -199,10 +199,10 @@ impl CompiledKernel {
     pub fn region(
         &self,
         compiler: &Compiler,
-        stop: Stop,
+        stop: SyncPoint,
     ) -> Result<&CompiledFunction, CompileError> {
         let index = stop.0 as usize;
-        let (Some(cell), Some(entry)) = (self.warp.get(index), self.regions.entries.get(index))
+        let (Some(cell), Some(resume_point)) = (self.warp.get(index), self.regions.resume_points.get(index))
         else {
             return Err(CompileError::Unsupported(
                 "a region that does not exist".into(),
@@ -210,7 +210,7 @@ impl CompiledKernel {
         };
         let make = || {
             compiler.function((warp_form::signature(), false), self, |b, descs| {
-                warp_form::emit(self.parts(compiler, b, descs, Some(&self.regions)), entry)
+                warp_form::emit(self.parts(compiler, b, descs, Some(&self.regions)), resume_point)
             })
         };
         let made = cell.get_or_init(|| compiler.cached(self, Form::Region(stop.0), make));
@@ -221,7 +221,7 @@ impl CompiledKernel {
     pub fn cta(
         &self,
         compiler: &Compiler,
-        version: Version,
+        specialisation: Specialisation,
     ) -> Result<&CompiledFunction, CompileError> {
         let make = |sides: Option<&Sides>| {
             compiler.function(
@@ -229,13 +229,13 @@ impl CompiledKernel {
                 self,
                 |b, descs| {
                     let mut parts = self.parts(compiler, b, descs, None);
-                    parts.trusted = version.is_trusted();
+                    parts.trusted = specialisation.is_trusted();
                     cta_form::emit(parts, sides.map(Sides::view))
                 },
             )
         };
-        let made = self.cta[version.index()]
-            .get_or_init(|| self.in_slices(compiler, version, Form::Cta, make));
+        let made = self.cta[specialisation.index()]
+            .get_or_init(|| self.in_slices(compiler, specialisation, Form::Cta, make));
         made.as_ref().map_err(Clone::clone)
     }
 
@@ -244,7 +244,7 @@ impl CompiledKernel {
     pub fn phases(
         &self,
         compiler: &Compiler,
-        version: Version,
+        specialisation: Specialisation,
     ) -> Result<&CompiledFunction, CompileError> {
         let make = |sides: Option<&Sides>| {
             if sides.is_none() && self.size_in_regions(MAX_PHASES) > MAX_PHASES {
@@ -258,40 +258,40 @@ impl CompiledKernel {
                 self,
                 |b, descs| {
                     let mut parts = self.parts(compiler, b, descs, Some(&self.regions));
-                    parts.trusted = version.is_trusted();
+                    parts.trusted = specialisation.is_trusted();
                     phases::emit(parts, &self.points, sides.map(Sides::view))
                 },
             )
         };
-        let made = self.phases[version.index()]
-            .get_or_init(|| self.in_slices(compiler, version, Form::Phases, make));
+        let made = self.phases[specialisation.index()]
+            .get_or_init(|| self.in_slices(compiler, specialisation, Form::Phases, make));
         made.as_ref().map_err(Clone::clone)
     }
 
     /// Returns whether the disk cache appears to contain the code of a specialisation; only the file name is
     /// checked.
-    pub fn is_kept(&self, compiler: &Compiler, version: Version) -> bool {
-        let form = match self.is_pointless() {
+    pub fn is_kept(&self, compiler: &Compiler, specialisation: Specialisation) -> bool {
+        let form = match self.has_no_sync_points() {
             true => Form::Cta,
             false => Form::Phases,
         };
-        compiler.keeps(self, form(version, self.width(compiler, version)))
+        compiler.keeps(self, form(specialisation, self.width(compiler, specialisation)))
     }
 
     /// Compiles vector code. Falls back to scalar code if that fails.
     fn in_slices(
         &self,
         compiler: &Compiler,
-        version: Version,
-        form: fn(Version, u32) -> Form,
+        specialisation: Specialisation,
+        form: fn(Specialisation, u32) -> Form,
         make: impl Fn(Option<&Sides>) -> Result<CompiledFunction, CompileError>,
     ) -> Result<CompiledFunction, CompileError> {
-        let width = self.width(compiler, version);
-        compiler.cached(self, form(version, width), || {
+        let width = self.width(compiler, specialisation);
+        compiler.cached(self, form(specialisation, width), || {
             if width == 1 {
                 return make(None);
             }
-            let sides = Sides::new(&self.function, &self.regions, version, width);
+            let sides = Sides::new(&self.function, &self.regions, specialisation, width);
             let why = match make(Some(&sides)) {
                 Err(CompileError::Unsupported(_)) => Fallback::SlicesUnsupported,
                 Err(CompileError::Budget(_)) => Fallback::SlicesBudget,
@@ -316,26 +316,26 @@ impl CompiledKernel {
     }
 
     /// Returns the lanes per chunk of a specialisation; 1 for scalar code.
-    fn width(&self, compiler: &Compiler, version: Version) -> u32 {
+    fn width(&self, compiler: &Compiler, specialisation: Specialisation) -> u32 {
         let widths = self.widths(compiler);
-        match version {
-            version if version.is_single() => 1,
-            version if version.has(Version::WIDE) => widths.wide,
+        match specialisation {
+            specialisation if specialisation.is_single() => 1,
+            specialisation if specialisation.has(Specialisation::WIDE) => widths.wide,
             _ => widths.narrow,
         }
     }
 
     /// Returns the compile budget: how long the kernel should run as scalar code before vector code is
     /// compiled.
-    pub fn patience(&self, compiler: &Compiler) -> Duration {
+    pub fn compile_budget(&self, compiler: &Compiler) -> Duration {
         if compiler.width.is_some() {
             return Duration::ZERO;
         }
-        slices::patience(&self.function, &self.regions, self.widths(compiler).wide)
+        slices::compile_budget(&self.function, &self.regions, self.widths(compiler).wide)
     }
 
     /// Returns the offsets of the parameters that device addresses are computed from. Code of
-    /// [`Version::trusted`] may run if every such parameter contains an address of device memory, inaccessible
+    /// [`Specialisation::trusted`] may run if every such parameter contains an address of device memory, inaccessible
     /// margins of [`crate::MARGIN`] bytes surround device memory, and the grid has at most
     /// [`crate::MAX_BLOCKS`] blocks in each dimension.
     pub fn roots(&self) -> &[u32] {
@@ -344,14 +344,14 @@ impl CompiledKernel {
 
     /// Returns the specialisation to display: the one for the block shape that the kernel requires, else for a
     /// block of one row.
-    fn shown(&self, compiler: &Compiler) -> Version {
+    fn shown(&self, compiler: &Compiler) -> Specialisation {
         let shape = self.function.kernel.as_ref().and_then(|k| k.reqntid);
         let widths = self.widths(compiler);
-        Version::of(shape.unwrap_or([widths.wide, 1, 1]), widths).trusted(compiler.isolated)
+        Specialisation::of(shape.unwrap_or([widths.wide, 1, 1]), widths).trusted(compiler.isolated)
     }
 
     /// Returns where the operands of the sync points are stored in the frames.
-    pub fn points(&self) -> &PointTable {
+    pub fn points(&self) -> &SyncPointTable {
         &self.points
     }
 
@@ -359,11 +359,11 @@ impl CompiledKernel {
     /// counts once for each. Stops counting when the sum exceeds `most`.
     fn size_in_regions(&self, most: usize) -> usize {
         let mut size = 0;
-        for (index, entry) in self.regions.entries.iter().enumerate() {
+        for (index, resume_point) in self.regions.resume_points.iter().enumerate() {
             if self.points.completion(index) == Completion::General {
                 continue;
             }
-            let blocks = self.regions.blocks_of(&self.function, entry.block);
+            let blocks = self.regions.blocks_of(&self.function, resume_point.block);
             let insts = |block: Block| self.function.insts(block).len();
             size += blocks.into_iter().map(insts).sum::<usize>();
             if size > most {
@@ -378,8 +378,8 @@ impl CompiledKernel {
     /// # Errors
     /// [`CompileError::Budget`] if that would take too long.
     pub fn check_regions(&self) -> Result<(), CompileError> {
-        let entries = self.regions.entries.len();
-        if entries > MAX_REGIONS || self.size_in_regions(MAX_IN_REGIONS) > MAX_IN_REGIONS {
+        let resume_points = self.regions.resume_points.len();
+        if resume_points > MAX_REGIONS || self.size_in_regions(MAX_IN_REGIONS) > MAX_IN_REGIONS {
             return Err(CompileError::Budget(format!(
                 "more than {MAX_REGIONS} synchronisation points, or {MAX_IN_REGIONS} instructions behind them"
             )));
@@ -389,11 +389,11 @@ impl CompiledKernel {
 
     /// Returns the number of values stored by yielding lanes, over all sync points where lanes may yield, times
     /// the number of instructions of the function.
-    fn stores_to_give_way(&self) -> usize {
-        let entries = self.regions.entries.iter().enumerate();
-        let gives_way = |index| self.points.completion(index) == Completion::General;
-        let stores = entries.filter(|&(index, _)| gives_way(index));
-        let stores: usize = stores.map(|(_, entry)| entry.live_in.len()).sum();
+    fn stores_to_yield(&self) -> usize {
+        let resume_points = self.regions.resume_points.iter().enumerate();
+        let yields = |index| self.points.completion(index) == Completion::General;
+        let stores = resume_points.filter(|&(index, _)| yields(index));
+        let stores: usize = stores.map(|(_, resume_point)| resume_point.live_in.len()).sum();
         let blocks = self.function.blocks().iter();
         stores
             * blocks
@@ -520,7 +520,7 @@ pub struct Compiler {
 /// Most Cranelift instructions of a function that gets the better register allocator.
 const MAX_ALLOCATED: usize = 60_000;
 
-/// Largest product of stores by yielding lanes and instructions ([`CompiledKernel::stores_to_give_way`]) of a
+/// Largest product of stores by yielding lanes and instructions ([`CompiledKernel::stores_to_yield`]) of a
 /// function that gets the better register allocator. A function of a hundred loops with twenty live values
 /// would take minutes.
 const MAX_STORES: usize = 3_000_000;
@@ -694,7 +694,7 @@ impl Compiler {
         function: &ir::Function,
     ) -> &dyn TargetIsa {
         let many = !sliced
-            && (kernel.stores_to_give_way() > MAX_STORES
+            && (kernel.stores_to_yield() > MAX_STORES
                 || kernel.shape.loops > MAX_LOOPS
                 || kernel.shape.live > MAX_LIVE
                 || kernel.shape.passed > MAX_PASSED
@@ -783,7 +783,7 @@ impl Compiler {
     pub fn clif(
         &self,
         kernel: &CompiledKernel,
-        stop: Option<Stop>,
+        stop: Option<SyncPoint>,
     ) -> Result<String, CompileError> {
         let mut descs = DescTable::default();
         let context = self.form(kernel, stop, &mut descs)?;
@@ -795,7 +795,7 @@ impl Compiler {
     pub fn assembly(
         &self,
         kernel: &CompiledKernel,
-        stop: Option<Stop>,
+        stop: Option<SyncPoint>,
     ) -> Result<String, CompileError> {
         let mut descs = DescTable::default();
         let mut context = self.form(kernel, stop, &mut descs)?;
@@ -813,32 +813,32 @@ impl Compiler {
     fn form(
         &self,
         kernel: &CompiledKernel,
-        stop: Option<Stop>,
+        stop: Option<SyncPoint>,
         descs: &mut DescTable,
     ) -> Result<Context, CompileError> {
         let Some(stop) = stop else {
-            let version = kernel.shown(self);
-            let width = kernel.width(self, version);
+            let specialisation = kernel.shown(self);
+            let width = kernel.width(self, specialisation);
             let sides =
-                (width > 1).then(|| Sides::new(&kernel.function, &kernel.regions, version, width));
+                (width > 1).then(|| Sides::new(&kernel.function, &kernel.regions, specialisation, width));
             let view = sides.as_ref().map(Sides::view);
             return self.built(cta_form::signature(), descs, |b, descs| {
-                if kernel.is_pointless() {
+                if kernel.has_no_sync_points() {
                     let mut parts = kernel.parts(self, b, descs, None);
-                    parts.trusted = version.is_trusted();
+                    parts.trusted = specialisation.is_trusted();
                     cta_form::emit(parts, view)
                 } else {
                     let mut parts = kernel.parts(self, b, descs, Some(&kernel.regions));
-                    parts.trusted = version.is_trusted();
+                    parts.trusted = specialisation.is_trusted();
                     phases::emit(parts, &kernel.points, view)
                 }
             });
         };
-        let entry = kernel.regions.entries.get(stop.0 as usize);
-        let entry = entry
+        let resume_point = kernel.regions.resume_points.get(stop.0 as usize);
+        let resume_point = resume_point
             .ok_or_else(|| CompileError::Unsupported("a region that does not exist".into()))?;
         self.built(warp_form::signature(), descs, |b, descs| {
-            warp_form::emit(kernel.parts(self, b, descs, Some(&kernel.regions)), entry)
+            warp_form::emit(kernel.parts(self, b, descs, Some(&kernel.regions)), resume_point)
         })
     }
 }

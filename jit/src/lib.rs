@@ -19,10 +19,10 @@ mod error;
 mod fallback;
 pub mod files;
 mod function;
-pub mod points;
+pub mod sync_points;
 mod slices;
 mod verifiers;
-mod version;
+mod specialisation;
 
 pub use addresses::DescTable;
 pub use cache::DiskCache;
@@ -32,4 +32,4 @@ pub use error::CompileError;
 pub use fallback::{Fallback, Fallbacks};
 pub use function::CompiledFunction;
 pub use slices::Widths;
-pub use version::Version;
+pub use specialisation::Specialisation;

@@ -133,9 +133,9 @@ pub(crate) fn widths(
 /// Counts the values that are live after sync points, summed over all sync points.
 fn saved(regions: &Regions) -> usize {
     regions
-        .entries
+        .resume_points
         .iter()
-        .map(|entry| entry.live_in.len())
+        .map(|resume_point| resume_point.live_in.len())
         .sum()
 }
 
@@ -185,7 +185,7 @@ fn live_words(function: &Function) -> (usize, usize) {
 
 /// Returns the compile budget: how long a kernel should run as scalar code before vector code is compiled. It
 /// is about the time that compiling the vector code takes.
-pub(crate) fn patience(function: &Function, regions: &Regions, width: u32) -> Duration {
+pub(crate) fn compile_budget(function: &Function, regions: &Regions, width: u32) -> Duration {
     let insts: usize = function
         .blocks()
         .iter()

@@ -6,14 +6,14 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use margay_exec::Stop;
+use margay_exec::SyncPoint;
 use margay_ir::analysis::uniformity::{Assumptions, Uniformity, UniformityNotes};
 use margay_ir::entity::FuncId;
 use margay_ir::function::Function;
 use margay_ir::module::Module;
 use margay_ir::print::with_notes;
 use margay_ir::{parse, pass, verify};
-use margay_jit::{CompileError, CompiledKernel, Version};
+use margay_jit::{CompileError, CompiledKernel, Specialisation};
 
 mod check;
 
@@ -243,7 +243,7 @@ impl Inspection {
                 }]);
             }
         };
-        let text = |stop: Option<Stop>| {
+        let text = |stop: Option<SyncPoint>| {
             let made = match language {
                 Language::Clif => compiler.clif(&kernel, stop),
                 Language::Assembly => compiler.assembly(&kernel, stop),
@@ -254,11 +254,11 @@ impl Inspection {
             title: format!("{function}, CTA form"),
             text: text(None),
         }];
-        if !kernel.is_pointless() {
-            for number in 0..kernel.regions.entries.len() as u32 {
+        if !kernel.has_no_sync_points() {
+            for number in 0..kernel.regions.resume_points.len() as u32 {
                 listings.push(Listing {
                     title: format!("{function}, warp form, region {number}"),
-                    text: text(Some(Stop(number))),
+                    text: text(Some(SyncPoint(number))),
                 });
             }
         }
@@ -284,10 +284,10 @@ impl Inspection {
             Err(why) => return Ok(interpreted(&why)),
         };
         let widths = kernel.widths(compiler);
-        let version = Version::of([widths.wide, 1, 1], widths);
+        let version = Specialisation::of([widths.wide, 1, 1], widths);
         let made = if kernel.function.kernel.is_none() {
             kernel.device(compiler)
-        } else if kernel.is_pointless() {
+        } else if kernel.has_no_sync_points() {
             kernel.cta(compiler, version)
         } else {
             kernel.phases(compiler, version)

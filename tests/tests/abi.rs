@@ -437,8 +437,8 @@ fn says(text: &str, parts: &[&str]) {
     }
 }
 
-/// Checks the report of a kernel that exceeds the time limit. Longer limits are for machines that are too busy to start a
-/// block within the shortest limit.
+/// Checks the report of a kernel that exceeds the time limit. Longer limits are for machines that are too busy to start
+/// a block within the shortest limit.
 #[test]
 fn a_time_limit_ends_kernels_and_tells_who_is_where() {
     for (kernel, place) in [

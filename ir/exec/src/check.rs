@@ -1,13 +1,13 @@
 //! What the PTX ISA leaves undefined about threads that wait for each other, noted while a CTA runs.
 //!
 //! A normal run completes all of it in one way (execution-model sections 3 and 4); a checking run does the same and
-//! says where a program relied on it. [`crate::CtaState`] calls this at every point, so a checking run has to come
+//! says where a program relied on it. [`crate::CtaState`] calls this at every sync point, so a checking run has to come
 //! to each of them there. Source: PTX ISA 9.7.9 (`shfl`), 9.7.13 (barriers, `vote`, `match`, `redux`, `elect`),
 //! 9.7.14 (matrices).
 
 use crate::barrier::Barrier;
 use crate::collective::{Group, mask_operand};
-use crate::{Runner, Stop, lanes, mask_of};
+use crate::{Runner, SyncPoint, lanes, mask_of};
 use margay_ir::function::SourceLoc;
 use margay_ops::meaning::Desc;
 use margay_ops::meaning::warp::shuffle_source;
@@ -113,7 +113,7 @@ pub struct SyncFinding {
 #[derive(Clone, Default, Debug)]
 pub(super) struct SyncCheck {
     findings: Vec<SyncFinding>,
-    known: Vec<(Undefined, Stop)>,
+    known: Vec<(Undefined, SyncPoint)>,
     /// Of each warp, the lanes that have arrived at the barrier of the cluster and not waited.
     arrived: Vec<u32>,
 }
@@ -123,38 +123,38 @@ impl SyncCheck {
         std::mem::take(&mut self.findings)
     }
 
-    fn note(&mut self, runner: &impl Runner, what: Undefined, at: (usize, Stop), lanes: u32) {
-        let (warp, stop) = at;
-        if lanes == 0 || self.known.contains(&(what, stop)) {
+    fn note(&mut self, runner: &impl Runner, what: Undefined, at: (usize, SyncPoint), lanes: u32) {
+        let (warp, sync_point) = at;
+        if lanes == 0 || self.known.contains(&(what, sync_point)) {
             return;
         }
-        self.known.push((what, stop));
-        let point = runner.point(stop);
+        self.known.push((what, sync_point));
+        let data = runner.sync_point_data(sync_point);
         self.findings.push(SyncFinding {
             what,
-            opcode: point.desc.opcode,
+            opcode: data.desc.opcode,
             warp: warp as u32,
             lanes,
-            loc: point.loc,
+            loc: data.loc,
         });
     }
 
-    /// Lanes have come to a point that is no barrier of the CTA.
+    /// Lanes have come to a sync point that is no barrier of the CTA.
     pub(super) fn reached(
         &mut self,
         runner: &impl Runner,
-        at: (usize, Stop),
+        at: (usize, SyncPoint),
         desc: &Desc,
         mask: u32,
     ) {
-        let (warp, stop) = at;
+        let (warp, sync_point) = at;
         if desc.opcode == Opcode::ClusterBar {
             self.reached_cluster_barrier(runner, at, desc, mask);
         }
         let Some(index) = mask_operand(desc) else {
             return;
         };
-        let members = |lane| runner.operand(warp as u32, lane, stop, index) as u32;
+        let members = |lane| runner.operand(warp as u32, lane, sync_point, index) as u32;
         let outside = mask_of(lanes(mask).filter(|&lane| members(lane) >> lane & 1 == 0));
         self.note(runner, Undefined::NotInMask, at, outside);
     }
@@ -162,7 +162,7 @@ impl SyncCheck {
     fn reached_cluster_barrier(
         &mut self,
         runner: &impl Runner,
-        at: (usize, Stop),
+        at: (usize, SyncPoint),
         desc: &Desc,
         mask: u32,
     ) {
@@ -186,23 +186,23 @@ impl SyncCheck {
         runner: &impl Runner,
         (warp, active): (usize, u32),
         desc: &Desc,
-        stops: &[Stop; 32],
+        sync_points: &[SyncPoint; 32],
     ) {
-        let stop = stops[active.trailing_zeros() as usize % 32];
+        let sync_point = sync_points[active.trailing_zeros() as usize % 32];
         match desc.opcode {
             Opcode::Shfl => {
                 let absent = |&lane: &u32| {
-                    let stop = stops[lane as usize];
-                    let operand = |index| runner.operand(warp as u32, lane, stop, index) as u32;
+                    let sync_point = sync_points[lane as usize];
+                    let operand = |index| runner.operand(warp as u32, lane, sync_point, index) as u32;
                     let (source, inside) =
                         shuffle_source(desc.mods.mode(), lane, operand(1), operand(2));
                     inside && active >> source & 1 == 0
                 };
                 let absent = mask_of(lanes(active).filter(absent));
-                self.note(runner, Undefined::AbsentSource, (warp, stop), absent);
+                self.note(runner, Undefined::AbsentSource, (warp, sync_point), absent);
             }
             Opcode::Mma if active != u32::MAX => {
-                self.note(runner, Undefined::PartOfWarp, (warp, stop), active);
+                self.note(runner, Undefined::PartOfWarp, (warp, sync_point), active);
             }
             _ => {}
         }
@@ -214,25 +214,25 @@ impl SyncCheck {
         runner: &impl Runner,
         warp: usize,
         group: &Group,
-        stops: &[Stop; 32],
+        sync_points: &[SyncPoint; 32],
     ) {
-        let stop = stops[group.arrived.trailing_zeros() as usize % 32];
-        self.note(runner, Undefined::MasksDiffer, (warp, stop), group.arrived);
+        let sync_point = sync_points[group.arrived.trailing_zeros() as usize % 32];
+        self.note(runner, Undefined::MasksDiffer, (warp, sync_point), group.arrived);
     }
 
     /// Lanes arrive at a barrier of the CTA, which has `threads`.
     pub(super) fn arrives(
         &mut self,
         runner: &impl Runner,
-        at: (usize, Stop, Mode),
+        at: (usize, SyncPoint, Mode),
         mask: u32,
         (number, count, threads): (u64, u32, u32),
         barrier: &Barrier,
     ) {
-        let (warp, stop, mode) = at;
+        let (warp, sync_point, mode) = at;
         let mut note = |what, holds: bool| {
             if holds {
-                self.note(runner, what, (warp, stop), mask);
+                self.note(runner, what, (warp, sync_point), mask);
             }
         };
         let all = threads.next_multiple_of(32);
@@ -249,16 +249,16 @@ impl SyncCheck {
         runner: &impl Runner,
         warp: usize,
         (released, alive, exited): (u32, u32, u32),
-        stops: &[Stop; 32],
+        sync_points: &[SyncPoint; 32],
     ) {
-        let Some(first) = lanes(released).map(|lane| stops[lane as usize]).next() else {
+        let Some(first) = lanes(released).map(|lane| sync_points[lane as usize]).next() else {
             return;
         };
-        let aligned = |lane: u32| runner.point(stops[lane as usize]).desc.mods.flag();
+        let aligned = |lane: u32| runner.sync_point_data(sync_points[lane as usize]).desc.mods.flag();
         if !lanes(released).any(aligned) {
             return;
         }
-        let together = lanes(released).all(|lane| stops[lane as usize] == first);
+        let together = lanes(released).all(|lane| sync_points[lane as usize] == first);
         if !together || released != alive {
             self.note(runner, Undefined::DivergentBarrier, (warp, first), released);
         } else {

@@ -6,7 +6,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::{Runner, Stop, lanes};
+use crate::{Runner, SyncPoint, lanes};
 use margay_ops::meaning::matrix::Product;
 use margay_ops::meaning::{Bits, Desc, Meaning, WarpLanes};
 use margay_ops::ops::Opcode;
@@ -41,25 +41,25 @@ pub fn groups(
     runner: &impl Runner,
     warp: u32,
     waiting: u32,
-    stops: &[Stop; 32],
+    sync_points: &[SyncPoint; 32],
 ) -> SmallVec<[Group; 2]> {
     let mut groups: SmallVec<[Group; 2]> = SmallVec::new();
-    let mut known: Option<(Stop, Desc, Option<usize>, Option<Bits>)> = None;
+    let mut known: Option<(SyncPoint, Desc, Option<usize>, Option<Bits>)> = None;
     for lane in lanes(waiting) {
-        let stop = stops[lane as usize];
+        let sync_point = sync_points[lane as usize];
         let (_, desc, index, constant) = match known {
-            Some(known) if known.0 == stop => known,
+            Some(known) if known.0 == sync_point => known,
             _ => {
-                let desc = runner.point(stop).desc;
+                let desc = runner.sync_point_data(sync_point).desc;
                 let index = mask_operand(&desc);
-                let constant = index.and_then(|index| runner.constant_operand(stop, index));
-                *known.insert((stop, desc, index, constant))
+                let constant = index.and_then(|index| runner.constant_operand(sync_point, index));
+                *known.insert((sync_point, desc, index, constant))
             }
         };
         let Some(index) = index else {
             continue;
         };
-        let members = constant.unwrap_or_else(|| runner.operand(warp, lane, stop, index)) as u32;
+        let members = constant.unwrap_or_else(|| runner.operand(warp, lane, sync_point, index)) as u32;
         match groups
             .iter_mut()
             .find(|g| g.desc == desc && g.members == members)
@@ -102,16 +102,16 @@ pub fn shape(desc: &Desc) -> (usize, usize) {
 }
 
 /// Computes a collective for the lanes that met and stores its results.
-pub fn perform(runner: &mut impl Runner, warp: u32, desc: &Desc, active: u32, stops: &[Stop; 32]) {
+pub fn perform(runner: &mut impl Runner, warp: u32, desc: &Desc, active: u32, sync_points: &[SyncPoint; 32]) {
     if !matches!(desc.opcode.meaning(), Meaning::Warp(_)) {
         return;
     }
-    let first = stops[active.trailing_zeros() as usize % 32];
-    let together = lanes(active).all(|lane| stops[lane as usize] == first);
+    let first = sync_points[active.trailing_zeros() as usize % 32];
+    let together = lanes(active).all(|lane| sync_points[lane as usize] == first);
     if together && runner.perform(warp, first, active) {
         return;
     }
-    compute(runner, warp, desc, (active, active), stops);
+    compute(runner, warp, desc, (active, active), sync_points);
 }
 
 /// Whose operands count for the lanes `arrived`, which named a mask whose lanes `members` stand at the same
@@ -132,12 +132,12 @@ pub fn perform_apart(
     warp: u32,
     group: &Group,
     standing: u32,
-    stops: &[Stop; 32],
+    sync_points: &[SyncPoint; 32],
 ) {
     let members = group.members & standing;
     let sources = sources_apart(group.desc.opcode, members, group.arrived);
     if matches!(group.desc.opcode.meaning(), Meaning::Warp(_)) {
-        compute(runner, warp, &group.desc, (sources, group.arrived), stops);
+        compute(runner, warp, &group.desc, (sources, group.arrived), sync_points);
     }
 }
 
@@ -147,7 +147,7 @@ fn compute(
     warp: u32,
     desc: &Desc,
     (sources, readers): (u32, u32),
-    stops: &[Stop; 32],
+    sync_points: &[SyncPoint; 32],
 ) {
     let Meaning::Warp(meaning) = desc.opcode.meaning() else {
         return;
@@ -161,7 +161,7 @@ fn compute(
             continue;
         }
         for lane in lanes(sources) {
-            values[lane as usize] = runner.operand(warp, lane, stops[lane as usize], index);
+            values[lane as usize] = runner.operand(warp, lane, sync_points[lane as usize], index);
         }
     }
     let mut out: SmallVec<[[Bits; 32]; 2]> = smallvec![[0; 32]; results];
@@ -182,7 +182,7 @@ fn compute(
             } else {
                 any
             };
-            runner.set_result(warp, lane, stops[lane as usize], index, values[from]);
+            runner.set_result(warp, lane, sync_points[lane as usize], index, values[from]);
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::barrier::{BARRIERS, Barrier};
 use crate::check::{SyncCheck, SyncFinding};
 use crate::collective;
 use crate::warp::WarpState;
-use crate::{Fault, FaultKind, Runner, Stop, lanes};
+use crate::{Fault, FaultKind, Runner, SyncPoint, lanes};
 use margay_ir::function::SourceLoc;
 use margay_ops::meaning::{Bits, Desc};
 use margay_ops::mods::{AtomOp, Mode};
@@ -35,12 +35,12 @@ pub enum CtaOutcome {
         /// Whether any thread got past a wait in this turn.
         progressed: bool,
     },
-    /// All threads that have not exited are about to go on behind this stop. Only for runners that
-    /// [step](Runner::steps_from) from there.
-    InStep(Stop),
+    /// The CTA is converged: all threads that have not exited are about to resume after this sync point. Only for
+    /// runners that [take](Runner::takes_converged) converged CTAs there.
+    Converged(SyncPoint),
 }
 
-/// Rounds over the warps after which a CTA with lanes that gave way gives its worker away even
+/// Rounds over the warps after which a CTA with lanes that yielded gives its worker away even
 /// though others move: they may be moving in circles until another CTA does something.
 const ROUNDS: u64 = 64;
 
@@ -71,7 +71,7 @@ impl CtaState {
                     arrived: 0,
                     hold: None,
                     exited: !threads_of(warp, threads),
-                    stops: [Stop::START; 32],
+                    sync_points: [SyncPoint::START; 32],
                 })
                 .collect(),
             barriers: vec![Barrier::default(); BARRIERS],
@@ -94,28 +94,28 @@ impl CtaState {
     }
 
     /// A CTA that other code has run up to here: `places` tells where the lanes of a warp stand, and
-    /// which have not exited; warps from `moved` on are about to go on behind `phase`.
+    /// which have not exited; warps from `moved` on are about to resume after `phase`.
     pub fn taken_over(
         threads: u32,
         order: Order,
         runner: &impl Runner,
-        (phase, moved): (Stop, u32),
-        places: impl Fn(u32) -> ([Stop; 32], u32),
+        (phase, moved): (SyncPoint, u32),
+        places: impl Fn(u32) -> ([SyncPoint; 32], u32),
     ) -> CtaState {
         let mut state = CtaState::new(threads, order);
         for warp in 0..state.warps.len() {
-            let (stops, alive) = places(warp as u32);
+            let (sync_points, alive) = places(warp as u32);
             let moved = (warp as u32) < moved;
-            if !moved && phase == Stop::START {
+            if !moved && phase == SyncPoint::START {
                 continue;
             }
             state.warps[warp].exited = !alive;
             if moved {
-                state.warps[warp].stops = stops;
+                state.warps[warp].sync_points = sync_points;
                 state.warps[warp].ready = 0;
                 state.settle_all(runner, warp, alive);
             } else {
-                state.warps[warp].stops = [phase; 32];
+                state.warps[warp].sync_points = [phase; 32];
                 state.warps[warp].ready = alive;
             }
         }
@@ -147,20 +147,20 @@ impl CtaState {
         any
     }
 
-    /// The stop behind which all threads are about to go on that have not exited, if they have left nothing at
-    /// a barrier: whoever runs them from there knows nothing of it.
-    fn in_step(&self) -> Option<Stop> {
+    /// The sync point after which all threads that have not exited are about to resume, if no barrier holds arrivals:
+    /// the code that runs them from there knows nothing of arrivals.
+    fn converged(&self) -> Option<SyncPoint> {
         let expected = self.warps.iter().any(|state| state.arrived != 0);
         if expected || self.barriers.iter().any(Barrier::is_active) {
             return None;
         }
         let mut all = self.warps.iter().filter(|state| state.ready != 0);
         let first = all.next()?;
-        let stop = first.stops[first.ready.trailing_zeros() as usize];
+        let sync_point = first.sync_points[first.ready.trailing_zeros() as usize];
         let goes_on = |state: &WarpState| {
-            state.ready == !state.exited && state.ready & !lanes_at(stop, &state.stops) == 0
+            state.ready == !state.exited && state.ready & !lanes_at(sync_point, &state.sync_points) == 0
         };
-        self.warps.iter().all(goes_on).then_some(stop)
+        self.warps.iter().all(goes_on).then_some(sync_point)
     }
 
     /// Runs the CTA until all threads have exited or nobody can go on.
@@ -181,10 +181,10 @@ impl CtaState {
                 return Ok(CtaOutcome::Done);
             }
             progressed |= progress;
-            if let Some(stop) = self.in_step()
-                && runner.steps_from(stop)
+            if let Some(sync_point) = self.converged()
+                && runner.takes_converged(sync_point)
             {
-                return Ok(CtaOutcome::InStep(stop));
+                return Ok(CtaOutcome::Converged(sync_point));
             }
             let yielded = self.any_yielded();
             if yielded && (!progress || round >= ROUNDS) {
@@ -196,7 +196,7 @@ impl CtaState {
                     false => Err(self.deadlock(runner)),
                 };
             }
-            // Others have moved: those that gave way may look again.
+            // Others have moved: those that yielded may look again.
             self.release_yielded();
         }
         Ok(CtaOutcome::Parked { progressed })
@@ -204,25 +204,25 @@ impl CtaState {
 
     /// Runs a warp until none of its lanes can go on by itself.
     fn run_warp(&mut self, runner: &mut impl Runner, warp: usize) -> Result<bool, Fault> {
-        let before = (self.warps[warp].stops, self.warps[warp].exited);
+        let before = (self.warps[warp].sync_points, self.warps[warp].exited);
         loop {
             while self.warps[warp].ready != 0 {
                 self.run_group(runner, warp)?;
             }
             if !self.resolve_warp(runner, warp) {
-                // Lanes that only gave way again, where they did before, have not moved, whoever
+                // Lanes that only yielded again, where they did before, have not moved, whoever
                 // else of the warp waits somewhere.
                 let state = &self.warps[warp];
-                return Ok(before != (state.stops, state.exited));
+                return Ok(before != (state.sync_points, state.exited));
             }
         }
     }
 
-    /// Runs the ready lanes that are furthest behind.
+    /// Runs the lagging lanes: the ready lanes with the lowest sync point number.
     fn run_group(&mut self, runner: &mut impl Runner, warp: usize) -> Result<(), Fault> {
         let state = &mut self.warps[warp];
-        let (from, mask) = furthest_behind(state.ready, &state.stops);
-        runner.run(warp as u32, from, mask, &mut state.stops)?;
+        let (from, mask) = lagging_lanes(state.ready, &state.sync_points);
+        runner.run(warp as u32, from, mask, &mut state.sync_points)?;
         state.ready &= !mask;
         self.settle_all(runner, warp, mask);
         Ok(())
@@ -232,22 +232,22 @@ impl CtaState {
     fn settle_all(&mut self, runner: &impl Runner, warp: usize, mask: u32) {
         let mut rest = mask;
         while rest != 0 {
-            let stop = self.warps[warp].stops[rest.trailing_zeros() as usize];
-            let same = lanes_at(stop, &self.warps[warp].stops) & rest;
+            let sync_point = self.warps[warp].sync_points[rest.trailing_zeros() as usize];
+            let same = lanes_at(sync_point, &self.warps[warp].sync_points) & rest;
             rest &= !same;
-            self.settle(runner, warp, stop, same);
+            self.settle(runner, warp, sync_point, same);
         }
     }
 
     /// Notes what lanes that have just stopped wait for.
-    fn settle(&mut self, runner: &impl Runner, warp: usize, stop: Stop, lanes: u32) {
-        if stop == Stop::EXIT {
+    fn settle(&mut self, runner: &impl Runner, warp: usize, sync_point: SyncPoint, lanes: u32) {
+        if sync_point == SyncPoint::EXIT {
             self.warps[warp].exited |= lanes;
             return;
         }
-        let desc = runner.point(stop).desc;
+        let desc = runner.sync_point_data(sync_point).desc;
         if let Some(check) = &mut self.check {
-            check.reached(runner, (warp, stop), &desc, lanes);
+            check.reached(runner, (warp, sync_point), &desc, lanes);
         }
         let state = &mut self.warps[warp];
         if desc.opcode == Opcode::ClusterBar {
@@ -262,7 +262,7 @@ impl CtaState {
                 state.waiting |= lanes;
                 state.at_barrier |= lanes;
             }
-            self.arrive(runner, (warp, stop, mode), lanes);
+            self.arrive(runner, (warp, sync_point, mode), lanes);
             return;
         }
         state.waiting |= lanes;
@@ -272,16 +272,16 @@ impl CtaState {
     }
 
     /// Enters lanes that reached a barrier.
-    fn arrive(&mut self, runner: &impl Runner, at: (usize, Stop, Mode), mask: u32) {
-        let (warp, stop, _) = at;
-        let constant = |index| runner.constant_operand(stop, index);
+    fn arrive(&mut self, runner: &impl Runner, at: (usize, SyncPoint, Mode), mask: u32) {
+        let (warp, sync_point, _) = at;
+        let constant = |index| runner.constant_operand(sync_point, index);
         if let (Some(id), Some(count)) = (constant(0), constant(1)) {
             self.arrive_at(runner, at, mask, (id as u64, count as u32));
             return;
         }
         for lane in lanes(mask) {
-            let id = runner.operand(warp as u32, lane, stop, 0) as u64;
-            let count = runner.operand(warp as u32, lane, stop, 1) as u32;
+            let id = runner.operand(warp as u32, lane, sync_point, 0) as u64;
+            let count = runner.operand(warp as u32, lane, sync_point, 1) as u32;
             self.arrive_at(runner, at, 1 << lane, (id, count));
         }
     }
@@ -289,7 +289,7 @@ impl CtaState {
     fn arrive_at(
         &mut self,
         runner: &impl Runner,
-        at: (usize, Stop, Mode),
+        at: (usize, SyncPoint, Mode),
         mask: u32,
         (id, count): (u64, u32),
     ) {
@@ -310,39 +310,39 @@ impl CtaState {
             return false;
         }
         let mut released = 0;
-        let groups = collective::groups(runner, warp as u32, candidates, &state.stops);
+        let groups = collective::groups(runner, warp as u32, candidates, &state.sync_points);
         for group in &groups {
             let standing = collective::standing(&groups, group);
             if collective::has_outsiders(&groups, group) {
                 if group.members & !state.exited & !standing == 0 {
-                    collective::perform_apart(runner, warp as u32, group, standing, &state.stops);
+                    collective::perform_apart(runner, warp as u32, group, standing, &state.sync_points);
                     released |= group.arrived;
                 }
             } else if group.members & !state.exited & !group.arrived == 0 {
                 if let Some(check) = &mut self.check {
                     let who = (warp, group.arrived);
-                    check.performs(runner, who, &group.desc, &state.stops);
+                    check.performs(runner, who, &group.desc, &state.sync_points);
                 }
                 collective::perform(
                     runner,
                     warp as u32,
                     &group.desc,
                     group.arrived,
-                    &state.stops,
+                    &state.sync_points,
                 );
                 released |= group.arrived;
             }
         }
         if released == 0
-            && let Some(stop) = open_stop(runner, candidates, &state.stops)
-            && state.may_pass(stop)
+            && let Some(sync_point) = open_sync_point(runner, candidates, &state.sync_points)
+            && state.may_pass(sync_point)
         {
-            released = lanes_at(stop, &state.stops) & candidates;
+            released = lanes_at(sync_point, &state.sync_points) & candidates;
             if let Some(check) = &mut self.check {
-                let desc = runner.point(stop).desc;
-                check.performs(runner, (warp, released), &desc, &state.stops);
+                let desc = runner.sync_point_data(sync_point).desc;
+                check.performs(runner, (warp, released), &desc, &state.sync_points);
             }
-            pass(runner, warp as u32, stop, released, &state.stops);
+            pass(runner, warp as u32, sync_point, released, &state.sync_points);
         }
         state.waiting &= !released;
         state.ready |= released;
@@ -355,14 +355,14 @@ impl CtaState {
         let mut any = false;
         for (warp, state) in self.warps.iter_mut().enumerate() {
             let candidates = state.waiting & !state.yielded & !state.at_barrier;
-            let groups = collective::groups(runner, warp as u32, candidates, &state.stops);
+            let groups = collective::groups(runner, warp as u32, candidates, &state.sync_points);
             for group in &groups {
                 let standing = collective::standing(&groups, group);
                 if group.members & !state.exited & !standing == 0 {
                     if let Some(check) = &mut self.check {
-                        check.masks_differ(runner, warp, group, &state.stops);
+                        check.masks_differ(runner, warp, group, &state.sync_points);
                     }
-                    collective::perform_apart(runner, warp as u32, group, standing, &state.stops);
+                    collective::perform_apart(runner, warp as u32, group, standing, &state.sync_points);
                     state.waiting &= !group.arrived;
                     state.ready |= group.arrived;
                     any = true;
@@ -385,7 +385,7 @@ impl CtaState {
                     for (warp, (state, &lanes)) in self.warps.iter().zip(&released).enumerate() {
                         let exited = state.exited & threads_of(warp as u32, self.threads);
                         let who = (lanes, !state.exited, exited);
-                        check.completes(runner, warp, who, &state.stops);
+                        check.completes(runner, warp, who, &state.sync_points);
                     }
                 }
                 if reduces {
@@ -409,23 +409,23 @@ impl CtaState {
         let mut readers = Vec::new();
         for (warp, &mask) in released.iter().enumerate() {
             for lane in lanes(mask) {
-                let stop = self.warps[warp].stops[lane as usize];
-                let desc = runner.point(stop).desc;
+                let sync_point = self.warps[warp].sync_points[lane as usize];
+                let desc = runner.sync_point_data(sync_point).desc;
                 if desc.mods.mode() == Mode::Red {
-                    let on = runner.operand(warp as u32, lane, stop, 2) & 1 != 0;
+                    let on = runner.operand(warp as u32, lane, sync_point, 2) & 1 != 0;
                     count += u32::from(on);
                     all &= on;
-                    readers.push((warp as u32, lane, stop, desc.mods.atom_op()));
+                    readers.push((warp as u32, lane, sync_point, desc.mods.atom_op()));
                 }
             }
         }
-        for (warp, lane, stop, op) in readers {
+        for (warp, lane, sync_point, op) in readers {
             let value = match op {
                 AtomOp::And => Bits::from(all),
                 AtomOp::Or => Bits::from(count != 0),
                 _ => Bits::from(count),
             };
-            runner.set_result(warp, lane, stop, 0, value);
+            runner.set_result(warp, lane, sync_point, 0, value);
         }
     }
 
@@ -468,32 +468,32 @@ impl CtaState {
             let mut rest = state.waiting;
             while rest != 0 {
                 let lane = rest.trailing_zeros();
-                let stop = state.stops[lane as usize];
-                let same = lanes_at(stop, &state.stops) & rest;
+                let sync_point = state.sync_points[lane as usize];
+                let same = lanes_at(sync_point, &state.sync_points) & rest;
                 rest &= !same;
-                let point = runner.point(stop);
-                first.get_or_insert((warp as u32 * 32 + lane, point.loc));
-                waiting.push(describe(runner, warp as u32, lane, stop, same));
+                let data = runner.sync_point_data(sync_point);
+                first.get_or_insert((warp as u32 * 32 + lane, data.loc));
+                waiting.push(describe(runner, warp as u32, lane, sync_point, same));
             }
         }
         (first, waiting)
     }
 }
 
-fn describe(runner: &impl Runner, warp: u32, lane: u32, stop: Stop, lanes: u32) -> String {
-    let point = runner.point(stop);
-    let what = match point.desc.opcode {
+fn describe(runner: &impl Runner, warp: u32, lane: u32, sync_point: SyncPoint, lanes: u32) -> String {
+    let data = runner.sync_point_data(sync_point);
+    let what = match data.desc.opcode {
         Opcode::Bar => format!(
             "barrier {} (count {})",
-            runner.operand(warp, lane, stop, 0),
-            runner.operand(warp, lane, stop, 1)
+            runner.operand(warp, lane, sync_point, 0),
+            runner.operand(warp, lane, sync_point, 1)
         ),
-        opcode => match collective::mask_operand(&point.desc) {
+        opcode => match collective::mask_operand(&data.desc) {
             Some(index) => {
                 format!(
                     "{} with mask {:#010x}",
                     opcode.name(),
-                    runner.operand(warp, lane, stop, index)
+                    runner.operand(warp, lane, sync_point, index)
                 )
             }
             None => opcode.name().to_owned(),
@@ -501,22 +501,22 @@ fn describe(runner: &impl Runner, warp: u32, lane: u32, stop: Stop, lanes: u32) 
     };
     format!(
         "warp {warp}, lanes {lanes:#010x}: {what} at PTX line {}",
-        point.loc.ptx_line
+        data.loc.ptx_line
     )
 }
 
-/// The ready lanes that stand furthest behind, and where.
-fn furthest_behind(ready: u32, stops: &[Stop; 32]) -> (Stop, u32) {
-    let first = stops[ready.trailing_zeros() as usize % 32];
-    let same = lanes_at(first, stops) & ready;
+/// The lagging lanes, and the sync point where they stand.
+fn lagging_lanes(ready: u32, sync_points: &[SyncPoint; 32]) -> (SyncPoint, u32) {
+    let first = sync_points[ready.trailing_zeros() as usize % 32];
+    let same = lanes_at(first, sync_points) & ready;
     if same == ready {
         return (first, ready);
     }
     let from = lanes(ready)
-        .map(|lane| stops[lane as usize])
+        .map(|lane| sync_points[lane as usize])
         .min()
         .unwrap_or(first);
-    (from, lanes_at(from, stops) & ready)
+    (from, lanes_at(from, sync_points) & ready)
 }
 
 /// The lanes of a warp that are threads of a CTA of `threads`.
@@ -527,14 +527,14 @@ fn threads_of(warp: u32, threads: u32) -> u32 {
     }
 }
 
-/// The lanes that stand at a stop.
-fn lanes_at(stop: Stop, stops: &[Stop; 32]) -> u32 {
+/// The lanes that stand at a sync point.
+fn lanes_at(sync_point: SyncPoint, sync_points: &[SyncPoint; 32]) -> u32 {
     (0..32).fold(0, |mask, lane| {
-        mask | u32::from(stops[lane] == stop) << lane
+        mask | u32::from(sync_points[lane] == sync_point) << lane
     })
 }
 
-/// Whether the operation at a point waits for nobody.
+/// Whether the operation of a sync point waits for nobody.
 fn waits_for_nobody(desc: &Desc) -> bool {
     match desc.opcode {
         Opcode::Converge | Opcode::ActiveMask => true,
@@ -543,22 +543,22 @@ fn waits_for_nobody(desc: &Desc) -> bool {
     }
 }
 
-/// The stop furthest behind whose operation waits for nobody: its lanes go on together.
-fn open_stop(runner: &impl Runner, waiting: u32, stops: &[Stop; 32]) -> Option<Stop> {
+/// The lowest sync point whose operation waits for nobody: its lanes go on together.
+fn open_sync_point(runner: &impl Runner, waiting: u32, sync_points: &[SyncPoint; 32]) -> Option<SyncPoint> {
     lanes(waiting)
-        .map(|lane| stops[lane as usize])
-        .filter(|&stop| waits_for_nobody(&runner.point(stop).desc))
+        .map(|lane| sync_points[lane as usize])
+        .filter(|&sync_point| waits_for_nobody(&runner.sync_point_data(sync_point).desc))
         .min()
 }
 
 /// Performs, for the lanes that go on together, an operation that waits for nobody.
-fn pass(runner: &mut impl Runner, warp: u32, stop: Stop, mask: u32, stops: &[Stop; 32]) {
-    let desc = runner.point(stop).desc;
+fn pass(runner: &mut impl Runner, warp: u32, sync_point: SyncPoint, mask: u32, sync_points: &[SyncPoint; 32]) {
+    let desc = runner.sync_point_data(sync_point).desc;
     if desc.opcode == Opcode::ActiveMask {
         for lane in lanes(mask) {
-            runner.set_result(warp, lane, stop, 0, Bits::from(mask));
+            runner.set_result(warp, lane, sync_point, 0, Bits::from(mask));
         }
     } else if desc.opcode != Opcode::Converge {
-        collective::perform(runner, warp, &desc, mask, stops);
+        collective::perform(runner, warp, &desc, mask, sync_points);
     }
 }

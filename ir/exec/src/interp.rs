@@ -9,8 +9,8 @@
 //! step together (`groups`), pure operations in one call for all of them (`batch`); memory is accessed lane by lane,
 //! lowest first. Values lie in rows of 32 lanes (`registers`), whose number `allocate` keeps small.
 //!
-//! Invariant: a lane that stopped at a point stands behind it: its place is the step after the point, its operands
-//! are still the point's.
+//! Invariant: the place of a lane that stopped at a sync point is the step after the sync point; its operands are still
+//! those of the sync point.
 
 mod allocate;
 mod batch;
@@ -26,7 +26,7 @@ mod warp;
 use smallvec::{SmallVec, smallvec};
 
 use crate::collective::shape;
-use crate::{CtaInfo, Fault, FaultKind, LaunchInfo, Point, Runner, Stop, lanes};
+use crate::{CtaInfo, Fault, FaultKind, LaunchInfo, SyncPointData, Runner, SyncPoint, lanes};
 use margay_ir::entity::FuncId;
 use margay_ir::module::Module;
 use margay_ir::syscall::Syscall;
@@ -99,7 +99,7 @@ pub struct Interpreter<'a, M> {
     warps: Vec<Warp>,
 }
 
-/// Turns of a waiting loop that lanes may take before they give way.
+/// Turns of a waiting loop that lanes may take before they yield.
 const TURNS: u32 = 64;
 
 impl<'a, M: Machine> Interpreter<'a, M> {
@@ -141,7 +141,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         Threads(self.warps)
     }
 
-    /// The point that a lane has stopped at: its function, its step, and the number of the activation.
+    /// The sync point that a lane has stopped at: its function, its step, and the number of the activation.
     fn stopped_at(&self, warp: u32, lane: u32) -> Option<(&'a Body, &'a Step, usize)> {
         let warp = self.warps.get(warp as usize)?;
         let at = warp.at(lane)?;
@@ -152,7 +152,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
     }
 
     /// Computes the collective for lanes that stand at one place; `None` where they do not.
-    fn collective(&mut self, warp: u32, stop: Stop, active: u32) -> Option<()> {
+    fn collective(&mut self, warp: u32, sync_point: SyncPoint, active: u32) -> Option<()> {
         let state = &self.warps[warp as usize];
         let first = active.trailing_zeros();
         let mut all = lanes(active).map(|lane| state.at(lane));
@@ -160,7 +160,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
             return None;
         }
         let (body, step, activation) = self.stopped_at(warp, first)?;
-        let desc = self.point(stop).desc;
+        let desc = self.sync_point_data(sync_point).desc;
         let Meaning::Warp(meaning) = desc.opcode.meaning() else {
             return None;
         };
@@ -203,20 +203,20 @@ impl<M: Machine> Runner for Interpreter<'_, M> {
     fn run(
         &mut self,
         warp: u32,
-        from: Stop,
+        from: SyncPoint,
         mask: u32,
-        stops: &mut [Stop; 32],
+        sync_points: &mut [SyncPoint; 32],
     ) -> Result<(), Fault> {
-        // Not behind every point: a loop that polls through a collective, a volatile access or a
+        // Not after every sync point: a loop that polls through a collective, a volatile access or a
         // barrier would never be due.
-        let fresh = from == Stop::START || self.point(from).desc.opcode == Opcode::Yield;
+        let fresh = from == SyncPoint::START || self.sync_point_data(from).desc.opcode == Opcode::Yield;
         let state = &mut self.warps[warp as usize];
         if fresh {
             state.turns = TURNS;
         }
-        if from != Stop::START {
+        if from != SyncPoint::START {
             let groups = state.stopped(mask);
-            return self.run_groups(warp, groups, stops);
+            return self.run_groups(warp, groups, sync_points);
         }
         let body = self.code.body(self.module, self.kernel);
         let body = body.ok_or(FaultKind::IllegalInstruction)?;
@@ -229,22 +229,22 @@ impl<M: Machine> Runner for Interpreter<'_, M> {
         let at = state.enter(entered, mask, caller);
         state.stop(mask, at);
         let groups = state.stopped(mask);
-        self.run_groups(warp, groups, stops)
+        self.run_groups(warp, groups, sync_points)
     }
 
-    fn point(&self, stop: Stop) -> Point {
-        self.code.point(self.module, stop)
+    fn sync_point_data(&self, sync_point: SyncPoint) -> SyncPointData {
+        self.code.sync_point_data(self.module, sync_point)
     }
 
-    fn constant_operand(&self, stop: Stop, index: usize) -> Option<Bits> {
-        self.code.constant_operand(self.module, stop, index)
+    fn constant_operand(&self, sync_point: SyncPoint, index: usize) -> Option<Bits> {
+        self.code.constant_operand(self.module, sync_point, index)
     }
 
-    fn perform(&mut self, warp: u32, stop: Stop, active: u32) -> bool {
-        self.collective(warp, stop, active).is_some()
+    fn perform(&mut self, warp: u32, sync_point: SyncPoint, active: u32) -> bool {
+        self.collective(warp, sync_point, active).is_some()
     }
 
-    fn operand(&self, warp: u32, lane: u32, _: Stop, index: usize) -> Bits {
+    fn operand(&self, warp: u32, lane: u32, _: SyncPoint, index: usize) -> Bits {
         let Some((body, step, activation)) = self.stopped_at(warp, lane) else {
             return 0;
         };
@@ -255,7 +255,7 @@ impl<M: Machine> Runner for Interpreter<'_, M> {
         }
     }
 
-    fn set_result(&mut self, warp: u32, lane: u32, _: Stop, index: usize, bits: Bits) {
+    fn set_result(&mut self, warp: u32, lane: u32, _: SyncPoint, index: usize, bits: Bits) {
         let Some((body, step, activation)) = self.stopped_at(warp, lane) else {
             return;
         };

@@ -1,13 +1,13 @@
 //! Execution of a CTA, whatever runs its lanes, and the interpreter.
 //!
 //! A [`Runner`] (the interpreter, or native code) runs lanes of a warp from one synchronisation
-//! point to the next; [`cta::CtaState`] decides who may go on: member masks, barriers, convergence,
+//! point (*sync point*) to the next; [`cta::CtaState`] decides who may go on: member masks, barriers, convergence,
 //! yields, deadlock (execution-model sections 3, 4 and 5). Both engines share it, so they agree on
 //! what waits for what; what each lane computes in between is theirs.
 //!
 //! [`interp`] is the interpreter.
 //!
-//! Invariant: lanes stand in exactly one state each: ready, waiting at a point, or exited.
+//! Invariant: lanes stand in exactly one state each: ready, waiting at a sync point, or exited.
 
 #![forbid(unsafe_code)]
 
@@ -25,7 +25,7 @@ use margay_ops::meaning::Bits;
 pub use check::{SyncFinding, Undefined};
 pub use cta::{CtaOutcome, CtaState, Order};
 pub use launch::{CtaInfo, LaunchInfo};
-pub use margay_ir::point::{Point, Stop};
+pub use margay_ir::sync_point::{SyncPointData, SyncPoint};
 pub use margay_ops::fault::FaultKind;
 
 /// A fault and where it happened.
@@ -49,40 +49,41 @@ impl From<FaultKind> for Fault {
     }
 }
 
-/// Runs lanes between points.
+/// Runs lanes between sync points.
 pub trait Runner {
-    /// Runs the lanes of `mask`, all standing behind `from`, until each stops; writes where into
-    /// `stops`.
+    /// Runs the lanes of `mask` from the resume point after `from` until each stops; writes where into
+    /// `sync_points`.
     fn run(
         &mut self,
         warp: u32,
-        from: Stop,
+        from: SyncPoint,
         mask: u32,
-        stops: &mut [Stop; 32],
+        sync_points: &mut [SyncPoint; 32],
     ) -> Result<(), Fault>;
 
-    /// The point behind a stop.
-    fn point(&self, stop: Stop) -> Point;
+    /// The data of a sync point.
+    fn sync_point_data(&self, sync_point: SyncPoint) -> SyncPointData;
 
-    /// Operand number `index` of the point behind a stop, where it is the same constant for every lane.
-    fn constant_operand(&self, _stop: Stop, _index: usize) -> Option<Bits> {
+    /// Operand number `index` of a sync point, where it is the same constant for every lane.
+    fn constant_operand(&self, _sync_point: SyncPoint, _index: usize) -> Option<Bits> {
         None
     }
 
-    /// Operand number `index` of the point that a lane waits at.
-    fn operand(&self, warp: u32, lane: u32, stop: Stop, index: usize) -> Bits;
+    /// Operand number `index` of the sync point that a lane waits at.
+    fn operand(&self, warp: u32, lane: u32, sync_point: SyncPoint, index: usize) -> Bits;
 
-    /// Sets result number `index` of the point that a lane waits at.
-    fn set_result(&mut self, warp: u32, lane: u32, stop: Stop, index: usize, value: Bits);
+    /// Sets result number `index` of the sync point that a lane waits at.
+    fn set_result(&mut self, warp: u32, lane: u32, sync_point: SyncPoint, index: usize, value: Bits);
 
-    /// Computes the collective for lanes of a warp that all stand at `stop`, faster than operand by
+    /// Computes the collective for lanes of a warp that all stand at `sync_point`, faster than operand by
     /// operand; false when the runner cannot.
-    fn perform(&mut self, _warp: u32, _stop: Stop, _active: u32) -> bool {
+    fn perform(&mut self, _warp: u32, _sync_point: SyncPoint, _active: u32) -> bool {
         false
     }
 
-    /// Whether [`CtaState::run`] is to come back when all threads are about to go on behind `stop`.
-    fn steps_from(&self, _stop: Stop) -> bool {
+    /// Whether [`CtaState::run`] is to return when the CTA is converged: all threads are about to resume after
+    /// `sync_point`.
+    fn takes_converged(&self, _sync_point: SyncPoint) -> bool {
         false
     }
 }

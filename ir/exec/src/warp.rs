@@ -1,13 +1,13 @@
 //! Where the lanes of one warp stand.
 
-use crate::{Stop, lanes};
+use crate::{SyncPoint, lanes};
 use margay_ops::mods::Mode;
 
 #[derive(Clone, Debug)]
 pub(super) struct WarpState {
     pub(super) ready: u32,
     pub(super) waiting: u32,
-    /// Those of the waiting lanes that gave way.
+    /// Those of the waiting lanes that yielded.
     pub(super) yielded: u32,
     /// Those of the waiting lanes that wait at a barrier.
     pub(super) at_barrier: u32,
@@ -17,13 +17,13 @@ pub(super) struct WarpState {
     pub(super) arrived: u32,
     pub(super) hold: Option<Hold>,
     pub(super) exited: u32,
-    pub(super) stops: [Stop; 32],
+    pub(super) sync_points: [SyncPoint; 32],
 }
 
-/// A point where lanes are kept until those behind them that gave way have had another turn.
+/// A sync point where lanes are kept until the lagging lanes that yielded have had another turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Hold {
-    stop: Stop,
+    sync_point: SyncPoint,
     /// Whether they have had it.
     pub(super) is_over: bool,
 }
@@ -44,15 +44,15 @@ impl WarpState {
         self.at_cluster |= expected;
     }
 
-    /// Whether lanes may go on from `stop`. When others gave way behind it, those get another turn
-    /// first: a lane gives way anywhere in a loop, and the warp would fall apart by chance. If they
-    /// give way again, they wait for somebody, perhaps for these lanes.
-    pub(super) fn may_pass(&mut self, stop: Stop) -> bool {
-        let is_expected = lanes(self.yielded).any(|lane| self.stops[lane as usize] < stop);
-        let held = self.hold.filter(|hold| hold.stop == stop);
+    /// Whether lanes may go on from `sync_point`. When lagging lanes yielded, those get another turn
+    /// first: a lane yields anywhere in a loop, and the warp would diverge by chance. If they
+    /// yield again, they wait for somebody, perhaps for these lanes.
+    pub(super) fn may_pass(&mut self, sync_point: SyncPoint) -> bool {
+        let is_expected = lanes(self.yielded).any(|lane| self.sync_points[lane as usize] < sync_point);
+        let held = self.hold.filter(|hold| hold.sync_point == sync_point);
         if is_expected && held.is_none_or(|hold| !hold.is_over) {
             self.hold = Some(held.unwrap_or(Hold {
-                stop,
+                sync_point,
                 is_over: false,
             }));
             return false;

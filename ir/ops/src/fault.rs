@@ -1,60 +1,60 @@
-//! Faults: why an operation could not be executed.
+//! Faults: reasons why an operation could not be executed.
 
-/// Why a thread could not go on.
+/// Why a thread could not continue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FaultKind {
-    /// Access to memory that is not mapped or not allowed.
+    /// Access to memory that is unmapped or inaccessible.
     IllegalAddress {
-        /// Address, if known.
+        /// The address, if known.
         address: Option<u64>,
-        /// Whether it was a write, if known.
+        /// Whether the access was a write, if known.
         write: Option<bool>,
     },
-    /// Access not aligned to its size.
+    /// Access to an address that is not a multiple of the access's size.
     Misaligned {
-        /// Address, if known.
+        /// The address, if known.
         address: Option<u64>,
     },
-    /// `trap` or an instruction that cannot be executed.
+    /// An instruction that cannot be executed.
     IllegalInstruction,
     /// A call through a handle that names no function.
     InvalidPc {
         /// The handle.
         handle: u64,
     },
-    /// `trap`.
+    /// The instruction `trap`.
     Trap,
-    /// `brkpt` with no debugger.
+    /// The instruction `brkpt`, with no debugger attached.
     Breakpoint,
-    /// `__assertfail`.
+    /// A failed assertion: a call of `__assertfail`.
     Assert {
         /// The whole message.
         message: String,
     },
-    /// The stack of a thread is full (recursion).
+    /// The stack of a thread is full, for instance because of deep recursion.
     StackOverflow,
-    /// Nobody can arrive any more: who waits where.
+    /// Threads wait, and no thread can release them.
     Deadlock {
         /// One line for each group of waiting threads.
         waiting: Vec<String>,
     },
-    /// A handle that is no texture or surface of the kind that the instruction needs.
+    /// A handle that does not name a texture or surface of the kind that the instruction needs.
     InvalidReference {
         /// The handle and what is wrong with it.
         what: String,
     },
-    /// A surface access with `.trap` beyond the edge.
+    /// A surface access with `.trap` whose coordinates are outside the surface.
     SurfaceBounds {
-        /// Coordinates: x in bytes for unformatted accesses, then y and the slice.
+        /// Coordinates: x (in bytes for unformatted accesses), y, and z or the layer.
         at: [i64; 3],
         /// The surface's size, in the same units.
         size: [u64; 3],
     },
-    /// Stopped from outside (time limit, reset, fault elsewhere).
+    /// Stopped by the host (time limit, reset, fault of another thread).
     Stopped,
-    /// An operation that is left out was reached.
+    /// Execution reached an unsupported operation.
     Unsupported {
-        /// Its name.
+        /// The operation's name.
         what: String,
     },
 }

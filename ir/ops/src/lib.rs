@@ -1,9 +1,9 @@
 //! The operations of Margay's intermediate representation and what they compute.
 //!
-//! Types ([`types`]), modifiers ([`mods`]), special registers ([`sreg`]), the op table ([`ops`]) and its
-//! reference meanings ([`meaning`]), texture and surface accesses ([`texture`]), and the faults in which an
-//! operation can end ([`fault`]). Functions made of operations are in `margay-ir`. This crate knows no
-//! function, no engine and no spelling of PTX, does no I/O and holds no `unsafe`.
+//! It holds types ([`types`]), modifiers ([`mods`]), special registers ([`sreg`]), the op table ([`ops`]) with
+//! its reference meanings ([`meaning`]), texture and surface accesses ([`texture`]), and the faults that an
+//! operation can raise ([`fault`]). The crate `margay-ir` builds functions from these operations. This crate
+//! depends on no IR function, no engine and no PTX syntax. It does no I/O and contains no `unsafe`.
 #![forbid(unsafe_code)]
 
 pub mod fault;

@@ -1,17 +1,16 @@
 //! Reference meanings: what each operation computes, bit for bit.
 //!
-//! A meaning works on [`Bits`]: the low bits of a `u128`, upper bits zero. The interpreter, the
-//! constant folder and the JIT's slow path call the same function; fast lowerings are checked
-//! against it. Invariant: a meaning never panics, whatever the bits, and leaves the upper bits of
-//! its results zero.
+//! A meaning works on [`Bits`]: a value in the low bits of a `u128`, whose upper bits are zero. The
+//! interpreter, the constant folder and the JIT's slow path call the same function; fast lowerings are tested
+//! against it. Invariant: a meaning never panics, whatever its operands are, and leaves the upper bits of its
+//! results zero.
 
 //!
-//! Who computes what: [`arith`] dispatches rows that integers ([`int`], [`carry`]) and floating
-//! point ([`float`], [`minmax`], [`approx`]) share; [`bits`], [`compare`], [`cvt`], [`data`] and
-//! [`video`] serve their own rows; [`atomic`] and [`warp`] are read-modify-writes and collectives,
-//! [`matrix`] the products of a warp's matrices. All exact
-//! floating point stands on [`soft`]. A description that no PTX instruction has (a sine of
-//! integers, say) gives zeros; the verifier keeps such out.
+//! Modules: [`arith`] dispatches the rows that integers ([`int`], [`carry`]) and floating point ([`float`],
+//! [`minmax`], [`approx`]) share. [`bits`], [`compare`], [`cvt`], [`data`] and [`video`] implement rows of
+//! their own. [`atomic`] contains read-modify-writes, [`warp`] the collectives, and [`matrix`] the matrix
+//! products of a warp. All exact floating-point arithmetic uses [`soft`]. A description that no PTX instruction
+//! has (such as a sine of integers) gives zeros; the verifier rejects it.
 
 pub mod approx;
 pub mod arith;
@@ -35,7 +34,7 @@ use crate::mods::Mods;
 use crate::ops::Opcode;
 use crate::types::OpType;
 
-/// The bits of one value, zero-extended.
+/// The bits of one value, zero-extended to 128 bits.
 pub type Bits = u128;
 
 /// An operation without its operands.
@@ -43,46 +42,47 @@ pub type Bits = u128;
 pub struct Desc {
     /// The opcode.
     pub opcode: Opcode,
-    /// The (first) type: of the result, where PTX writes two.
+    /// The type; the type of the result if PTX writes two types.
     pub ty: OpType,
-    /// The second type: of the source, where PTX writes two; else `None`.
+    /// The type of the source if PTX writes two types; else `None`.
     pub src: OpType,
-    /// Modifiers, or the payload of a structural op.
+    /// The modifiers, or the payload of a structural op.
     pub mods: Mods,
 }
 
-/// A lane-by-lane computation: operands in, results out. Slices have the op's exact lengths.
+/// Computes the results of one lane from its operands. The slices have as many elements as the op has operands
+/// and results.
 pub type PureFn = fn(&Desc, &[Bits], &mut [Bits]);
-/// New memory content from the old one and the operands (without the address).
+/// Returns the new memory content, given the old content and the operands other than the address.
 pub type RmwFn = fn(&Desc, Bits, &[Bits]) -> Bits;
-/// A warp collective: see [`WarpLanes`].
+/// Computes a warp collective: see [`WarpLanes`].
 pub type WarpFn = fn(&Desc, &mut WarpLanes<'_>);
 
 /// Operands and results of a warp collective.
 #[derive(Debug)]
 pub struct WarpLanes<'a> {
-    /// Lanes that take part.
+    /// The lanes that take part.
     pub active: u32,
-    /// Operands, `args[operand][lane]`.
+    /// The operands: `args[operand][lane]`.
     pub args: &'a [[Bits; 32]],
-    /// Results, `results[result][lane]`; only active lanes are read back.
+    /// The results: `results[result][lane]`. Only active lanes are read.
     pub results: &'a mut [[Bits; 32]],
 }
 
 /// The reference meaning of an op table row.
 #[derive(Clone, Copy, Debug)]
 pub enum Meaning {
-    /// Handled by its effects: structure, control flow, memory, synchronisation.
+    /// None: engines implement the op by its effects (structure, control flow, memory, synchronisation).
     None,
-    /// Lane by lane.
+    /// A pure function of the operands of one lane.
     Pure(PureFn),
-    /// Read-modify-write.
+    /// A read-modify-write.
     Rmw(RmwFn),
-    /// Over the lanes of a warp.
+    /// A collective over the lanes of a warp.
     Warp(WarpFn),
 }
 
-/// All ones in the low `bits` bits.
+/// Returns a value with ones in the low `bits` bits.
 #[inline(always)]
 pub const fn mask(bits: u32) -> Bits {
     if bits >= 128 {
@@ -92,7 +92,7 @@ pub const fn mask(bits: u32) -> Bits {
     }
 }
 
-/// Sign-extends the low `bits` bits to 128.
+/// Sign-extends the low `bits` bits to 128 bits.
 #[inline(always)]
 pub const fn sign_extend(value: Bits, bits: u32) -> i128 {
     if bits == 0 || bits >= 128 {
@@ -102,13 +102,13 @@ pub const fn sign_extend(value: Bits, bits: u32) -> i128 {
     }
 }
 
-/// An operand, or zero where there is none.
+/// Returns an operand, or zero if it is missing.
 #[inline(always)]
 pub(crate) fn arg(args: &[Bits], index: usize) -> Bits {
     args.get(index).copied().unwrap_or(0)
 }
 
-/// Bits from the start of one packed element to the next.
+/// Returns the distance in bits between neighbouring packed elements.
 #[inline(always)]
 const fn stride(ty: OpType) -> u32 {
     match ty.elements() {
@@ -117,14 +117,14 @@ const fn stride(ty: OpType) -> u32 {
     }
 }
 
-/// Element `index` of a packed (or the only one of a scalar) value.
+/// Returns element `index` of a packed value; a scalar value has one element.
 #[inline(always)]
 pub(crate) fn element(ty: OpType, bits: Bits, index: u32) -> Bits {
     bits.checked_shr(index * stride(ty)).unwrap_or(0) & mask(stride(ty))
 }
 
-/// Applies `op` to each element of up to four operands, those that are not there being zero;
-/// results are cut to the element's width.
+/// Applies `op` to each element of up to four operands. Missing operands are zero; results are truncated to the
+/// element's width.
 #[inline(always)]
 pub(crate) fn map_elements(ty: OpType, args: &[Bits], op: impl Fn(&[Bits; 4]) -> Bits) -> Bits {
     let mut operands = [0; 4];

@@ -1,9 +1,8 @@
 //! Modifiers of an operation, packed into 64 bits.
 //!
-//! [`Mods`] holds everything that PTX writes behind an opcode except the types: rounding,
-//! saturation, comparison, state space, memory order and so on. Each field is an enum whose first
-//! variant means "not given". Invariant: every bit outside the declared fields is zero, so equal
-//! modifiers are equal words.
+//! [`Mods`] holds everything that PTX writes after an opcode except the types: rounding, saturation,
+//! comparison, state space, memory order and so on. Each field is an enum whose first variant means "not
+//! given". Invariant: every bit outside the declared fields is zero, so equal modifiers have equal bits.
 
 use std::fmt;
 
@@ -16,18 +15,18 @@ macro_rules! field_enum {
         pub enum $name { #[default] None, $($(#[$vdoc])* $variant,)* }
 
         impl $name {
-            /// Every value but `None`.
+            /// Every value except `None`.
             pub const ALL: &'static [$name] = &[$($name::$variant,)*];
 
-            /// The spellings of all values, that of `None` first.
+            /// The PTX spellings of all values; the first is that of `None`, which is empty.
             pub const NAMES: &'static [&'static str] = &["", $($text,)*];
 
-            /// PTX's spelling without the leading dot; empty for `None`.
+            /// Returns the PTX spelling without the leading dot; empty for `None`.
             pub const fn name(self) -> &'static str {
                 match self { $name::None => "", $($name::$variant => $text,)* }
             }
 
-            /// The value with that spelling.
+            /// Returns the value with this PTX spelling.
             pub fn from_name(text: &str) -> Option<$name> {
                 match text { $($text => Some($name::$variant),)* _ => None }
             }
@@ -41,7 +40,7 @@ macro_rules! field_enum {
 }
 
 field_enum! {
-    /// Rounding: of a floating-point result (`rn` ...) or to an integral value (`rni` ...).
+    /// Rounding mode: for a floating-point result (`rn` ...) or to an integral value (`rni` ...).
     Rounding { Rn = "rn", Rz = "rz", Rm = "rm", Rp = "rp", Rna = "rna", Rs = "rs",
         Rni = "rni", Rzi = "rzi", Rmi = "rmi", Rpi = "rpi", }
 }
@@ -81,11 +80,11 @@ field_enum! {
     /// Read-modify-write operation of `atom`, `red`, `redux` and barrier reductions.
     AtomOp { Add = "add", Inc = "inc", Dec = "dec", Min = "min", Max = "max", And = "and",
         Or = "or", Xor = "xor", Cas = "cas", Exch = "exch", Popc = "popc",
-        // Arrivals at an mbarrier (see `meaning::mbarrier`), for this phase or for good.
+        // Arrivals at an mbarrier (see `meaning::mbarrier`); `SignalDrop` also leaves all later phases.
         Signal = "signal", SignalDrop = "signal_drop", }
 }
 field_enum! {
-    /// Variants that belong to one opcode only.
+    /// Modifiers that a few opcodes have of their own.
     Mode {
         // shfl
         Up = "up", Down = "down", Bfly = "bfly", Idx = "idx",
@@ -104,7 +103,7 @@ field_enum! {
         Sync = "sync", Arrive = "arrive", Red = "red",
         // cvta
         To = "to",
-        // video: how the intermediate result is merged
+        // video: how the intermediate result is adjusted
         Shr7 = "shr7", Shr15 = "shr15", PlusOne = "po",
         // mma: rows, columns and inner length
         M8n8k4 = "m8n8k4", M8n8k16 = "m8n8k16", M8n8k32 = "m8n8k32", M8n8k128 = "m8n8k128",
@@ -120,10 +119,10 @@ macro_rules! fields {
         impl Mods {
             $(fields! { @field $(#[$doc])* $get, $set, $ty, $lo, $width })*
 
-            /// Mask of the bits that fields use.
+            /// Mask of the bits that belong to a field.
             pub const FIELD_MASK: u64 = 0 $(| (((1u64 << $width) - 1) << $lo))*;
 
-            /// The fields in order of their bits.
+            /// The fields in the order of their bits.
             pub const FIELDS: &'static [Field] = &[$(Field {
                 name: stringify!($get),
                 low: $lo,
@@ -169,40 +168,40 @@ macro_rules! fields {
     };
 }
 
-/// What a field of [`Mods`] holds.
+/// The values that a field of [`Mods`] can hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FieldValues {
-    /// Given or not.
+    /// A flag: given or not.
     Flag,
     /// A number.
     Number,
-    /// A choice of words; the first stands for "not given".
+    /// One of these words; the first means "not given".
     Words(&'static [&'static str]),
 }
 
-/// One field of [`Mods`]: where it lies and what it holds.
+/// One field of [`Mods`]: its position and its values.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
     /// Name of the field's getter.
     pub name: &'static str,
     low: u32,
     width: u32,
-    /// What it holds.
+    /// The values that the field can hold.
     pub values: FieldValues,
 }
 
 impl Field {
-    /// The bits of [`Mods`] that the field takes.
+    /// Returns the bits of [`Mods`] that the field occupies.
     pub const fn mask(&self) -> u64 {
         ((1 << self.width) - 1) << self.low
     }
 
-    /// The field's content.
+    /// Returns the field's content.
     pub const fn get(&self, mods: Mods) -> u64 {
         (mods.0 & self.mask()) >> self.low
     }
 
-    /// The modifiers with the field set; `None` if it holds no such value.
+    /// Returns the modifiers with the field set; `None` if the field cannot hold the value.
     pub fn set(&self, mods: Mods, value: u64) -> Option<Mods> {
         let known = match self.values {
             FieldValues::Words(words) => value < words.len() as u64,
@@ -217,54 +216,54 @@ impl Field {
 pub struct Mods(pub u64);
 
 fields! {
-    /// Rounding.
+    /// Rounding mode.
     rounding, with_rounding: Rounding @ 0, 4;
     /// Flush subnormal inputs and results to a zero of the same sign.
     ftz, with_ftz: bool @ 4, 1;
     /// Clamp: integers to the type's range, floating point to [0, 1].
     sat, with_sat: bool @ 5, 1;
-    /// Conversion saturates to the largest finite value.
+    /// Conversion results saturate to the largest finite value.
     satfinite, with_satfinite: bool @ 6, 1;
     /// Negative results become zero.
     relu, with_relu: bool @ 7, 1;
-    /// `min`/`max` return a canonical NaN when an input is NaN.
+    /// `min` and `max` return a canonical NaN if an input is NaN.
     nan, with_nan: bool @ 8, 1;
     /// `.xorsign.abs` of `min`/`max`.
     xorsign_abs, with_xorsign_abs: bool @ 9, 1;
-    /// Approximate or full.
+    /// `.approx` or `.full`.
     precision, with_precision: Precision @ 10, 2;
-    /// Comparison.
+    /// Comparison operator.
     cmp, with_cmp: CmpOp @ 12, 5;
-    /// Boolean combination.
+    /// How the result of a comparison is combined with a predicate operand.
     bool_op, with_bool_op: BoolOp @ 17, 2;
-    /// Half of a product.
+    /// Which part of a product is kept.
     half, with_half: Half @ 19, 2;
-    /// `.cc`: the operation also yields the carry.
+    /// `.cc`: the operation also returns the carry.
     carry_out, with_carry_out: bool @ 21, 1;
     /// State space.
     space, with_space: StateSpace @ 22, 4;
     /// Memory order.
     order, with_order: MemOrder @ 26, 4;
-    /// Scope.
+    /// Scope of the memory order.
     scope, with_scope: Scope @ 30, 3;
     /// log2 of the number of elements of a vector access.
     vec_log2, with_vec_log2: u8 @ 33, 2;
     /// Read-modify-write operation.
     atom_op, with_atom_op: AtomOp @ 35, 4;
-    /// Opcode-specific variant.
+    /// Modifier that belongs to few opcodes.
     mode, with_mode: Mode @ 39, 6;
-    /// `.aligned` barrier, `.shiftamt` of `bfind`, `.wrap` of `shf`, `.po` of `vmad`: the opcode's
-    /// own flag.
+    /// The opcode's own flag: `.aligned` of a barrier, `.shiftamt` of `bfind`, `.wrap` of `shf`, `.po` of
+    /// `vmad`, a `shfl`, `vote` or `match` without `.sync`, a `yield` in a loop that only reads memory.
     flag, with_flag: bool @ 45, 1;
     /// `.nc`: read-only for the kernel's duration.
     nc, with_nc: bool @ 46, 1;
     /// `.noftz` was given.
     noftz, with_noftz: bool @ 47, 1;
-    /// Selector of a video operand `a`: 0 none, 1..=4 `b0`..`b3`, 5..=6 `h0`..`h1`.
+    /// Selector of a video operand `a`: 0 is none, 1..=4 are `b0`..`b3`, 5..=6 are `h0`..`h1`.
     asel, with_asel: u8 @ 48, 3;
-    /// Selector of a video operand `b`.
+    /// Selector of a video operand `b`, encoded as in [`Mods::asel`].
     bsel, with_bsel: u8 @ 51, 3;
-    /// Selector of a video result, or its lane mask's low bits.
+    /// Selector of a video result, encoded as in [`Mods::asel`], or the lane mask of a SIMD video op.
     dsel, with_dsel: u8 @ 54, 4;
     /// Negated operands of video `vmad`: bit 0 the product, bit 1 the addend.
     negate, with_negate: u8 @ 58, 2;
@@ -272,7 +271,7 @@ fields! {
     abs, with_abs: bool @ 60, 1;
     /// `.oob` of `fma`: an out-of-bounds NaN factor makes the result zero.
     oob, with_oob: bool @ 61, 1;
-    /// Operand `b` of a video op is signed (`src` says so for `a`, `ty` for the result).
+    /// Operand `b` of a video op is signed (`src` tells this for `a`, `ty` for the result).
     bsigned, with_bsigned: bool @ 62, 1;
 }
 
@@ -280,18 +279,18 @@ impl Mods {
     /// No modifier at all.
     pub const NONE: Mods = Mods(0);
 
-    /// Whether a memory access has no order among others' (`.weak`, or none given).
+    /// Returns whether a memory access has no memory order (`.weak`, or none given).
     pub fn is_weak(self) -> bool {
         matches!(self.order(), MemOrder::None | MemOrder::Weak)
     }
 
-    /// Whether every bit belongs to a field and every field holds a value that it knows.
+    /// Returns whether every bit belongs to a field and every field holds one of its values.
     pub fn is_canonical(self) -> bool {
         let known = |field: &Field| field.set(Mods::NONE, field.get(self)).is_some();
         self.0 & !Mods::FIELD_MASK == 0 && Mods::FIELDS.iter().all(known)
     }
 
-    /// Number of elements of a vector access.
+    /// Returns the number of elements of a vector access.
     pub const fn vec(self) -> u32 {
         1 << self.vec_log2()
     }
@@ -331,7 +330,8 @@ mod tests {
 
     #[test]
     fn words_that_a_field_lacks_are_not_canonical() {
-        // Rounding has ten words; 15 fits its bits but is none of them. Bit 63 is no field's.
+        // Rounding has ten words; 15 fits in its bits but is not the number of a word. Bit 63 belongs to no
+        // field.
         assert!(!Mods(15).is_canonical());
         assert!(!Mods(1 << 63).is_canonical());
         let field = Mods::FIELDS.iter().find(|f| f.name == "cmp").unwrap();

@@ -1,46 +1,46 @@
-//! THE OP TABLE: every operation of the IR, one row each.
+//! The op table: every operation of the IR, one row each.
 //!
-//! A row names the opcode, the word the IR prints for it, its effects and its reference meaning
-//! (see [`crate::meaning`]). The opcode enum, the printer and parser, the verifier, the folder, the
-//! interpreter, the JIT's dispatch (fast lowering, or a call to the meaning) and the support table
-//! all come from the row. PTX's spelling of each instruction, with its types and modifiers, is in
-//! the crate `margay-ptx`, which names the row that an accepted instruction becomes.
+//! A row names the opcode, its name in the IR's text form, its effects and its reference meaning (see
+//! [`crate::meaning`]). These are generated from the rows or use them: the opcode enum, the printer and parser,
+//! the verifier, the constant folder, the interpreter, the JIT's dispatch (to a fast lowering or to a call of
+//! the meaning) and the support table. The PTX syntax of each instruction, with its types and modifiers, is in
+//! the crate `margay-ptx`, which names the row that each accepted instruction becomes.
 //!
 //! # Operands
 //!
-//! Sources in PTX's order, results in PTX's order, except:
+//! Operands and results are in PTX's order, except:
 //!
 //! | op | operands | results | remarks |
 //! |---|---|---|---|
 //! | `const` ... `sreg` | | one | payload: bits, slot, symbol and addend, offset in the parameter buffer, function, register |
-//! | `pack`, `unpack` | parts; whole | whole; parts | lowest bits first; `ty` result, `src` operand |
-//! | `add` ... with `.cc` | | `d`, then the carry as `pred` | the carry of the adder, so 1 where `sub` borrows nothing; `addc`, `subc`, `madc` take the carry last |
-//! | `ld` | address | one a vector element | `ty` is the memory element; a wider integer result is extended by `ty`'s sign |
+//! | `pack`, `unpack` | parts; whole | whole; parts | lowest bits first; `ty` is the type of a result, `src` that of an operand |
+//! | `add` ... with `.cc` | as without `.cc` | `d`, then the carry as `pred` | the carry of the adder: 1 if `sub` borrows nothing; `addc`, `subc`, `madc` have the carry as last operand |
+//! | `ld` | address | one per vector element | `ty` is the type in memory; a wider integer result is sign- or zero-extended as `ty` requires |
 //! | `st` | address, elements | | a wider integer operand is truncated |
 //! | `atom`, `red` | address, `b`, (`c`) | old content | `red` has no result |
-//! | `cp.async` | shared address, global address, bytes written, bytes read | | completes at issue; the rest is zeros |
-//! | `bar` | barrier number, thread count (0: all), predicate of `red` | of `red` only | `mode` sync, arrive or red; `op` popc, and, or |
+//! | `cp.async` | shared address, global address, bytes written, bytes read | | completes at issue; bytes written but not read are zero |
+//! | `bar` | barrier number, thread count (0: all), predicate of `red` | of `red` only | `mode`: sync, arrive or red; `atom_op`: popc, and, or |
 //! | `bar.warp.sync`, `elect` | member mask | | |
-//! | `shfl` | `a`, `b`, `c`, member mask | `d`, `p` | `flag`: PTX before `.sync`, among the lanes that execute it together |
+//! | `shfl` | `a`, `b`, `c`, member mask | `d`, `p` | `flag`: the PTX form without `.sync`, which combines the lanes that execute it together |
 //! | `vote`, `match`, `redux` | `a`, member mask | `d` (`match.all`: and `p`) | `flag` as for `shfl` |
 //! | `mma` | member mask, registers of `a`, `b`, `c` | registers of `d` | see [`crate::meaning::matrix`] |
 //! | `call` | arguments | as the function's signature | payload: the function |
 //! | `call.indirect` | handle, arguments | as the signature | payload: the signature |
-//! | `syscall` | as `margay_ir::syscall` says | | payload: which one |
-//! | `cvta` | address | address | `mode` `to` for `cvta.to` |
-//! | `tex`, `txq`, `suld`, `sust`, `sured` | as [`crate::texture::access`] says | | payload: the [`Access`](crate::texture::Access) |
-//! | `vadd2` ... `vset4` | `a`, `b` with their parts selected (a `prmt` of both each), `c` | `d` | lane mask in `dsel` |
-//! | `cvt` | values, highest element first, then random bits or scale factor | `d` | one packed operand for packed to packed |
+//! | `syscall` | see `margay_ir::syscall` | see `margay_ir::syscall` | payload: the system call's number |
+//! | `cvta` | address | address | `mode` is `to` for `cvta.to` |
+//! | `tex`, `txq`, `suld`, `sust`, `sured` | see [`crate::texture::access`] | see [`crate::texture::access`] | payload: the [`Access`](crate::texture::Access) |
+//! | `vadd2` ... `vset4` | `a` and `b` after selection of their parts (one `prmt` for each), `c` | `d` | lane mask in `dsel` |
+//! | `cvt` | values, highest element first, then random bits or scale factor | `d` | a conversion from packed to packed has one packed operand |
 //! | `brif` | condition | | two targets: true, false |
 //! | `br_table` | index | | default target first |
-//! | `invalid.pc` | handle | | ends the launch: the handle is no function's that may be called here |
-//! | `stack.check` | local address | | ends the launch with a stack overflow when it is beyond the end of the thread's local memory |
+//! | `invalid.pc` | handle | | ends the launch: the handle names no function that may be called here |
+//! | `stack.check` | local address | | ends the launch with a stack overflow if the address is beyond the end of the thread's local memory |
 //!
-//! Addresses are `b64` (or `b32` for shared and local memory). Generic, global and constant
-//! addresses are host addresses; shared and local ones are offsets of which the low 32 bits count.
+//! Addresses are `b64` (or `b32` for shared and local memory). Generic, global and constant addresses are host
+//! addresses. Shared and local addresses are offsets; only their low 32 bits are used.
 //!
-//! Invariant: an opcode without a meaning is handled by an engine by its [`Effects`] alone (control
-//! flow, memory, synchronisation, structure), never by a default.
+//! Invariant: an engine handles an opcode without a meaning by its [`Effects`] alone (control flow, memory,
+//! synchronisation, structure), never by a default.
 
 mod shapes;
 
@@ -50,7 +50,7 @@ bitflags::bitflags! {
     /// What an operation does besides computing its results from its operands.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct Effects: u16 {
-        /// Reads memory that others may write.
+        /// Reads memory that other threads may write.
         const READS = 1;
         /// Writes memory.
         const WRITES = 1 << 1;
@@ -60,7 +60,7 @@ bitflags::bitflags! {
         const SYNC_CTA = 1 << 3;
         /// Waits for CTAs of the cluster.
         const SYNC_CLUSTER = 1 << 4;
-        /// Gives way to others: the lane may be suspended here.
+        /// Yields: other lanes, CTAs and launches may run here, and the lane may be suspended.
         const YIELDS = 1 << 5;
         /// May end the launch with a fault.
         const MAY_TRAP = 1 << 6;
@@ -68,23 +68,24 @@ bitflags::bitflags! {
         const CONVERGENT = 1 << 7;
         /// Ends a block.
         const TERMINATOR = 1 << 8;
-        /// Result changes from one execution to the next (clocks): neither moved nor merged.
+        /// The result changes from one execution to the next (clocks). The operation is neither moved nor
+        /// merged.
         const TIME = 1 << 9;
         /// Orders memory accesses.
         const FENCE = 1 << 10;
-        /// Uses the constant payload instead of modifiers.
+        /// Has a payload instead of modifiers.
         const PAYLOAD = 1 << 11;
     }
 }
 
 impl Effects {
-    /// Whether an execution may be dropped, repeated or moved freely.
+    /// Returns whether executions may be dropped, repeated or moved freely.
     pub const fn is_pure(self) -> bool {
         self.bits() & !Effects::PAYLOAD.bits() == 0
     }
 
-    /// Whether the operation is a synchronisation point (execution cut).
-    pub const fn is_point(self) -> bool {
+    /// Returns whether the operation is a sync point.
+    pub const fn is_sync_point(self) -> bool {
         self.intersects(
             Effects::SYNC_WARP
                 .union(Effects::SYNC_CTA)
@@ -118,13 +119,13 @@ macro_rules! for_each_op {
             Exit "exit" (TERMINATOR) (none);
             Trap "trap" (TERMINATOR | MAY_TRAP) (none);
             Unreachable "unreachable" (TERMINATOR | MAY_TRAP) (none);
-            // What calls become where their bodies are brought into the kernel (`pass::calls`).
+            // `pass::calls` inserts these two when it merges the bodies of called functions into the kernel.
             InvalidPc "invalid.pc" (TERMINATOR | MAY_TRAP) (none);
             StackCheck "stack.check" (MAY_TRAP) (none);
             Call "call" (PAYLOAD | READS | WRITES | MAY_TRAP | CONVERGENT) (none);
             CallIndirect "call.indirect" (PAYLOAD | READS | WRITES | MAY_TRAP | CONVERGENT) (none);
             Syscall "syscall" (PAYLOAD | READS | WRITES | MAY_TRAP) (none);
-            // Integer arithmetic and floating point share a row where PTX shares the word.
+            // Integer and floating-point arithmetic share a row where PTX uses one opcode name for both.
             Add "add" () (pure arith::add);
             Sub "sub" () (pure arith::sub);
             Mul "mul" () (pure arith::mul);
@@ -236,10 +237,10 @@ macro_rules! for_each_op {
             Elect "elect" (SYNC_WARP | CONVERGENT) (warp warp::elect);
             Mma "mma" (SYNC_WARP | CONVERGENT) (warp matrix::mma);
             ActiveMask "activemask" (SYNC_WARP | CONVERGENT | TIME) (warp warp::activemask);
-            // All active lanes reach it before any goes on; waits for nobody (execution-model
-            // section 1: volatile accesses and shared hand-overs inside a warp).
+            // Makes the lanes of a warp that arrive here go on together; waits for no other lane. The pass
+            // `points` inserts it before volatile accesses and between accesses to shared memory inside a warp.
             Converge "converge" (SYNC_WARP | FENCE | CONVERGENT) (none);
-            // The header of a waiting loop: the lane may be suspended (section 5).
+            // The header of a loop that waits: the lane may be suspended here.
             Yield "yield" (YIELDS | FENCE) (none);
             Nanosleep "nanosleep" (YIELDS | TIME) (none);
             Brkpt "brkpt" (MAY_TRAP) (none);
@@ -273,36 +274,36 @@ macro_rules! define_ops {
     };
 }
 
-/// One row of the op table, without the meaning: see [`crate::meaning`].
+/// One row of the op table without the meaning, which [`Opcode::meaning`] returns.
 #[derive(Debug)]
 pub struct OpRow {
     /// The opcode.
     pub opcode: Opcode,
-    /// The word that the IR's text form uses.
+    /// The opcode's name in the IR's text form.
     pub name: &'static str,
-    /// Effects.
+    /// What the operation does besides computing its results.
     pub effects: Effects,
 }
 
 for_each_op!(define_ops);
 
 impl Opcode {
-    /// The opcode's row.
+    /// Returns the opcode's row.
     pub fn row(self) -> &'static OpRow {
         &ROWS[self as usize]
     }
 
-    /// The word that the IR's text form uses.
+    /// Returns the opcode's name in the IR's text form.
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// Effects.
+    /// Returns what the operation does besides computing its results.
     pub fn effects(self) -> Effects {
         self.row().effects
     }
 
-    /// The opcode that the IR's text form calls `name`.
+    /// Returns the opcode with this name in the IR's text form.
     pub fn from_name(name: &str) -> Option<Opcode> {
         ROWS.iter()
             .find(|row| row.name == name)

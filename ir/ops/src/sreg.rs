@@ -1,23 +1,24 @@
-//! Special registers: names, types and which of them are the same for a launch, CTA or warp.
+//! Special registers: names, types, and which of them have the same value for a launch, CTA or warp.
 
 use crate::types::OpType;
 
-/// Over which group of threads a value is the same.
+/// The largest group of threads for which a value is the same.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum Uniformity {
-    /// Differs from lane to lane.
+    /// The value differs from lane to lane.
     Varying,
-    /// Same for the lanes of a warp.
+    /// The value is the same for the lanes of a warp.
     Warp,
-    /// Same for the threads of a CTA.
+    /// The value is the same for the threads of a CTA.
     Cta,
-    /// Same for all threads of a launch.
+    /// The value is the same for all threads of a launch.
     Launch,
 }
 
 macro_rules! sregs {
     ($($name:ident $text:literal $ty:ident $uniform:ident;)*) => {
-        /// A special register (PTX ISA, section 10), one component each.
+        /// A special register (PTX ISA, section 10); each component of a vector register is a register of its
+        /// own.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[repr(u8)]
         #[allow(missing_docs, reason = "each variant is the register that its text spells")]
@@ -27,22 +28,22 @@ macro_rules! sregs {
             /// All registers.
             pub const ALL: &'static [SpecialReg] = &[$(SpecialReg::$name,)*];
 
-            /// PTX's spelling, with `%`.
+            /// Returns the PTX spelling, with `%`.
             pub const fn name(self) -> &'static str {
                 match self { $(SpecialReg::$name => $text,)* }
             }
 
-            /// Declared type.
+            /// Returns the declared type.
             pub const fn ty(self) -> OpType {
                 match self { $(SpecialReg::$name => OpType::$ty,)* }
             }
 
-            /// Where it is the same.
+            /// Returns the group of threads for which the register has the same value.
             pub const fn uniformity(self) -> Uniformity {
                 match self { $(SpecialReg::$name => Uniformity::$uniform,)* }
             }
 
-            /// The register of that name.
+            /// Returns the register with this PTX spelling.
             pub fn from_name(name: &str) -> Option<SpecialReg> {
                 match name { $($text => Some(SpecialReg::$name),)* _ => None }
             }
@@ -99,12 +100,12 @@ sregs! {
 }
 
 impl SpecialReg {
-    /// The register with that table index, or `None`.
+    /// Returns the register with this index in [`SpecialReg::ALL`], or `None`.
     pub fn from_index(index: u64) -> Option<SpecialReg> {
         SpecialReg::ALL.get(usize::try_from(index).ok()?).copied()
     }
 
-    /// Whether two reads may differ though nothing else changed.
+    /// Returns whether the register is a clock, so that two reads by one thread may differ.
     pub const fn is_time(self) -> bool {
         matches!(
             self,

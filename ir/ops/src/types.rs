@@ -1,14 +1,14 @@
-//! Types: what an operation computes in ([`OpType`], PTX's own types with signedness and packing)
-//! and how a value is held ([`Type`], bits only).
+//! Types: in which type an operation computes ([`OpType`], PTX's own types with signedness and packing) and how
+//! a value is held ([`Type`], bits only).
 //!
-//! Invariant: a value's [`Type`] says how many bits it has and whether it lives in a floating-point
-//! register; everything else (signedness, packing, half-precision format) is a property of the
-//! operation. Half-precision and smaller formats are held as `b16`/`b32`: no CPU that Margay
-//! generates code for has registers of their own for them.
+//! Invariant: a value's [`Type`] gives its number of bits and whether it is in a floating-point register.
+//! Everything else (signedness, packing, half-precision format) is a property of the operation. Half-precision
+//! and smaller formats are held as `b8`, `b16` or `b32`: no CPU that Margay generates code for has separate
+//! registers for them.
 
 use std::fmt;
 
-/// How a scalar value is held.
+/// How a scalar value is held in a register.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum Kind {
@@ -43,7 +43,7 @@ impl Kind {
         Kind::F64,
     ];
 
-    /// Number of bits that carry information.
+    /// Returns the number of bits that carry information.
     pub const fn bits(self) -> u32 {
         match self {
             Kind::Pred => 1,
@@ -55,7 +55,7 @@ impl Kind {
         }
     }
 
-    /// Bytes one lane takes in a frame or in memory; a predicate takes one.
+    /// Returns the bytes that one lane takes in a frame or in memory; a predicate takes one.
     pub const fn bytes(self) -> u32 {
         match self {
             Kind::Pred => 1,
@@ -63,7 +63,7 @@ impl Kind {
         }
     }
 
-    /// The untyped (or floating-point) type that names the whole of such a lane.
+    /// Returns the untyped (or floating-point) operation type that covers a whole lane of this kind.
     pub const fn op_type(self) -> OpType {
         match self {
             Kind::Pred => OpType::Pred,
@@ -113,18 +113,18 @@ impl Type {
     /// binary64.
     pub const F64: Type = Type::scalar(Kind::F64);
 
-    /// The scalar type of a kind.
+    /// Returns the scalar type of a kind.
     pub const fn scalar(kind: Kind) -> Type {
         Type(kind as u8)
     }
 
-    /// `lanes` values of `kind`; `None` unless `lanes` is a power of two up to 32.
+    /// Returns the type of `lanes` values of `kind`; `None` unless `lanes` is a power of two up to 32.
     pub fn vector(kind: Kind, lanes: u32) -> Option<Type> {
         (lanes.is_power_of_two() && lanes <= 32)
             .then(|| Type(kind as u8 | (lanes.trailing_zeros() as u8) << 4))
     }
 
-    /// The integer (bits) type with that many bits, or `None`.
+    /// Returns the integer (bits) type with this number of bits, or `None`.
     pub const fn bits_of(bits: u32) -> Option<Type> {
         match bits {
             1 => Some(Type::PRED),
@@ -137,7 +137,7 @@ impl Type {
         }
     }
 
-    /// The kind of one lane.
+    /// Returns the kind of one lane.
     pub const fn kind(self) -> Kind {
         match self.0 & 15 {
             0 => Kind::Pred,
@@ -151,22 +151,22 @@ impl Type {
         }
     }
 
-    /// Number of lanes.
+    /// Returns the number of lanes.
     pub const fn lanes(self) -> u32 {
         1 << (self.0 >> 4)
     }
 
-    /// Whether the value is held in a floating-point register.
+    /// Returns whether the value is held in a floating-point register.
     pub const fn is_float(self) -> bool {
         matches!(self.kind(), Kind::F32 | Kind::F64)
     }
 
-    /// Bits of one lane.
+    /// Returns the bits of one lane.
     pub const fn lane_bits(self) -> u32 {
         self.kind().bits()
     }
 
-    /// Bytes of one lane in a frame.
+    /// Returns the bytes of one lane in a frame.
     pub const fn lane_bytes(self) -> u32 {
         self.kind().bytes()
     }
@@ -198,7 +198,7 @@ impl fmt::Debug for Type {
     }
 }
 
-/// What family of numbers an [`OpType`] belongs to.
+/// The family of numbers that an [`OpType`] belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Class {
     /// No type modifier.
@@ -217,42 +217,42 @@ pub enum Class {
 
 macro_rules! op_types {
     ($($name:ident $text:literal $class:ident $lane:literal x $lanes:literal in $bits:literal;)*) => {
-        /// A PTX type modifier: the type an operation works in.
+        /// A PTX type modifier: the type in which an operation computes.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
         #[repr(u8)]
         #[allow(missing_docs, reason = "each variant is the PTX modifier of the same spelling")]
         pub enum OpType { #[default] None, $($name,)* }
 
         impl OpType {
-            /// Every type but `None`.
+            /// Every type except `None`.
             pub const ALL: &'static [OpType] = &[$(OpType::$name,)*];
 
-            /// The modifier's spelling without the dot.
+            /// Returns the modifier's spelling without the dot.
             pub const fn name(self) -> &'static str {
                 match self { OpType::None => "", $(OpType::$name => $text,)* }
             }
 
-            /// Family of one element.
+            /// Returns the family of one element.
             pub const fn class(self) -> Class {
                 match self { OpType::None => Class::None, $(OpType::$name => Class::$class,)* }
             }
 
-            /// Bits of one element (of a packed type: of one of its parts).
+            /// Returns the bits of one element. A packed type has several elements.
             pub const fn element_bits(self) -> u32 {
                 match self { OpType::None => 0, $(OpType::$name => $lane,)* }
             }
 
-            /// Number of packed elements.
+            /// Returns the number of packed elements.
             pub const fn elements(self) -> u32 {
                 match self { OpType::None => 0, $(OpType::$name => $lanes,)* }
             }
 
-            /// Bits that a register of this type occupies.
+            /// Returns the bits that a register of this type occupies.
             pub const fn bits(self) -> u32 {
                 match self { OpType::None => 0, $(OpType::$name => $bits,)* }
             }
 
-            /// The type with that spelling (without the dot).
+            /// Returns the type with this spelling (without the dot).
             pub fn from_name(text: &str) -> Option<OpType> {
                 match text { $($text => Some(OpType::$name),)* _ => None }
             }
@@ -315,23 +315,23 @@ op_types! {
 }
 
 impl OpType {
-    /// Whether elements are integers or bits.
+    /// Returns whether elements are integers or bits.
     pub const fn is_integer(self) -> bool {
         matches!(self.class(), Class::Unsigned | Class::Signed | Class::Bits)
     }
 
-    /// Whether elements are floating point.
+    /// Returns whether elements are floating point.
     pub const fn is_float(self) -> bool {
         matches!(self.class(), Class::Float)
     }
 
-    /// Whether elements are signed integers.
+    /// Returns whether elements are signed integers.
     pub const fn is_signed(self) -> bool {
         matches!(self.class(), Class::Signed)
     }
 
-    /// How a value of this type is held. `f32` and `f64` are held in floating-point registers;
-    /// all other formats as bits of the register's width, 8 at the least.
+    /// Returns how a value of this type is held. `f32` and `f64` are held in floating-point registers, all
+    /// other formats as bits of the register's width, which is at least 8.
     pub const fn held(self) -> Type {
         match self {
             OpType::F32 => Type::F32,
@@ -347,7 +347,7 @@ impl OpType {
         }
     }
 
-    /// The same class with twice the bits, for `.wide` results.
+    /// Returns the type of the same class with twice the bits, for `.wide` results.
     pub const fn widened(self) -> OpType {
         match self {
             OpType::U8 => OpType::U16,

@@ -54,7 +54,7 @@ fn onward(
     let stops = function
         .insts(block)
         .iter()
-        .any(|&inst| function.effects(inst).is_point() && !passes(function.dfg.insts[inst].opcode));
+        .any(|&inst| function.effects(inst).is_sync_point() && !passes(function.dfg.insts[inst].opcode));
     let calls = if stops {
         &[][..]
     } else {

@@ -1,8 +1,8 @@
-//! Finds the regions of a function after [`crate::pass::points`]: the resume points, the values that each region
+//! Finds the regions of a function after [`crate::pass::sync_points`]: the resume points, the values that each region
 //! needs, and the layout of a warp's frame.
 //!
 //! Resume point 0 is the start of the function; resume point `i` is the block after sync point `i`. Sync points are
-//! numbered in reverse postorder, so a lower number is earlier in the program; a [`Stop`] is such a number. A lane
+//! numbered in reverse postorder, so a lower number is earlier in the program; a [`SyncPoint`] is such a number. A lane
 //! that waits at sync point `i` has stored two kinds of values in its warp's frame: the values that are live after
 //! the sync point, and the operands of the sync point that are not constants. The results of the sync point are
 //! stored in the frame before the lane resumes.
@@ -18,7 +18,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::analysis::{Cfg, liveness};
 use crate::entity::{Block, Inst, SecondaryMap, Value};
 use crate::function::{Function, ValueDef, payload_sreg};
-use crate::point::{Point, Stop};
+use crate::sync_point::{SyncPointData, SyncPoint};
 use margay_ops::mods::StateSpace;
 use margay_ops::ops::Opcode;
 use margay_ops::types::{Kind, Type};
@@ -30,7 +30,7 @@ pub const FRAME_HEADER: u32 = 192;
 
 /// A resume point, where a region begins.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct ResumePoint {
     /// First block of the region.
     pub block: Block,
     /// The sync point before the region; `None` for the start of the function.
@@ -43,8 +43,8 @@ pub struct Entry {
 #[derive(Clone, Debug)]
 pub struct Regions {
     /// Resume points, by number.
-    pub entries: Vec<Entry>,
-    stop_of: FxHashMap<Inst, Stop>,
+    pub resume_points: Vec<ResumePoint>,
+    stop_of: FxHashMap<Inst, SyncPoint>,
     offsets: SecondaryMap<Value, u32>,
     notes: SecondaryMap<Value, u32>,
     /// For each sync point the live values that the frame might not contain yet: first if only barriers store
@@ -59,10 +59,10 @@ pub struct Regions {
 const MAX_REMAT_COST: u32 = 8;
 
 impl Regions {
-    /// Finds the regions of a function after [`crate::pass::points`].
+    /// Finds the regions of a function after [`crate::pass::sync_points`].
     pub fn new(function: &Function, cfg: &Cfg) -> Regions {
         let remat = rematerialised(function, cfg);
-        let mut entries = vec![Entry {
+        let mut resume_points = vec![ResumePoint {
             block: function.entry(),
             point: None,
             live_in: Vec::new(),
@@ -70,8 +70,8 @@ impl Regions {
         let mut stop_of = FxHashMap::default();
         for &block in cfg.rpo() {
             if let Some((point, next)) = point_of(function, block) {
-                stop_of.insert(point, Stop(entries.len() as u32));
-                entries.push(Entry {
+                stop_of.insert(point, SyncPoint(resume_points.len() as u32));
+                resume_points.push(ResumePoint {
                     block: next,
                     point: Some(point),
                     live_in: Vec::new(),
@@ -79,8 +79,8 @@ impl Regions {
             }
         }
         let mut starts: SecondaryMap<Block, bool> = SecondaryMap::default();
-        for entry in &entries[1..] {
-            starts[entry.block] = true;
+        for resume_point in &resume_points[1..] {
+            starts[resume_point.block] = true;
         }
         let mut stale: [Stale; 2] = Default::default();
         let live = liveness::live_in(
@@ -96,11 +96,11 @@ impl Regions {
                 find_stale(function, &stop_of, range, points, stops);
             },
         );
-        for entry in &mut entries[1..] {
-            entry.live_in = live[entry.block].clone();
+        for resume_point in &mut resume_points[1..] {
+            resume_point.live_in = live[resume_point.block].clone();
         }
         let mut regions = Regions {
-            entries,
+            resume_points,
             stop_of,
             offsets: SecondaryMap::default(),
             notes: SecondaryMap::default(),
@@ -114,9 +114,9 @@ impl Regions {
 
     fn lay_out(&mut self, function: &Function) {
         let mut stored: Vec<Value> = Vec::new();
-        for entry in &self.entries {
-            stored.extend_from_slice(&entry.live_in);
-            if let Some(point) = entry.point {
+        for resume_point in &self.resume_points {
+            stored.extend_from_slice(&resume_point.live_in);
+            if let Some(point) = resume_point.point {
                 let args = function.dfg.args(point).iter().copied();
                 stored.extend(args.filter(|&v| function.dfg.constant(v).is_none()));
                 stored.extend_from_slice(function.dfg.results(point));
@@ -140,17 +140,17 @@ impl Regions {
         self.frame_bytes = self.frame_bytes.next_multiple_of(64);
     }
 
-    /// Returns the blocks that a lane may execute from `entry` to the next sync points; a `yield` does not end a
+    /// Returns the blocks that a lane may execute from `start` to the next sync points; a `yield` does not end a
     /// region.
-    pub fn blocks_of(&self, function: &Function, entry: Block) -> Vec<Block> {
-        let mut seen = FxHashSet::from_iter([entry]);
-        let mut blocks = vec![entry];
+    pub fn blocks_of(&self, function: &Function, start: Block) -> Vec<Block> {
+        let mut seen = FxHashSet::from_iter([start]);
+        let mut blocks = vec![start];
         let mut next = 0;
         while let Some(&block) = blocks.get(next) {
             next += 1;
             let stops = |&inst: &Inst| {
                 let effects = function.effects(inst);
-                effects.is_point() && function.dfg.insts[inst].opcode != Opcode::Yield
+                effects.is_sync_point() && function.dfg.insts[inst].opcode != Opcode::Yield
             };
             if function.insts(block).iter().any(stops) {
                 continue;
@@ -167,14 +167,14 @@ impl Regions {
     }
 
     /// Returns the number of a sync point.
-    pub fn stop_of(&self, point: Inst) -> Option<Stop> {
+    pub fn stop_of(&self, point: Inst) -> Option<SyncPoint> {
         self.stop_of.get(&point).copied()
     }
 
     /// Returns the data of a sync point for the CTA scheduler; `None` for the start of the function.
-    pub fn point(&self, function: &Function, stop: Stop) -> Option<Point> {
-        let inst = self.entries.get(stop.0 as usize)?.point?;
-        Some(Point {
+    pub fn point(&self, function: &Function, stop: SyncPoint) -> Option<SyncPointData> {
+        let inst = self.resume_points.get(stop.0 as usize)?.point?;
+        Some(SyncPointData {
             desc: function.dfg.insts[inst].desc(),
             loc: function.dfg.locs[inst],
         })
@@ -199,7 +199,7 @@ impl Regions {
 
     /// Returns whether a barrier has stored a value in the frame on every path from its definition to a sync point.
     /// Other sync points do not count, because lanes may pass them with the value in registers.
-    pub fn is_stored(&self, stop: Stop, value: Value) -> bool {
+    pub fn is_stored(&self, stop: SyncPoint, value: Value) -> bool {
         let stale = self.stale[0].get(&stop);
         !stale.is_some_and(|stale| stale.contains(&value))
     }
@@ -207,7 +207,7 @@ impl Regions {
     /// Returns whether a sync point other than a `yield` has stored a value in the frame on every path from its
     /// definition to the sync point `stop`. This applies to code in which lanes stop at every sync point except
     /// perhaps `yield`.
-    pub fn is_stored_by_points(&self, stop: Stop, value: Value) -> bool {
+    pub fn is_stored_by_points(&self, stop: SyncPoint, value: Value) -> bool {
         let stale = self.stale[1].get(&stop);
         !stale.is_some_and(|stale| stale.contains(&value))
     }
@@ -224,13 +224,13 @@ impl Regions {
 }
 
 /// Sets of values, by the number of a sync point.
-type Stale = FxHashMap<Stop, FxHashSet<Value>>;
+type Stale = FxHashMap<SyncPoint, FxHashSet<Value>>;
 
 /// Records in `stale` the sync points that lanes may reach from a value's definition without passing another sync
 /// point that stores the value.
 fn find_stale(
     function: &Function,
-    stop_of: &FxHashMap<Inst, Stop>,
+    stop_of: &FxHashMap<Inst, SyncPoint>,
     range: liveness::Range<'_>,
     stale: &mut Stale,
     stores: impl Fn(Opcode) -> bool,
@@ -260,7 +260,7 @@ pub fn point_of(function: &Function, block: Block) -> Option<(Inst, Block)> {
     let next = function.dfg.targets(*jump).first()?;
     function
         .effects(*point)
-        .is_point()
+        .is_sync_point()
         .then_some((*point, next.block))
 }
 

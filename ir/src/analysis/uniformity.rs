@@ -226,8 +226,8 @@ impl Uniformity {
 
     /// Returns whether threads that have reached a block the same number of times always execute the same instance
     /// of it.
-    pub fn in_step(&self, cfg: &Cfg, dominators: &Dominators, block: Block) -> bool {
-        self.control.in_step(cfg, dominators, block)
+    pub fn is_converged(&self, cfg: &Cfg, dominators: &Dominators, block: Block) -> bool {
+        self.control.is_converged(cfg, dominators, block)
     }
 
     /// Returns whether threads of a warp may reach a block on different paths.
@@ -320,7 +320,7 @@ impl Uniformity {
                 function,
                 inst,
                 args: &args,
-                gives_way: self.yielding[block],
+                yields: self.yielding[block],
                 assumptions: self.assumptions,
             };
             changed |= self.set(result, transfer.result(number));

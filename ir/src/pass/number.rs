@@ -40,7 +40,7 @@ type Known = FxHashMap<StateSpace, FxHashMap<(Value, OpType, Type), Value>>;
 
 /// Shares equal values, and returns whether anything changed.
 pub fn run(function: &mut Function, module: &Module) -> bool {
-    let lock_step = super::points::is_lock_step(module);
+    let lock_step = super::sync_points::is_lock_step(module);
     let cfg = Cfg::new(function);
     let dominators = Dominators::new(&cfg);
     let cut = has_points(function, &cfg);
@@ -90,7 +90,7 @@ pub fn run(function: &mut Function, module: &Module) -> bool {
             if let Some(value) = memory(function, inst, &data, &mut known) {
                 alias(function, inst, &[value]);
                 gone.insert(inst);
-            } else if function.effects(inst).is_point() || lock_step && shared {
+            } else if function.effects(inst).is_sync_point() || lock_step && shared {
                 behind.clear();
                 known.clear();
             }
@@ -105,7 +105,7 @@ pub fn run(function: &mut Function, module: &Module) -> bool {
 fn has_points(function: &Function, cfg: &Cfg) -> bool {
     let blocks = cfg.rpo().iter();
     let mut insts = blocks.flat_map(|&block| function.insts(block));
-    insts.any(|&inst| function.effects(inst).is_point())
+    insts.any(|&inst| function.effects(inst).is_sync_point())
 }
 
 /// Returns whether a second execution of an instruction has the same results.

@@ -5,7 +5,7 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use margay_exec::Stop;
+use margay_exec::SyncPoint;
 use margay_ir::entity::{Entity, FuncId};
 use margay_ir::parse;
 
@@ -13,7 +13,7 @@ use super::folder::{Folder, PARTS};
 use super::*;
 use crate::compiler::{CompiledKernel, Compiler, Form};
 use crate::slices::Widths;
-use crate::version::Version;
+use crate::specialisation::Specialisation;
 
 /// A folder that is deleted at the end of its test.
 struct Temporary(PathBuf);
@@ -96,25 +96,25 @@ fn counts(compiler: &Compiler) -> (u64, u64) {
 
 /// Compiles each region and two specialisations of the phases.
 fn all<'a>(kernel: &'a CompiledKernel, compiler: &Compiler) -> Vec<&'a CompiledFunction> {
-    let warp = (0..kernel.regions.entries.len()).map(|i| kernel.region(compiler, Stop(i as u32)));
-    let versions = [Version::SINGLE, sliced()];
-    let phases = versions.map(|version| kernel.phases(compiler, version));
+    let warp = (0..kernel.regions.resume_points.len()).map(|i| kernel.region(compiler, SyncPoint(i as u32)));
+    let specialisations = [Specialisation::SINGLE, sliced()];
+    let phases = specialisations.map(|specialisation| kernel.phases(compiler, specialisation));
     warp.chain(phases)
         .map(|made| made.expect("it compiles"))
         .collect()
 }
 
 /// Returns the specialisation for one row of chunks.
-fn sliced() -> Version {
-    Version::of([64, 1, 1], Widths::all(32))
+fn sliced() -> Specialisation {
+    Specialisation::of([64, 1, 1], Widths::all(32))
 }
 
 /// A form for computing keys.
-const FORM: Form = Form::Phases(Version::SINGLE, 32);
+const FORM: Form = Form::Phases(Specialisation::SINGLE, 32);
 
 /// Returns the key and the entry of a kernel's function.
 fn entry_of(kernel: &CompiledKernel, compiler: &Compiler) -> (Digest, Vec<u8>) {
-    let made = kernel.phases(compiler, Version::SINGLE).expect("compiles");
+    let made = kernel.phases(compiler, Specialisation::SINGLE).expect("compiles");
     let cache = compiler.cache().expect("a cache");
     let key = compiler.key(cache, kernel, FORM);
     let bytes = entry::write(&key, made, &kernel.function).expect("an entry");
@@ -181,7 +181,7 @@ fn what_an_earlier_process_kept_is_known_before_it_is_read() {
     assert!(!one.is_kept(&first, sliced()));
     one.phases(&first, sliced()).expect("it compiles");
     assert!(other.is_kept(&second, sliced()));
-    assert!(!other.is_kept(&second, Version::SINGLE));
+    assert!(!other.is_kept(&second, Specialisation::SINGLE));
     assert_eq!(counts(&second), (0, 0));
     let without = Compiler::new().expect("a code generator for this machine");
     assert!(!other.is_kept(&without, sliced()));
@@ -259,7 +259,7 @@ fn what_cannot_be_used_is_removed_and_made_again() {
     let folder = Temporary::new("removed");
     let first = compiler(cache(&folder));
     kernel(KERNEL)
-        .phases(&first, Version::SINGLE)
+        .phases(&first, Specialisation::SINGLE)
         .expect("it compiles");
     let files = folder.files();
     let [file] = files.as_slice() else {
@@ -280,13 +280,13 @@ fn what_cannot_be_used_is_removed_and_made_again() {
         let asking = compiler(cache(&folder));
         let wanted = kernel(KERNEL);
         let asked = asking.cache().expect("a cache");
-        let key = asking.key(asked, &wanted, Form::Phases(Version::SINGLE, 1));
+        let key = asking.key(asked, &wanted, Form::Phases(Specialisation::SINGLE, 1));
         assert!(asked.folder.has(&key) && asked.find(&key, wanted.source()).is_none());
         assert!(!file.exists());
         fs::write(file, &bytes).unwrap();
         let again = compiler(cache(&folder));
         kernel(KERNEL)
-            .phases(&again, Version::SINGLE)
+            .phases(&again, Specialisation::SINGLE)
             .expect("it compiles");
         assert_eq!(counts(&again), (0, 1));
         // The entry is the same except for its modification time.
@@ -314,8 +314,8 @@ fn code_is_found_by_all_that_it_was_made_from() {
     // Another form.
     for form in [
         Form::Phases(sliced(), 32),
-        Form::Phases(Version::SINGLE, 16),
-        Form::Cta(Version::SINGLE, 32),
+        Form::Phases(Specialisation::SINGLE, 16),
+        Form::Cta(Specialisation::SINGLE, 32),
         Form::Region(0),
         Form::Region(1),
         Form::Device,
@@ -348,7 +348,7 @@ fn another_build_compiles_for_itself() {
         for build in ["one", "two"] {
             let compiler = compiler(cache(&folder).build(build));
             kernel(KERNEL)
-                .phases(&compiler, Version::SINGLE)
+                .phases(&compiler, Specialisation::SINGLE)
                 .expect("it compiles");
             assert_eq!(counts(&compiler), (round, 1 - round), "build {build}");
         }
@@ -360,7 +360,7 @@ fn what_compiles_fast_is_not_kept() {
     let folder = Temporary::new("fast");
     let compiler = compiler(cache(&folder).worth(Duration::from_secs(3600)));
     kernel(KERNEL)
-        .phases(&compiler, Version::SINGLE)
+        .phases(&compiler, Specialisation::SINGLE)
         .expect("it compiles");
     assert_eq!(counts(&compiler), (0, 0));
     assert!(folder.files().is_empty());

@@ -4,7 +4,7 @@ use std::mem::offset_of;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder, types};
-use margay_exec::Stop;
+use margay_exec::SyncPoint;
 use margay_ir::entity::{Block, Inst, Value};
 use margay_ir::function::{BlockCall, InstData, payload_func, payload_slot, split_symbol_payload};
 use margay_ops::ops::Opcode;
@@ -28,7 +28,7 @@ impl Lane<'_, '_> {
                 brif.brif(cond, then, &for_then, other, &for_other);
             }
             Opcode::BrTable => self.branch_table(inst, targets),
-            Opcode::Exit => self.stop(Stop::EXIT),
+            Opcode::Exit => self.stop(SyncPoint::EXIT),
             Opcode::Ret => self.leave_function(inst),
             Opcode::Trap => self.abort(status::TRAP),
             Opcode::InvalidPc => self.abort(status::INVALID_PC),
@@ -97,7 +97,7 @@ impl Lane<'_, '_> {
     }
 
     /// Ends the lane's run. The number of the sync point goes to the loop of the form.
-    pub(crate) fn stop(&mut self, stop: Stop) {
+    pub(crate) fn stop(&mut self, stop: SyncPoint) {
         if !self.stops.contains(&stop) {
             self.stops.push(stop);
         }
@@ -155,14 +155,14 @@ impl Lane<'_, '_> {
 
     fn leave_function(&mut self, inst: Inst) {
         let Some(to) = self.results_to else {
-            return self.stop(Stop::EXIT);
+            return self.stop(SyncPoint::EXIT);
         };
         let values = self.function.dfg.args(inst).to_vec();
         for (i, value) in values.into_iter().enumerate() {
             let bits = self.get(value);
             self.store_wide(bits, to, 16 * i as i32);
         }
-        self.stop(Stop::EXIT);
+        self.stop(SyncPoint::EXIT);
     }
 
     /// Emits a sync point. Returns true if it ended the block.
@@ -202,7 +202,7 @@ impl Lane<'_, '_> {
     }
 
     /// Counts a turn of a waiting loop. The lane yields when it has spent its turns.
-    fn yield_when_due(&mut self, inst: Inst, stop: Stop) {
+    fn yield_when_due(&mut self, inst: Inst, stop: SyncPoint) {
         let go_on = self.count_turn(inst);
         self.save_behind(inst);
         self.stop(stop);

@@ -172,7 +172,7 @@ fn slices<'a, 'b>(
     let ends = Ends {
         done,
         common: None,
-        parted: None,
+        diverged: None,
         sweep: None,
     };
     let mut slice = Slice::new(lane, view, ends, hoisted);

@@ -2,7 +2,7 @@
 
 use cranelift_codegen::ir::{self, BlockArg, InstBuilder, MemFlagsData};
 use cranelift_frontend::{FunctionBuilder, Variable};
-use margay_exec::Stop;
+use margay_exec::SyncPoint;
 use margay_ir::analysis::{Pointers, Regions};
 use margay_ir::entity::{Block, Inst, SecondaryMap, Slot, SymbolId, Value};
 use margay_ir::function::{Function, InstData, SourceLoc};
@@ -89,7 +89,7 @@ pub(crate) struct Lane<'a, 'b> {
     pub(crate) here: Here,
     pub(crate) leave: Leave,
     /// Sync points at which lanes may stop in the code emitted so far, without duplicates.
-    pub(crate) stops: Vec<Stop>,
+    pub(crate) stops: Vec<SyncPoint>,
     /// Variables of values that are set at several places. The builder keeps a list of blocks for each
     /// variable, so its memory grows quadratically with a function's size if there are many variables.
     pub(crate) vars: FxHashMap<Value, Variable>,
@@ -214,14 +214,14 @@ impl<'a, 'b> Lane<'a, 'b> {
         }
     }
 
-    /// Emits all code that a lane runs from `entry` to its next sync points, beginning in the current block.
-    pub(crate) fn emit_from(&mut self, entry: Block, live_in: &[Value]) -> Result<(), Unsupported> {
-        self.several = Some(self.set_again(entry, live_in));
-        self.load_live(entry, live_in);
-        self.compute_again(entry)?;
-        let params = self.function.dfg.blocks[entry].params.iter();
+    /// Emits all code that a lane runs from `first` to its next sync points, beginning in the current block.
+    pub(crate) fn emit_from(&mut self, first: Block, live_in: &[Value]) -> Result<(), Unsupported> {
+        self.several = Some(self.set_again(first, live_in));
+        self.load_live(first, live_in);
+        self.compute_again(first)?;
+        let params = self.function.dfg.blocks[first].params.iter();
         let args: Vec<BlockArg> = params.map(|&v| BlockArg::Value(self.get(v))).collect();
-        let start = self.block(entry);
+        let start = self.block(first);
         self.b.ins().jump(start, &args);
         while let Some(block) = self.work.pop() {
             let target = self.blocks[&block];
@@ -238,14 +238,14 @@ impl<'a, 'b> Lane<'a, 'b> {
         Ok(())
     }
 
-    /// Finds the values that are in the frame at `entry` and that the code from there may set again.
-    fn set_again(&self, entry: Block, live_in: &[Value]) -> FxHashSet<Value> {
+    /// Finds the values that are in the frame at `first` and that the code from there may set again.
+    fn set_again(&self, first: Block, live_in: &[Value]) -> FxHashSet<Value> {
         let Some(regions) = self.regions.filter(|_| !live_in.is_empty()) else {
             return FxHashSet::default();
         };
         let live: FxHashSet<Value> = live_in.iter().copied().collect();
         let mut again = FxHashSet::default();
-        for block in regions.blocks_of(self.function, entry) {
+        for block in regions.blocks_of(self.function, first) {
             let insts = self.function.insts(block).iter();
             let results = insts.flat_map(|&inst| self.function.dfg.results(inst));
             let set = results.chain(&self.function.dfg.blocks[block].params);
@@ -266,11 +266,11 @@ impl<'a, 'b> Lane<'a, 'b> {
 
     /// Loads the values that a region uses from the frame. Values that are only live through the region stay in
     /// the frame.
-    fn load_live(&mut self, entry: Block, live_in: &[Value]) {
+    fn load_live(&mut self, first: Block, live_in: &[Value]) {
         let Some(regions) = self.regions.filter(|_| !live_in.is_empty()) else {
             return;
         };
-        let read = self.used_from(regions, entry, false);
+        let read = self.used_from(regions, first, false);
         for &value in live_in {
             if read.binary_search(&value).is_ok()
                 && let Some(bits) = self.load_stored(value)
@@ -306,14 +306,14 @@ impl<'a, 'b> Lane<'a, 'b> {
 
     /// Rematerialises, at the start of a region, the values that other regions define and that are cheaper to
     /// compute than to store.
-    fn compute_again(&mut self, entry: Block) -> Result<(), Unsupported> {
+    fn compute_again(&mut self, first: Block) -> Result<(), Unsupported> {
         let Some(regions) = self.regions else {
             return Ok(());
         };
-        if entry == self.function.entry() {
+        if first == self.function.entry() {
             return Ok(());
         }
-        for value in self.used_from(regions, entry, true) {
+        for value in self.used_from(regions, first, true) {
             if regions.is_rematerialised(value) {
                 self.compute_value(value)?;
             }
@@ -321,17 +321,17 @@ impl<'a, 'b> Lane<'a, 'b> {
         Ok(())
     }
 
-    /// Returns the values used in the blocks from `entry` to the next sync points, sorted. Values that must be
+    /// Returns the values used in the blocks from `first` to the next sync points, sorted. Values that must be
     /// stored at those sync points count as used. Values that the frame already contains there count only with
     /// `stored`.
-    fn used_from(&self, regions: &Regions, entry: Block, stored: bool) -> Vec<Value> {
+    fn used_from(&self, regions: &Regions, first: Block, stored: bool) -> Vec<Value> {
         let mut used = Vec::new();
-        for block in regions.blocks_of(self.function, entry) {
+        for block in regions.blocks_of(self.function, first) {
             for &inst in self.function.insts(block) {
                 used.extend_from_slice(self.function.dfg.args(inst));
                 let calls = self.function.dfg.targets(inst);
                 used.extend(calls.iter().flat_map(|call| call.args.iter().copied()));
-                if self.function.effects(inst).is_point() {
+                if self.function.effects(inst).is_sync_point() {
                     // The values that are live after the sync point are stored here.
                     let behind = self.behind(inst).unwrap_or_default().iter().copied();
                     used.extend(behind.filter(|&value| stored || !self.is_stored(inst, value)));
@@ -346,16 +346,16 @@ impl<'a, 'b> Lane<'a, 'b> {
         used
     }
 
-    /// Returns the values that must be rematerialised at the resume point `entry`: those used up to the next
+    /// Returns the values that must be rematerialised at the resume point `first`: those used up to the next
     /// sync points or, with `through`, also after them.
-    pub(crate) fn again_from(&self, entry: Block, through: bool) -> Vec<Value> {
+    pub(crate) fn again_from(&self, first: Block, through: bool) -> Vec<Value> {
         let Some(regions) = self.regions else {
             return Vec::new();
         };
-        if entry == self.function.entry() {
+        if first == self.function.entry() {
             return Vec::new();
         }
-        let mut starts = vec![entry];
+        let mut starts = vec![first];
         let mut seen: FxHashMap<Block, ()> = FxHashMap::default();
         let mut used = Vec::new();
         while let Some(start) = starts.pop() {
@@ -385,7 +385,7 @@ impl<'a, 'b> Lane<'a, 'b> {
     pub(crate) fn behind(&self, point: Inst) -> Option<&'a [Value]> {
         let regions = self.regions?;
         let stop = regions.stop_of(point)?;
-        Some(&regions.entries[stop.0 as usize].live_in)
+        Some(&regions.resume_points[stop.0 as usize].live_in)
     }
 
     /// Returns whether a value that must be in the frame after a sync point is already there.
@@ -511,7 +511,7 @@ impl<'a, 'b> Lane<'a, 'b> {
             self.terminate(inst)?;
             return Ok(true);
         }
-        if effects.is_point() {
+        if effects.is_sync_point() {
             return self.point(block, inst);
         }
         self.operation(inst)?;

@@ -17,9 +17,9 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, AbiParam, BlockArg, InstBuilder, types};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Switch, Variable};
-use margay_exec::Stop;
+use margay_exec::SyncPoint;
 use margay_ir::analysis::Regions;
-use margay_ir::analysis::regions::{Entry, FRAME_ALIVE};
+use margay_ir::analysis::regions::{ResumePoint, FRAME_ALIVE};
 use rustc_hash::FxHashMap;
 
 use super::cta_form::{field, next_index};
@@ -30,12 +30,12 @@ use super::slice::{Ends, NOBODY, Slice, View};
 use super::sweep::{Rest, Shape, Sweep};
 use crate::abi::{Helpers, NativeContext, TURNS, sorted, status};
 use crate::addresses::Target;
-use crate::points::{Completion, PointTable};
+use crate::sync_points::{Completion, SyncPointTable};
 
 /// Blocks and variables that all regions share.
 struct Driver<'a> {
     regions: &'a Regions,
-    points: &'a PointTable,
+    points: &'a SyncPointTable,
     ctx: ir::Value,
     frames: ir::Value,
     /// Base of the window of shared memory, for vector code.
@@ -52,15 +52,15 @@ struct Driver<'a> {
     /// Resume point at which the phase began.
     phase: Variable,
     /// Nonzero if the CTA is converged: all its threads have come to the same barriers since it began.
-    tidy: Variable,
+    converged: Variable,
     /// Nonzero if the CTA is converged and the warp continues from the phase's resume point.
-    quick: Variable,
-    /// The barrier that warps have reached in this phase; [`Stop::EXIT`] before the first has.
+    warp_converged: Variable,
+    /// The barrier that warps have reached in this phase; [`SyncPoint::EXIT`] before the first has.
     agreed: Variable,
     /// Nonzero if two warps have reached different sync points.
-    parted: Variable,
+    disagreed: Variable,
     /// The code of each resume point.
-    entries: Vec<ir::Block>,
+    resume_points: Vec<ir::Block>,
     /// Continues at the resume point whose number is the parameter. This block is the only predecessor of the
     /// resume points' code. Variables read there come from one block, so the time to resolve them grows only
     /// linearly with the number of resume points.
@@ -98,7 +98,7 @@ struct Driver<'a> {
 /// [`crate::abi::PhasesFn`].
 pub(crate) fn emit(
     mut parts: LaneParts<'_, '_>,
-    points: &PointTable,
+    points: &SyncPointTable,
     view: Option<View<'_>>,
 ) -> Result<(), Unsupported> {
     let Some(regions) = parts.regions else {
@@ -109,9 +109,9 @@ pub(crate) fn emit(
     if let (Some(view), Some(hoisted)) = (view, &hoisted) {
         driver.slices(parts.again(), view, hoisted)?;
     } else {
-        for (index, entry) in regions.entries.iter().enumerate() {
+        for (index, resume_point) in regions.resume_points.iter().enumerate() {
             if driver.is_entered(index) {
-                driver.region(parts.again(), index, entry)?;
+                driver.region(parts.again(), index, resume_point)?;
             }
         }
     }
@@ -130,7 +130,7 @@ impl<'a> Driver<'a> {
     fn new(
         parts: &mut LaneParts<'_, '_>,
         regions: &'a Regions,
-        points: &'a PointTable,
+        points: &'a SyncPointTable,
         view: Option<View<'_>>,
         hoisted: Option<&mut Hoisted>,
     ) -> Result<Driver<'a>, Unsupported> {
@@ -149,11 +149,11 @@ impl<'a> Driver<'a> {
             frame: b.declare_var(types::I64),
             alive: word(b),
             running: word(b),
-            quick: word(b),
+            warp_converged: word(b),
             agreed: word(b),
             rest: word(b),
             common: word(b),
-            parted: word(b),
+            diverged: word(b),
         };
         let sweep = view.map(|view| {
             let shape = Shape {
@@ -165,7 +165,7 @@ impl<'a> Driver<'a> {
             };
             let barrier = |index| points.completion(index) == Completion::Barrier;
             let barriers = (0..points.len()).map(barrier).collect();
-            Sweep::new(b, shape, rest, barriers, view.in_step)
+            Sweep::new(b, shape, rest, barriers, view.converged)
         });
         let driver = Driver {
             regions,
@@ -181,11 +181,11 @@ impl<'a> Driver<'a> {
             alive: rest.alive,
             running: rest.running,
             phase: word(b),
-            tidy: word(b),
-            quick: rest.quick,
+            converged: word(b),
+            warp_converged: rest.warp_converged,
             agreed: rest.agreed,
-            parted: word(b),
-            entries: (0..points.len()).map(|_| b.create_block()).collect(),
+            disagreed: word(b),
+            resume_points: (0..points.len()).map(|_| b.create_block()).collect(),
             enter: b.create_block(),
             after: vec![None; points.len()],
             warp_head: b.create_block(),
@@ -246,7 +246,7 @@ impl<'a> Driver<'a> {
         b.def_var(self.phase, phase);
         let fresh = b.ins().icmp_imm_u(IntCC::Equal, phase, 0);
         let fresh = b.ins().uextend(types::I32, fresh);
-        b.def_var(self.tidy, fresh);
+        b.def_var(self.converged, fresh);
         if let Some(sweep) = &self.sweep {
             sweep.reset(b);
         }
@@ -289,7 +289,7 @@ impl<'a> Driver<'a> {
         let zero = b.ins().iconst(types::I32, 0);
         b.def_var(self.phase, zero);
         let one = b.ins().iconst(types::I32, 1);
-        b.def_var(self.tidy, one);
+        b.def_var(self.converged, one);
         if let Some(sweep) = &self.sweep {
             sweep.reset(b);
         }
@@ -310,16 +310,16 @@ impl<'a> Driver<'a> {
     /// Begins a phase: all warps of the CTA will run from the phase's resume point.
     fn begin_phase(&self, b: &mut FunctionBuilder<'_>) {
         let zero = b.ins().iconst(types::I32, 0);
-        let nobody = b.ins().iconst(types::I32, i64::from(Stop::EXIT.0 as i32));
+        let nobody = b.ins().iconst(types::I32, i64::from(SyncPoint::EXIT.0 as i32));
         b.def_var(self.warp, zero);
         b.def_var(self.agreed, nobody);
-        b.def_var(self.parted, zero);
+        b.def_var(self.disagreed, zero);
         let Some(sweep) = &self.sweep else {
             b.ins().jump(self.warp_head, &[]);
             return;
         };
-        let (phase, tidy) = (b.use_var(self.phase), b.use_var(self.tidy));
-        sweep.begin(b, phase, tidy, self.warp_head);
+        let (phase, converged) = (b.use_var(self.phase), b.use_var(self.converged));
+        sweep.begin(b, phase, converged, self.warp_head);
     }
 
     fn warp_loop(&self, b: &mut FunctionBuilder<'_>) {
@@ -344,8 +344,8 @@ impl<'a> Driver<'a> {
         b.ins().brif(alive, run, &[], next, &[]);
 
         b.switch_to_block(run);
-        let tidy = b.use_var(self.tidy);
-        b.def_var(self.quick, tidy);
+        let converged = b.use_var(self.converged);
+        b.def_var(self.warp_converged, converged);
         b.ins().jump(self.enter, &[BlockArg::Value(phase)]);
 
         b.switch_to_block(self.warp_done);
@@ -357,14 +357,14 @@ impl<'a> Driver<'a> {
         b.ins().brif(alive, done, &[], next, &[]);
         b.switch_to_block(done);
         let agreed = b.use_var(self.agreed);
-        let nobody = i64::from(Stop::EXIT.0 as i32);
+        let nobody = i64::from(SyncPoint::EXIT.0 as i32);
         let first = b.ins().icmp_imm_s(IntCC::Equal, agreed, nobody);
         let agreed = b.ins().select(first, stop, agreed);
         b.def_var(self.agreed, agreed);
         let differs = b.ins().bxor(agreed, stop);
-        let parted = b.use_var(self.parted);
-        let parted = b.ins().bor(parted, differs);
-        b.def_var(self.parted, parted);
+        let disagreed = b.use_var(self.disagreed);
+        let disagreed = b.ins().bor(disagreed, differs);
+        b.def_var(self.disagreed, disagreed);
         b.ins().jump(next, &[]);
 
         b.switch_to_block(next);
@@ -396,20 +396,20 @@ impl<'a> Driver<'a> {
     /// Emits what follows when all warps have run: completes the barrier that they have reached, or ends the
     /// CTA.
     fn end_of_phase(&self, b: &mut FunctionBuilder<'_>, cta_done: ir::Block) {
-        let [same, parted_here, next] = std::array::from_fn(|_| b.create_block());
+        let [same, disagreed_here, next] = std::array::from_fn(|_| b.create_block());
         b.append_block_param(next, types::I32);
         b.switch_to_block(self.phase_done);
-        let parted = b.use_var(self.parted);
-        b.ins().brif(parted, parted_here, &[], same, &[]);
+        let disagreed = b.use_var(self.disagreed);
+        b.ins().brif(disagreed, disagreed_here, &[], same, &[]);
 
-        b.switch_to_block(parted_here);
-        b.set_cold_block(parted_here);
+        b.switch_to_block(disagreed_here);
+        b.set_cold_block(disagreed_here);
         self.general(b, self.warps);
 
         b.switch_to_block(same);
         let agreed = b.use_var(self.agreed);
         let mut cases = Switch::new();
-        cases.set_entry(u128::from(Stop::EXIT.0), cta_done);
+        cases.set_entry(u128::from(SyncPoint::EXIT.0), cta_done);
         let mut reductions = Vec::new();
         for index in 0..self.points.len() {
             if self.points.completion(index) == Completion::Reduction {
@@ -457,7 +457,7 @@ impl<'a> Driver<'a> {
             sig.returns.push(AbiParam::new(types::I32));
         }
         let sig = b.import_signature(sig);
-        let point = Target::Point(index as u32).emit(b);
+        let point = Target::SyncPoint(index as u32).emit(b);
         let args = [self.ctx, frame, point, word];
         let call = b.ins().call_indirect(sig, target, &args);
         b.inst_results(call).first().copied()
@@ -521,7 +521,7 @@ impl<'a> Driver<'a> {
         b.switch_to_block(group);
         let running = read(b, offset_of!(NativeContext, group));
         b.def_var(self.running, running);
-        self.not_quick(b);
+        self.clear_warp_converged(b);
         b.ins().jump(self.enter, &[BlockArg::Value(stop)]);
     }
 
@@ -530,13 +530,13 @@ impl<'a> Driver<'a> {
         b.switch_to_block(self.enter);
         let to = b.block_params(self.enter)[0];
         let mut cases = Switch::new();
-        for (index, &block) in self.entries.iter().enumerate() {
+        for (index, &block) in self.resume_points.iter().enumerate() {
             if self.is_entered(index) {
                 cases.set_entry(index as u128, block);
             }
         }
         cases.emit(b, to, self.leave_here);
-        for &block in &self.entries {
+        for &block in &self.resume_points {
             b.seal_block(block);
         }
     }
@@ -548,9 +548,9 @@ impl<'a> Driver<'a> {
     }
 
     /// Records that the warp continues from another resume point than the phase's.
-    fn not_quick(&self, b: &mut FunctionBuilder<'_>) {
+    fn clear_warp_converged(&self, b: &mut FunctionBuilder<'_>) {
         let no = b.ins().iconst(types::I32, 0);
-        b.def_var(self.quick, no);
+        b.def_var(self.warp_converged, no);
     }
 
     /// Emits scalar code that runs the lanes of a warp, one after the other, from a resume point to their next
@@ -559,18 +559,18 @@ impl<'a> Driver<'a> {
         &mut self,
         parts: LaneParts<'_, '_>,
         index: usize,
-        entry: &Entry,
+        resume_point: &ResumePoint,
     ) -> Result<(), Unsupported> {
         let b = &mut *parts.b;
-        b.switch_to_block(self.entries[index]);
+        b.switch_to_block(self.resume_points[index]);
         let ctaid = self.ctaid.map(|var| b.use_var(var));
         let frame = b.use_var(self.frame);
         let running = b.use_var(self.running);
         let warp = b.use_var(self.warp);
         let first_thread = b.ins().ishl_imm_u(warp, 5);
-        let [rest, lane_var, common, parted] = self.of_region;
+        let [rest, lane_var, common, diverged] = self.of_region;
         let zero = b.ins().iconst(types::I32, 0);
-        for var in [lane_var, common, parted] {
+        for var in [lane_var, common, diverged] {
             b.def_var(var, zero);
         }
         b.def_var(rest, running);
@@ -606,7 +606,7 @@ impl<'a> Driver<'a> {
         };
         let mut emitter = Lane::new(parts, whole, here, leave);
         emitter.spare = std::mem::take(&mut self.spare);
-        emitter.emit_from(entry.block, &entry.live_in)?;
+        emitter.emit_from(resume_point.block, &resume_point.live_in)?;
         let stops = std::mem::take(&mut emitter.stops);
         self.spare = emitter.take_variables();
         let b = emitter.b;
@@ -625,9 +625,9 @@ impl<'a> Driver<'a> {
             let known = b.ins().select(first, stop, known);
             b.def_var(common, known);
             let differs = b.ins().bxor(known, stop);
-            let so_far = b.use_var(parted);
+            let so_far = b.use_var(diverged);
             let now = b.ins().bor(so_far, differs);
-            b.def_var(parted, now);
+            b.def_var(diverged, now);
         }
         let below = b.ins().iadd_imm_s(left, -1);
         let left = b.ins().band(left, below);
@@ -640,7 +640,7 @@ impl<'a> Driver<'a> {
         }
 
         b.switch_to_block(done);
-        self.after_region(b, &stops, common, parted);
+        self.after_region(b, &stops, common, diverged);
         Ok(())
     }
 
@@ -655,7 +655,7 @@ impl<'a> Driver<'a> {
         let Rest {
             rest,
             common,
-            parted,
+            diverged,
             ..
         } = self.rest;
         let from = b.declare_var(types::I32);
@@ -668,8 +668,8 @@ impl<'a> Driver<'a> {
         if let Some(sweep) = &sweep {
             sweep.slices(b, (self.phase, from), enter, self.phase_done, head);
         }
-        for (index, &entry) in self.entries.iter().enumerate() {
-            b.switch_to_block(entry);
+        for (index, &resume_point) in self.resume_points.iter().enumerate() {
+            b.switch_to_block(resume_point);
             let index = b.ins().iconst(types::I32, index as i64);
             b.def_var(from, index);
             let running = b.use_var(self.running);
@@ -677,7 +677,7 @@ impl<'a> Driver<'a> {
             let nobody = b.ins().iconst(types::I32, i64::from(NOBODY));
             b.def_var(common, nobody);
             let zero = b.ins().iconst(types::I32, 0);
-            b.def_var(parted, zero);
+            b.def_var(diverged, zero);
             b.ins().jump(head, &[]);
         }
 
@@ -730,14 +730,14 @@ impl<'a> Driver<'a> {
         let ends = Ends {
             done: head,
             common: Some(common),
-            parted: Some(parted),
+            diverged: Some(diverged),
             sweep: sweep.as_ref(),
         };
         let function = parts.function;
         let mut slice = Slice::new(Lane::new(parts, whole, here, leave), view, ends, hoisted);
         slice.prepare();
         let stubs: Vec<ir::Block> = self
-            .entries
+            .resume_points
             .iter()
             .map(|_| slice.lane.b.create_block())
             .collect();
@@ -747,17 +747,17 @@ impl<'a> Driver<'a> {
             cases.set_entry(index as u128, stub);
         }
         cases.emit(slice.lane.b, index, stubs[0]);
-        for (index, (entry, &stub)) in self.regions.entries.iter().zip(&stubs).enumerate() {
+        for (index, (resume_point, &stub)) in self.regions.resume_points.iter().zip(&stubs).enumerate() {
             slice.lane.b.switch_to_block(stub);
             if index == 0 {
                 slice.start(function.entry(), bits);
                 continue;
             }
-            if view.in_step[index] && self.points.completion(index).is_barrier() {
-                let quick = slice.lane.b.use_var(self.quick);
-                slice.behind_barrier(entry, bits, quick)?;
+            if view.converged[index] && self.points.completion(index).is_barrier() {
+                let warp_converged = slice.lane.b.use_var(self.warp_converged);
+                slice.behind_barrier(resume_point, bits, warp_converged)?;
             }
-            slice.behind_point(entry, bits, rest)?;
+            slice.behind_point(resume_point, bits, rest)?;
         }
         slice.translate()?;
         if let Some(sweep) = &sweep {
@@ -766,7 +766,7 @@ impl<'a> Driver<'a> {
         let stops = std::mem::take(&mut slice.stops);
         let b = slice.lane.b;
         b.switch_to_block(done);
-        self.after_region(b, &stops, common, parted);
+        self.after_region(b, &stops, common, diverged);
         Ok(())
     }
 
@@ -774,9 +774,9 @@ impl<'a> Driver<'a> {
     fn after_region(
         &mut self,
         b: &mut FunctionBuilder<'_>,
-        stops: &[Stop],
+        stops: &[SyncPoint],
         common: Variable,
-        parted: Variable,
+        diverged: Variable,
     ) {
         let [first, others @ ..] = stops else {
             // No lane ever leaves the region.
@@ -790,8 +790,8 @@ impl<'a> Driver<'a> {
         let apart = if others.is_empty() {
             others_wait
         } else {
-            let parted = b.use_var(parted);
-            b.ins().bor(parted, others_wait)
+            let diverged = b.use_var(diverged);
+            b.ins().bor(diverged, others_wait)
         };
         b.ins().brif(apart, self.sort_out, &[], together, &[]);
         b.switch_to_block(together);
@@ -816,8 +816,8 @@ impl<'a> Driver<'a> {
     }
 
     /// Emits a jump for a warp whose remaining lanes all stand at one sync point.
-    fn go_to(&mut self, b: &mut FunctionBuilder<'_>, stop: Stop) {
-        if stop == Stop::EXIT {
+    fn go_to(&mut self, b: &mut FunctionBuilder<'_>, stop: SyncPoint) {
+        if stop == SyncPoint::EXIT {
             let nobody = b.ins().iconst(types::I32, 0);
             b.def_var(self.alive, nobody);
             b.ins().jump(self.warp_done, &[BlockArg::Value(nobody)]);
@@ -834,7 +834,7 @@ impl<'a> Driver<'a> {
             b.switch_to_block(block);
             match self.points.completion(index) {
                 Completion::Nothing => {
-                    self.not_quick(b);
+                    self.clear_warp_converged(b);
                     let to = b.ins().iconst(types::I32, index as i64);
                     b.ins().jump(self.enter, &[BlockArg::Value(to)]);
                 }
@@ -855,7 +855,7 @@ impl<'a> Driver<'a> {
         let alive = b.use_var(self.alive);
         let helper = offset_of!(Helpers, collective);
         if let Some(waits) = self.host_completes(b, helper, index, frame, alive) {
-            self.not_quick(b);
+            self.clear_warp_converged(b);
             let to = b.ins().iconst(types::I32, index as i64);
             let to = [BlockArg::Value(to)];
             b.ins().brif(waits, self.leave_here, &[], self.enter, &to);

@@ -37,7 +37,7 @@ pub(crate) const OUTSIDE: TrapCode = TrapCode::unwrap_user(2);
 /// Largest distance between a root in the range and an access that the inaccessible pages at the ends of the
 /// range cover.
 pub(crate) const NEAR: i128 = 60 << 10;
-/// Limits for code without access tests ([`crate::Version::trusted`]): `MARGIN`, the bytes of the inaccessible
+/// Limits for code without access tests ([`crate::Specialisation::trusted`]): `MARGIN`, the bytes of the inaccessible
 /// margins on both sides of device memory, and `MAX_BLOCKS`, the most blocks of a grid in each dimension.
 pub use margay_ir::analysis::pointers::{MARGIN, MAX_BLOCKS};
 

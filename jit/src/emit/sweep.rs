@@ -18,7 +18,7 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, AbiParam, BlockArg, InstBuilder, types};
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, Switch, Variable};
-use margay_exec::Stop;
+use margay_exec::SyncPoint;
 
 use super::lane::{Here, Unsupported, fixed};
 use super::slice::{NOBODY, Slice};
@@ -32,12 +32,12 @@ pub(crate) struct Rest {
     pub(crate) frame: Variable,
     pub(crate) alive: Variable,
     pub(crate) running: Variable,
-    pub(crate) quick: Variable,
+    pub(crate) warp_converged: Variable,
     pub(crate) agreed: Variable,
     /// Lanes of the warp that have not run.
     pub(crate) rest: Variable,
     pub(crate) common: Variable,
-    pub(crate) parted: Variable,
+    pub(crate) diverged: Variable,
 }
 
 /// Variables and blocks of the uniform path, the loop over a CTA's chunks.
@@ -203,7 +203,7 @@ impl Sweep {
         let one = b.ins().iconst(types::I32, 1);
         let zero = b.ins().iconst(types::I32, 0);
         b.def_var(self.on, one);
-        b.def_var(self.left.quick, one);
+        b.def_var(self.left.warp_converged, one);
         b.def_var(self.at, zero);
         b.def_var(self.debt, zero);
         b.ins().jump(self.head, &[]);
@@ -268,7 +268,7 @@ impl Sweep {
         let common = b.ins().select(nobody, stop, common);
         b.def_var(self.left.common, common);
         let differs = b.ins().bxor(common, stop);
-        b.def_var(self.left.parted, differs);
+        b.def_var(self.left.diverged, differs);
         b.ins().jump(slice_done, &[]);
     }
 
@@ -347,7 +347,7 @@ impl Sweep {
         for (index, block) in stops {
             slice.lane.b.set_cold_block(block);
             slice.lane.b.switch_to_block(block);
-            slice.spread(Stop(index), here)?;
+            slice.spread(SyncPoint(index), here)?;
             slice.lane.b.ins().jump(next, &[]);
         }
 
@@ -370,12 +370,12 @@ impl Sweep {
 
     /// Emits the stop of a chunk, of which all lanes run (`whole`) or only some. The builder is then in a block
     /// that runs only if the uniform path is not active.
-    pub(crate) fn stop(&self, b: &mut FunctionBuilder<'_>, stop: Stop, whole: bool) {
+    pub(crate) fn stop(&self, b: &mut FunctionBuilder<'_>, stop: SyncPoint, whole: bool) {
         let [sweeps, on] = std::array::from_fn(|_| b.create_block());
         let under_way = b.use_var(self.on);
         b.ins().brif(under_way, sweeps, &[], on, &[]);
         b.switch_to_block(sweeps);
-        if whole && stop == Stop::EXIT {
+        if whole && stop == SyncPoint::EXIT {
             self.arrive(b, stop);
         } else {
             b.set_cold_block(sweeps);
@@ -397,7 +397,7 @@ impl Sweep {
     /// Begins the code for a whole chunk that comes to a sync point on the uniform path. Returns the block for
     /// the case that the uniform path is not active. Returns `None`, without code, if the sync point cannot end
     /// a phase on the uniform path.
-    pub(crate) fn at_barrier(&self, b: &mut FunctionBuilder<'_>, stop: Stop) -> Option<ir::Block> {
+    pub(crate) fn at_barrier(&self, b: &mut FunctionBuilder<'_>, stop: SyncPoint) -> Option<ir::Block> {
         if !*self.barriers.get(stop.0 as usize)? {
             return None;
         }
@@ -409,7 +409,7 @@ impl Sweep {
     }
 
     /// Ends the run of a whole chunk on the uniform path, at a sync point.
-    pub(crate) fn arrive(&self, b: &mut FunctionBuilder<'_>, stop: Stop) {
+    pub(crate) fn arrive(&self, b: &mut FunctionBuilder<'_>, stop: SyncPoint) {
         let stop = b.ins().iconst(types::I32, i64::from(stop.0 as i32));
         b.ins().jump(self.arrived, &[BlockArg::Value(stop)]);
     }
@@ -438,8 +438,8 @@ impl Sweep {
         b.def_var(self.left.frame, frame);
         b.def_var(self.left.alive, every);
         b.def_var(self.left.running, every);
-        b.def_var(self.left.quick, one);
-        b.def_var(self.left.parted, zero);
+        b.def_var(self.left.warp_converged, one);
+        b.def_var(self.left.diverged, zero);
         b.def_var(self.on, zero);
         let behind = b.ins().iadd_imm_s(base, i64::from(self.width));
         let wide = b.ins().uextend(types::I64, every);
@@ -449,7 +449,7 @@ impl Sweep {
         let nobody = b.ins().iconst(types::I32, i64::from(NOBODY));
         let common = b.ins().select(base, agreed, nobody);
         b.def_var(self.left.common, common);
-        let exit = b.ins().iconst(types::I32, i64::from(Stop::EXIT.0 as i32));
+        let exit = b.ins().iconst(types::I32, i64::from(SyncPoint::EXIT.0 as i32));
         let gone = b.ins().icmp(IntCC::Equal, agreed, exit);
         let gone = b.ins().uextend(types::I32, gone);
         let gone = b.ins().select(warp, gone, zero);

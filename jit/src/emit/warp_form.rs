@@ -7,7 +7,7 @@ use std::mem::offset_of;
 
 use cranelift_codegen::ir::{self, AbiParam, BlockArg, InstBuilder, types};
 use cranelift_codegen::isa::CallConv;
-use margay_ir::analysis::regions::Entry;
+use margay_ir::analysis::regions::ResumePoint;
 
 use super::lane::{Fixed, Here, Lane, LaneParts, Leave, Unsupported, host};
 use crate::abi::{NativeContext, status};
@@ -20,8 +20,8 @@ pub(crate) fn signature() -> ir::Signature {
     sig
 }
 
-/// Emits the region that begins at `entry`.
-pub(crate) fn emit(parts: LaneParts<'_, '_>, entry: &Entry) -> Result<(), Unsupported> {
+/// Emits the region that begins at `resume_point`.
+pub(crate) fn emit(parts: LaneParts<'_, '_>, resume_point: &ResumePoint) -> Result<(), Unsupported> {
     let b = &mut *parts.b;
     let start = b.create_block();
     b.append_block_params_for_function_params(start);
@@ -76,7 +76,7 @@ pub(crate) fn emit(parts: LaneParts<'_, '_>, entry: &Entry) -> Result<(), Unsupp
         local,
     };
     let mut emitter = Lane::new(parts, fixed, here, Leave { next, abort });
-    emitter.emit_from(entry.block, &entry.live_in)?;
+    emitter.emit_from(resume_point.block, &resume_point.live_in)?;
     let b = emitter.b;
 
     b.switch_to_block(next);

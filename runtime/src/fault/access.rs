@@ -1,35 +1,32 @@
-//! Touching memory that may not be there: copies, fills, loads, stores and compare-and-swap
-//! that answer a fault with `Err` instead of dying of it.
+//! Accesses to memory that may be unmapped: copies, fills, loads, stores and compare-and-swap that return `Err` on a
+//! fault instead of ending the process.
 //!
-//! Every helper of generated code and every copy between host and device goes through here. Any
-//! thread may call these, once [`super::install`] has run; before that a fault is the program's
-//! end, as for any other code.
+//! Every helper of generated code and every copy between host and device uses these functions. Any thread may call them
+//! after [`super::install`]; before that a fault ends the program, as in any other code.
 //!
-//! Loads and stores of up to 8 bytes are single accesses; 16-byte ones are single where the CPU
-//! makes them so. They order nothing: use [`std::sync::atomic::fence`] around them.
-//! Compare-and-swap is sequentially consistent. Copies and fills touch each byte once or twice, in
-//! no promised order.
+//! Loads and stores of up to 8 bytes are single accesses; those of 16 bytes are single accesses if the CPU makes them
+//! so. They do not order memory: use [`std::sync::atomic::fence`] around them. Compare-and-swap is sequentially
+//! consistent. Copies and fills access each byte once or twice, in an unspecified order.
 //!
-//! Loads are safe functions: they cannot change anything, and the value read is only bits.
+//! Loads are safe functions: they change nothing, and the value read is only bits.
 
 use super::arch::{RoutineResult, routines};
 use super::{AccessKind, TrapKind};
 
-/// An access that met no memory, or memory without the right.
+/// The fault of an access to unmapped or protected memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind:?} on {access:?} at address {address:#x}")]
 pub struct AccessFault {
-    /// The first byte that could not be accessed, or the operand's address where the CPU does
-    /// not tell.
+    /// The first byte that could not be accessed, or the operand's address if the CPU does not report the byte.
     pub address: u64,
-    /// Direction.
+    /// Direction of the access.
     pub access: AccessKind,
-    /// Reason.
+    /// Reason of the fault.
     pub kind: TrapKind,
 }
 
 impl AccessFault {
-    /// An atomic is a write, also where its loading half met the fault.
+    /// Marks the fault of an atomic as a write, even if its load caused the fault.
     fn of_atomic(self) -> AccessFault {
         AccessFault {
             access: AccessKind::Write,
@@ -47,7 +44,7 @@ const KINDS: [TrapKind; 6] = [
     TrapKind::Bus,
 ];
 
-/// Packs what the signal handler knows for [`RoutineResult::status`].
+/// Encodes kind and direction of a fault for [`RoutineResult::status`].
 pub(super) fn pack_status(kind: TrapKind, access: Option<AccessKind>) -> u64 {
     let index = KINDS.iter().rposition(|&k| k == kind).unwrap_or(1) as u64;
     let direction = match access {
@@ -58,7 +55,8 @@ pub(super) fn pack_status(kind: TrapKind, access: Option<AccessKind>) -> u64 {
     index | direction
 }
 
-/// The routine's answer; `guess` is what it was told to access and how.
+/// Converts the result of a routine. `guess` is the operand's address and direction, used if the fault does not provide
+/// them.
 #[inline]
 fn check(result: RoutineResult, guess: (u64, AccessKind)) -> Result<u64, AccessFault> {
     if result.status == 0 {
@@ -91,19 +89,19 @@ fn aligned(address: u64, bytes: u64) -> Result<(), AccessFault> {
     })
 }
 
-/// Copies `n` bytes from `src` to `dst`, either of which may fault; what had been copied by
-/// then stays. Ranges should not overlap (as for `memcpy`).
+/// Copies `n` bytes from `src` to `dst`. Both ranges may fault; bytes that were copied before a fault stay. The ranges
+/// must not overlap if the result matters (as for `memcpy`).
 ///
 /// # Errors
-/// The first fault met.
+/// Returns the first fault.
 ///
 /// # Safety
-/// `dst..dst + n` must not hold anything that safe Rust code relies on: device memory, or
-/// memory that the program gave us to write to.
+/// `dst..dst + n` must not contain anything that safe Rust code relies on. It must be device memory, or memory that the
+/// program gave us to write to.
 pub unsafe fn copy(dst: u64, src: u64, n: usize) -> Result<(), AccessFault> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller upholds the contract of this function.
     let result = unsafe { routines::copy(dst, src, n as u64) };
-    // Which side it was, where the CPU does not say.
+    // Chooses the side that faulted in case the CPU does not report it.
     let of_source = result.value.wrapping_sub(src) < n as u64;
     let guess = if of_source {
         (src, AccessKind::Read)
@@ -113,37 +111,37 @@ pub unsafe fn copy(dst: u64, src: u64, n: usize) -> Result<(), AccessFault> {
     check(result, guess).map(|_| ())
 }
 
-/// Copies from memory that may fault into a slice.
+/// Copies from memory that may fault into `dst`.
 ///
 /// # Errors
-/// The first fault met; the slice may have been written in part.
+/// Returns the first fault; `dst` may have been written in part.
 pub fn read(dst: &mut [u8], src: u64) -> Result<(), AccessFault> {
     // SAFETY: the destination is borrowed mutably.
     unsafe { copy(dst.as_mut_ptr() as u64, src, dst.len()) }
 }
 
-/// Copies a slice to memory that may fault.
+/// Copies `src` to memory that may fault.
 ///
 /// # Errors
-/// The first fault met; what had been copied by then stays.
+/// Returns the first fault; bytes that were copied before it stay.
 ///
 /// # Safety
 /// As for [`copy`].
 pub unsafe fn write(dst: u64, src: &[u8]) -> Result<(), AccessFault> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller upholds the contract of this function.
     unsafe { copy(dst, src.as_ptr() as u64, src.len()) }
 }
 
 /// Sets `n` bytes to `value`.
 ///
 /// # Errors
-/// The first fault met.
+/// Returns the first fault.
 ///
 /// # Safety
 /// As for [`copy`].
 pub unsafe fn fill8(dst: u64, value: u8, n: usize) -> Result<(), AccessFault> {
     let pattern = u64::from(value) * 0x0101_0101_0101_0101;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller upholds the contract of this function.
     let result = unsafe { routines::fill(dst, n as u64, pattern) };
     check(result, (dst, AccessKind::Write)).map(|_| ())
 }
@@ -151,26 +149,26 @@ pub unsafe fn fill8(dst: u64, value: u8, n: usize) -> Result<(), AccessFault> {
 /// Sets `n` elements of 2 bytes to `value`. Nothing is written if the size overflows.
 ///
 /// # Errors
-/// The first fault met.
+/// Returns the first fault. Returns one also if the size overflows.
 ///
 /// # Safety
 /// As for [`copy`].
 pub unsafe fn fill16(dst: u64, value: u16, n: usize) -> Result<(), AccessFault> {
     let pattern = u64::from(value) * 0x0001_0001_0001_0001;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller upholds the contract of this function.
     unsafe { fill_elements(dst, pattern, n, 2) }
 }
 
 /// Sets `n` elements of 4 bytes to `value`. Nothing is written if the size overflows.
 ///
 /// # Errors
-/// The first fault met.
+/// Returns the first fault. Returns one also if the size overflows.
 ///
 /// # Safety
 /// As for [`copy`].
 pub unsafe fn fill32(dst: u64, value: u32, n: usize) -> Result<(), AccessFault> {
     let pattern = u64::from(value) * 0x0000_0001_0000_0001;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller upholds the contract of this function.
     unsafe { fill_elements(dst, pattern, n, 4) }
 }
 
@@ -183,7 +181,7 @@ unsafe fn fill_elements(dst: u64, pattern: u64, n: usize, element: u64) -> Resul
         kind: TrapKind::NonCanonical,
     };
     let bytes = (n as u64).checked_mul(element).ok_or(overflow)?;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller upholds the contract of this function.
     let result = unsafe { routines::fill(dst, bytes, pattern) };
     check(result, (dst, AccessKind::Write)).map(|_| ())
 }
@@ -193,7 +191,7 @@ macro_rules! scalars {
         #[doc = concat!("Loads a `", stringify!($ty), "` in one access; any alignment.")]
         ///
         /// # Errors
-        /// The fault.
+        /// Returns the fault of the access.
         #[inline]
         pub fn $load(address: u64) -> Result<$ty, AccessFault> {
             // SAFETY: a load changes nothing, and its fault is recovered.
@@ -204,13 +202,13 @@ macro_rules! scalars {
         #[doc = concat!("Stores a `", stringify!($ty), "` in one access; any alignment.")]
         ///
         /// # Errors
-        /// The fault.
+        /// Returns the fault of the access.
         ///
         /// # Safety
         /// As for [`copy`].
         #[inline]
         pub unsafe fn $store(address: u64, value: $ty) -> Result<(), AccessFault> {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller upholds the contract of this function.
             let result = unsafe { routines::$store(address, u64::from(value)) };
             check(result, (address, AccessKind::Write)).map(|_| ())
         }
@@ -218,7 +216,7 @@ macro_rules! scalars {
         #[doc = concat!("Compares and swaps a `", stringify!($ty), "`; returns the old value.")]
         ///
         /// # Errors
-        /// The fault, also when the address is not aligned.
+        /// Returns the fault of the access, or [`TrapKind::Misaligned`] if the address is not aligned.
         ///
         /// # Safety
         /// As for [`copy`].
@@ -229,7 +227,7 @@ macro_rules! scalars {
             new: $ty,
         ) -> Result<$ty, AccessFault> {
             aligned(address, size_of::<$ty>() as u64)?;
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller upholds the contract of this function.
             let result = unsafe { routines::$cas(address, u64::from(expected), u64::from(new)) };
             check(result, (address, AccessKind::Write))
                 .map(|value| value as $ty)
@@ -248,18 +246,18 @@ scalars! {
 /// Loads 16 bytes; any alignment.
 ///
 /// # Errors
-/// The fault.
+/// Returns the fault of the access.
 pub fn load128(address: u64) -> Result<u128, AccessFault> {
     let mut value = 0u128;
-    // SAFETY: `value` is ours; the load changes nothing and its fault is recovered.
+    // SAFETY: `value` is a local; the load changes nothing and its fault is recovered.
     let result = unsafe { routines::load128(address, &mut value) };
     check(result, (address, AccessKind::Read)).map(|_| value)
 }
 
-/// Loads 1, 2 or 4 bytes `displacement` behind each of some addresses, zero-extended; any alignment.
+/// Loads 1, 2 or 4 bytes, zero-extended, at `displacement` bytes after each address; any alignment.
 ///
 /// # Errors
-/// The first fault, and the number of its address; `out` may have been written in part.
+/// Returns the first fault and the index of its address; `out` may have been written in part.
 pub fn gather(
     addresses: &[u64],
     displacement: u64,
@@ -296,12 +294,12 @@ pub fn gather(
 /// Stores 16 bytes; any alignment.
 ///
 /// # Errors
-/// The fault.
+/// Returns the fault of the access.
 ///
 /// # Safety
 /// As for [`copy`].
 pub unsafe fn store128(address: u64, value: u128) -> Result<(), AccessFault> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller upholds the contract of this function.
     let result = unsafe { routines::store128(address, &value) };
     check(result, (address, AccessKind::Write)).map(|_| ())
 }
@@ -309,14 +307,14 @@ pub unsafe fn store128(address: u64, value: u128) -> Result<(), AccessFault> {
 /// Compares and swaps 16 bytes; returns the old value.
 ///
 /// # Errors
-/// The fault, also when the address is not aligned.
+/// Returns the fault of the access, or [`TrapKind::Misaligned`] if the address is not aligned.
 ///
 /// # Safety
 /// As for [`copy`].
 pub unsafe fn cas128(address: u64, expected: u128, new: u128) -> Result<u128, AccessFault> {
     aligned(address, 16)?;
     let mut old = expected;
-    // SAFETY: the caller's promise; `old` and `new` are locals.
+    // SAFETY: the caller upholds the contract of this function; `old` and `new` are locals.
     let result = unsafe { routines::cas128(address, &mut old, &new) };
     check(result, (address, AccessKind::Write))
         .map(|_| old)
@@ -326,7 +324,8 @@ pub unsafe fn cas128(address: u64, expected: u128, new: u128) -> Result<u128, Ac
 /// Applies `f` atomically to 1, 2, 4 or 8 bytes and returns the old value, zero-extended.
 ///
 /// # Errors
-/// The fault; [`TrapKind::Misaligned`] also for any other `bytes`.
+/// Returns the fault of the access. Returns [`TrapKind::Misaligned`] if the address is not aligned or `bytes` has
+/// another value.
 ///
 /// # Safety
 /// As for [`copy`].
@@ -340,7 +339,7 @@ pub unsafe fn update(
             let mut old = $load(address)?;
             loop {
                 let new = f(u64::from(old)) as $ty;
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller upholds the contract of this function.
                 let seen = unsafe { $cas(address, old, new)? };
                 if seen == old {
                     return Ok(u64::from(old));

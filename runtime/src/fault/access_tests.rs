@@ -1,10 +1,9 @@
-//! Recovering accesses: content, the exact address of a fault, and speed.
+//! Tests of recovering accesses: content, the exact address of a fault, and speed.
 
 use super::*;
 use crate::fault::{GuardedStack, install};
 
-/// Usable bytes with a guard right below and, being the end of a mapping, room above that a
-/// second closed mapping fills.
+/// Usable bytes with an inaccessible guard directly below.
 struct Fenced {
     stack: GuardedStack,
 }
@@ -17,7 +16,7 @@ impl Fenced {
         }
     }
 
-    /// First usable byte; everything below faults.
+    /// Returns the first usable address; every address below it faults.
     fn start(&self) -> u64 {
         self.stack.bottom()
     }
@@ -140,11 +139,11 @@ fn copies_stop_at_the_fence_and_name_side_and_address() {
         let fault = unsafe { write(fence - 8192, &local[..n]) }.expect_err("below the fence");
         assert_eq!(fault.access, AccessKind::Write);
         assert!(fault.address.wrapping_sub(fence - 8192) < n as u64);
-        // SAFETY: as above.
+        // SAFETY: the destination is closed memory of this test.
         let fault = unsafe { fill8(fence - 8192, 1, n) }.expect_err("below the fence");
         assert_eq!(fault.access, AccessKind::Write);
     }
-    // SAFETY: null is written by nobody.
+    // SAFETY: nothing is mapped at null, so nothing is written.
     let fault = unsafe { write(0, &local) }.expect_err("null");
     assert_eq!(fault.kind, TrapKind::Unmapped);
     assert!(fault.address < local.len() as u64);
@@ -212,7 +211,7 @@ fn non_canonical_addresses_keep_their_value() {
         let fault = read(&mut local[..n], wild).expect_err("no address");
         assert_eq!(fault.kind, TrapKind::NonCanonical);
         assert_eq!(fault.access, AccessKind::Read);
-        // SAFETY: no address, nothing written.
+        // SAFETY: no memory is mapped there, so nothing is written.
         let fault = unsafe { write(wild, &local[..n]) }.expect_err("no address");
         assert_eq!(fault.access, AccessKind::Write);
     }
@@ -274,6 +273,6 @@ fn copies_are_fast() {
         best = best.min(begin.elapsed().as_secs_f64());
     }
     let rate = n as f64 / best / 1e9;
-    // Far below what the routine does (over 10), so that a busy machine passes.
+    // This is far below what the routine achieves (over 10), so that a busy machine passes.
     assert!(rate > 2.0, "{rate:.1} GB/s");
 }

@@ -1,12 +1,12 @@
-//! The registry of generated code: program counter to owner, readable from a signal handler.
+//! The registry of generated code: maps a program counter to its owner, readable from a signal handler.
 //!
-//! A chunked list that only grows: chunks are never freed, slots are reused. Lookup takes no
-//! lock and no memory, so it works wherever a signal may land; it scans, which is right for
-//! something that happens once per fault.
+//! The registry is a chunked list that only grows: chunks are never freed, slots are reused. A lookup takes no lock and
+//! allocates nothing, so it works in any signal handler. It is a linear scan, which is fast enough for one lookup per
+//! fault.
 //!
-//! Invariant: a slot whose `version` is odd or changes during the read is being written. A
-//! reader skips it: code that is running on this thread was registered before it was entered and
-//! stays registered until it has been left, so its own slot is never in motion.
+//! Invariant: a slot whose `version` is odd or changes during a read is being written, and readers skip it. The slot of
+//! code that runs on this thread is never skipped: it is registered before the code is entered and stays until the code
+//! has been left.
 
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 
@@ -21,7 +21,7 @@ pub struct CodeRange {
     pub start: u64,
     /// One past the last byte.
     pub end: u64,
-    /// Id given at registration.
+    /// Owner id given at registration.
     pub owner: u64,
 }
 
@@ -42,7 +42,7 @@ impl Slot {
         }
     }
 
-    /// A consistent copy, or `None` while a writer is at work.
+    /// Returns a consistent copy, or `None` while the slot is being written.
     fn read(&self) -> Option<CodeRange> {
         let before = self.version.load(Ordering::Acquire);
         let range = CodeRange {
@@ -55,7 +55,7 @@ impl Slot {
         (before == after && before & 1 == 0).then_some(range)
     }
 
-    /// Replaces the content. Callers hold the write lock.
+    /// Replaces the content. The caller holds the write lock.
     fn write(&self, range: CodeRange) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version | 1, Ordering::Relaxed);
@@ -87,7 +87,7 @@ impl Chunk {
         unsafe { next.as_ref() }
     }
 
-    /// Appends a chunk. Callers hold the write lock.
+    /// Appends a chunk. The caller holds the write lock.
     fn grow(&self) -> &'static Chunk {
         let chunk: &'static Chunk = Box::leak(Box::new(Chunk::new()));
         self.next
@@ -105,10 +105,10 @@ const EMPTY: CodeRange = CodeRange {
     owner: 0,
 };
 
-/// Declares `len` bytes at `start` to be generated code of `owner`: faults there are ours.
+/// Registers `len` bytes at `start` as generated code of `owner`: faults in this range are recovered.
 ///
-/// Register before the code is first entered. A second registration of the same start replaces
-/// the first.
+/// The code must be registered before it is first entered. A second registration with the same start replaces the
+/// first.
 pub fn register_code(start: u64, len: usize, owner: u64) {
     if len == 0 {
         return;
@@ -125,9 +125,9 @@ pub fn register_code(start: u64, len: usize, owner: u64) {
         .write(range);
 }
 
-/// Takes back a registration, by its start. Returns whether there was one.
+/// Removes the registration that begins at `start`. Returns whether there was one.
 ///
-/// No thread may be inside that code any more.
+/// No thread may still run code in that range.
 pub fn unregister_code(start: u64) -> bool {
     let _writing = WRITE.lock();
     let slot = (start != 0).then(|| find_slot(start)).flatten();
@@ -137,7 +137,7 @@ pub fn unregister_code(start: u64) -> bool {
     slot.is_some()
 }
 
-/// The registered range that holds `pc`. Lock-free; fit for signal handlers.
+/// Returns the registered range that contains `pc`. Lock-free, and safe in signal handlers.
 pub fn lookup_code(pc: u64) -> Option<CodeRange> {
     chunks()
         .flat_map(|chunk| chunk.slots.iter())
@@ -163,7 +163,7 @@ fn find_slot(start: u64) -> Option<&'static Slot> {
 mod tests {
     use super::*;
 
-    // Addresses no code can have, so that tests in parallel do not meet real ranges.
+    // Code never has these addresses, so parallel tests do not collide with real ranges.
     const BASE: u64 = 0xffff_0000_0000_0000;
 
     #[test]

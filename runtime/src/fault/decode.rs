@@ -1,13 +1,13 @@
-//! Which address did this x86-64 instruction access? For faults that come without one.
+//! Finds the address that an x86-64 instruction accessed, for faults that are reported without one.
 //!
-//! A non-canonical address raises a general protection (or, through rsp and rbp, a stack) fault,
-//! and Linux reports it with SI_KERNEL and no address. The operand is computed from the
-//! instruction's bytes and the saved registers. Best effort: what is not understood is `None`,
-//! and vector-indexed operands (gathers) always are.
+//! A non-canonical address raises a general protection fault (through rsp and rbp, a stack fault). Linux reports it
+//! with SI_KERNEL and no address. This module computes the operand's address from the instruction's bytes and the saved
+//! registers. It returns `None` for instructions that it cannot decode, and always for operands with vector indices
+//! (gathers).
 //!
-//! Invariant: pure and total; any bytes and any registers are fine.
+//! Invariant: the functions are pure and accept any bytes and any registers.
 
-/// No x86-64 instruction is longer.
+/// Maximum length of an x86-64 instruction.
 pub(super) const MAX_LENGTH: usize = 15;
 
 const RAX: usize = 0;
@@ -16,19 +16,19 @@ const RBP: usize = 5;
 const RSI: usize = 6;
 const RDI: usize = 7;
 
-/// What the prefixes say about the operand.
+/// What the prefixes of an instruction specify for its operand.
 #[derive(Default)]
 struct Prefixes {
-    /// Extension bits of ModRM.rm or base, and of the index.
+    /// Extension bits of the ModRM.rm or base register and, in the next field, of the index register.
     base: usize,
     index: usize,
-    /// 0x67: addresses of 32 bits.
+    /// Prefix 0x67: addresses have 32 bits.
     short_address: bool,
-    /// 64/65: a segment base we do not know.
+    /// Prefix 0x64 or 0x65: the operand uses a segment base, which is not known.
     segment: bool,
-    /// EVEX: the displacement of one byte is scaled by a factor we would have to look up.
+    /// EVEX: a displacement of one byte is scaled by a factor that depends on the instruction and is not looked up.
     scaled: bool,
-    /// Opcode map: 0 one-byte, 1 `0f`, 2 `0f 38`, 3 `0f 3a`.
+    /// Opcode map: 0 for one-byte opcodes, 1 for `0f`, 2 for `0f 38`, 3 for `0f 3a`.
     map: u8,
 }
 
@@ -57,7 +57,7 @@ impl Bytes<'_> {
     }
 }
 
-/// The address of the instruction's memory operand; `registers` in encoding order.
+/// Returns the address of the instruction's memory operand; `registers` are in encoding order.
 pub(super) fn memory_operand(bytes: &[u8], registers: &[u64; 16]) -> Option<u64> {
     let mut bytes = Bytes { bytes };
     let prefixes = read_prefixes(&mut bytes)?;
@@ -74,7 +74,7 @@ pub(super) fn memory_operand(bytes: &[u8], registers: &[u64; 16]) -> Option<u64>
             return bytes.signed(len).map(|a| a as u64);
         }
         let mode = bytes.peek()?;
-        // call and jmp through a register: the target itself is the bad address.
+        // Calls and jumps through a register: the target itself is the faulting address.
         if opcode == 0xff && mode >> 6 == 3 && matches!(mode >> 3 & 7, 2 | 4) {
             return Some(registers[(mode & 7) as usize | prefixes.base]);
         }
@@ -82,7 +82,7 @@ pub(super) fn memory_operand(bytes: &[u8], registers: &[u64; 16]) -> Option<u64>
             return None;
         }
     }
-    // Gathers and scatters: their index is a vector.
+    // Gathers and scatters have a vector as index.
     if prefixes.map == 2 && matches!(opcode, 0x90..=0x93 | 0xa0..=0xa3) {
         return None;
     }
@@ -133,7 +133,7 @@ fn read_prefixes(bytes: &mut Bytes<'_>) -> Option<Prefixes> {
     Some(p)
 }
 
-/// VEX and EVEX keep the extension bits inverted: R X B in bits 7 6 5.
+/// VEX and EVEX store the extension bits inverted: R, X, B in bits 7, 6, 5.
 fn vex_extensions(byte: u8, p: &mut Prefixes) {
     p.base = usize::from(!byte >> 5 & 1) << 3;
     p.index = usize::from(!byte >> 6 & 1) << 3;
@@ -154,11 +154,11 @@ fn read_map(bytes: &mut Bytes<'_>, p: &mut Prefixes) -> Option<()> {
     Some(())
 }
 
-/// One-byte opcodes that access memory without a ModRM byte.
+/// Returns the address that a one-byte opcode without a ModRM byte accesses.
 fn implicit_operand(opcode: u8, registers: &[u64; 16]) -> Option<u64> {
     let canonical = |a: u64| (a as i64) << 16 >> 16 == a as i64;
     match opcode {
-        // movs and cmps have two operands: the bad one is the one that is no address.
+        // movs and cmps have two operands; the faulting one is not canonical.
         0xa4..=0xa7 if canonical(registers[RSI]) => Some(registers[RDI]),
         0xa4..=0xa7 | 0xac | 0xad => Some(registers[RSI]),
         0xaa | 0xab | 0xae | 0xaf => Some(registers[RDI]),
@@ -173,7 +173,7 @@ fn implicit_operand(opcode: u8, registers: &[u64; 16]) -> Option<u64> {
     }
 }
 
-/// Whether a one-byte opcode is followed by ModRM.
+/// Whether a one-byte opcode is followed by a ModRM byte.
 fn has_modrm(opcode: u8) -> bool {
     match opcode {
         0x00..=0x3f => opcode & 7 < 4,
@@ -187,7 +187,7 @@ fn has_modrm(opcode: u8) -> bool {
 fn modrm_operand(bytes: &mut Bytes<'_>, p: &Prefixes, registers: &[u64; 16]) -> Option<u64> {
     let modrm = bytes.next()?;
     let (mode, rm) = (modrm >> 6, usize::from(modrm & 7));
-    // Register operands access no memory; pc-relative ones are never far away.
+    // Register operands access no memory; pc-relative operands are close to the code and do not fault.
     if mode == 3 || (mode == 0 && rm == RBP) {
         return None;
     }
@@ -225,7 +225,7 @@ fn modrm_operand(bytes: &mut Bytes<'_>, p: &Prefixes, registers: &[u64; 16]) -> 
 mod tests {
     use super::*;
 
-    /// Register i holds (i + 1) << 56 | i << 8, so that every sum tells its parts.
+    /// Register i contains (i + 1) << 56 | i << 8, so that each address shows which registers it is the sum of.
     fn registers() -> [u64; 16] {
         std::array::from_fn(|i| ((i as u64 + 1) << 56) | ((i as u64) << 8))
     }
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn implicit_operands() {
-        // rep movsb with both bad: the source is named.
+        // rep movsb with two non-canonical operands: the source is reported.
         assert_eq!(address(&[0xf3, 0xa4]), Some(0x0700_0000_0000_0600));
         let mut good_source = registers();
         good_source[RSI] = 0x1000;

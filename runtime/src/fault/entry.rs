@@ -1,7 +1,7 @@
-//! Calling generated code and coming back: [`enter`], and what helpers say to it.
+//! Calls generated code and returns from it: [`enter`], and how helpers end such a call.
 //!
-//! Invariant: while generated code runs, the thread's `current` save area is that of the
-//! innermost `enter`, also when a helper calls `enter` again.
+//! Invariant: while generated code runs, the thread's `current` save area is that of the innermost `enter`, also if a
+//! helper calls `enter` again.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
@@ -9,24 +9,23 @@ use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use super::thread::{self, PENDING_NONE, PENDING_RAISED, PENDING_STOP, SaveArea, ThreadState};
 use super::{Trap, TrapKind, arch};
 
-/// The signature of everything that [`enter`] calls: a context and two words in, a word out.
+/// The signature of all functions that [`enter`] calls: a context and two 64-bit arguments, and a 64-bit result.
 pub type GeneratedFn = unsafe extern "C" fn(ctx: *mut u8, a: u64, b: u64) -> u64;
 
-/// Calls `f(ctx, a, b)` so that faults in it come back as `Err`.
+/// Calls `f(ctx, a, b)`; faults in `f` are returned as `Err`.
 ///
-/// Runs on the thread's guarded stack if it has a [`super::WorkerGuard`] and this is not a
-/// nested call. Floating point runs with all exceptions masked, round to nearest, subnormals
-/// kept; the host's control word is put back afterwards. About 5 nanoseconds.
+/// The call runs on the thread's guarded stack if the thread has a [`super::WorkerGuard`] and the call is not nested.
+/// Floating-point code in `f` runs with all exceptions masked, rounds to nearest and keeps subnormals; the host's
+/// control word is restored afterwards. A call takes about 5 nanoseconds.
 ///
 /// # Errors
-/// The trap that cut the call short: a fault at a pc inside registered code, a stop, or what a
-/// helper [`raise`]d (also when `f` returned without asking the pending flag).
+/// Returns the trap that ended the call: a fault at a pc inside registered code, a stop, or a trap that a helper
+/// [`raise`]d (also if `f` returned without reading the pending flag).
 ///
 /// # Safety
-/// `f` must be code that follows the platform's C convention, or whose every fault, stop point
-/// and call to [`leave_address`] lies in a range given to [`super::register_code`] while it owns
-/// nothing that must be released. It may be left at any instruction. Memory that it writes must
-/// not be memory that safe Rust code relies on.
+/// Either `f` follows the platform's C convention and never traps, or all its faults, stop points and calls of
+/// [`leave_address`] are in a range given to [`super::register_code`] while it owns nothing that must be released: it
+/// may be left at any instruction. It must not write memory that safe Rust code relies on.
 pub unsafe fn enter(f: GeneratedFn, ctx: *mut u8, a: u64, b: u64) -> Result<u64, Trap> {
     thread::with(|state| {
         let save = SaveArea {
@@ -46,8 +45,8 @@ pub unsafe fn enter(f: GeneratedFn, ctx: *mut u8, a: u64, b: u64) -> Result<u64,
         let area = (&raw const save).cast_mut();
         state.current.store(area, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
-        // SAFETY: `f` is the caller's promise; the save area outlives the call, and
-        // `stack_top` is the top of a stack that only an outermost `enter` uses.
+        // SAFETY: the caller vouches for `f`; the save area outlives the call, and `stack_top` is the top of a stack
+        // that only an outermost `enter` uses.
         let status =
             unsafe { arch::enter_raw(f as usize as u64, ctx, a, b, area.cast(), stack_top) };
         compiler_fence(Ordering::SeqCst);
@@ -56,7 +55,7 @@ pub unsafe fn enter(f: GeneratedFn, ctx: *mut u8, a: u64, b: u64) -> Result<u64,
     })
 }
 
-/// What the call came to.
+/// Returns the result or the trap of a call that has ended.
 fn outcome(state: &ThreadState, save: &SaveArea, status: u64) -> Result<u64, Trap> {
     if status != 0
         && let Some(trap) = save.trap.take()
@@ -69,13 +68,13 @@ fn outcome(state: &ThreadState, save: &SaveArea, status: u64) -> Result<u64, Tra
     }
 }
 
-/// The pending trap; a raised one is taken, a stop stays until the token changes.
+/// Returns the pending trap. A raised trap is removed; a stop stays until the token changes.
 fn take_pending(state: &ThreadState) -> Option<Trap> {
     match state.pending.load(Ordering::Relaxed) {
         PENDING_NONE => None,
         PENDING_STOP => Some(stopped(0, 0)),
         _ => {
-            // A stop may come between the two; it must not be lost.
+            // A stop may arrive between the load and this exchange; it must not be lost.
             let _ = state.pending.compare_exchange(
                 PENDING_RAISED,
                 PENDING_NONE,
@@ -87,7 +86,7 @@ fn take_pending(state: &ThreadState) -> Option<Trap> {
     }
 }
 
-/// The trap of a stop at `pc`.
+/// Returns the trap of a stop at `pc`.
 pub(super) fn stopped(pc: u64, owner: u64) -> Trap {
     Trap {
         kind: TrapKind::Stopped,
@@ -101,7 +100,7 @@ pub(super) fn stopped(pc: u64, owner: u64) -> Trap {
 }
 
 impl Trap {
-    /// A trap with a code of the caller's own numbering, for [`raise`].
+    /// Creates a trap with a code that the caller chooses, for [`raise`].
     pub fn raised(code: u32) -> Trap {
         Trap {
             kind: TrapKind::Raised(code),
@@ -116,7 +115,7 @@ impl Trap {
 }
 
 impl From<super::AccessFault> for Trap {
-    /// The trap that the same access in generated code would have been.
+    /// Returns the trap that the same access in generated code would have caused.
     fn from(fault: super::AccessFault) -> Trap {
         Trap {
             kind: fault.kind,
@@ -130,15 +129,15 @@ impl From<super::AccessFault> for Trap {
     }
 }
 
-/// Called by a helper that generated code called: ends the innermost [`enter`] with `trap`.
+/// Ends the innermost [`enter`] with `trap`; called by a helper that generated code has called.
 ///
-/// Takes effect when the helper has returned and generated code asks the [`pending_flag`], at
-/// the latest when it returns. The first trap raised wins, and a stop wins over all.
+/// This takes effect after the helper has returned, when generated code reads the [`pending_flag`] or, at the latest,
+/// when generated code returns. Of several raised traps the first one counts; a stop overrides all of them.
 pub fn raise(trap: Trap) {
     thread::with(|state| {
         if state.pending.load(Ordering::Relaxed) == PENDING_NONE {
             state.raised.set(Some(trap));
-            // Fails only when a stop arrived meanwhile, which wins.
+            // This fails only if a stop has arrived in the meantime, which takes precedence.
             let _ = state.pending.compare_exchange(
                 PENDING_NONE,
                 PENDING_RAISED,
@@ -149,23 +148,23 @@ pub fn raise(trap: Trap) {
     });
 }
 
-/// This thread's pending flag: generated code that finds it non-zero after a helper call should
+/// Returns the address of this thread's pending flag. Generated code that finds it non-zero after a helper call must
 /// call [`leave_address`].
 ///
-/// The address stays the same for the life of the thread and is meaningful on it alone.
+/// The address is constant during the life of the thread and is valid on this thread only.
 pub fn pending_flag() -> *const AtomicU32 {
     thread::with(|state| &raw const state.pending)
 }
 
-/// Whether a stop or a raised trap is waiting on this thread; long helpers should ask.
+/// Whether a stop or a raised trap is pending on this thread. Long helpers should check it.
 pub fn pending() -> bool {
     thread::with(|state| state.pending.load(Ordering::Relaxed) != PENDING_NONE)
 }
 
-/// Declares what this thread is about to run, so that a stop for it can be told from a late
-/// stop for something else. 0: nothing that can be stopped. Tokens must not be reused.
+/// Declares which run this thread executes, so that a stop for this run is distinguished from a late stop for another
+/// run. 0: nothing that can be stopped. Tokens must not be reused.
 ///
-/// A stop that was asked for before the run was declared counts.
+/// A stop that was requested before this call counts.
 pub fn set_stop_token(token: u64) {
     thread::with(|state| {
         state.token.store(token, Ordering::Relaxed);
@@ -178,8 +177,8 @@ pub fn set_stop_token(token: u64) {
     });
 }
 
-/// Address of `extern "C" fn() -> !`, through which generated code leaves the innermost
-/// [`enter`] with the pending trap.
+/// Returns the address of an `extern "C" fn() -> !`. Generated code calls it to leave the innermost [`enter`] with the
+/// pending trap.
 pub fn leave_address() -> u64 {
     leave as extern "C" fn() -> ! as usize as u64
 }
@@ -187,10 +186,10 @@ pub fn leave_address() -> u64 {
 extern "C" fn leave() -> ! {
     let save = thread::with(|state| state.current.load(Ordering::Relaxed));
     if save.is_null() {
-        // Only a bug in the compiler calls this outside `enter`; there is nowhere to go.
+        // Only a bug in the compiler causes this call outside `enter`; there is no save area to return to.
         std::process::abort();
     }
-    // SAFETY: `current` is the save area of a running `enter`; the frames dropped are this
-    // one, which owns nothing, and generated code's.
+    // SAFETY: `current` is the save area of a running `enter`. The dropped frames are those of generated code and of
+    // this function, which own nothing.
     unsafe { arch::resume(save.cast()) }
 }

@@ -1,12 +1,11 @@
-//! Giving a signal to the handler that was there before ours.
+//! Forwards a signal to the handler that was installed before ours.
 //!
-//! Faithful means: what the previous handler sees and what becomes of the process are what they
-//! would have been without us. The default action is restored and then meets the same fault
-//! again (or the same signal, sent again, if it came from outside), so that core dumps and wait
-//! statuses are right; an ignored fault kills, as the kernel rules; handlers run with the mask
-//! that they asked for, and once only under SA_RESETHAND.
+//! The previous handler and the process see the same as without our handler. For a default action, the action is
+//! restored and then meets the same fault again, or a signal that another thread or process sent is sent again. Core
+//! dumps and wait statuses are therefore correct. An ignored fault ends the process, as in the kernel. Handlers run
+//! with the mask that they requested, and only once if they use SA_RESETHAND.
 //!
-//! Invariant: no state here needs releasing, since a previous handler may leave by `longjmp`.
+//! Invariant: no state here needs to be released, because a previous handler may leave by `longjmp`.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -14,26 +13,26 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 use super::FaultError;
 
-/// The signals that are ours in part.
+/// The signals that our fault handler handles.
 pub(super) const SIGNALS: [i32; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL];
 
-/// How many entry points our handler has: how many different actions of the program are told apart.
+/// Number of entry points of our handler, and so of the program's actions that can be distinguished.
 pub(super) const ENTRIES: usize = 16;
 
-/// An action of the program that ours replaced.
+/// An action of the program that our handler replaced.
 struct Replaced {
     action: libc::sigaction,
-    /// SA_RESETHAND has struck.
+    /// Whether SA_RESETHAND has taken effect.
     reset: AtomicBool,
 }
 
-/// What the program wants of one signal. Each action that ours replaced belongs to an entry point of ours, so that a program
-/// which calls, or puts back, the handler that it found gets what stood behind that one.
+/// The program's actions for one signal. Each action that ours replaced belongs to one entry point of our handler. If
+/// the program calls or reinstalls an entry point that it has found, the action of that entry point is used.
 struct Chain {
     replaced: [AtomicPtr<Replaced>; ENTRIES],
-    /// The entry point that is installed.
+    /// The entry point that is installed now.
     top: AtomicUsize,
-    /// The entry point that gets the next action.
+    /// The entry point that gets the next new action.
     next: AtomicUsize,
 }
 
@@ -50,7 +49,7 @@ fn chain(signal: i32) -> Option<&'static Chain> {
     CHAINS.get(index)
 }
 
-/// The action in force for `signal`.
+/// Returns the action that is installed for `signal`.
 pub(super) fn current(signal: i32) -> Result<libc::sigaction, FaultError> {
     let mut action = MaybeUninit::uninit();
     // SAFETY: a query; `action` is large enough.
@@ -61,33 +60,34 @@ pub(super) fn current(signal: i32) -> Result<libc::sigaction, FaultError> {
     }
 }
 
-/// Whether two actions are the same to the program.
+/// Whether two actions have the same handler, flags and mask.
 fn is_same(a: &libc::sigaction, b: &libc::sigaction) -> bool {
-    // SAFETY: the masks are initialised, and only asked.
+    // SAFETY: the masks are initialised and only read.
     let masks = (1..65).all(|s| unsafe {
         libc::sigismember(&raw const a.sa_mask, s) == libc::sigismember(&raw const b.sa_mask, s)
     });
     a.sa_sigaction == b.sa_sigaction && a.sa_flags == b.sa_flags && masks
 }
 
-/// Notes an action of the program that ours is about to replace, for one of [`SIGNALS`]; the entry point that stands for it.
-/// Called under a lock.
+/// Stores an action of the program that ours is about to replace, for one of [`SIGNALS`]; returns its entry point.
+/// Callers hold a lock, or install the handlers for the first time.
 pub(super) fn remember(signal: i32, action: &libc::sigaction) -> usize {
     let Some(chain) = chain(signal) else {
         return 0;
     };
     let known = chain.replaced.iter().position(|replaced| {
-        // SAFETY: null, or a leaked box.
+        // SAFETY: the pointer is null or from a leaked box.
         let replaced = unsafe { replaced.load(Ordering::Acquire).as_ref() };
         replaced.is_some_and(|replaced| is_same(&replaced.action, action))
     });
     let entry = known.unwrap_or_else(|| chain.next.fetch_add(1, Ordering::Relaxed) % ENTRIES);
     let known = known.map(|entry| chain.replaced[entry].load(Ordering::Acquire));
-    // SAFETY: null, or a leaked box.
+    // SAFETY: the pointer is null or from a leaked box.
     match known.and_then(|known| unsafe { known.as_ref() }) {
         Some(known) => known.reset.store(false, Ordering::Relaxed),
         None => {
-            // Never freed: a handler on any thread may be reading it. There are as many as the program has different actions.
+            // Never freed, because a handler on any thread may be reading it. There is one for each different action of
+            // the program.
             let replaced = Box::leak(Box::new(Replaced {
                 action: *action,
                 reset: AtomicBool::new(false),
@@ -99,33 +99,33 @@ pub(super) fn remember(signal: i32, action: &libc::sigaction) -> usize {
     entry
 }
 
-/// The entry point that is installed for a signal.
+/// Returns the entry point that is installed for a signal.
 pub(super) fn top(signal: i32) -> usize {
     chain(signal).map_or(0, |chain| chain.top.load(Ordering::Acquire))
 }
 
-/// The program has put back the action that an entry point of ours stands for.
+/// Records that the program has reinstalled one of our entry points.
 pub(super) fn put_back(signal: i32, entry: usize) {
     if let Some(chain) = chain(signal) {
         chain.top.store(entry, Ordering::Release);
     }
 }
 
-/// Delivers the signal as it would have been without our handler, which was entered by `entry`.
+/// Delivers the signal as without our handler; `entry` is the entry point that received it.
 ///
 /// # Safety
-/// Called from a signal handler with its own arguments.
+/// Must be called from a signal handler with that handler's arguments.
 pub(super) unsafe fn forward(
     entry: usize,
     signal: i32,
     info: *mut libc::siginfo_t,
     context: *mut c_void,
 ) {
-    // SAFETY: `info` is the kernel's.
+    // SAFETY: `info` comes from the kernel.
     let sent = unsafe { (*info).si_code } <= 0;
     let replaced = chain(signal).and_then(|chain| {
         let replaced = chain.replaced.get(entry)?.load(Ordering::Acquire);
-        // SAFETY: null, or a leaked box.
+        // SAFETY: the pointer is null or from a leaked box.
         unsafe { replaced.as_ref() }
     });
     let Some(replaced) = replaced else {
@@ -145,14 +145,14 @@ pub(super) unsafe fn forward(
                 replaced.reset.store(true, Ordering::Relaxed);
             }
             block_for(signal, action);
-            // SAFETY: a handler that the program installed, called as it asked to be.
+            // SAFETY: the program installed this handler with these flags.
             unsafe { call(handler, action.sa_flags, signal, info, context) };
         }
     }
 }
 
 /// # Safety
-/// `handler` was installed with `flags`, and the other arguments are a handler's own.
+/// `handler` must have been installed with `flags`, and the other arguments must be those of a signal handler.
 unsafe fn call(
     handler: libc::sighandler_t,
     flags: i32,
@@ -163,17 +163,17 @@ unsafe fn call(
     type Plain = extern "C" fn(i32);
     type WithInfo = extern "C" fn(i32, *mut libc::siginfo_t, *mut c_void);
     if flags & libc::SA_SIGINFO != 0 {
-        // SAFETY: SA_SIGINFO says that the handler takes three arguments.
+        // SAFETY: with SA_SIGINFO the handler takes three arguments.
         let handler = unsafe { std::mem::transmute::<usize, WithInfo>(handler) };
         handler(signal, info, context);
     } else {
-        // SAFETY: without it, one.
+        // SAFETY: without SA_SIGINFO the handler takes one argument.
         let handler = unsafe { std::mem::transmute::<usize, Plain>(handler) };
         handler(signal);
     }
 }
 
-/// Blocks what the kernel would have blocked; the return from our handler puts the mask back.
+/// Blocks the signals that the kernel would have blocked; the return from our handler restores the mask.
 fn block_for(signal: i32, action: &libc::sigaction) {
     let mut mask = action.sa_mask;
     if action.sa_flags & libc::SA_NODEFER == 0 {
@@ -184,8 +184,8 @@ fn block_for(signal: i32, action: &libc::sigaction) {
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &mask, std::ptr::null_mut()) };
 }
 
-/// Restores the default action and lets it happen: a fault repeats itself when the handler
-/// returns, a signal that was sent is sent again.
+/// Restores the default action and makes it happen: a fault repeats when the handler returns, and a sent signal is sent
+/// again.
 fn default_action(signal: i32, sent: bool, info: *mut libc::siginfo_t) {
     // SAFETY: all zeroes is SIG_DFL with an empty mask and no flags.
     let action: libc::sigaction = unsafe { std::mem::zeroed() };

@@ -1,8 +1,7 @@
-//! The two signal handlers: faults, and the stop signal.
+//! The two signal handlers: one for faults, one for the stop signal.
 //!
-//! Invariant: everything reached from a handler is async-signal-safe: no lock, no allocation, no
-//! panic; thread-local state is touched only when the pc (or the sender) says that this thread
-//! has used it before.
+//! Invariant: everything that a handler calls is async-signal-safe: no lock, no allocation, no panic. A handler
+//! accesses thread-local state only if the pc (or the sender) shows that this thread has used it before.
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -21,15 +20,13 @@ static STOP_SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// Installs the handlers, once per process; later calls return the first outcome.
 ///
-/// SIGSEGV, SIGBUS, SIGFPE and SIGILL keep their previous handlers behind ours. A handler that the program installs *later*
-/// replaces ours until [`keep`] is called, which puts ours in front of it again.
+/// Signals that are not ours are forwarded to the handlers that the program installed before. A handler that the
+/// program installs *later* replaces ours until [`keep`] is called, which puts ours in front of it again.
 ///
-/// The stop signal is the highest real-time signal, counted down from SIGRTMAX - 2, that nobody
-/// handles at this time.
+/// The stop signal is the highest real-time signal, at most SIGRTMAX - 2, that has no handler at this time.
 ///
 /// # Errors
-/// [`FaultError::Unsupported`] on hosts without recovery, [`FaultError::System`] if the system
-/// refuses a handler.
+/// [`FaultError::Unsupported`] on hosts without recovery, [`FaultError::System`] if the system refuses a handler.
 pub fn install() -> Result<(), &'static FaultError> {
     static OUTCOME: OnceLock<Result<(), FaultError>> = OnceLock::new();
     OUTCOME.get_or_init(install_now).as_ref().copied()
@@ -50,18 +47,18 @@ fn install_now() -> Result<(), FaultError> {
     Ok(())
 }
 
-/// Puts our handlers in front again where the program has installed others since; those get everything that is no fault of
-/// device code. Costs a system call for each signal.
+/// Reinstalls our handlers where the program has installed others since then; signals that are not faults of device
+/// code are forwarded to those. Costs one system call for each signal.
 ///
-/// Threads that wait for work call this when they begin to wait and now and then, and service threads before each job. Workers
-/// ask [`keep_frequent`] before they run pieces of a launch. So a fault of device code is ours unless the program installs
-/// a handler while the piece runs that meets the fault, on a thread that does not wait for it.
+/// Threads that wait for a task call this when they begin to wait and from time to time, service threads before each
+/// job. Workers call [`keep_frequent`] before they run pieces of a launch. So a fault of device code is ours unless a
+/// program thread that does not wait for the launch installs a handler while the piece with the fault runs.
 pub(crate) fn keep() {
     keep_signals(&forward::SIGNALS);
 }
 
-/// The same for the signals of wrong addresses and of traps. Generated code meets the others only where a mapped file was
-/// cut short, or memory failed.
+/// Does the same as [`keep`] for SIGSEGV and SIGILL only. Generated code causes the other signals only if a mapped file
+/// was truncated or memory failed.
 pub(crate) fn keep_frequent() {
     keep_signals(&[libc::SIGSEGV, libc::SIGILL]);
 }
@@ -81,11 +78,11 @@ fn keep_signals(signals: &[i32]) {
     }
 }
 
-/// Puts our handler in front of the program's.
+/// Installs our handler in front of the program's.
 #[cold]
 fn put_in_front(signal: i32) {
     static ONE: Mutex<()> = Mutex::new(());
-    // Interposed libraries may keep their own handler in front whatever is installed: it is asked a few times only.
+    // An interposed library may keep its own handler in front of all others, so the number of attempts is limited.
     static REFUSED: AtomicU32 = AtomicU32::new(0);
     const PATIENCE: u32 = 64;
     let _one = ONE.lock();
@@ -97,7 +94,7 @@ fn put_in_front(signal: i32) {
     };
     let ours = |handler: &Handler| *handler as usize == action.sa_sigaction;
     let entry = match HANDLERS.iter().position(ours) {
-        // What the program had found and has now put back.
+        // The program has reinstalled an entry point of ours that it had found.
         Some(entry) => {
             forward::put_back(signal, entry);
             entry
@@ -114,7 +111,7 @@ fn put_in_front(signal: i32) {
 const FAULT_FLAGS: i32 = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
 const STOP_FLAGS: i32 = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
 
-/// The entry points of the handler of faults. They differ in what they forward to ([`forward::remember`]).
+/// The entry points of the fault handler. They differ in the action that they forward to ([`forward::remember`]).
 static HANDLERS: [Handler; forward::ENTRIES] = [
     on_fault::<0>,
     on_fault::<1>,
@@ -141,7 +138,7 @@ fn set_action(signal: i32, handler: Handler, flags: i32) -> Result<(), FaultErro
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = handler as usize;
     action.sa_flags = flags;
-    // SAFETY: the set is ours to initialise.
+    // SAFETY: `sa_mask` is a field of a local.
     unsafe { libc::sigemptyset(&mut action.sa_mask) };
     // SAFETY: `action` is complete and `handler` has the signature of SA_SIGINFO.
     match unsafe { libc::sigaction(signal, &action, std::ptr::null_mut()) } {
@@ -156,20 +153,20 @@ fn free_signal() -> Option<i32> {
         .find(|&signal| forward::current(signal).is_ok_and(|a| a.sa_sigaction == libc::SIG_DFL))
 }
 
-/// The signal by which workers are stopped; 0 before [`install`].
+/// Returns the signal that stops workers; 0 before [`install`].
 pub fn stop_signal() -> i32 {
     STOP_SIGNAL.load(Ordering::Acquire)
 }
 
-/// Sends the stop signal to one thread of this process. A handler that the program has installed for it since is replaced: it
-/// would end the program, or lose the stop.
+/// Sends the stop signal to one thread of this process. First replaces a handler that the program has installed for
+/// this signal, which would end the program or lose the stop.
 pub(super) fn signal_thread(thread: libc::pid_t) -> bool {
     let stop = stop_signal();
     if forward::current(stop).is_ok_and(|a| a.sa_sigaction != on_stop as *const () as usize) {
-        // Failure leaves the program's handler, and the stop to the next question.
+        // If this fails, the program's handler stays, and the next stop request tries again.
         let _ = set_action(stop, on_stop, STOP_FLAGS);
     }
-    // SAFETY: tgkill only sends a signal, whose handler ignores threads that are no workers.
+    // SAFETY: tgkill only sends a signal, and its handler ignores threads that are not workers.
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, stop_signal()) == 0 }
 }
 
@@ -178,22 +175,22 @@ extern "C" fn on_fault<const ENTRY: usize>(
     info: *mut libc::siginfo_t,
     context: *mut c_void,
 ) {
-    // SAFETY: errno is this thread's own; the code we interrupted may be about to read it.
+    // SAFETY: errno belongs to this thread; it is saved because the interrupted code may be about to read it.
     let errno = unsafe { *libc::__errno_location() };
     // SAFETY: the kernel passes a valid context to a handler with SA_SIGINFO.
     let mut view = unsafe { Context::new(context) };
-    // SAFETY: as is the information.
+    // SAFETY: the kernel passes a valid `siginfo_t` as well.
     let fault = unsafe { Fault::read(signal, &*info) };
     let again = fault.is_synchronous() && fault.is_memory() && hold::wait_out(fault.address);
     if !again && !recover(&fault, &mut view) {
-        // SAFETY: the arguments are the kernel's.
+        // SAFETY: the arguments come from the kernel.
         unsafe { forward::forward(ENTRY, signal, info, context) };
     }
-    // SAFETY: as above.
+    // SAFETY: errno belongs to this thread.
     unsafe { *libc::__errno_location() = errno };
 }
 
-/// What the kernel says about a signal.
+/// The kernel's information about a signal.
 struct Fault {
     signal: i32,
     code: i32,
@@ -212,7 +209,7 @@ impl Fault {
         }
     }
 
-    /// Caused by the interrupted instruction, not sent by somebody.
+    /// Whether the interrupted instruction caused the signal; otherwise a thread or process sent it.
     fn is_synchronous(&self) -> bool {
         self.code > 0
     }
@@ -233,7 +230,7 @@ impl Fault {
         }
     }
 
-    /// Kind and address, with the instruction's help where the kernel has none.
+    /// Returns kind and address; decodes the instruction if the kernel reports no address.
     fn explain(&self, context: &Context, code_end: u64) -> (TrapKind, Option<u64>) {
         match (self.is_memory(), self.code) {
             (true, SI_KERNEL) => context.explain(code_end),
@@ -243,7 +240,7 @@ impl Fault {
     }
 }
 
-/// Deals with a fault of ours; false if it is not ours.
+/// Recovers from a fault in our code; returns false if the fault is not ours.
 fn recover(fault: &Fault, context: &mut Context) -> bool {
     if !fault.is_synchronous() {
         return false;
@@ -264,15 +261,15 @@ fn recover(fault: &Fault, context: &mut Context) -> bool {
     recover_fetch(fault, context, pc)
 }
 
-/// Generated code called or jumped to `pc`, where there is no code.
+/// Recovers from a call or jump of generated code to `pc` where there is no code.
 fn recover_fetch(fault: &Fault, context: &mut Context, pc: u64) -> bool {
-    // Emulators leave the kind out.
+    // Emulators do not report the kind.
     let kind = context.access_kind().unwrap_or(AccessKind::Execute);
     if !fault.is_memory() || kind != AccessKind::Execute || fault.address != pc {
         return false;
     }
     let caller = context.return_address().unwrap_or(0);
-    // A return address may be one past the end of the code, after a call that does not return.
+    // The return address may be one past the end of the code if the call never returns.
     let Some(range) = code_ranges::lookup_code(caller.wrapping_sub(1)) else {
         return false;
     };
@@ -281,7 +278,7 @@ fn recover_fetch(fault: &Fault, context: &mut Context, pc: u64) -> bool {
     unwind(fault, context, fault.kind(), Some(pc), access, place)
 }
 
-/// Makes the innermost `enter` of this thread return a trap; false if there is none.
+/// Makes the innermost `enter` of this thread return a trap; returns false if there is none.
 fn unwind(
     fault: &Fault,
     context: &mut Context,
@@ -325,7 +322,7 @@ fn cut_short(state: &ThreadState, context: &mut Context, trap: Trap) -> bool {
     true
 }
 
-/// Makes the access routine that was interrupted return the fault.
+/// Makes the interrupted access routine return the fault.
 fn land(fault: &Fault, context: &mut Context, landing: u64, end: u64) {
     let (kind, address) = fault.explain(context, end);
     let access = context.access_kind();

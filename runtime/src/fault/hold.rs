@@ -1,10 +1,10 @@
-//! Writers that wait: while the pages of a range are replaced, a write to it sleeps in the signal handler and is
-//! then done again.
+//! Makes writers wait while the pages of a range are replaced: a write to the range sleeps in the signal handler and is
+//! retried afterwards.
 //!
-//! A write may fault just before the range is released and reach the handler just after; so a released range is
-//! remembered, and a bounded number of faults in it are tried again before one counts.
+//! A write may fault just before the range is released and reach the handler just after it. A released range is
+//! therefore remembered, and a bounded number of faults in it are retried before a fault is reported.
 //!
-//! Invariant: at most one range is held; everything a handler reads here is atomic.
+//! Invariant: at most one range is held; everything that a handler reads here is atomic.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -13,20 +13,21 @@ use parking_lot::{Mutex, MutexGuard};
 
 static START: AtomicU64 = AtomicU64::new(0);
 static END: AtomicU64 = AtomicU64::new(0);
-/// What a fault in the range may do: [`HELD`], or how many more are tried again.
+/// How a fault in the range is handled: [`HELD`] makes it wait; another value is the number of faults that are still
+/// retried.
 static TRIES: AtomicU32 = AtomicU32::new(0);
 const HELD: u32 = u32::MAX;
-/// More than there are threads that can be on their way into the handler.
+/// Number of retried faults after a release: more than there are threads that can be about to enter the handler.
 const LATE: u32 = 1 << 14;
 
 static ONE: Mutex<()> = Mutex::new(());
 
-/// Writers of a range wait while it lives.
+/// While this value exists, writers of a range wait.
 pub(crate) struct Hold {
     _one: MutexGuard<'static, ()>,
 }
 
-/// From now on faults in `range` wait. The caller then takes the right to write from it, and gives it back.
+/// Makes faults in `range` wait from now on. The caller then write-protects the range, and makes it writable again.
 pub(crate) fn writers(range: Range<u64>) -> Hold {
     let one = ONE.lock();
     TRIES.store(0, Ordering::SeqCst);
@@ -42,7 +43,7 @@ impl Drop for Hold {
     }
 }
 
-/// For the handler: whether the access at `address` is to be tried again; waits as long as its range is held.
+/// Called by the fault handler: waits while the range of `address` is held; returns whether the access must be retried.
 pub(super) fn wait_out(address: u64) -> bool {
     let inside = || {
         let (start, end) = (START.load(Ordering::SeqCst), END.load(Ordering::SeqCst));

@@ -1,31 +1,32 @@
-//! Faults and stops: how a process survives what device code does.
+//! Recovers from faults of device code, and stops device code.
 //!
-//! Device code is native code that may read, write or jump anywhere. This module turns its
-//! faults into values. Three pieces fit together:
+//! Device code is native code that may read, write or jump anywhere. This module turns its faults into values. It has
+//! three parts:
 //!
-//! - [`enter`] calls generated code through an assembly trampoline that remembers how to get
-//!   back. A fault, a stop or a [`raise`]d trap ends the call with `Err(`[`Trap`]`)`.
-//! - One signal handler ([`install`]) for SIGSEGV, SIGBUS, SIGFPE and SIGILL acts when, and only
-//!   when, the program counter lies in code that was registered with [`register_code`] or in the
-//!   routines of [`access`]. It edits the saved context and returns; it never jumps.
-//! - [`WorkerGuard`] gives a worker thread its alternate signal stack and its guarded stack for
-//!   generated code, and makes it stoppable through [`StopHandle`].
+//! - [`enter`] calls generated code through an assembly trampoline that saves how to get back. A fault, a stop or a
+//!   [`raise`]d trap ends the call with `Err(`[`Trap`]`)`.
+//! - One signal handler ([`install`]) for SIGSEGV, SIGBUS, SIGFPE and SIGILL acts if, and only if, the program counter
+//!   is in code that was registered with [`register_code`] or in the routines of [`access`]. It edits the saved context
+//!   and returns; it never jumps.
+//! - [`WorkerGuard`] gives a worker thread its alternate signal stack and its guarded stack for generated code, and
+//!   makes it stoppable through [`StopHandle`].
 //!
-//! Invariant: **no Rust frame is ever skipped.** Frames that an unwind drops are those of
-//! generated code and of the trampoline, which own nothing. A helper that generated code calls
-//! runs to its end; what it wants to say it leaves with [`raise`], and generated code asks
-//! [`pending_flag`] after the call and leaves through [`leave_address`].
+//! Invariant: **no Rust frame is ever skipped.** An unwind drops only frames of generated code and of the trampoline,
+//! which own nothing. A helper that generated code calls runs to its end. It reports a trap with [`raise`]; generated
+//! code reads [`pending_flag`] after the call and leaves through [`leave_address`].
 //!
-//! Invariant: **a signal that is not ours reaches the program's handler**, as the kernel would have delivered it
-//! (`forward`), whether the program installed it before or after ours.
+//! Invariant: **a signal that is not ours reaches the program's handler** as the kernel would have delivered it
+//! (`forward`), whether the program installed that handler before or after ours.
 //!
-//! What holds of handlers that the program installs after ours: from the next piece of a launch on ([`keep`]) ours is in front
-//! of it again, so faults of device code never reach it and its own faults do. Between its installation and that
-//! moment it is alone: the program's faults go to it directly, and a fault of device code in a piece that was running already
-//! goes to it, too. A program that asks for its action meanwhile may be told ours; if it calls that, or puts it back later,
-//! it gets what stood behind ours when it asked.
+//! A handler that the program installs after ours replaces ours until the next piece of a launch begins. Then [`keep`]
+//! installs ours again, in front of the program's handler. From then on only faults that are not of device code reach
+//! the program's handler. In the time between, the program's handler gets all signals: faults of the program, and also
+//! faults of device code in pieces that were running already. If the program queries its action later, it may find our
+//! handler. If it calls or reinstalls that handler, the signal is forwarded to the action that ours had replaced at the
+//! time of the query.
 //!
-//! Without an implementation for the host (see `arch`) every entry answers with the named error
+//! On hosts without an implementation (see `arch`), [`install`] and [`WorkerGuard::new`] return
+//! [`FaultError::Unsupported`].
 //! [`FaultError::Unsupported`].
 
 pub mod access;
@@ -59,24 +60,24 @@ pub use stack::GuardedStack;
 pub use thread::StopHandle;
 pub use worker::{WorkerGuard, WorkerOptions, prepare_service_thread};
 
-/// What a trap means, in the terms of the CUDA error that it becomes.
+/// The kind of a trap, in the terms of the CUDA error that it becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TrapKind {
     /// Nothing is mapped at the address (guard page, freed allocation, wild pointer).
     Unmapped,
-    /// Something is mapped there, but not for this kind of access.
+    /// Memory is mapped there, but without the right for this kind of access.
     Protected,
-    /// The address is no address at all on this machine (not canonical).
+    /// The address is not canonical: no memory can be mapped there on this machine.
     NonCanonical,
-    /// The address is not aligned as the access needs (BUS_ADRALN and its kin).
+    /// The address does not have the alignment that the access needs (`BUS_ADRALN` and similar).
     Misaligned,
     /// Any other bus error: a truncated file, failed hardware memory.
     Bus,
-    /// The guard of the stack that generated code runs on was hit: recursion too deep.
+    /// The access hit the guard below the stack of generated code: the recursion is too deep.
     StackOverflow,
-    /// SIGFPE: generated code let an integer division trap.
+    /// SIGFPE: an integer division in generated code trapped.
     Arithmetic,
-    /// SIGILL: a trap instruction placed by the compiler; the pc tells which.
+    /// SIGILL: a trap instruction that the compiler emitted; the pc identifies it.
     IllegalInstruction,
     /// The thread was stopped from outside ([`StopHandle::stop`]).
     Stopped,
@@ -91,7 +92,7 @@ pub enum AccessKind {
     Read,
     /// A store or an atomic.
     Write,
-    /// An instruction fetch: generated code jumped or called there.
+    /// An instruction fetch: generated code jumped to or called the address.
     Execute,
 }
 
@@ -100,16 +101,16 @@ pub enum AccessKind {
 pub struct Trap {
     /// What happened.
     pub kind: TrapKind,
-    /// Signal that brought the news; 0 for [`TrapKind::Raised`].
+    /// The signal that reported the trap; 0 for [`TrapKind::Raised`].
     pub signal: i32,
     /// `si_code` of that signal.
     pub code: i32,
-    /// Address of the access, where it is known.
+    /// Address of the access, if it is known.
     pub address: Option<u64>,
-    /// Direction of the access, where it is known.
+    /// Direction of the access, if it is known.
     pub access: Option<AccessKind>,
-    /// Program counter at the fault: in the code range of `owner`. For an instruction fetch it
-    /// is the return address in generated code. 0 where generated code was not interrupted.
+    /// Program counter at the fault, in the code range of `owner`. For an instruction fetch it is the return address in
+    /// generated code. It is 0 if generated code was not interrupted.
     pub pc: u64,
     /// Owner id that the code range at `pc` was registered with; 0 when `pc` is 0.
     pub owner: u64,
@@ -139,10 +140,10 @@ impl std::fmt::Display for Trap {
 
 impl std::error::Error for Trap {}
 
-/// Set-up problems of this module.
+/// Errors in setting up fault recovery.
 #[derive(Debug, thiserror::Error)]
 pub enum FaultError {
-    /// The host's architecture or system has no fault recovery here.
+    /// Fault recovery is not implemented for the host's architecture or system.
     #[error("fault recovery is not supported on this host ({0})")]
     Unsupported(&'static str),
     /// The system refused a call.
@@ -156,7 +157,7 @@ pub enum FaultError {
 }
 
 impl FaultError {
-    /// The error that `errno` describes.
+    /// Returns the error that `errno` describes.
     pub(crate) fn last_os(what: &'static str) -> FaultError {
         FaultError::System {
             what,

@@ -1,12 +1,12 @@
-//! A stack with a guard below it, for generated code or for signal handlers.
+//! A stack with an inaccessible guard below it, for generated code or for signal handlers.
 //!
-//! Invariant: the mapping is private to the value and ends with it.
+//! Invariant: the value owns its mapping, which ends with it.
 
 use super::FaultError;
 
 const PAGE: usize = 4096;
 
-/// Memory for a stack; the guard is the lower part of the mapping.
+/// Memory of a stack; the lower part of the mapping is the guard.
 #[derive(Debug)]
 pub struct GuardedStack {
     base: usize,
@@ -15,11 +15,11 @@ pub struct GuardedStack {
 }
 
 impl GuardedStack {
-    /// Maps `size` usable bytes above `guard` bytes that fault; both are rounded up to pages of
-    /// 64 KiB, which suits every host. Pages cost memory when first touched.
+    /// Maps `size` usable bytes above `guard` bytes that fault. Both are rounded up to multiples of 64 KiB, which suits
+    /// the page size of every host. Pages use memory when they are first touched.
     ///
     /// # Errors
-    /// [`FaultError::System`] if the system has no room.
+    /// [`FaultError::System`] if the system has not enough addresses or memory.
     pub fn new(size: usize, guard: usize) -> Result<GuardedStack, FaultError> {
         const ROUND: usize = 16 * PAGE;
         let too_large = || FaultError::System {
@@ -58,22 +58,22 @@ impl GuardedStack {
         }
     }
 
-    /// One past the highest byte; 64 KiB aligned in size, page aligned in place.
+    /// Returns the address one past the highest byte, which is aligned to a page.
     pub fn top(&self) -> u64 {
         (self.base + self.len) as u64
     }
 
-    /// Lowest usable byte, which is one past the guard.
+    /// Returns the lowest usable address, which is the end of the guard.
     pub fn bottom(&self) -> u64 {
         (self.base + self.guard) as u64
     }
 
-    /// First byte of the guard.
+    /// Returns the first address of the guard.
     pub fn guard_start(&self) -> u64 {
         self.base as u64
     }
 
-    /// Usable bytes.
+    /// Returns the number of usable bytes.
     pub fn size(&self) -> usize {
         self.len - self.guard
     }
@@ -81,7 +81,7 @@ impl GuardedStack {
 
 impl Drop for GuardedStack {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and whoever ran on it has left (the owner's promise).
+        // SAFETY: the value owns the mapping, and by the owner's promise no thread runs on it any more.
         unsafe { libc::munmap(self.base as *mut _, self.len) };
     }
 }

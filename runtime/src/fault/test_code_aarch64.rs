@@ -1,17 +1,17 @@
-//! Machine code for the tests, by what it does: arguments (ctx x0, a x1, b x2), result x0.
+//! Machine code for the tests. The name of each item says what it does; arguments: ctx x0, a x1, b x2; result: x0.
 
-/// Where the store in [`STORE`] is.
+/// Offset of the store in [`STORE`].
 pub(super) const STORE_AT: u64 = 4;
-/// Where the call in [`CALL`] returns to.
+/// Offset to which the call in [`CALL`] returns.
 pub(super) const CALL_RETURNS_AT: u64 = 8;
 
 unsafe extern "C" {
     fn __clear_cache(start: *mut u8, end: *mut u8);
 }
 
-/// Makes new code visible to execution.
+/// Makes new code visible to instruction fetches.
 pub(super) fn synchronise(start: *mut u8, len: usize) {
-    // SAFETY: a range of one mapping.
+    // SAFETY: the range is inside one mapping.
     unsafe { __clear_cache(start, start.add(len)) };
 }
 

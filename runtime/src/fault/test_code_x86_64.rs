@@ -1,11 +1,11 @@
-//! Machine code for the tests, by what it does: arguments (ctx rdi, a rsi, b rdx), result rax.
+//! Machine code for the tests. The name of each item says what it does; arguments: ctx rdi, a rsi, b rdx; result: rax.
 
-/// Where the store in [`STORE`] is.
+/// Offset of the store in [`STORE`].
 pub(super) const STORE_AT: u64 = 1;
-/// Where the call in [`CALL`] returns to.
+/// Offset to which the call in [`CALL`] returns.
 pub(super) const CALL_RETURNS_AT: u64 = 6;
 
-/// Makes new code visible to execution: nothing to do.
+/// Does nothing: new code is visible to instruction fetches at once.
 pub(super) fn synchronise(_start: *mut u8, _len: usize) {}
 
 /// rax = rsi + rdx; ret
@@ -14,8 +14,8 @@ pub(super) const ADD: &[u8] = &[0x48, 0x8d, 0x04, 0x16, 0xc3];
 pub(super) const LOAD: &[u8] = &[0x48, 0x8b, 0x06, 0xc3];
 /// nop; mov [rsi], rdx; ret
 pub(super) const STORE: &[u8] = &[0x90, 0x48, 0x89, 0x16, 0xc3];
-/// push rbx; mov rbx, -1; mov rbp, rbx; mov r12..r15, rbx; mov rax, [rsi]; pop rbx; ret:
-/// every callee-saved register is lost if nobody puts it back.
+/// push rbx; mov rbx, -1; mov rbp, rbx; mov r12..r15, rbx; mov rax, [rsi]; pop rbx; ret: every callee-saved register is
+/// lost unless the trampoline restores it.
 pub(super) const CLOBBER_LOAD: &[u8] = &[
     0x53, 0x48, 0xc7, 0xc3, 0xff, 0xff, 0xff, 0xff, 0x48, 0x89, 0xdd, 0x49, 0x89, 0xdc, 0x49, 0x89,
     0xdd, 0x49, 0x89, 0xde, 0x49, 0x89, 0xdf, 0x48, 0x8b, 0x06, 0x5b, 0xc3,

@@ -1,8 +1,7 @@
-//! Faults in hand-assembled code, on this thread and on workers.
+//! Tests of faults in hand-assembled code, on this thread and on workers.
 //!
-//! The code under test is bytes in a page of its own, read and execute only, registered as
-//! generated code is. What happens to signals that are not ours is tested from outside, in
-//! `tests/fault_forwarding.rs`.
+//! The code under test is in a mapping of its own, readable and executable only, and is registered like generated code.
+//! `tests/fault_forwarding.rs` tests from outside what happens to signals that are not ours.
 
 #[cfg(target_arch = "aarch64")]
 use super::test_code_aarch64 as asm;
@@ -12,7 +11,7 @@ use super::*;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// One page of machine code, registered under `owner`.
+/// A mapping with machine code, registered under `owner`.
 struct Code {
     base: *mut u8,
     owner: u64,
@@ -50,7 +49,7 @@ impl Code {
     }
 
     fn call(&self, ctx: *mut u8, a: u64, b: u64) -> Result<u64, Trap> {
-        // SAFETY: every test's code keeps the C convention or faults within its range.
+        // SAFETY: the code of every test follows the C convention or faults within its range.
         unsafe { enter(self.function(), ctx, a, b) }
     }
 
@@ -69,14 +68,14 @@ impl Code {
 impl Drop for Code {
     fn drop(&mut self) {
         assert!(unregister_code(self.base as u64));
-        // SAFETY: the mapping is ours and no thread is inside.
+        // SAFETY: this value owns the mapping, and no thread runs code in it.
         unsafe { libc::munmap(self.base.cast(), CODE_BYTES) };
     }
 }
 
 const NULL: *mut u8 = std::ptr::null_mut();
 
-/// A page without rights, for the life of the process.
+/// Returns the address of an inaccessible page that is never unmapped.
 fn closed_page() -> u64 {
     let stack = GuardedStack::new(4096, 4096).expect("mapping");
     let address = stack.guard_start();
@@ -184,7 +183,7 @@ fn callee_saved_registers_survive_a_trap() {
     let code = Code::new(asm::CLOBBER_LOAD);
     let mut sum = 0u64;
     for i in 0..100u64 {
-        // Enough live values to need the callee-saved registers.
+        // There are enough live values to need the callee-saved registers.
         let (a, b, c, d, e) = (i + 1, i + 2, i + 3, i + 4, i + 5);
         let (a, b, c, d, e) = std::hint::black_box((a, b, c, d, e));
         assert!(code.call(NULL, 0x10, 0).is_err());
@@ -213,7 +212,7 @@ fn set_mxcsr(value: u32) {
 fn floating_point_control_is_ours_inside_and_the_hosts_outside() {
     let code = Code::new(asm::MXCSR);
     let host = mxcsr();
-    // Flush-to-zero, denormals-are-zero, round up: what -ffast-math and fesetround leave.
+    // Flush-to-zero, denormals-are-zero, round up: the state after -ffast-math and fesetround.
     set_mxcsr(0xdfc0);
     let mut words = [0u32; 2];
     let ctx = words.as_mut_ptr().cast::<u8>();
@@ -226,7 +225,7 @@ fn floating_point_control_is_ours_inside_and_the_hosts_outside() {
     assert_eq!((inside, after_return, after_trap), (0x1f80, 0xdfc0, 0xdfc0));
 }
 
-/// Tells what generated code asks of its helpers.
+/// The context that generated code needs to call a helper.
 #[repr(C)]
 struct HelperContext {
     flag: *const AtomicU32,
@@ -307,7 +306,7 @@ fn workers_run_on_guarded_stacks() {
     assert!(sp.abs_diff(&raw const here as u64) < 1 << 20);
 }
 
-/// Runs `code` under `token` on a worker and stops it from here once `started` says so.
+/// Runs `code` under a token on a worker, and stops it from this thread when `started` returns true.
 fn stop_worker(
     code: &'static [u8],
     ctx: impl FnOnce() -> (Box<dyn std::any::Any>, *mut u8) + Send + 'static,
@@ -321,7 +320,7 @@ fn stop_worker(
         send.send(guard.stop_handle()).expect("main listens");
         let (_keep, ctx) = ctx();
         let trap = code.call(ctx, 0, 0).expect_err("stopped");
-        // The stop sticks to this run and to no other.
+        // The stop stays pending for this run and for no other.
         assert_eq!(
             Code::new(asm::ADD).call(NULL, 1, 1).map_err(|t| t.kind),
             Err(TrapKind::Stopped)
@@ -389,7 +388,7 @@ fn a_storm_of_stops_loses_none_and_hits_no_other_run() {
         for token in 1..=400u64 {
             set_stop_token(token);
             if token % 2 == 1 {
-                // Never stopped: main asks for even tokens alone.
+                // Odd tokens are never stopped: the main thread requests stops for even tokens only.
                 for i in 0..50 {
                     assert_eq!(short.call(NULL, i, 1), Ok(i + 1));
                 }
@@ -406,8 +405,8 @@ fn a_storm_of_stops_loses_none_and_hits_no_other_run() {
         let next = done.load(Ordering::Acquire) + 1;
         handle.stop(next + next % 2);
         assert!(begin.elapsed() < Duration::from_secs(60));
-        // Without a breath the next signal is there before the worker has run an instruction, and it starves
-        // where this thread has a processor of its own.
+        // Without a pause the next signal arrives before the worker has run an instruction, and the worker starves if
+        // this thread has a processor of its own.
         std::thread::sleep(Duration::from_micros(10));
     }
     worker.join().expect("worker");

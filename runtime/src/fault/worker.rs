@@ -1,6 +1,6 @@
-//! Making a thread fit to run generated code: stacks, signal mask, a handle to stop it by.
+//! Prepares a thread to run generated code: stacks, signal mask, and a handle that stops it.
 //!
-//! Invariant: a guard is dropped on the thread that made it, while no `enter` runs there.
+//! Invariant: a guard is dropped on the thread that created it, while no `enter` runs there.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -12,14 +12,14 @@ use parking_lot::Mutex;
 use super::thread::{self, PENDING_NONE, Shared};
 use super::{FaultError, GuardedStack, StopHandle, forward, install, stop_signal};
 
-/// Sizes for a worker's stacks.
+/// Sizes of a worker's stacks.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkerOptions {
-    /// Bytes of stack for generated code and the helpers that it calls.
+    /// Size of the stack for generated code and the helpers that it calls, in bytes.
     pub stack_size: usize,
-    /// Bytes below it that fault. Larger than any frame of generated code.
+    /// Size of the inaccessible guard below that stack, in bytes. Must be larger than any frame of generated code.
     pub guard_size: usize,
-    /// Bytes of the stack that signal handlers run on, ours and those we forward to.
+    /// Size of the stack for signal handlers, ours and those that we forward to, in bytes.
     pub signal_stack_size: usize,
 }
 
@@ -34,7 +34,7 @@ impl Default for WorkerOptions {
 }
 
 impl WorkerOptions {
-    /// For processes with few addresses.
+    /// Returns small sizes, for processes whose address space is limited.
     pub fn small() -> WorkerOptions {
         WorkerOptions {
             stack_size: 1 << 20,
@@ -44,16 +44,15 @@ impl WorkerOptions {
     }
 }
 
-/// While it lives, this thread is a worker.
+/// While this value exists, its thread is a worker.
 ///
-/// The four fault signals and the stop signal are unblocked and every other signal that can be
-/// is blocked, so that the program's own handlers run on its own threads. Dropping it puts mask
-/// and alternate stack back.
+/// The four fault signals and the stop signal are unblocked. All other signals that can be blocked are blocked, so that
+/// the program's own handlers run on its own threads. Dropping the value restores the mask and the alternate stack.
 #[derive(Debug)]
 pub struct WorkerGuard {
     shared: Arc<Shared>,
     stack: GuardedStack,
-    /// Unmapped after the previous alternate stack is back.
+    /// Unmapped after the previous alternate stack has been restored.
     _signal_stack: GuardedStack,
     previous_stack: libc::stack_t,
     previous_mask: libc::sigset_t,
@@ -61,7 +60,7 @@ pub struct WorkerGuard {
 }
 
 impl WorkerGuard {
-    /// Makes the calling thread a worker, with the default sizes.
+    /// Makes the calling thread a worker with the default stack sizes.
     ///
     /// # Errors
     /// As for [`WorkerGuard::with_options`].
@@ -72,8 +71,8 @@ impl WorkerGuard {
     /// Makes the calling thread a worker.
     ///
     /// # Errors
-    /// [`FaultError::Unsupported`] if the host has no recovery or the thread is a worker
-    /// already; [`FaultError::System`] if there is no room for the stacks.
+    /// [`FaultError::Unsupported`] if the host has no recovery or the thread is already a worker;
+    /// [`FaultError::System`] if there is no memory for the stacks.
     pub fn with_options(options: WorkerOptions) -> Result<WorkerGuard, FaultError> {
         install().map_err(copy_error)?;
         if thread::with(|state| !state.shared.load(Ordering::Relaxed).is_null()) {
@@ -113,15 +112,15 @@ impl WorkerGuard {
         });
     }
 
-    /// The handle by which others stop this worker.
+    /// Returns the handle with which other threads stop this worker.
     pub fn stop_handle(&self) -> StopHandle {
         StopHandle {
             shared: Arc::clone(&self.shared),
         }
     }
 
-    /// Lowest address that generated code and its helpers may use for their stack: a limit for
-    /// checks in recursive device functions, to be compared with a margin for helpers.
+    /// Returns the lowest address of the stack for generated code and its helpers. Recursive device functions compare
+    /// their stack pointer with this limit plus a margin for helpers.
     pub fn stack_bottom(&self) -> u64 {
         self.stack.bottom()
     }
@@ -138,7 +137,7 @@ impl Drop for WorkerGuard {
             state.guard_end.store(0, Ordering::Relaxed);
             state.pending.store(PENDING_NONE, Ordering::Relaxed);
         });
-        // SAFETY: puts back what `with_options` found; both values came from the system.
+        // SAFETY: restores what `with_options` found; both values came from the system.
         unsafe {
             libc::sigaltstack(&self.previous_stack, std::ptr::null_mut());
             libc::pthread_sigmask(libc::SIG_SETMASK, &self.previous_mask, std::ptr::null_mut());
@@ -156,7 +155,7 @@ fn copy_error(error: &FaultError) -> FaultError {
     }
 }
 
-/// The wanted size, on top of what the CPU's register state needs.
+/// Returns the wanted size plus the size that the CPU's register state needs.
 fn signal_stack_size(options: &WorkerOptions) -> usize {
     // SAFETY: getauxval has no preconditions; 0 means unknown.
     let frame = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) } as usize;
@@ -178,16 +177,16 @@ fn use_signal_stack(stack: &GuardedStack) -> Result<libc::stack_t, FaultError> {
     }
 }
 
-/// Gives a service thread (copies, callbacks of ours) the signal mask of a worker: faults in
-/// [`super::access`] must find their handler even if the thread that made this one has all
-/// signals blocked, and the program's own signals belong to its own threads.
+/// Gives a service thread (copies, our callbacks) the signal mask of a worker. Faults in [`super::access`] must reach
+/// their handler even if the thread was created with all signals blocked, and the program's own signals belong to its
+/// own threads.
 pub fn prepare_service_thread() {
     set_worker_mask();
 }
 
-/// Blocks everything but what a worker must hear; returns the mask before.
+/// Blocks all signals that a worker does not need; returns the previous mask.
 fn set_worker_mask() -> libc::sigset_t {
-    // Blocking a signal that a thread raises by its own doing only makes its death silent.
+    // These signals end the process anyway; blocking them would only hide the reason.
     let own = [libc::SIGABRT, libc::SIGTRAP, libc::SIGSYS];
     let stop = Some(stop_signal()).filter(|&signal| signal != 0);
     let open = forward::SIGNALS.into_iter().chain(own).chain(stop);

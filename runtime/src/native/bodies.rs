@@ -86,7 +86,7 @@ impl Snapshot {
                 if function.has_body() {
                     pass::merge::run(&mut made.functions[id]);
                     pass::waiting::run(&mut made.functions[id], &self.module);
-                    pass::points::run(&mut made.functions[id], &self.module);
+                    pass::sync_points::run(&mut made.functions[id], &self.module);
                 }
             }
             let code = Code::new(&made);

@@ -3,14 +3,14 @@
 use std::sync::{Arc, OnceLock};
 
 use margay_exec::interp::Code;
-use margay_exec::{LaunchInfo, Stop};
+use margay_exec::{LaunchInfo, SyncPoint};
 use margay_ir::analysis::slots;
 use margay_ir::entity::{Entity, FuncId};
 use margay_ir::module::Module;
 use margay_ir::pass;
 use margay_ir::pass::inline::Inlining;
 use margay_jit::{
-    CompileError, CompiledFunction, CompiledKernel, Compiler, Fallback, Version, Widths,
+    CompileError, CompiledFunction, CompiledKernel, Compiler, Fallback, Specialisation, Widths,
 };
 use margay_ops::mods::StateSpace;
 use margay_ops::ops::{Effects, Opcode};
@@ -97,8 +97,8 @@ pub(super) struct NativeKernel {
     devices: Vec<CompiledKernel>,
     regions: Vec<OnceLock<Result<Entry, CompileError>>>,
     /// By version.
-    cta: [OnceLock<Result<Entry, CompileError>>; Version::COUNT],
-    phases: [OnceLock<Result<Entry, CompileError>>; Version::COUNT],
+    cta: [OnceLock<Result<Entry, CompileError>>; Specialisation::COUNT],
+    phases: [OnceLock<Result<Entry, CompileError>>; Specialisation::COUNT],
     /// Lanes of a slice.
     widths: Widths,
     /// Whether they are faster than lanes one by one.
@@ -125,7 +125,7 @@ impl NativeKernel {
             devices: Vec::new(),
             regions: compiled
                 .regions
-                .entries
+                .resume_points
                 .iter()
                 .map(|_| OnceLock::new())
                 .collect(),
@@ -133,7 +133,7 @@ impl NativeKernel {
             phases: Default::default(),
             compiler,
             widths: compiled.widths(compiler),
-            trial: Trial::new(compiled.patience(compiler)),
+            trial: Trial::new(compiled.compile_budget(compiler)),
             compiled,
             owner,
         };
@@ -152,12 +152,12 @@ impl NativeKernel {
             kernel.trial.hurry();
         }
         let version = kernel.trial.now(wanted);
-        if kernel.compiled.is_pointless() {
+        if kernel.compiled.has_no_sync_points() {
             kernel.cta_entry(version)?;
         } else if kernel.phases_entry(version).is_err() {
             kernel.compiled.check_regions()?;
             for index in 0..kernel.regions.len() {
-                kernel.region_entry(Stop(index as u32))?;
+                kernel.region_entry(SyncPoint(index as u32))?;
             }
         }
         Ok(kernel)
@@ -198,13 +198,13 @@ impl NativeKernel {
     }
 
     /// The version of the code for blocks of a shape.
-    pub(super) fn version(&self, block: [u32; 3]) -> Version {
-        Version::of(block, self.widths)
+    pub(super) fn version(&self, block: [u32; 3]) -> Specialisation {
+        Specialisation::of(block, self.widths)
     }
 
     /// Makes the code that runs CTAs of a version; whether that can be done shows when it is asked for.
-    pub(super) fn compile(&self, version: Version) {
-        let _ = if self.compiled.is_pointless() {
+    pub(super) fn compile(&self, version: Specialisation) {
+        let _ = if self.compiled.has_no_sync_points() {
             self.cta_entry(version)
         } else {
             self.phases_entry(version)
@@ -228,7 +228,7 @@ impl NativeKernel {
     }
 
     /// The function that runs whole CTAs.
-    pub(super) fn cta_entry(&self, version: Version) -> Result<Entry, CompileError> {
+    pub(super) fn cta_entry(&self, version: Specialisation) -> Result<Entry, CompileError> {
         let made = self.cta[version.index()].get_or_init(|| {
             self.compiled
                 .cta(self.compiler, version)
@@ -238,7 +238,7 @@ impl NativeKernel {
     }
 
     /// The function that runs whole CTAs in phases.
-    pub(super) fn phases_entry(&self, version: Version) -> Result<Entry, CompileError> {
+    pub(super) fn phases_entry(&self, version: Specialisation) -> Result<Entry, CompileError> {
         let made = self.phases[version.index()].get_or_init(|| {
             self.compiled
                 .phases(self.compiler, version)
@@ -248,12 +248,12 @@ impl NativeKernel {
     }
 
     /// Whether CTAs can run in phases.
-    pub(super) fn has_phases(&self, version: Version) -> bool {
+    pub(super) fn has_phases(&self, version: Specialisation) -> bool {
         self.phases_entry(version).is_ok()
     }
 
     /// The function that runs lanes from behind a stop.
-    pub(super) fn region_entry(&self, stop: Stop) -> Result<Entry, CompileError> {
+    pub(super) fn region_entry(&self, stop: SyncPoint) -> Result<Entry, CompileError> {
         let Some(cell) = self.regions.get(stop.0 as usize) else {
             return Err(CompileError::Unsupported(
                 "a region that does not exist".into(),
@@ -460,7 +460,7 @@ impl Source {
             Ok(kernel) => kernel
                 .compiled
                 .regions
-                .entries
+                .resume_points
                 .iter()
                 .filter_map(|e| e.point)
                 .any(|inst| {

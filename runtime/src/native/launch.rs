@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use margay_exec::{CtaInfo, CtaOutcome, CtaState, LaunchInfo, Order, Stop};
-use margay_jit::Version;
+use margay_exec::{CtaInfo, CtaOutcome, CtaState, LaunchInfo, Order, SyncPoint};
+use margay_jit::Specialisation;
 use margay_ops::mods::StateSpace;
 
 use super::faults;
@@ -58,7 +58,7 @@ pub(super) struct PtxLaunch {
     ranks: Box<[LaunchInfo]>,
     pub(super) tids: Arc<TidTable>,
     /// Of the native code.
-    pub(super) version: Version,
+    pub(super) version: Specialisation,
     pub(super) local_stride: u32,
     /// The workspace of grid barriers; `info.workspace` points to it.
     _workspace: Option<Box<[u64; 32]>>,
@@ -98,7 +98,7 @@ impl PtxLaunch {
         }
         let tids = code.tids(&info);
         let native = code.native.as_ref();
-        let version = native.map_or_else(|_| Version::SINGLE, |kernel| kernel.version(info.block));
+        let version = native.map_or_else(|_| Specialisation::SINGLE, |kernel| kernel.version(info.block));
         let mut launch = Arc::new(PtxLaunch {
             code,
             shape,
@@ -303,14 +303,14 @@ pub(super) enum Turn {
 
 impl Turn {
     /// What [`CtaState`] said, where it asks for nothing else first.
-    pub(super) fn of(outcome: CtaOutcome) -> Result<Turn, Stop> {
+    pub(super) fn of(outcome: CtaOutcome) -> Result<Turn, SyncPoint> {
         match outcome {
             CtaOutcome::Done => Ok(Turn::Done),
             CtaOutcome::Parked { progressed } => Ok(Turn::Parked { progressed }),
             CtaOutcome::AtClusterBarrier { progressed } => {
                 Ok(Turn::AtClusterBarrier { progressed })
             }
-            CtaOutcome::InStep(stop) => Err(stop),
+            CtaOutcome::Converged(stop) => Err(stop),
         }
     }
 }
@@ -330,7 +330,7 @@ impl PreparedLaunch for PtxLaunch {
             Err(fault) => return RunOutcome::Fault(fault),
         };
         if let Ok(kernel) = &self.code.native
-            && kernel.compiled.is_pointless()
+            && kernel.compiled.has_no_sync_points()
             && self.ranks() == 1
         {
             let mut pace = Pace::new(self.version, kernel);

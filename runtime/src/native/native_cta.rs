@@ -4,12 +4,12 @@
 use std::hash::{Hash, Hasher};
 
 use margay_exec::{
-    CtaInfo, CtaState, Fault as IrFault, FaultKind as IrKind, Order, Point, Runner, Stop, lanes,
+    CtaInfo, CtaState, Fault as IrFault, FaultKind as IrKind, Order, SyncPointData, Runner, SyncPoint, lanes,
 };
 use margay_ir::analysis::regions::FRAME_ALIVE;
 use margay_ir::entity::Value;
 use margay_ir::function::SourceLoc;
-use margay_jit::Version;
+use margay_jit::Specialisation;
 use margay_jit::abi::{NativeContext, TURNS, status};
 use margay_ops::meaning::Bits;
 use margay_ops::ops::Opcode;
@@ -40,10 +40,10 @@ impl Frames {
     }
 
     /// Where each lane of a warp stands, by its frame's header.
-    fn stops(&self, warp: u32) -> [Stop; 32] {
+    fn stops(&self, warp: u32) -> [SyncPoint; 32] {
         // SAFETY: a frame begins with 32 stop words, which generated code has written.
         let header = unsafe { *self.warp(warp).cast::<[u32; 32]>() };
-        header.map(Stop)
+        header.map(SyncPoint)
     }
 
     /// Lanes of a warp that have not exited, by its frame's header.
@@ -200,7 +200,7 @@ fn frames(launch: &PtxLaunch) -> Frames {
 pub(super) fn run_phases(
     launch: &PtxLaunch,
     kernel: &NativeKernel,
-    version: Version,
+    version: Specialisation,
     (first, count): (u64, u64),
     window: &CtaWindow,
 ) -> Result<Option<NativeCta>, Fault> {
@@ -216,7 +216,7 @@ pub(super) fn run_phases(
         context,
         steps: true,
     };
-    let outcome = runner.phases(Stop::START, count);
+    let outcome = runner.phases(SyncPoint::START, count);
     let at = runner.context.cta;
     let info = launch.cta_info(at, 0, window);
     match outcome {
@@ -302,7 +302,7 @@ fn call(
 pub(super) fn run_range(
     launch: &PtxLaunch,
     kernel: &NativeKernel,
-    version: Version,
+    version: Specialisation,
     (first, count): (u64, u64),
     window: &CtaWindow,
 ) -> Result<(), Fault> {
@@ -360,7 +360,7 @@ fn fault_of(
 
 struct NativeRunner<'a, 'b> {
     kernel: &'a NativeKernel,
-    version: Version,
+    version: Specialisation,
     frames: &'a mut Frames,
     host: &'a mut HostData<'b>,
     context: NativeContext,
@@ -370,7 +370,7 @@ struct NativeRunner<'a, 'b> {
 
 impl NativeRunner<'_, '_> {
     /// Goes on with a CTA whose threads are all about to go on behind `stop`.
-    fn go_on(&mut self, state: &CtaState, stop: Stop) -> Result<Option<CtaState>, IrFault> {
+    fn go_on(&mut self, state: &CtaState, stop: SyncPoint) -> Result<Option<CtaState>, IrFault> {
         for warp in 0..self.context.warps {
             self.frames.set_alive(warp, state.alive(warp));
         }
@@ -379,12 +379,12 @@ impl NativeRunner<'_, '_> {
 
     /// Runs `count` CTAs in phases, the first from behind `stop`. When the threads of one part, where
     /// they stand; its number is in the context.
-    fn phases(&mut self, stop: Stop, count: u64) -> Result<Option<CtaState>, IrFault> {
+    fn phases(&mut self, stop: SyncPoint, count: u64) -> Result<Option<CtaState>, IrFault> {
         let entry = self
             .kernel
             .phases_entry(self.version)
             .map_err(unsupported)?;
-        if stop == Stop::START {
+        if stop == SyncPoint::START {
             self.context.turns = TURNS;
         }
         self.context.phase = stop.0;
@@ -393,7 +393,7 @@ impl NativeRunner<'_, '_> {
         match call(entry, &mut self.context, frames, count) {
             Ok(status::OK) => Ok(None),
             Ok(status::GENERAL) => {
-                let from = (Stop(self.context.phase), self.context.moved);
+                let from = (SyncPoint(self.context.phase), self.context.moved);
                 let threads = self.context.threads;
                 let place = |warp| (self.frames.stops(warp), self.frames.alive(warp));
                 let order = Order::Forward;
@@ -418,17 +418,17 @@ struct NativeView<'a> {
     frames: &'a Frames,
 }
 
-fn point_of(kernel: &NativeKernel, stop: Stop) -> Point {
+fn point_of(kernel: &NativeKernel, stop: SyncPoint) -> SyncPointData {
     kernel
         .compiled
         .point(stop)
-        .unwrap_or_else(margay_exec::Point::exit)
+        .unwrap_or_else(margay_exec::SyncPointData::exit)
 }
 
 fn read_operand(
     kernel: &NativeKernel,
     frames: &Frames,
-    at: (u32, u32, Stop),
+    at: (u32, u32, SyncPoint),
     index: usize,
 ) -> Bits {
     let (warp, lane, stop) = at;
@@ -436,7 +436,7 @@ fn read_operand(
     let point = kernel
         .compiled
         .regions
-        .entries
+        .resume_points
         .get(stop.0 as usize)
         .and_then(|entry| entry.point);
     let Some(&value) = point.and_then(|inst| function.dfg.args(inst).get(index)) else {
@@ -461,14 +461,14 @@ impl Runner for NativeRunner<'_, '_> {
     fn run(
         &mut self,
         warp: u32,
-        from: Stop,
+        from: SyncPoint,
         mask: u32,
-        stops: &mut [Stop; 32],
+        stops: &mut [SyncPoint; 32],
     ) -> Result<(), IrFault> {
         let entry = self.kernel.region_entry(from).map_err(unsupported)?;
         // Not behind every point: a loop that polls through a collective, a volatile access or a
         // barrier would never be due.
-        if from == Stop::START || self.point(from).desc.opcode == Opcode::Yield {
+        if from == SyncPoint::START || self.point(from).desc.opcode == Opcode::Yield {
             self.context.turns = TURNS;
         }
         self.context.depth = 0;
@@ -486,11 +486,11 @@ impl Runner for NativeRunner<'_, '_> {
         }
     }
 
-    fn point(&self, stop: Stop) -> Point {
+    fn point(&self, stop: SyncPoint) -> SyncPointData {
         point_of(self.kernel, stop)
     }
 
-    fn perform(&mut self, warp: u32, stop: Stop, active: u32) -> bool {
+    fn perform(&mut self, warp: u32, stop: SyncPoint, active: u32) -> bool {
         let Some(point) = self.kernel.compiled.points().get(stop) else {
             return false;
         };
@@ -501,36 +501,36 @@ impl Runner for NativeRunner<'_, '_> {
         true
     }
 
-    fn steps_from(&self, stop: Stop) -> bool {
+    fn takes_converged(&self, stop: SyncPoint) -> bool {
         self.steps
             && self.kernel.has_phases(self.version)
             && self.kernel.compiled.points().begins_at(stop)
     }
 
-    fn constant_operand(&self, stop: Stop, index: usize) -> Option<Bits> {
+    fn constant_operand(&self, stop: SyncPoint, index: usize) -> Option<Bits> {
         let function = &self.kernel.compiled.function;
         let point = self
             .kernel
             .compiled
             .regions
-            .entries
+            .resume_points
             .get(stop.0 as usize)?
             .point?;
         let &value = function.dfg.args(point).get(index)?;
         function.dfg.constant(value).map(Bits::from)
     }
 
-    fn operand(&self, warp: u32, lane: u32, stop: Stop, index: usize) -> Bits {
+    fn operand(&self, warp: u32, lane: u32, stop: SyncPoint, index: usize) -> Bits {
         read_operand(self.kernel, self.frames, (warp, lane, stop), index)
     }
 
-    fn set_result(&mut self, warp: u32, lane: u32, stop: Stop, index: usize, value: Bits) {
+    fn set_result(&mut self, warp: u32, lane: u32, stop: SyncPoint, index: usize, value: Bits) {
         let function = &self.kernel.compiled.function;
         let point = self
             .kernel
             .compiled
             .regions
-            .entries
+            .resume_points
             .get(stop.0 as usize)
             .and_then(|e| e.point);
         let Some(&result) = point.and_then(|inst| function.dfg.results(inst).get(index)) else {
@@ -543,17 +543,17 @@ impl Runner for NativeRunner<'_, '_> {
 }
 
 impl Runner for NativeView<'_> {
-    fn run(&mut self, _: u32, _: Stop, _: u32, _: &mut [Stop; 32]) -> Result<(), IrFault> {
+    fn run(&mut self, _: u32, _: SyncPoint, _: u32, _: &mut [SyncPoint; 32]) -> Result<(), IrFault> {
         Err(IrKind::Stopped.into())
     }
 
-    fn point(&self, stop: Stop) -> Point {
+    fn point(&self, stop: SyncPoint) -> SyncPointData {
         point_of(self.kernel, stop)
     }
 
-    fn operand(&self, warp: u32, lane: u32, stop: Stop, index: usize) -> Bits {
+    fn operand(&self, warp: u32, lane: u32, stop: SyncPoint, index: usize) -> Bits {
         read_operand(self.kernel, self.frames, (warp, lane, stop), index)
     }
 
-    fn set_result(&mut self, _: u32, _: u32, _: Stop, _: usize, _: Bits) {}
+    fn set_result(&mut self, _: u32, _: u32, _: SyncPoint, _: usize, _: Bits) {}
 }

@@ -11,7 +11,7 @@
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use margay_jit::Version;
+use margay_jit::Specialisation;
 
 use super::kernel::NativeKernel;
 
@@ -107,8 +107,8 @@ impl Trial {
     }
 
     /// `wanted`, or the version of single lanes.
-    pub(super) fn now(&self, wanted: Version) -> Version {
-        let single = Version::SINGLE.trusted(wanted.is_trusted());
+    pub(super) fn now(&self, wanted: Specialisation) -> Specialisation {
+        let single = Specialisation::SINGLE.trusted(wanted.is_trusted());
         match self.verdict.load(Ordering::Relaxed) {
             Trial::SLICES => wanted,
             Trial::SINGLE => single,
@@ -139,7 +139,7 @@ impl Trial {
     }
 
     /// Notes that some CTAs of a version took some time in the trial.
-    fn note(&self, version: Version, time: Duration, ctas: u64) {
+    fn note(&self, version: Specialisation, time: Duration, ctas: u64) {
         if version.is_single() {
             self.single.add(time, ctas);
         } else {
@@ -183,16 +183,16 @@ impl Trial {
 /// Runs a launch's CTAs in parts as long as the verdict is open.
 pub(super) struct Pace<'a> {
     kernel: &'a NativeKernel,
-    wanted: Version,
+    wanted: Specialisation,
     /// What the next part runs.
-    pub(super) version: Version,
+    pub(super) version: Specialisation,
     /// CTAs of the next part before the trial.
     part: u64,
     began: Option<(Instant, u64)>,
 }
 
 impl<'a> Pace<'a> {
-    pub(super) fn new(wanted: Version, kernel: &'a NativeKernel) -> Pace<'a> {
+    pub(super) fn new(wanted: Specialisation, kernel: &'a NativeKernel) -> Pace<'a> {
         Pace {
             kernel,
             wanted,
@@ -214,7 +214,7 @@ impl<'a> Pace<'a> {
         }
         let part = if trial.has_begun() {
             if !trial.is_turn_of_slices() {
-                self.version = Version::SINGLE.trusted(self.version.is_trusted());
+                self.version = Specialisation::SINGLE.trusted(self.version.is_trusted());
             }
             TRIAL_PART
         } else {
@@ -263,11 +263,11 @@ mod tests {
 
     #[test]
     fn slices_come_when_single_lanes_have_run_for_long_enough() {
-        let wanted = Version::of([32, 1, 1], Widths::all(16));
+        let wanted = Specialisation::of([32, 1, 1], Widths::all(16));
         let trial = Trial::new(micros(1000));
-        assert_eq!(trial.now(wanted), Version::SINGLE);
+        assert_eq!(trial.now(wanted), Specialisation::SINGLE);
         trial.wait(micros(999));
-        assert_eq!(trial.now(wanted), Version::SINGLE);
+        assert_eq!(trial.now(wanted), Specialisation::SINGLE);
         trial.wait(micros(1));
         assert_eq!(trial.now(wanted), wanted);
         assert!(!trial.is_over());
@@ -275,11 +275,11 @@ mod tests {
 
     #[test]
     fn slices_that_are_there_are_tried_at_once() {
-        let wanted = Version::of([32, 1, 1], Widths::all(16));
+        let wanted = Specialisation::of([32, 1, 1], Widths::all(16));
         let mut trial = Trial::new(micros(100_000));
         trial.hurry();
         trial.wait(TRIAL - micros(1));
-        assert_eq!(trial.now(wanted), Version::SINGLE);
+        assert_eq!(trial.now(wanted), Specialisation::SINGLE);
         trial.wait(micros(1));
         assert_eq!(trial.now(wanted), wanted);
         assert!(!trial.is_over());
@@ -287,14 +287,14 @@ mod tests {
 
     #[test]
     fn the_faster_of_the_two_goes_on() {
-        let wanted = Version::of([32, 1, 1], Widths::all(16));
+        let wanted = Specialisation::of([32, 1, 1], Widths::all(16));
         // 100 microseconds a CTA by single lanes.
-        for (slices, winner) in [(60, wanted), (120, wanted), (130, Version::SINGLE)] {
+        for (slices, winner) in [(60, wanted), (120, wanted), (130, Specialisation::SINGLE)] {
             let trial = begun();
             for turn in 0..5 {
                 assert!(!trial.is_over() || turn >= 4, "too early to tell: {turn}");
                 trial.note(wanted, micros(slices * 2), 2);
-                trial.note(Version::SINGLE, micros(200), 2);
+                trial.note(Specialisation::SINGLE, micros(200), 2);
             }
             assert!(trial.is_over());
             assert_eq!(trial.now(wanted), winner, "{slices} microseconds");
@@ -303,11 +303,11 @@ mod tests {
 
     /// A trial that ends with a time for a CTA of slices; single lanes take 100 microseconds.
     fn tried(trial: &Trial, slices: u64) {
-        let wanted = Version::of([32, 1, 1], Widths::all(16));
+        let wanted = Specialisation::of([32, 1, 1], Widths::all(16));
         assert!(!trial.is_over());
         for _ in 0..4 {
             trial.note(wanted, micros(slices * 2), 2);
-            trial.note(Version::SINGLE, micros(200), 2);
+            trial.note(Specialisation::SINGLE, micros(200), 2);
         }
         assert!(trial.is_over());
     }
@@ -334,24 +334,24 @@ mod tests {
     /// Each part may be all of a launch.
     #[test]
     fn small_launches_try_both() {
-        let wanted = Version::of([1, 1, 1], Widths::all(16));
+        let wanted = Specialisation::of([1, 1, 1], Widths::all(16));
         let trial = begun();
         let mut turns = 0;
         while !trial.is_over() {
             let (version, time) = match trial.is_turn_of_slices() {
                 true => (wanted, 80),
-                false => (Version::SINGLE, 10),
+                false => (Specialisation::SINGLE, 10),
             };
             trial.note(version, micros(time), 1);
             turns += 1;
             assert!(turns <= 100, "single lanes are never tried");
         }
-        assert_eq!(trial.now(wanted), Version::SINGLE);
+        assert_eq!(trial.now(wanted), Specialisation::SINGLE);
     }
 
     #[test]
     fn without_patience_there_is_no_trial() {
-        let wanted = Version::of([32, 1, 1], Widths::all(16));
+        let wanted = Specialisation::of([32, 1, 1], Widths::all(16));
         let trial = Trial::new(Duration::ZERO);
         trial.goes_on(Duration::from_secs(1_000_000));
         assert!(trial.is_over());

@@ -7,10 +7,10 @@
 use std::ops::Range;
 
 use margay_exec::arrays::{self, Lanes};
-use margay_exec::{Stop, lanes};
+use margay_exec::{SyncPoint, lanes};
 use margay_ir::analysis::regions::FRAME_ALIVE;
 use margay_jit::abi::{NativeContext, sorted};
-use margay_jit::points::{Completion, LaneStorage, PointPlaces};
+use margay_jit::sync_points::{Completion, LaneStorage, SyncPointPlaces};
 use margay_ops::meaning::{Bits, Desc, Meaning, WarpLanes};
 use margay_ops::mods::AtomOp;
 use margay_ops::ops::Opcode;
@@ -171,7 +171,7 @@ fn shape(desc: &Desc) -> (usize, usize) {
 }
 
 /// Computes a collective for a group of lanes and stores its results.
-pub(super) fn perform(frame: Frame, point: &PointPlaces, active: u32) {
+pub(super) fn perform(frame: Frame, point: &SyncPointPlaces, active: u32) {
     if point.desc.opcode == Opcode::Mma {
         if products::perform(frame, point, active) {
             return;
@@ -194,7 +194,7 @@ pub(super) fn perform(frame: Frame, point: &PointPlaces, active: u32) {
 /// products of matrices.
 fn perform_wide(
     frame: Frame,
-    point: &PointPlaces,
+    point: &SyncPointPlaces,
     active: u32,
     (operands, results): (usize, usize),
 ) {
@@ -222,7 +222,7 @@ fn perform_wide(
 }
 
 /// The member mask's place; operations without one, and old forms, have none.
-fn mask_place(point: &PointPlaces) -> LaneStorage {
+fn mask_place(point: &SyncPointPlaces) -> LaneStorage {
     let mask = margay_exec::collective::mask_operand(&point.desc);
     mask.map_or(LaneStorage::Absent, |index| point.args[index])
 }
@@ -232,7 +232,7 @@ fn mask_place(point: &PointPlaces) -> LaneStorage {
 pub(super) unsafe extern "C" fn collective(
     _: *mut NativeContext,
     frame: *mut u8,
-    point: *const PointPlaces,
+    point: *const SyncPointPlaces,
     active: u32,
 ) -> i32 {
     // SAFETY: generated code passes its own warp's frame, and a point of its kernel.
@@ -247,7 +247,7 @@ pub(super) unsafe extern "C" fn collective(
 /// Completes a collective at which all lanes of a warp stand, some of which named masks without themselves
 /// and others other masks. Undefined in PTX, but nobody else can come; false, with nothing done, where all are
 /// in their own masks, or for what is rare.
-fn perform_apart(frame: Frame, point: &PointPlaces, standing: u32) -> bool {
+fn perform_apart(frame: Frame, point: &SyncPointPlaces, standing: u32) -> bool {
     let place = mask_place(point);
     let masks = frame.words(place);
     let outside = |lane: &u32| masks[*lane as usize] >> lane & 1 == 0;
@@ -270,7 +270,7 @@ fn perform_apart(frame: Frame, point: &PointPlaces, standing: u32) -> bool {
 }
 
 /// The low 32 bits of a collective's first operands.
-fn operands_of(frame: Frame, point: &PointPlaces, count: usize) -> [Lanes; 3] {
+fn operands_of(frame: Frame, point: &SyncPointPlaces, count: usize) -> [Lanes; 3] {
     std::array::from_fn(|i| match i < count {
         true => frame.words(point.args[i]),
         false => [0; 32],
@@ -279,7 +279,7 @@ fn operands_of(frame: Frame, point: &PointPlaces, count: usize) -> [Lanes; 3] {
 
 /// Whether none of the lanes `standing` at a collective waits for a lane that is alive but has named
 /// another mask or stands elsewhere.
-fn is_complete(frame: Frame, point: &PointPlaces, standing: u32, alive: u32) -> bool {
+fn is_complete(frame: Frame, point: &SyncPointPlaces, standing: u32, alive: u32) -> bool {
     match mask_place(point) {
         LaneStorage::Absent => true,
         LaneStorage::Constant(mask) => mask as u32 & alive & !standing == 0,
@@ -293,7 +293,7 @@ fn is_complete(frame: Frame, point: &PointPlaces, standing: u32, alive: u32) -> 
     }
 }
 
-fn perform_groups(frame: Frame, point: &PointPlaces, active: u32) {
+fn perform_groups(frame: Frame, point: &SyncPointPlaces, active: u32) {
     match mask_place(point) {
         place @ LaneStorage::Stored { .. } => {
             for (_, group) in groups(&frame.words(place), active) {
@@ -321,7 +321,7 @@ fn groups(masks: &Lanes, active: u32) -> impl Iterator<Item = (u32, u32)> {
 pub(super) unsafe extern "C" fn sort_out(
     context: *mut NativeContext,
     frame: *mut u8,
-    points: *const PointPlaces,
+    points: *const SyncPointPlaces,
     count: u32,
 ) -> i32 {
     // SAFETY: generated code passes its own context, which nobody else uses meanwhile.
@@ -331,7 +331,7 @@ pub(super) unsafe extern "C" fn sort_out(
     // SAFETY: generated code passes all points of its kernel.
     let points = unsafe { std::slice::from_raw_parts(points, count as usize) };
     let stops = frame.stops();
-    context.alive &= !standing_at(&stops, Stop::EXIT.0);
+    context.alive &= !standing_at(&stops, SyncPoint::EXIT.0);
     let alive = context.alive;
     let mut rest = alive;
     let mut first: Option<(u32, u32)> = None;
@@ -395,7 +395,7 @@ fn standing_at(stops: &Lanes, stop: u32) -> u32 {
 pub(super) unsafe extern "C" fn reduce(
     context: *mut NativeContext,
     frames: *mut u8,
-    point: *const PointPlaces,
+    point: *const SyncPointPlaces,
     stride: u32,
 ) {
     // SAFETY: generated code passes its own context, and a point of its kernel.
@@ -436,7 +436,7 @@ pub(super) unsafe extern "C" fn settle(
     for warp in first / 32..warps {
         let lane = |thread: u32| thread.saturating_sub(32 * warp).min(32);
         let lanes = lane(first)..lane(end);
-        let gone = lanes.len() == 32 && stop == Stop::EXIT.0;
+        let gone = lanes.len() == 32 && stop == SyncPoint::EXIT.0;
         // SAFETY: generated code passes the frames of all warps of its CTA, one behind the other.
         let frame = unsafe { Frame::new(frames.add(warp as usize * stride as usize)) };
         frame.put_stops(lanes, stop);

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 
 use margay_exec::lanes;
-use margay_jit::points::{LaneStorage, PointPlaces};
+use margay_jit::sync_points::{LaneStorage, SyncPointPlaces};
 use margay_ops::meaning::matrix::plan::{Operands, Plan, Registers, Scratch};
 
 use super::points::Frame;
@@ -86,7 +86,7 @@ thread_local! {
 
 /// Computes a product for the lanes `active`; the others' registers count as zeros. False, with nothing done,
 /// where its meaning has to.
-pub(super) fn perform(frame: Frame, point: &PointPlaces, active: u32) -> bool {
+pub(super) fn perform(frame: Frame, point: &SyncPointPlaces, active: u32) -> bool {
     let Some(plan) = &point.plan else {
         return false;
     };

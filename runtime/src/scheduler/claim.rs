@@ -1,23 +1,23 @@
-//! What a worker does next in a run: chunks of new units, or a parked one.
+//! Chooses what a worker does next in a run: it starts a range of new units or resumes a parked one.
 
 use std::sync::atomic::Ordering;
 
 use super::{Run, Shared};
 use crate::engine::ParkedUnit;
 
-/// A piece of a run.
+/// Work that a worker takes from a run.
 pub(super) enum Piece {
-    /// Units that nobody has started, `first..end`, in claiming order.
+    /// The units `first..end` in claiming order, which have not started.
     New(u64, u64),
-    /// A unit that goes on.
+    /// A parked unit to be resumed.
     Parked(ParkedUnit),
 }
 
-/// A chunk should take about this long, so that other launches and stops get their turn.
+/// Approximate running time of one claimed range, so that other launches and stops get their turn.
 const CHUNK_NANOS: u64 = 500_000;
 
 impl Shared {
-    /// Whether a worker would find something to do in the run. A hint.
+    /// Whether a worker would find something to do in the run. This is a hint: the answer may be outdated.
     pub(super) fn has_work(&self, run: &Run) -> bool {
         let work = run.parked_count.load(Ordering::SeqCst) > 0
             || run.leftover_count.load(Ordering::SeqCst) > 0
@@ -25,7 +25,7 @@ impl Shared {
         work && run.users() < run.allowed(self.config.workers)
     }
 
-    /// Whether units of the run could start for the first time. A hint.
+    /// Whether units of the run could start for the first time. This is a hint: the answer may be outdated.
     pub(super) fn has_new_work(&self, run: &Run) -> bool {
         let work = run.leftover_count.load(Ordering::SeqCst) > 0 || self.can_claim(run);
         work && run.users() < run.allowed(self.config.workers)
@@ -45,7 +45,7 @@ impl Shared {
         free > 0 && run.reserved.load(Ordering::SeqCst) < run.spec.resident
     }
 
-    /// The next piece. Parked and new units take turns, so that neither starves the other.
+    /// Takes the next piece. Parked and new units alternate, so that neither starves the other.
     pub(super) fn take(&self, run: &Run) -> Option<Piece> {
         let parked_first = run.turns.fetch_add(1, Ordering::Relaxed) % 2 == 1;
         if parked_first && let Some(unit) = run.unpark(self) {
@@ -89,7 +89,7 @@ impl Shared {
         (first < end).then_some((first, end))
     }
 
-    /// How many units to claim: a share of what is left, less than a slice of time.
+    /// Returns the number of units to claim: a share of the remaining units that runs for less than a time slice.
     fn chunk(&self, run: &Run) -> u64 {
         let left = run
             .spec
@@ -97,7 +97,7 @@ impl Shared {
             .saturating_sub(run.next.load(Ordering::SeqCst));
         let share = left / (4 * self.config.workers as u64);
         let in_time = match run.unit_nanos.load(Ordering::Relaxed) {
-            // Nothing is known yet: a small first chunk tells.
+            // No unit has been measured yet: the first range is small and provides a measurement.
             0 => 4,
             nanos => CHUNK_NANOS / nanos,
         };
@@ -109,7 +109,7 @@ impl Shared {
         share.min(in_time).min(resident).max(1)
     }
 
-    /// Reserves residency for up to `wanted` units of the run.
+    /// Reserves residency for up to `wanted` units of the run and returns for how many.
     fn reserve(&self, run: &Run, wanted: u64) -> u64 {
         if run.spec.gang {
             return if self.reserve_gang(run) { wanted } else { 0 };
@@ -125,7 +125,7 @@ impl Shared {
         global
     }
 
-    /// All units of a cooperative launch at once, or none.
+    /// Reserves residency for all units of a cooperative launch at once, or for none.
     fn reserve_gang(&self, run: &Run) -> bool {
         if run.gang_reserved.load(Ordering::SeqCst) {
             return true;
@@ -138,13 +138,13 @@ impl Shared {
             })
             .is_ok();
         if reserved && run.gang_reserved.swap(true, Ordering::SeqCst) {
-            // Another worker was as quick; its reservation stands.
+            // Another worker has made the same reservation at the same time; that one stays.
             self.free.fetch_add(units, Ordering::SeqCst);
         }
         reserved || run.gang_reserved.load(Ordering::SeqCst)
     }
 
-    /// Gives back the residency of `units` units.
+    /// Releases the residency of `units` units.
     pub(super) fn unreserve(&self, run: &Run, units: u64) {
         if units == 0 {
             return;
@@ -156,7 +156,7 @@ impl Shared {
     }
 }
 
-/// Adds up to `wanted` to `counter` without passing `limit`; how much was added.
+/// Adds up to `wanted` to `counter` without passing `limit`; returns how much was added.
 fn grab(counter: &std::sync::atomic::AtomicU64, wanted: u64, limit: u64) -> u64 {
     counter
         .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| {

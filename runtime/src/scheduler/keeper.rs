@@ -1,9 +1,9 @@
-//! The keeper: a thread that ends launches at their time limit and keeps asking the workers of
-//! a stopping launch to leave it.
+//! The keeper: a thread that ends launches at their time limit and signals the workers of a stopping launch again and
+//! again until they leave it.
 //!
-//! One signal is not always enough: a worker in a helper sees it only on its return, and a
-//! signal is lost when it comes between two calls of generated code. Invariant: the thread
-//! exists only once a limit or a stop was asked for, and sleeps while nothing is watched.
+//! One signal is not always enough: a worker in a helper function notices it only when the helper returns, and a signal
+//! between two calls of generated code has no effect. Invariant: the thread is started by the first limit or stop, and
+//! sleeps while there is neither.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -26,11 +26,11 @@ struct KeeperState {
     stopping: Vec<Weak<Run>>,
 }
 
-/// Between two signals to the workers of a stopping launch.
+/// Interval between two signals to the workers of a stopping launch.
 const REPEAT: Duration = Duration::from_millis(1);
 
 impl Keeper {
-    /// Ends the run when it is not over after `limit`.
+    /// Ends the run if it is not complete after `limit`.
     pub(super) fn watch(&self, shared: &Arc<Shared>, run: &Arc<Run>, limit: Duration) {
         let Some(deadline) = Instant::now().checked_add(limit) else {
             return;
@@ -41,7 +41,7 @@ impl Keeper {
         self.wake_or_start(shared, state);
     }
 
-    /// Asks the run's workers to leave, until they have.
+    /// Signals the run's workers until all of them have left the run.
     pub(super) fn stop(&self, shared: &Arc<Shared>, run: &Arc<Run>) {
         shared.signal_workers(run);
         let mut state = self.state.lock();
@@ -69,7 +69,7 @@ impl Keeper {
     }
 }
 
-/// The keeper's life.
+/// Runs the loop of the keeper thread.
 fn keep(shared: &Arc<Shared>) {
     let keeper = &shared.keeper;
     let mut state = keeper.state.lock();

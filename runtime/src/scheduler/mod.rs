@@ -1,16 +1,17 @@
 //! Runs launches over the worker threads (execution-model section 4).
 //!
-//! Workers are the threads of a private rayon pool, each in our own loop to the process's end.
-//! A launch that may run is a [`Run`] in the list of active runs. A worker picks a run in turn,
-//! claims the next units in grid order or resumes the unit that has been parked longest, and
-//! goes on to the next run when its slice of time is over or nothing but waiting is left.
+//! Workers are the threads of a private rayon pool; each runs our own loop until the process ends. A launch that may
+//! run is a [`Run`] in the list of active runs. A worker picks the next run in the list and claims its next units in
+//! grid order, or resumes the unit that has been parked longest. The worker changes to the next run when its time slice
+//! is over or when all remaining units wait.
 //!
 //! Invariants:
-//! - While units of a launch could start, none of a launch of lower priority do; those that run already go on.
-//! - Units start in grid order; one that is claimed has its residency reserved, so a unit never
-//!   waits for one that cannot start.
+//! - While a launch has units that could start, no unit of a launch with lower priority starts. Units that have started
+//!   continue.
+//! - Units start in grid order. Residency is reserved for a unit when it is claimed, so a unit never waits for a unit
+//!   that cannot start.
 //! - A unit is run by one worker at a time; it is handed over under a lock.
-//! - No worker ever waits for another one, for a host function or for a copy.
+//! - No worker ever waits for another worker, for a host function or for a copy.
 
 mod claim;
 mod keeper;
@@ -38,40 +39,40 @@ use crate::memory::{WindowGeometry, Windows};
 use keeper::Keeper;
 use sleep::Sleep;
 
-/// How the scheduler runs launches.
+/// Configuration of the scheduler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SchedulerConfig {
-    /// Worker threads, at least one.
+    /// Number of worker threads, at least one.
     pub(crate) workers: usize,
-    /// Units in the opposite order.
+    /// Whether units start in the opposite order.
     pub(crate) reverse: bool,
-    /// Units of all running launches that may be resident at once.
+    /// Number of units of all running launches that may be resident at once.
     pub(crate) resident: u64,
-    /// Limit of a launch's running time.
+    /// Limit of the running time of each launch.
     pub(crate) time_limit: Option<Duration>,
 }
 
 /// The scheduler of one machine.
 pub(crate) struct Scheduler {
     shared: Arc<Shared>,
-    /// Whether the workers run.
+    /// Whether the workers have been started.
     started: Mutex<bool>,
 }
 
-/// What workers share.
+/// State that all workers share.
 struct Shared {
     config: SchedulerConfig,
-    /// Launches that are running, in the order of the next turn.
+    /// Running launches, in the order in which they get their next turn.
     active: Mutex<Vec<Arc<Run>>>,
     active_count: AtomicUsize,
-    /// Units parked in all runs together.
+    /// Number of parked units of all runs.
     parked: AtomicUsize,
-    /// Residency that no run has reserved.
+    /// Number of units that may still become resident: residency that no run has reserved.
     free: AtomicI64,
     sleep: Sleep,
     keeper: Keeper,
     stop_handles: Mutex<Vec<StopHandle>>,
-    /// No more work will come: workers leave when they find none.
+    /// No more work will come: workers end when they find none.
     closed: AtomicBool,
     windows: OnceLock<Arc<Windows>>,
 }
@@ -101,20 +102,20 @@ impl Scheduler {
         self.shared.config.workers
     }
 
-    /// The time that a launch may take, where its context says nothing else.
+    /// Returns the limit of a launch's running time, unless its context sets another one.
     pub(crate) fn time_limit(&self) -> Option<Duration> {
         self.shared.config.time_limit
     }
 
-    /// Units that may be resident at once.
+    /// Returns the number of units that may be resident at once.
     pub(crate) fn resident(&self) -> u64 {
         self.shared.config.resident
     }
 
-    /// Starts the workers, unless they run; as many as the system grants.
+    /// Starts the workers unless they have been started. If the system grants fewer threads, there are fewer workers.
     ///
     /// # Errors
-    /// [`crate::Error::OperatingSystem`] when it grants none. A later call tries again.
+    /// [`crate::Error::OperatingSystem`] if the system grants no thread. A later call tries again.
     pub(crate) fn start(&self) -> Result<()> {
         let mut started = self.started.lock();
         if !*started {
@@ -124,12 +125,12 @@ impl Scheduler {
         Ok(())
     }
 
-    /// What is at an address in the shared and local memory of blocks, in words.
+    /// Describes in a text what is at an address in the shared or local memory of a CTA.
     pub(crate) fn describe_window(&self, address: u64) -> Option<String> {
         self.shared.windows.get()?.describe(address)
     }
 
-    /// Starts a launch whose predecessors are complete, once. The workers run ([`Scheduler::start`]).
+    /// Starts a launch whose predecessors are complete. Called once for each run, after [`Scheduler::start`].
     pub(crate) fn submit(&self, run: Arc<Run>) {
         let limit = run.time_limit().or(self.shared.config.time_limit);
         if let Some(limit) = limit {
@@ -137,28 +138,28 @@ impl Scheduler {
         }
         self.shared.active.lock().push(run);
         self.shared.active_count.fetch_add(1, Ordering::SeqCst);
-        // A worker that submits looks for work next, and wakes others if there is more.
+        // A worker that submits a launch searches for work next, and wakes others if there is more.
         if !worker::on_worker() {
             self.shared.sleep.wake_one();
         }
     }
 
-    /// Stops a run as if it had failed with `fault` (`None`: it is simply abandoned).
+    /// Stops a run as if it had failed with `fault`; with `None` it is abandoned without an error.
     pub(crate) fn stop(&self, run: &Arc<Run>, fault: Option<crate::error::Fault>) {
         self.shared.stop(run, fault);
     }
 
-    /// The widths of CTA windows.
+    /// Returns the sizes of CTA windows.
     pub(crate) fn window_geometry(&self) -> Result<WindowGeometry> {
         Ok(self.shared.windows()?.geometry())
     }
 
-    /// Where CTA windows lie.
+    /// Returns the address range of all CTA windows.
     pub(crate) fn window_range(&self) -> Result<std::ops::Range<u64>> {
         Ok(self.shared.windows()?.range())
     }
 
-    /// Every run that is active now.
+    /// Returns every run that is active now.
     pub(crate) fn active_runs(&self) -> Vec<Arc<Run>> {
         self.shared.active.lock().clone()
     }
@@ -166,7 +167,7 @@ impl Scheduler {
 
 impl Drop for Scheduler {
     fn drop(&mut self) {
-        // Workers finish what is left and go; nobody waits for them.
+        // Workers finish the remaining work and end; no thread waits for them.
         self.shared.closed.store(true, Ordering::SeqCst);
         self.shared.sleep.wake_all();
         self.shared.keeper.wake();
@@ -174,7 +175,7 @@ impl Drop for Scheduler {
 }
 
 impl Shared {
-    /// Takes the run out of the list; called by whoever finishes it.
+    /// Removes the run from the list. Called by the thread that finishes the run.
     fn retire(&self, run: &Arc<Run>) {
         let mut active = self.active.lock();
         if let Some(at) = active.iter().position(|other| Arc::ptr_eq(other, run)) {
@@ -183,8 +184,8 @@ impl Shared {
         }
     }
 
-    /// The next run in turn, which goes to the end of the list: of those whose units could start, one of the highest
-    /// priority. Units that wait get their turn whatever their priority is: others may be waiting for them.
+    /// Returns the next run and moves it to the end of the list. Only runs of the highest priority may start units; a
+    /// run that has only parked units gets its turn at any priority, because other units may wait for its units.
     fn next_run(&self) -> Option<Arc<Run>> {
         let mut active = self.active.lock();
         let highest = self.highest(&active);
@@ -197,13 +198,13 @@ impl Shared {
         Some(run)
     }
 
-    /// The highest priority (least number) of runs whose units could start.
+    /// Returns the highest priority (lowest number) of all runs whose units could start.
     fn highest(&self, active: &[Arc<Run>]) -> Option<i32> {
         let starting = active.iter().filter(|run| self.has_new_work(run));
         starting.map(|run| run.priority()).min()
     }
 
-    /// Tells another worker when there is work beside `run`.
+    /// Wakes another worker if a run other than `run` has work.
     fn tell_of_others(&self, run: &Arc<Run>) {
         if self.active_count.load(Ordering::SeqCst) <= 1 {
             return;
@@ -214,8 +215,8 @@ impl Shared {
         }
     }
 
-    /// The windows, reserved when they are first needed: one for each resident unit, and one
-    /// that each worker keeps.
+    /// Returns the windows and reserves their addresses at the first call: one window for each resident unit and two
+    /// for each worker.
     fn windows(&self) -> Result<&Arc<Windows>> {
         if let Some(windows) = self.windows.get() {
             return Ok(windows);
@@ -239,7 +240,7 @@ impl Shared {
         run.finish_if_over(self);
     }
 
-    /// Signals every worker that is in this run.
+    /// Signals every worker that runs units of this run.
     fn signal_workers(&self, run: &Run) {
         for handle in self.stop_handles.lock().iter() {
             handle.stop(run.id());

@@ -1,4 +1,4 @@
-//! Which of several launches and copies go first.
+//! Tests of the order in which launches and copies start.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -13,14 +13,14 @@ use crate::task::Work;
 use crate::testing::{Bench, Step, kernel};
 use crate::{EventFlags, LaunchConfig, Stream, StreamKind};
 
-/// Units of each launch, and how long one takes.
+/// Number of units of each launch; the next constant is the running time of one.
 const UNITS: u32 = 400;
 const WORK: Duration = Duration::from_micros(20);
-/// Units of the other launch that run before it is noticed that units of higher priority could start: two pieces of
-/// half a millisecond would be 50.
+/// Maximum number of units of the other launch that run before units of higher priority start: two ranges of half a
+/// millisecond are 50 units.
 const FEW: usize = 120;
 
-/// A bench whose kernel's units note the launch's number when they start, and what they noted.
+/// Returns a bench whose kernel records the launch's number at the start of each unit, and these records.
 fn noting() -> (Bench, Arc<Mutex<Vec<u64>>>) {
     let order = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&order);
@@ -42,8 +42,8 @@ fn stream(bench: &Bench, priority: i32) -> Stream {
     made.expect("made")
 }
 
-/// Keeps the streams from starting anything while `submit` gives them work. They start in their order, one perhaps long
-/// before the next.
+/// Keeps the streams from starting work until `submit` has returned. Then they start in the given order, but one may
+/// start long before the next.
 fn together(streams: &[&Stream], submit: impl FnOnce()) {
     let gate = Arc::new(Mutex::new(()));
     let closed = gate.lock();
@@ -59,7 +59,7 @@ fn together(streams: &[&Stream], submit: impl FnOnce()) {
     }
 }
 
-/// How many units of launch 0 started before the last one of launch 1.
+/// Returns how many units of launch 0 started before the last unit of launch 1.
 fn before_the_last(order: &[u64]) -> usize {
     assert_eq!(order.len(), 2 * UNITS as usize);
     let last = order.iter().rposition(|&launch| launch == 1);
@@ -118,7 +118,7 @@ fn units_that_wait_let_those_of_lower_priority_go_on() {
     });
     let bench = Bench::new(1, vec![waits, sets]);
     let (low, high) = (stream(&bench, 0), stream(&bench, -5));
-    // More than may be resident at once.
+    // This is more than may be resident at once.
     let many = LaunchConfig::new(100_000, 32);
     together(&[&low, &high], || {
         high.launch(&bench.kernel("waits"), many, ())

@@ -1,8 +1,7 @@
-//! One launch while it runs.
+//! A launch while it runs.
 //!
-//! Invariant: `completed + reserved + unclaimed = total` for runs that may park, and a run
-//! finishes exactly once: when all units are complete, or when it is stopping and the last
-//! worker has left it.
+//! Invariant: `completed + reserved + unclaimed = total` for runs that may park and are not cooperative. A run finishes
+//! exactly once: when all units are complete, or when it is stopping and the last worker has left it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,71 +14,71 @@ use super::{Shared, Throttle};
 use crate::engine::{ParkedUnit, PreparedLaunch};
 use crate::error::{Fault, FaultKind};
 
-/// Units that a timeout describes, at most.
+/// Maximum number of units that the text of a timeout describes.
 const SHOWN: usize = 16;
 
-/// Whom a run belongs to: asked about the kernel, told what the run does.
+/// The owner of a run: provides properties of the kernel and is notified of the run's progress.
 pub(crate) trait Launcher: Send + Sync {
     /// The kernel's name.
     fn kernel(&self) -> &str;
-    /// Nanoseconds that a unit of the kernel took lately.
+    /// Running time of a unit of the kernel in recent launches, in nanoseconds.
     fn pace(&self) -> &AtomicU64;
-    /// How many workers the kernel is given.
+    /// The limit on the number of workers of the kernel.
     fn throttle(&self) -> &Throttle;
-    /// 0, or less for launches whose new units go first.
+    /// The launch's priority: new units of launches with lower numbers start first; the default is 0.
     fn priority(&self) -> i32;
-    /// Whether it belongs to the context with a number.
+    /// Whether the launch belongs to the context with the given number.
     fn is_of(&self, context: u64) -> bool;
-    /// Units have run: what they asked for can be submitted.
+    /// Called after units have run; submits the work that device code has requested.
     fn progressed(&self);
-    /// The run is over; called once.
+    /// Called once, when the run is over.
     fn finished(&self, fault: Option<Fault>);
 }
 
-/// What to run.
+/// Description of a launch to run.
 pub(crate) struct RunSpec {
-    /// Whom it belongs to.
+    /// The owner of the run.
     pub(crate) launcher: Arc<dyn Launcher>,
     /// Unique in the process, never 0.
     pub(crate) id: u64,
-    /// The launch, ready to run.
+    /// The prepared launch.
     pub(crate) prepared: Arc<dyn PreparedLaunch>,
-    /// Units in the launch, at least one.
+    /// Number of units of the launch, at least one.
     pub(crate) units: u64,
-    /// Units of it that may be resident at once, at least one.
+    /// Number of its units that may be resident at once, at least one.
     pub(crate) resident: u64,
-    /// All units must be resident at once (a cooperative launch).
+    /// Whether all units must be resident at once (a cooperative launch).
     pub(crate) gang: bool,
-    /// Limit of its running time, if not the scheduler's.
+    /// Limit of its running time; `None`: the scheduler's limit applies.
     pub(crate) time_limit: Option<Duration>,
 }
 
-/// A launch that runs or waits to.
+/// A launch that runs or waits to run.
 pub(crate) struct Run {
     pub(super) spec: RunSpec,
     pub(super) may_park: bool,
     contends: bool,
-    /// First unit that nobody has claimed.
+    /// First unit that has not been claimed.
     pub(super) next: AtomicU64,
     completed: AtomicU64,
-    /// Units that are claimed and not complete (runs that may park).
+    /// Number of units that are claimed and not complete; counted only for runs that may park and are not cooperative.
     pub(super) reserved: AtomicU64,
     pub(super) gang_reserved: AtomicBool,
     parked: Mutex<VecDeque<ParkedUnit>>,
     pub(super) parked_count: AtomicUsize,
-    /// Claimed ranges that were left when one of their units parked.
+    /// The rest of claimed ranges in which a unit parked.
     leftovers: Mutex<Vec<(u64, u64)>>,
     pub(super) leftover_count: AtomicUsize,
-    /// Pieces taken: new and parked units take turns, across workers and their turns.
+    /// Number of pieces taken by all workers; odd and even numbers decide whether a new or a parked unit is next.
     pub(super) turns: AtomicUsize,
-    /// Workers inside.
+    /// Number of workers that are in the run.
     users: AtomicUsize,
     pub(super) stopping: AtomicBool,
     finished: AtomicBool,
     outcome: Mutex<Option<Fault>>,
-    /// Who was where when the run was stopped.
+    /// What each worker was executing when the run was stopped.
     places: Mutex<Vec<String>>,
-    /// Running mean of a unit's time, for the size of chunks.
+    /// Running mean of a unit's time in nanoseconds, used for the size of claimed ranges.
     pub(super) unit_nanos: AtomicU64,
 }
 
@@ -115,22 +114,22 @@ impl Run {
         self.spec.launcher.kernel()
     }
 
-    /// Whether it belongs to the context with a number.
+    /// Whether the launch belongs to the context with the given number.
     pub(crate) fn is_of(&self, context: u64) -> bool {
         self.spec.launcher.is_of(context)
     }
 
-    /// 0, or less for launches whose new units go first.
+    /// Returns the launch's priority: new units of launches with lower numbers start first.
     pub(super) fn priority(&self) -> i32 {
         self.spec.launcher.priority()
     }
 
-    /// Units have run.
+    /// Notifies the owner that units have run.
     pub(super) fn progressed(&self) {
         self.spec.launcher.progressed();
     }
 
-    /// Notes that `units` units took `time`.
+    /// Records that `units` units took `time`.
     pub(super) fn note_time(&self, time: Duration, units: u64) {
         if units == 0 {
             return;
@@ -143,13 +142,14 @@ impl Run {
             (3 * old + nanos) / 4
         };
         self.unit_nanos.store(mean.max(1), Ordering::Relaxed);
-        // A kernel that was slow lately counts as slow: one worker too few costs more than one too many.
+        // A kernel that was slow recently still counts as slow: one worker too few costs more than one too many.
         let pace = self.spec.launcher.pace();
         let old = pace.load(Ordering::Relaxed);
         pace.store(nanos.max(old - old / 8), Ordering::Relaxed);
     }
 
-    /// Notes the same for the choice of the number of workers; `users` were inside when it began.
+    /// Records for the kernel's [`Throttle`] that `units` units took `time` while `users` workers were in the run.
+    /// Ignored if their number has changed since the beginning.
     pub(super) fn note_contention(&self, time: Duration, units: u64, users: usize, workers: usize) {
         if self.contends && workers > 1 && units > 0 && users == self.users() {
             self.spec
@@ -159,12 +159,12 @@ impl Run {
         }
     }
 
-    /// Workers inside.
+    /// Returns the number of workers that are in the run.
     pub(super) fn users(&self) -> usize {
         self.users.load(Ordering::Relaxed)
     }
 
-    /// How many of the workers may be inside.
+    /// Returns how many of the workers may be in the run.
     pub(super) fn allowed(&self, workers: usize) -> usize {
         match self.contends {
             true => self.spec.launcher.throttle().allowed(workers),
@@ -172,8 +172,8 @@ impl Run {
         }
     }
 
-    /// Nanoseconds that the units which nobody has started should take, after what this run
-    /// and, before its first unit is complete, earlier launches of the kernel took.
+    /// Estimates the nanoseconds that one worker needs for the units that have not been claimed; `u64::MAX` if unknown.
+    /// Uses the times of this run or, before its first unit is complete, of earlier launches of the kernel.
     pub(super) fn time_left(&self) -> u64 {
         let pace = match self.unit_nanos.load(Ordering::Relaxed) {
             0 => self.spec.launcher.pace().load(Ordering::Relaxed),
@@ -187,16 +187,16 @@ impl Run {
             + self.leftover_count.load(Ordering::SeqCst) as u64;
         let units = self.spec.units.saturating_sub(next);
         match waiting {
-            // How long these take is not known.
+            // The time that parked or left-over units take is not known.
             1.. => u64::MAX,
             0 => units.saturating_mul(pace),
         }
     }
 
-    /// The unit that is claimed as number `claimed` when the order is reversed.
+    /// Returns the unit that is claimed as number `claimed` when the order is reversed.
     ///
-    /// A unit may wait for those before it, which must become resident: so units that may wait
-    /// are reversed in groups of as many as may be resident, and the groups stay in order.
+    /// A unit may wait for units with lower numbers, which must be able to become resident. Runs that may park are
+    /// therefore reversed in groups of as many units as may be resident, and the groups stay in order.
     pub(super) fn reversed(&self, claimed: u64) -> u64 {
         let group = if self.may_park {
             self.spec.resident.max(1)
@@ -216,19 +216,19 @@ impl Run {
         self.finished.load(Ordering::SeqCst)
     }
 
-    /// A worker comes in; false when there is nothing left to do for it.
+    /// Registers a worker in the run; returns false if there is nothing left for it to do.
     pub(super) fn enter(&self) -> bool {
         self.users.fetch_add(1, Ordering::SeqCst);
         !self.stopping.load(Ordering::SeqCst) && !self.is_finished()
     }
 
-    /// A worker leaves.
+    /// Removes a worker from the run.
     pub(super) fn leave(self: &Arc<Run>, shared: &Shared) {
         self.users.fetch_sub(1, Ordering::SeqCst);
         self.finish_if_over(shared);
     }
 
-    /// Notes that the run is over, with the first fault that is given.
+    /// Stops the run. The first fault that is given becomes its outcome.
     pub(super) fn fail(&self, fault: Option<Fault>) {
         {
             let mut outcome = self.outcome.lock();
@@ -249,12 +249,12 @@ impl Run {
         self.completed.fetch_add(units, Ordering::SeqCst);
     }
 
-    /// Whether the run is complete once `units` more units are.
+    /// Whether the run will be complete after `units` more units.
     pub(super) fn will_be_complete(&self, units: u64) -> bool {
         self.completed.load(Ordering::SeqCst) + units == self.spec.units
     }
 
-    /// Finishes the run when it is over; whoever comes first does it.
+    /// Finishes the run if it is over; only the first caller does so.
     pub(super) fn finish_if_over(self: &Arc<Run>, shared: &Shared) {
         let complete = self.completed.load(Ordering::SeqCst) == self.spec.units;
         let stopped =
@@ -275,14 +275,14 @@ impl Run {
         self.spec.launcher.finished(fault);
     }
 
-    /// Notes where a unit was when the run was stopped.
+    /// Records where a unit was when the run was stopped.
     pub(super) fn stopped_at(&self, place: String) {
         if !place.is_empty() {
             self.places.lock().push(place);
         }
     }
 
-    /// A timeout tells who waits where and what was running.
+    /// Adds to a timeout where parked units wait and what was running.
     fn with_places(&self, mut fault: Fault) -> Fault {
         if fault.kind != FaultKind::Timeout {
             return fault;
@@ -311,7 +311,7 @@ impl Run {
         self.parked_count.store(0, Ordering::SeqCst);
         drop(units);
         let reserved = if self.gang_reserved.load(Ordering::SeqCst) {
-            // A gang reserves all units at once and gives each back when it completes.
+            // A cooperative launch reserves all units at once and releases each when it completes.
             self.spec.units - self.completed.load(Ordering::SeqCst)
         } else {
             self.reserved.swap(0, Ordering::SeqCst)
@@ -326,7 +326,7 @@ impl Run {
         shared.parked.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The unit that has been parked longest.
+    /// Removes and returns the unit that has been parked longest.
     pub(super) fn unpark(&self, shared: &Shared) -> Option<ParkedUnit> {
         if self.parked_count.load(Ordering::SeqCst) == 0 {
             return None;
@@ -346,7 +346,7 @@ impl Run {
         }
     }
 
-    /// The lowest range that was left over.
+    /// Removes and returns the lowest left-over range.
     pub(super) fn take_leftover(&self) -> Option<(u64, u64)> {
         if self.leftover_count.load(Ordering::SeqCst) == 0 {
             return None;
@@ -358,7 +358,7 @@ impl Run {
         Some(range)
     }
 
-    /// A timeout's fault; who waits where is added when all workers have left.
+    /// Creates the fault of a timeout; the places of units are added after all workers have left.
     pub(super) fn timeout(&self, limit: Duration) -> Fault {
         Fault::new(FaultKind::Timeout, self.kernel())
             .with_detail(format!("not complete after {:.3} s", limit.as_secs_f64()))

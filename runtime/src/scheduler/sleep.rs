@@ -1,13 +1,13 @@
 //! Sleeping and waking of idle workers.
 //!
-//! An event count: a worker notes the epoch, looks for work, and rests only when the epoch is
-//! still the same. One worker at a time is the *watcher*: it is about to look for work and then
-//! spins for a while, so that a launch that comes soon needs no system call. All others sleep at
-//! once, and leave the processors to those who have work.
+//! The method is an event count: a worker reads the epoch, searches for work, and sleeps only if the epoch is
+//! unchanged. At most one worker is the *watcher*: it searches for work and then spins for a while, so that a launch
+//! that comes soon needs no system call. All other idle workers sleep at once and leave the processors to threads that
+//! have work.
 //!
-//! Invariant: work that is made visible before [`Sleep::wake_one`] is seen by some worker that
-//! looks, or one is woken. A watcher may stand for several pieces of work; whoever takes one,
-//! stops watching and then sees more wakes another worker ([`Sleep::wake_if_resting`]).
+//! Invariant: after [`Sleep::wake_one`], a worker that searches finds the work that was visible before the call, or a
+//! worker is woken for it. Several pieces of work may rely on one watcher. A worker that takes a piece stops watching;
+//! if it then sees more work, it wakes another worker ([`Sleep::wake_if_resting`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -16,23 +16,23 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::spin;
 
-/// How long a worker watches.
+/// How long a watcher spins.
 const WATCH: Duration = Duration::from_micros(100);
-/// How long it takes to wake a worker, before it was measured, and the longest time that counts as measured: beyond it,
-/// the system had other things to do.
+/// Assumed time to wake a worker until it is measured, in nanoseconds. Measured times are limited to
+/// [`LONGEST_WAKING`]: longer ones mean that the system was busy.
 const WAKING: u64 = 10_000;
 const LONGEST_WAKING: u64 = 1_000_000;
 
 pub(super) struct Sleep {
-    /// The clock's zero.
+    /// Zero point of the clock.
     start: Instant,
     epoch: AtomicU64,
     sleepers: AtomicUsize,
-    /// When a sleeper was notified that has not yet woken, on the clock in nanoseconds; 0 if none was.
+    /// Time when a sleeper was notified that has not woken yet, in nanoseconds; 0 if there is none.
     notified: AtomicU64,
-    /// How long waking takes, in nanoseconds: a moving average.
+    /// Moving average of the time to wake a worker, in nanoseconds.
     waking: AtomicU64,
-    /// Whether a worker watches the epoch.
+    /// Whether there is a watcher.
     watched: AtomicBool,
     lock: Mutex<()>,
     condition: Condvar,
@@ -54,7 +54,7 @@ impl Default for Sleep {
 }
 
 impl Sleep {
-    /// How long it takes until a worker that sleeps has woken, in nanoseconds, as measured of late. 0 while one watches.
+    /// Returns the recently measured time to wake a sleeping worker, in nanoseconds; 0 while there is a watcher.
     pub(super) fn waking(&self) -> u64 {
         if self.watched.load(Ordering::Relaxed) {
             return 0;
@@ -62,12 +62,12 @@ impl Sleep {
         self.waking.load(Ordering::Relaxed)
     }
 
-    /// Nanoseconds on this object's clock, never 0.
+    /// Returns the nanoseconds on this object's clock, never 0.
     fn now(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_nanos()).map_or(u64::MAX, |nanos| nanos.max(1))
     }
 
-    /// Notes how long a sleeper took that has just woken.
+    /// Records how long it took to wake the worker that has just woken.
     fn note_waking(&self) {
         let notified = self.notified.swap(0, Ordering::Relaxed);
         if notified == 0 {
@@ -79,27 +79,28 @@ impl Sleep {
             .store((3 * average + took) / 4, Ordering::Relaxed);
     }
 
-    /// To be read before looking for work.
+    /// Returns the epoch, which must be read before searching for work.
     pub(super) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::SeqCst)
     }
 
-    /// Makes the calling worker the watcher, which must look for work soon; false when there is one.
+    /// Makes the calling worker the watcher, which must search for work soon. Returns false if there is a watcher
+    /// already.
     pub(super) fn begin_watch(&self) -> bool {
         !self.watched.load(Ordering::Relaxed) && !self.watched.swap(true, Ordering::SeqCst)
     }
 
-    /// The watcher does something else. Work that was made visible until now may be its to see.
+    /// Ends the watch. The worker must still search for work that is already visible: no other worker may know of it.
     pub(super) fn end_watch(&self) {
         self.watched.store(false, Ordering::SeqCst);
     }
 
-    /// Spins for a while, for the watcher: whether something has happened since `epoch`.
+    /// Spins for a while as the watcher; returns whether something has happened since `epoch`.
     pub(super) fn watch(&self, epoch: u64) -> bool {
         spin::until(WATCH, || self.epoch() != epoch)
     }
 
-    /// Sleeps until woken unless something happened since `epoch`; at most `limit`.
+    /// Sleeps until woken, for at most `limit`, unless something has happened since `epoch`.
     pub(super) fn sleep(&self, epoch: u64, limit: Option<Duration>) {
         let mut guard = self.lock.lock();
         self.sleepers.fetch_add(1, Ordering::SeqCst);
@@ -116,7 +117,7 @@ impl Sleep {
         self.note_waking();
     }
 
-    /// The same as [`Sleep::wake_one`] for work that others would find anyway, later.
+    /// Does the same as [`Sleep::wake_one`] for work that other workers would find later without being woken.
     pub(super) fn wake_if_resting(&self) {
         let watched = self.watched.load(Ordering::SeqCst);
         if watched || self.sleepers.load(Ordering::SeqCst) > 0 {
@@ -124,7 +125,7 @@ impl Sleep {
         }
     }
 
-    /// Tells that there is work for one more worker.
+    /// Announces work for one more worker.
     pub(super) fn wake_one(&self) {
         self.epoch.fetch_add(1, Ordering::SeqCst);
         if self.watched.load(Ordering::SeqCst) {
@@ -153,13 +154,13 @@ mod tests {
     fn waking_is_measured() {
         let sleep = Sleep::default();
         assert_eq!(sleep.waking(), WAKING);
-        // Nobody was notified.
+        // No sleeper was notified.
         sleep.note_waking();
         assert_eq!(sleep.waking(), WAKING);
         sleep.notified.store(1, Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(2));
         sleep.note_waking();
-        // A quarter of the longest time that counts.
+        // The average takes a quarter of the longest time that counts.
         assert_eq!(sleep.waking(), (3 * WAKING + LONGEST_WAKING) / 4);
         sleep.note_waking();
         assert_eq!(sleep.waking(), (3 * WAKING + LONGEST_WAKING) / 4);

@@ -13,7 +13,7 @@ fn ctas(count: u32) -> LaunchConfig {
     LaunchConfig::new(count, 32)
 }
 
-/// Waits until an atomic at the address in parameter 0 is not zero.
+/// Waits until the atomic at the address in parameter 0 is not zero.
 fn poll(call: Call<'_>) -> Step {
     // SAFETY: the test passes the address of an atomic that outlives the launch.
     let flag = unsafe { &*(call.param(0) as *const AtomicU64) };
@@ -26,7 +26,7 @@ fn poll(call: Call<'_>) -> Step {
 
 /// Sets the atomic at the address in parameter 0.
 fn set(call: Call<'_>) -> Step {
-    // SAFETY: as above.
+    // SAFETY: the test passes the address of an atomic that outlives the launch.
     unsafe { &*(call.param(0) as *const AtomicU64) }.store(1, SeqCst);
     Step::Done
 }
@@ -46,7 +46,7 @@ fn every_unit_runs_once_for_any_number_of_workers() {
                 workers,
                 vec![kernel("k", 0, may_park, move |call| {
                     let times = seen[call.unit as usize].fetch_add(1, SeqCst);
-                    // Some wait a few times, if they may.
+                    // If units may wait, some of them wait several times.
                     if may_park && call.unit % 7 == 3 && times < 3 {
                         return Step::Wait(false);
                     }
@@ -94,7 +94,7 @@ fn units_start_in_grid_order_or_reversed() {
         let expected: Vec<u64> = match (reverse, may_park) {
             (false, _) => (0..150).collect(),
             (true, false) => (0..150).rev().collect(),
-            // 4 SMs of 16 CTAs each.
+            // The device has 4 SMs with 16 CTAs each.
             (true, true) => [0..64, 64..128, 128..150]
                 .into_iter()
                 .flat_map(|group: std::ops::Range<u64>| group.rev())
@@ -106,7 +106,7 @@ fn units_start_in_grid_order_or_reversed() {
 
 #[test]
 fn a_look_back_chain_finishes_with_one_worker() {
-    // Each unit waits for the one before it; far more units than are ever resident.
+    // Each unit waits for the previous one; there are far more units than can be resident.
     let done = Arc::new(AtomicU64::new(0));
     let chain = Arc::clone(&done);
     for (workers, reverse) in [(1, false), (2, false), (4, false), (1, true), (3, true)] {
@@ -136,7 +136,7 @@ fn a_look_back_chain_finishes_with_one_worker() {
 
 #[test]
 fn residency_is_limited_and_a_cooperative_grid_is_resident_at_once() {
-    // 2 SMs of 16 CTAs each.
+    // The device has 2 SMs with 16 CTAs each.
     const RESIDENT: usize = 32;
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (inside, peak) = (Arc::clone(&now), Arc::clone(&most));
@@ -148,8 +148,8 @@ fn residency_is_limited_and_a_cooperative_grid_is_resident_at_once() {
     let bench = Bench::with(
         builder,
         vec![
-            // All wait until as many as may be are inside, and then five turns more, in which any
-            // further one would have come in.
+            // Each unit waits until the maximum number of units is resident, and then for five more turns, in which any
+            // additional unit would have started.
             kernel("count", 0, true, move |call| {
                 if *call.memory == 0 {
                     peak.fetch_max(inside.fetch_add(1, SeqCst) + 1, SeqCst);
@@ -226,7 +226,7 @@ fn two_cooperative_grids_do_not_starve_each_other() {
     bench.runtime.synchronize().expect("complete");
 }
 
-/// One worker: a polling kernel ends when the flag is set from anywhere.
+/// With one worker, a polling kernel ends when its flag is set by the host, a kernel, a host function or a copy.
 #[test]
 fn a_polling_kernel_lets_everything_else_go_on() {
     let bench = Bench::new(
@@ -273,7 +273,7 @@ fn a_polling_kernel_lets_everything_else_go_on() {
 
 #[test]
 fn kernels_of_different_streams_overlap() {
-    // Each waits for the other: only if both run at once do they end.
+    // Each kernel waits for the other one: they end only if both run at once.
     let flags = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
     let shared = Arc::clone(&flags);
     let spec = kernel("meet", 1, true, move |call| {
@@ -402,8 +402,8 @@ fn a_reset_ends_a_running_launch() {
     bench.runtime.synchronize().expect("fresh");
 }
 
-/// A worker that stands ready for launches must not keep the second of two from another worker: the first runs
-/// until the second has, and never waits.
+/// The watcher must not keep the second of two launches from another worker: the first launch runs until the second has
+/// run, and never parks.
 #[test]
 fn a_launch_beside_a_busy_one_finds_a_worker() {
     let turn = Arc::new(AtomicU64::new(0));
@@ -429,7 +429,7 @@ fn a_launch_beside_a_busy_one_finds_a_worker() {
     };
     let (first, second) = (stream(), stream());
     for round in 1..=2000u64 {
-        // At once, and while workers are about to sleep.
+        // Some rounds launch at once, others while the workers are about to sleep.
         for _ in 0..round % 300 {
             std::hint::spin_loop();
         }

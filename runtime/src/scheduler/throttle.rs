@@ -1,23 +1,24 @@
-//! How many workers a kernel is given whose threads may all want the same memory.
+//! Contention throttling: limits the workers of a kernel whose threads may all access the same memory.
 //!
-//! Atomics on global memory take several times as long when the line comes from another core, so a histogram with few
-//! bins is slower with two workers than with one. Whether it is so depends on the data. Kernels with such atomics
-//! are therefore tried: a few times in turn one worker runs alone and all run together; if together they get less done
-//! than one does, one goes on alone, until the next trial. Results do not depend on it: a launch ends with one worker.
+//! An atomic on global memory takes several times as long if another core holds the cache line. A histogram with few
+//! bins is therefore slower with two workers than with one; whether this happens depends on the data. Kernels with such
+//! atomics are measured: one worker alone and all workers together take turns, several times. If all workers together
+//! are not faster, one worker goes on alone until the next measurement. Results do not depend on the number of workers,
+//! because one worker can complete every launch.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Each of the two runs this long before it is the other's turn.
+/// Nanoseconds that one worker, or all workers together, run before the other configuration gets its turn.
 const TURN: u64 = 250_000;
-/// Turns of each in a trial.
+/// Number of turns of each configuration in a measurement.
 const TURNS: u64 = 4;
-/// Together the workers have to get this much more done than one.
+/// All workers run the kernel if they are faster than one worker by at least this factor.
 const BETTER: f64 = 1.03;
-/// Time that the workers of a kernel run, in sum, between trials.
+/// Nanoseconds of all workers, added up, between two measurements.
 const BETWEEN: u64 = 400_000_000;
 
-/// Nanoseconds of all workers, and units that they completed.
+/// Running time of all workers in nanoseconds, and the units that they completed.
 #[derive(Debug, Default)]
 struct Rate {
     nanos: AtomicU64,
@@ -34,7 +35,7 @@ impl Rate {
         self.nanos.load(Ordering::Relaxed) / (TURN * workers)
     }
 
-    /// Units in a worker's nanosecond.
+    /// Returns the units per nanosecond of one worker.
     fn speed(&self) -> f64 {
         let nanos = self.nanos.load(Ordering::Relaxed).max(1);
         self.units.load(Ordering::Relaxed) as f64 / nanos as f64
@@ -46,19 +47,19 @@ impl Rate {
     }
 }
 
-/// What is known of a kernel.
+/// Measurements of one kernel and the decision based on them.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
     one: Rate,
     all: Rate,
     decided: AtomicBool,
     alone: AtomicBool,
-    /// Nanoseconds since the last trial.
+    /// Nanoseconds since the last measurement.
     since: AtomicU64,
 }
 
 impl Throttle {
-    /// How many of the workers may run the kernel now.
+    /// Returns how many of the workers may run the kernel now.
     pub(super) fn allowed(&self, workers: usize) -> usize {
         let alone = if self.decided.load(Ordering::Relaxed) {
             self.alone.load(Ordering::Relaxed)
@@ -68,8 +69,8 @@ impl Throttle {
         if alone { 1 } else { workers }
     }
 
-    /// Notes that a worker completed some units while so many of all workers were in the run, from the beginning to the
-    /// end.
+    /// Records that a worker completed `units` units in `time`, while `users` of `workers` workers were in the run for
+    /// the whole time.
     pub(super) fn note(&self, time: Duration, units: u64, users: usize, workers: usize) {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         if self.decided.load(Ordering::Relaxed) {
@@ -100,7 +101,8 @@ impl Throttle {
 mod tests {
     use super::*;
 
-    /// Lets one and two workers take turns until all is known; microseconds for a unit of one alone, and of each of two.
+    /// Lets one and two workers take turns until the throttle has decided. A unit takes `one` microseconds with one
+    /// worker and `two` microseconds with two.
     fn tried(one: u64, two: u64) -> Throttle {
         let throttle = Throttle::default();
         let mut turns = 0;

@@ -1,7 +1,7 @@
-//! The workers: their loop, what they lend to engines, and their windows.
+//! The workers: their loop, the [`Worker`] interface that they offer to engines, and their windows.
 //!
-//! Invariant: between two pieces a worker holds no lock and its stop token is that of the run it
-//! is in, so a stop can never reach another run.
+//! Invariant: between two pieces a worker holds no lock, and its stop token is that of its current run, so a stop never
+//! affects another run.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::error::{Error, Fault, FaultKind, Result};
 use crate::fault::{self, FloatMode, WorkerGuard, WorkerOptions};
 use crate::memory::{CtaWindow, most_threads};
 
-/// What a worker lends to the engine while it runs units.
+/// The state that a worker offers to the engine while it runs units.
 pub(super) struct WorkerState {
     run: Option<Arc<Run>>,
     shared: Arc<Shared>,
-    /// The last unit's, kept because its pages are warm.
+    /// The window of the last unit, kept because its pages are in memory and in the caches.
     window: Option<CtaWindow>,
-    /// Whether this is the watcher (see [`super::sleep`]).
+    /// Whether this worker is the watcher (see [`super::sleep`]).
     watches: bool,
 }
 
@@ -35,7 +35,7 @@ impl WorkerState {
         }
     }
 
-    /// Becomes the watcher, if there is none: this worker looks for work next.
+    /// Makes this worker the watcher if there is none. It must search for work next.
     fn begin_watch(&mut self) {
         self.watches = self.watches || self.shared.sleep.begin_watch();
     }
@@ -46,7 +46,7 @@ impl WorkerState {
         }
     }
 
-    /// Watches, if nobody else does, and sleeps, until something has happened since `epoch`.
+    /// Waits until something has happened since `epoch`: spins first if it can be the watcher, then sleeps.
     fn rest(&mut self, epoch: u64) {
         self.begin_watch();
         if self.watches && self.shared.sleep.watch(epoch) {
@@ -79,27 +79,28 @@ impl Worker for WorkerState {
 
 /// Longest sleep while units wait for memory.
 const LONGEST_NAP: Duration = Duration::from_micros(100);
-/// A run's turn when other runs are active.
+/// Duration of a worker's turn in a run while other runs are active.
 const SLICE: Duration = Duration::from_millis(1);
-/// Another worker is woken for what is left of a run if this takes one worker longer than these nanoseconds, and longer than
-/// this many times what waking takes (where a processor must leave a deep sleep for it, 50 microseconds and more).
+/// Another worker is woken for the rest of a run only if one worker needs longer for it than this many nanoseconds, and
+/// longer than [`WAKINGS`] times the time to wake a worker (50 microseconds and more if a processor is in a deep
+/// sleep).
 const WORTH_WAKING: u64 = 20_000;
 const WAKINGS: u64 = 3;
 
-/// How often the last thread is asked for, a millisecond apart.
+/// Number of attempts to start the last thread, one millisecond apart.
 const PATIENCE: u32 = 100;
-/// Pieces of a turn that begin within this time ask only once whether our signal handlers are in force.
+/// A worker checks at most once in this time whether our signal handlers are still installed.
 const KEEP_HANDLERS: Duration = Duration::from_micros(100);
 
-/// Bytes that a worker takes at least: its stack, that of its signal handlers, and its part of the heap.
+/// Minimum memory of a worker in bytes: its stack, its signal stack, and its part of the heap.
 const WORKER_MEMORY: u64 = 4 << 20;
 
-/// Starts the workers: one rayon pool, in which nothing else ever runs.
+/// Starts the workers as one rayon pool, which runs nothing else.
 ///
-/// Where the system grants fewer threads than are wanted there are fewer workers: half as many, and so on down to one.
+/// If the system grants fewer threads than wanted, half as many are tried, and so on down to one.
 ///
 /// # Errors
-/// [`Error::OperatingSystem`] when it does not grant one.
+/// [`Error::OperatingSystem`] if the system does not grant a single thread.
 pub(super) fn start(shared: &Arc<Shared>) -> Result<()> {
     let most = most_threads(WORKER_MEMORY);
     let mut workers = shared.config.workers.min(most);
@@ -120,11 +121,11 @@ pub(super) fn start(shared: &Arc<Shared>) -> Result<()> {
             Ok(pool) => {
                 let shared = Arc::clone(shared);
                 pool.spawn_broadcast(move |_| work(&shared));
-                // Dropping the pool would tell the threads to end once they are idle, which is what
-                // is wanted: they are never idle before `work` returns.
+                // Dropping the pool makes its threads end once they are idle. This is intended: they are never idle
+                // before `work` returns.
                 return Ok(());
             }
-            // Threads of a larger pool that was given up may not have ended yet.
+            // The threads of a larger pool that failed to start may not have ended yet.
             Err(_) if workers == 1 && workers < shared.config.workers && patience > 0 => {
                 patience -= 1;
                 std::thread::sleep(Duration::from_millis(1));
@@ -144,10 +145,10 @@ pub(super) fn start(shared: &Arc<Shared>) -> Result<()> {
     }
 }
 
-/// A worker's life.
+/// Runs the loop of one worker.
 fn work(shared: &Arc<Shared>) {
     ON_WORKER.set(true);
-    // Threads begin with the mode of the one that started them.
+    // A new thread inherits the floating-point mode of the thread that started it.
     let _mode = FloatMode::of_device();
     let guard = WorkerGuard::new().or_else(|_| WorkerGuard::with_options(WorkerOptions::small()));
     match &guard {
@@ -174,7 +175,7 @@ fn work(shared: &Arc<Shared>) {
     }
 }
 
-/// How often in a row a resumed unit only waited on.
+/// Counts how often in a row a resumed unit still had to wait.
 #[derive(Default)]
 struct Waits {
     turns: usize,
@@ -182,7 +183,7 @@ struct Waits {
 }
 
 impl Waits {
-    /// After a full round of nothing but waiting: yields, then sleeps longer and longer.
+    /// Yields after a full round in which all units still waited; later rounds sleep, longer each time.
     fn after_turn(&mut self, shared: &Shared, epoch: u64, progress: Progress) {
         match progress {
             Progress::Made => *self = Waits::default(),
@@ -202,14 +203,14 @@ impl Waits {
     }
 }
 
-/// What came of a turn.
+/// The result of a turn.
 enum Progress {
     Made,
-    /// Only this many resumptions that went on waiting.
+    /// No unit made progress: this number of resumed units still waited.
     None(usize),
 }
 
-/// A worker's turn in a run.
+/// Executes a worker's turn in a run.
 fn serve(shared: &Arc<Shared>, state: &mut WorkerState, run: &Arc<Run>) -> Progress {
     let mut turn = Turn {
         waits: 0,
@@ -235,9 +236,9 @@ fn serve(shared: &Arc<Shared>, state: &mut WorkerState, run: &Arc<Run>) -> Progr
 struct Turn {
     waits: usize,
     progress: bool,
-    /// When the last piece ended, or the turn began.
+    /// Time when the last piece ended or the turn began.
     now: Instant,
-    /// When our signal handlers were last asked for.
+    /// Time of the last check that our signal handlers are installed.
     kept: Option<Instant>,
 }
 
@@ -308,7 +309,7 @@ impl Turn {
         }
     }
 
-    /// Units are run one at a time, in the opposite order of each group.
+    /// Runs units one at a time, in the opposite order within each group.
     fn execute_reversed(
         &mut self,
         shared: &Arc<Shared>,
@@ -327,7 +328,7 @@ impl Turn {
         }
     }
 
-    /// Books the outcome of units `first..end`.
+    /// Records the outcome of the units `first..end` in the run.
     fn settle(
         &mut self,
         shared: &Arc<Shared>,
@@ -390,7 +391,7 @@ fn internal(run: &Run, text: &str) -> Fault {
     Fault::new(FaultKind::LaunchFailed, run.kernel()).with_detail(format!("internal error: {text}"))
 }
 
-/// How many of the units `first..end` are complete.
+/// Returns how many of the units `first..end` are complete.
 fn units_done(outcome: &RunOutcome, first: u64, end: u64) -> u64 {
     match outcome {
         RunOutcome::Done => end - first,

@@ -1,4 +1,4 @@
-//! What the interpreter precomputes of a module: stops and local-memory layout of each function, and the decoded
+//! What the interpreter precomputes of a module: sync points and local-memory layout of each function, and the decoded
 //! bodies of those that were entered.
 
 use std::sync::OnceLock;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use rustc_hash::FxHashMap;
 
 use super::decode::Body;
-use crate::{Point, Stop};
+use crate::{SyncPointData, SyncPoint};
 use margay_ir::analysis::{Cfg, slots};
 use margay_ir::entity::{FuncId, Inst, PrimaryMap, SecondaryMap, Slot};
 use margay_ir::module::Module;
@@ -15,14 +15,15 @@ use margay_ops::meaning::{Bits, mask};
 /// Precomputed facts of a module's functions.
 #[derive(Clone, Debug, Default)]
 pub struct Code {
-    points: Vec<(FuncId, Inst)>,
-    stops: FxHashMap<(FuncId, Inst), Stop>,
+    /// The sync points of all functions; number 1 is the first.
+    insts: Vec<(FuncId, Inst)>,
+    numbers: FxHashMap<(FuncId, Inst), SyncPoint>,
     slots: PrimaryMap<FuncId, (SecondaryMap<Slot, u32>, u32)>,
     bodies: PrimaryMap<FuncId, OnceLock<Body>>,
 }
 
 impl Code {
-    /// Numbers the points of every function in reverse postorder and lays out its slots.
+    /// Numbers the sync points of every function in reverse postorder and lays out its slots.
     pub fn new(module: &Module) -> Code {
         let mut code = Code::default();
         for (id, function) in module.functions.iter() {
@@ -33,10 +34,10 @@ impl Code {
             }
             for &block in Cfg::new(function).rpo() {
                 for &inst in function.insts(block) {
-                    if function.effects(inst).is_point() {
-                        code.points.push((id, inst));
-                        code.stops
-                            .insert((id, inst), Stop(code.points.len() as u32));
+                    if function.effects(inst).is_sync_point() {
+                        code.insts.push((id, inst));
+                        code.numbers
+                            .insert((id, inst), SyncPoint(code.insts.len() as u32));
                     }
                 }
             }
@@ -47,33 +48,33 @@ impl Code {
     /// The decoded form of a function that has a body. `module` is the one that this was made from.
     pub(super) fn body(&self, module: &Module, func: FuncId) -> Option<&Body> {
         let function = module.functions.get(func)?;
-        let stop_of = |inst| self.stops.get(&(func, inst)).copied();
+        let sync_point_of = |inst| self.numbers.get(&(func, inst)).copied();
         let cell = self.bodies.get(func).filter(|_| function.has_body())?;
-        Some(cell.get_or_init(|| Body::new(function, stop_of)))
+        Some(cell.get_or_init(|| Body::new(function, sync_point_of)))
     }
 
-    pub(super) fn point(&self, module: &Module, stop: Stop) -> Point {
-        let index = (stop.0 as usize).wrapping_sub(1);
-        match self.points.get(index) {
+    pub(super) fn sync_point_data(&self, module: &Module, sync_point: SyncPoint) -> SyncPointData {
+        let index = (sync_point.0 as usize).wrapping_sub(1);
+        match self.insts.get(index) {
             Some(&(func, inst)) => {
                 let dfg = &module.functions[func].dfg;
-                Point {
+                SyncPointData {
                     desc: dfg.insts[inst].desc(),
                     loc: dfg.locs[inst],
                 }
             }
-            None => Point::exit(),
+            None => SyncPointData::exit(),
         }
     }
 
-    /// An operand of the point behind a stop, where it is a constant.
+    /// An operand of a sync point, where it is a constant.
     pub(super) fn constant_operand(
         &self,
         module: &Module,
-        stop: Stop,
+        sync_point: SyncPoint,
         index: usize,
     ) -> Option<Bits> {
-        let &(func, inst) = self.points.get((stop.0 as usize).wrapping_sub(1))?;
+        let &(func, inst) = self.insts.get((sync_point.0 as usize).wrapping_sub(1))?;
         let dfg = &module.functions[func].dfg;
         let &value = dfg.args(inst).get(index)?;
         let bits = Bits::from(dfg.constant(value)?);

@@ -6,7 +6,7 @@ use super::memory::{LaneFault, View};
 use super::registers::{Active, Rows};
 use super::warp::Caller;
 use super::{Interpreter, Machine, TURNS};
-use crate::{Fault, FaultKind, Stop, lanes};
+use crate::{Fault, FaultKind, SyncPoint, lanes};
 use margay_ir::entity::FuncId;
 use margay_ir::function::{payload_func, payload_sig};
 use margay_ops::meaning::Bits;
@@ -16,32 +16,32 @@ use margay_ops::ops::Opcode;
 enum Left {
     /// At a branch: the loop goes on with the group that is next.
     Moved,
-    /// The step at which its lanes stopped, of which the group stands behind.
-    Stopped(Stop),
+    /// The sync point at which its lanes stopped; the group stands at the step after it.
+    Stopped(SyncPoint),
     /// The step of the group is one that needs other activations.
     Calls(Action),
 }
 
 impl<'a, M: Machine> Interpreter<'a, M> {
-    /// Runs lanes until each has stopped; writes where into `stops`.
+    /// Runs lanes until each has stopped; writes where into `sync_points`.
     pub(super) fn run_groups(
         &mut self,
         warp: u32,
         mut groups: Groups,
-        stops: &mut [Stop; 32],
+        sync_points: &mut [SyncPoint; 32],
     ) -> Result<(), Fault> {
         while let Some(mut group) = groups.pop() {
             match self.run_group(warp, &mut group, &mut groups)? {
                 Left::Moved => {}
-                Left::Stopped(stop) => {
+                Left::Stopped(sync_point) => {
                     let state = &mut self.warps[warp as usize];
-                    match stop {
-                        Stop::EXIT => state.exit(group.at, group.mask),
+                    match sync_point {
+                        SyncPoint::EXIT => state.exit(group.at, group.mask),
                         _ => state.stop(group.mask, group.at),
                     }
-                    lanes(group.mask).for_each(|lane| stops[lane as usize] = stop);
+                    lanes(group.mask).for_each(|lane| sync_points[lane as usize] = sync_point);
                 }
-                Left::Calls(Action::Return) => self.ret(warp, group, &mut groups, stops),
+                Left::Calls(Action::Return) => self.ret(warp, group, &mut groups, sync_points),
                 Left::Calls(action) => {
                     let entered = match action {
                         Action::CallIndirect => self.call_indirect(warp, group, &mut groups),
@@ -257,13 +257,13 @@ impl<'a, M: Machine> Interpreter<'a, M> {
         Ok(Group::new(at, group.mask))
     }
 
-    fn ret(&mut self, warp: u32, group: Group, groups: &mut Groups, stops: &mut [Stop; 32]) {
+    fn ret(&mut self, warp: u32, group: Group, groups: &mut Groups, sync_points: &mut [SyncPoint; 32]) {
         let from = self.step(warp, group.at);
         let state = &mut self.warps[warp as usize];
         let number = group.at.activation();
         let Some(call) = state.activations[number].call else {
             state.exit(group.at, group.mask);
-            lanes(group.mask).for_each(|lane| stops[lane as usize] = Stop::EXIT);
+            lanes(group.mask).for_each(|lane| sync_points[lane as usize] = SyncPoint::EXIT);
             return;
         };
         if let (Some((body, step, _)), Some((caller, call_step, _))) = (from, self.step(warp, call))
@@ -290,7 +290,7 @@ impl<'a, M: Machine> Interpreter<'a, M> {
 }
 
 impl<M: Machine> View<'_, M> {
-    /// Executes a step behind which lanes are somewhere else; on the way they may part.
+    /// Executes a step after which lanes are somewhere else; they may diverge.
     fn leave(
         &mut self,
         action: Action,
@@ -301,15 +301,15 @@ impl<M: Machine> View<'_, M> {
         let lane = group.mask.trailing_zeros();
         let next = group.at.with_pc(pc as u32 + 1);
         match action {
-            Action::Point(stop) => {
+            Action::SyncPoint(sync_point) => {
                 group.at = next;
-                return Ok(Left::Stopped(stop));
+                return Ok(Left::Stopped(sync_point));
             }
-            Action::Yield(stop, only_reads) => {
+            Action::Yield(sync_point, only_reads) => {
                 group.at = next;
                 if *turns == 0 {
                     *turns = TURNS;
-                    return Ok(Left::Stopped(stop));
+                    return Ok(Left::Stopped(sync_point));
                 }
                 *turns -= 1;
                 // What it waits for may be lanes that have left the loop.
@@ -319,7 +319,7 @@ impl<M: Machine> View<'_, M> {
                 *group = groups.go_on(*group);
                 return Ok(Left::Moved);
             }
-            Action::Exit => return Ok(Left::Stopped(Stop::EXIT)),
+            Action::Exit => return Ok(Left::Stopped(SyncPoint::EXIT)),
             Action::Return | Action::Call | Action::CallIndirect => {
                 group.at = group.at.with_pc(pc as u32);
                 return Ok(Left::Calls(action));

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::allocate;
 use super::batch::{self, Batch};
 use super::registers::{RegisterId, Registers};
-use crate::Stop;
+use crate::SyncPoint;
 use margay_ir::analysis::{Cfg, Linear};
 use margay_ir::entity::{Block, Entity, Inst, SecondaryMap, Value};
 use margay_ir::function::{BlockCall, Function};
@@ -43,9 +43,9 @@ pub(super) enum Action {
     Exit,
     /// A terminator that ends the launch, and what no block should end with.
     Fault,
-    Point(Stop),
+    SyncPoint(SyncPoint),
     /// The header of a waiting loop; whether the loop only reads memory.
-    Yield(Stop, bool),
+    Yield(SyncPoint, bool),
 }
 
 /// One instruction.
@@ -88,8 +88,8 @@ pub(super) struct Body {
 }
 
 impl Body {
-    /// Decodes a function that has a body. `stop_of` numbers its points.
-    pub(super) fn new(function: &Function, stop_of: impl Fn(Inst) -> Option<Stop>) -> Body {
+    /// Decodes a function that has a body. `sync_point_of` numbers its sync points.
+    pub(super) fn new(function: &Function, sync_point_of: impl Fn(Inst) -> Option<SyncPoint>) -> Body {
         let cfg = Cfg::new(function);
         let order = Linear::new(function, &cfg, false);
         let mut constants = Registers::default();
@@ -115,7 +115,7 @@ impl Body {
             body,
         };
         for &block in &order.order {
-            decoder.block(block, &stop_of);
+            decoder.block(block, &sync_point_of);
         }
         decoder.finish()
     }
@@ -179,12 +179,12 @@ struct Decoder<'a> {
 }
 
 impl Decoder<'_> {
-    fn block(&mut self, block: Block, stop_of: &impl Fn(Inst) -> Option<Stop>) {
+    fn block(&mut self, block: Block, sync_point_of: &impl Fn(Inst) -> Option<SyncPoint>) {
         self.starts[block] = self.body.steps.len() as u32;
         let function = self.function;
         for &inst in function.insts(block) {
             if function.dfg.insts[inst].opcode != Opcode::Const {
-                self.inst(inst, stop_of(inst));
+                self.inst(inst, sync_point_of(inst));
             }
         }
         let end = function.layout.terminator(block);
@@ -218,12 +218,12 @@ impl Decoder<'_> {
         self.body.insts.push(inst);
     }
 
-    fn inst(&mut self, inst: Inst, stop: Option<Stop>) {
-        let action = self.action(inst, stop);
+    fn inst(&mut self, inst: Inst, sync_point: Option<SyncPoint>) {
+        let action = self.action(inst, sync_point);
         self.push(Some(inst), action);
     }
 
-    fn action(&mut self, inst: Inst, stop: Option<Stop>) -> Action {
+    fn action(&mut self, inst: Inst, sync_point: Option<SyncPoint>) -> Action {
         let dfg = &self.function.dfg;
         let data = &dfg.insts[inst];
         let effects = data.opcode.effects();
@@ -236,9 +236,9 @@ impl Decoder<'_> {
         }
         let targets = dfg.targets(inst);
         match data.opcode {
-            _ if effects.is_point() => match (stop, data.opcode) {
-                (Some(stop), Opcode::Yield) => Action::Yield(stop, data.mods.flag()),
-                (Some(stop), _) => Action::Point(stop),
+            _ if effects.is_sync_point() => match (sync_point, data.opcode) {
+                (Some(sync_point), Opcode::Yield) => Action::Yield(sync_point, data.mods.flag()),
+                (Some(sync_point), _) => Action::SyncPoint(sync_point),
                 (None, _) => Action::Fault,
             },
             Opcode::Jump if !targets.is_empty() => Action::Jump(self.edges(targets)),

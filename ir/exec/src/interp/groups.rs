@@ -1,7 +1,7 @@
 //! Which lanes of a warp run together, and which of them run first.
 //!
-//! Lanes at one place of one activation are a group and take each step together. Where they branch apart, the group
-//! that is behind goes first, and groups that come to the same place become one again. Deeper activations are behind
+//! Lanes at one place of one activation are a group and take each step together. Where they diverge, the
+//! lagging group goes first, and groups that come to the same place become one again. Deeper activations lag behind
 //! their callers, since lanes that have returned wait for those that have not; in one activation the order is that of
 //! the steps.
 //!
@@ -9,7 +9,7 @@
 
 use smallvec::SmallVec;
 
-/// Where lanes stand. Lesser places are behind.
+/// Where lanes stand. Lesser places lag behind.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct At(u64);
 
@@ -90,7 +90,7 @@ impl Groups {
     }
 
     /// The group that runs next when `group` has moved: it is joined by the lanes that stand where it is now, and
-    /// lets those go first that are behind.
+    /// lets lagging groups go first.
     pub(super) fn go_on(&mut self, group: Group) -> Group {
         if self.0.is_empty() {
             return group;
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lanes_that_are_behind_go_first_and_meet_the_others() {
+    fn lagging_lanes_go_first_and_meet_the_others() {
         let place = |pc| At::new(0, 0, pc);
         let mut groups = Groups::default();
         groups.push(Group::new(place(9), 0b1100));

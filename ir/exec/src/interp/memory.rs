@@ -262,7 +262,7 @@ impl<M: Machine> View<'_, M> {
         Ok(())
     }
 
-    /// Executes an operation that is neither pure, nor a point, nor structural, nor a load or store.
+    /// Executes an operation that is neither pure, nor a sync point, nor structural, nor a load or store.
     pub(super) fn access(&mut self, pc: usize, step: &Step) -> Result<(), LaneFault> {
         let Some(&data) = self.data(pc) else {
             return Ok(());

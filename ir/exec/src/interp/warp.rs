@@ -37,9 +37,9 @@ pub(super) struct Warp {
     pub(super) activations: Vec<Activation>,
     /// Activations that have no lanes any more; their memory is used again.
     unused: Vec<u32>,
-    /// Where each lane stands that has stopped at a point: behind it.
+    /// Where each lane stands that has stopped at a sync point: at the step after it.
     at: [Option<At>; 32],
-    /// Turns of waiting loops left before lanes give way.
+    /// Turns of waiting loops left before lanes yield.
     pub(super) turns: u32,
 }
 

@@ -1,15 +1,15 @@
 //! Approximate functions: division, roots, sines, logarithms, exponentials.
 //!
-//! PTX bounds their errors and fixes special cases; the bits are ours, the same on every engine.
-//! Quotients, reciprocals and roots are correctly rounded operations of [`soft`] or two of them
-//! (`rsqrt` is `1 / sqrt`, each rounded to nearest), which hosts have as instructions. The rest is
-//! [`functions`], written once over [`Arithmetic`]: the meaning evaluates it on one value, a code
-//! generator instantiates the same algorithm over vector registers.
+//! PTX bounds the errors of these functions and fixes special cases; Margay chooses the bits, which are the
+//! same on every engine. Quotients, reciprocals and square roots are one correctly rounded operation of
+//! [`soft`], which hosts have as an instruction; `rsqrt` is two (`1 / sqrt`, each rounded to nearest). The
+//! other functions are in [`functions`], written once for any [`Arithmetic`]: the meaning evaluates them on one
+//! value, and the code generator emits the same algorithm for vector registers.
 //!
-//! Half-precision forms widen exactly, compute in `f32` and round once more to nearest even.
+//! Half-precision forms widen exactly, compute in `f32`, and round the result to nearest even.
 //!
-//! Invariant: with `.ftz` no intermediate value that matters is subnormal, so engines may run these
-//! with the host's flush-to-zero flags set.
+//! Invariant: with `.ftz` no intermediate value that affects the result is subnormal, so engines may run these
+//! functions with the host's flush-to-zero flags set.
 
 pub mod functions;
 pub mod halves;
@@ -22,8 +22,8 @@ use super::{Bits, Desc, float, map_elements};
 use crate::mods::Precision;
 use crate::types::OpType;
 
-/// `a / b` within 2 ulp: correctly rounded, except that `.approx` takes divisors above 2^126 for
-/// infinite (PTX: the quotient is a zero, or NaN when `a` is infinite).
+/// Computes `a / b` within 2 ulp. The result is correctly rounded, except that `.approx` treats divisors above
+/// 2^126 as infinite: as PTX requires, the quotient is then zero, or NaN if `a` is infinite.
 pub fn div(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let mut operands = [super::arg(args, 0), super::arg(args, 1)];
     let large = Format::F32.magnitude(operands[1]) > LARGEST_DIVISOR;
@@ -36,7 +36,7 @@ pub fn div(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
 /// 2^126 as `f32`.
 const LARGEST_DIVISOR: Bits = 0x7e80_0000;
 
-/// `1 / a`.
+/// Computes `1 / a`.
 pub fn rcp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     if desc.ty == OpType::F64 {
         out[0] = upper_word(super::arg(args, 0), reciprocal);
@@ -45,12 +45,12 @@ pub fn rcp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     }
 }
 
-/// The square root of `a`.
+/// Computes the square root of `a`.
 pub fn sqrt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     float::sqrt(desc, args, out);
 }
 
-/// `1 / sqrt(a)`.
+/// Computes `1 / sqrt(a)`.
 pub fn rsqrt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     if desc.ty == OpType::F64 && desc.mods.ftz() {
         out[0] = upper_word(super::arg(args, 0), |format, bits| {
@@ -77,8 +77,8 @@ fn reciprocal(format: &Format, bits: Bits) -> Bits {
     )
 }
 
-/// The `.approx.ftz.f64` forms see only the upper word of their operand and give only that of the
-/// result, rounded to it; any NaN is `0x7fffffff00000000`.
+/// Computes an `.approx.ftz.f64` form: it reads only the upper word of its operand and returns only the upper
+/// word of the result, rounded to that word. Any NaN is `0x7fffffff00000000`.
 fn upper_word(bits: Bits, op: impl Fn(&Format, Bits) -> Bits) -> Bits {
     let format = Format::F64;
     let upper = |bits: Bits| bits >> 32 << 32;
@@ -105,7 +105,7 @@ fn evaluate(desc: &Desc, args: &[Bits], out: &mut [Bits], function: Function) {
             Number::Nan => return format.nan,
             number => single.encode(number, Round::NearestEven, false),
         };
-        // Flushing belongs to the narrow format; only `f32` itself asks the function for it.
+        // Flushing applies to the narrow format; the function itself flushes only for `f32`.
         let ftz = desc.mods.ftz() && format == single;
         let result = function(&mut Host, f32::from_bits(widened as u32), ftz);
         let result = single.decode(result.to_bits().into());
@@ -114,27 +114,27 @@ fn evaluate(desc: &Desc, args: &[Bits], out: &mut [Bits], function: Function) {
     });
 }
 
-/// The sine of an angle in radians.
+/// Computes the sine of an angle in radians.
 pub fn sin(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     evaluate(desc, args, out, functions::sin);
 }
 
-/// The cosine of an angle in radians.
+/// Computes the cosine of an angle in radians.
 pub fn cos(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     evaluate(desc, args, out, functions::cos);
 }
 
-/// The logarithm to base two.
+/// Computes the logarithm to base two.
 pub fn lg2(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     evaluate(desc, args, out, functions::lg2);
 }
 
-/// Two to a power.
+/// Computes two to the power of the operand.
 pub fn ex2(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     evaluate(desc, args, out, functions::ex2);
 }
 
-/// The hyperbolic tangent.
+/// Computes the hyperbolic tangent.
 pub fn tanh(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     evaluate(desc, args, out, |host, x, _| functions::tanh(host, x));
 }

@@ -1,6 +1,6 @@
-//! Rows that integers and floating point share: the type's class decides who computes.
+//! Rows that integers and floating point share; the type's class selects the function that computes.
 //!
-//! Calls are direct, so that the compiler sees through them where the description is a constant.
+//! Calls are direct, so that the compiler can inline and specialise them if the description is a constant.
 
 use super::{Bits, Desc, approx, carry, float, int, minmax};
 use crate::mods::Precision;
@@ -13,7 +13,7 @@ macro_rules! by_class {
             $integer($desc, $args, $out);
         }
     };
-    // The integer form, or the one that also yields a carry.
+    // Integers have two functions: one without a carry and one that also returns a carry.
     ($desc:ident, $args:ident, $out:ident, $plain:path | $carrying:path, $floating:path) => {
         if $desc.ty.is_float() {
             $floating($desc, $args, $out);
@@ -35,31 +35,31 @@ macro_rules! by_precision {
     };
 }
 
-/// Sum.
+/// Computes a sum.
 #[inline(always)]
 pub fn add(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     by_class!(desc, args, out, int::add | carry::add, float::add);
 }
 
-/// Difference.
+/// Computes a difference.
 #[inline(always)]
 pub fn sub(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     by_class!(desc, args, out, int::sub | carry::sub, float::sub);
 }
 
-/// Product.
+/// Computes a product.
 #[inline(always)]
 pub fn mul(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     by_class!(desc, args, out, int::mul, float::mul);
 }
 
-/// Product and sum; of floating point, fused.
+/// Computes a product plus an addend; fused for floating point.
 #[inline(always)]
 pub fn mad(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     by_class!(desc, args, out, int::mad | carry::mad, float::fma);
 }
 
-/// Quotient.
+/// Computes a quotient.
 #[inline(always)]
 pub fn div(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     by_class!(desc, args, out, int::div, float_div);
@@ -70,36 +70,36 @@ fn float_div(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     by_precision!(desc, args, out, float::div, approx::div);
 }
 
-/// Magnitude.
+/// Computes a magnitude.
 #[inline(always)]
 pub fn abs(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     by_class!(desc, args, out, int::abs, float::abs);
 }
 
-/// Negation.
+/// Negates the operand.
 #[inline(always)]
 pub fn neg(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     by_class!(desc, args, out, int::neg, float::neg);
 }
 
-/// Minimum.
+/// Computes a minimum.
 #[inline(always)]
 pub fn min(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     by_class!(desc, args, out, int::min, minmax::min);
 }
 
-/// Maximum.
+/// Computes a maximum.
 #[inline(always)]
 pub fn max(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     by_class!(desc, args, out, int::max, minmax::max);
 }
 
-/// Reciprocal.
+/// Computes a reciprocal.
 pub fn rcp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     by_precision!(desc, args, out, float::rcp, approx::rcp);
 }
 
-/// Square root.
+/// Computes a square root.
 pub fn sqrt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     by_precision!(desc, args, out, float::sqrt, approx::sqrt);
 }

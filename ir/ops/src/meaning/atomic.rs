@@ -1,16 +1,16 @@
-//! Read-modify-writes: the new memory content from the old one and the operands.
+//! Read-modify-writes: compute the new memory content from the old content and the operands.
 //!
-//! Vector forms run element by element, so a meaning sees one element. Floating-point additions
-//! round to nearest even; those of `f32` flush subnormals on global memory (and on generic
-//! addresses, which nearly always are global) but not on shared memory nor with `.noftz`. `min` and
-//! `max` of floating point ignore NaN. A floating `exch` or `cas` moves bits.
+//! A meaning computes one element; engines apply it to each element of a vector form. Floating-point additions
+//! round to nearest even. `f32` additions flush subnormals on global memory and on generic addresses (which are
+//! global in nearly all cases), but not on shared memory and not with `.noftz`. Floating-point `min` and `max`
+//! ignore NaN. Floating-point `exch` and `cas` move bits.
 
 use super::soft::{self, Format, Round};
 use super::{Bits, Desc, arg, int, map_elements, mask, mbarrier, minmax};
 use crate::mods::{AtomOp, StateSpace};
 use crate::types::OpType;
 
-/// New content of the memory that `atom` and `red` update.
+/// Returns the new content of the memory that `atom` or `red` updates.
 pub fn update(desc: &Desc, old: Bits, args: &[Bits]) -> Bits {
     let op = desc.mods.atom_op();
     match (op, Format::of(desc.ty)) {
@@ -44,7 +44,7 @@ fn add_float(desc: &Desc, format: &Format, old: Bits, operand: Bits) -> Bits {
     })
 }
 
-/// Integer and bitwise operations.
+/// Applies an integer or bitwise operation.
 pub fn integer(ty: OpType, op: AtomOp, old: Bits, args: &[Bits]) -> Bits {
     let all = mask(ty.bits());
     let (old, operand) = (old & all, arg(args, 0) & all);

@@ -13,42 +13,42 @@ fn truncated(desc: &Desc, args: &[Bits], index: usize) -> Bits {
     arg(args, index) & mask(width(desc))
 }
 
-/// A 32-bit operand.
+/// Returns a 32-bit operand.
 #[inline(always)]
 fn word(args: &[Bits], index: usize) -> u32 {
     arg(args, index) as u32
 }
 
-/// Conjunction.
+/// Computes the bitwise and.
 #[inline(always)]
 pub fn and(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0) & truncated(desc, args, 1);
 }
 
-/// Disjunction.
+/// Computes the bitwise or.
 #[inline(always)]
 pub fn or(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0) | truncated(desc, args, 1);
 }
 
-/// Exclusive disjunction.
+/// Computes the bitwise exclusive or.
 #[inline(always)]
 pub fn xor(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0) ^ truncated(desc, args, 1);
 }
 
-/// Complement.
+/// Inverts all bits.
 #[inline(always)]
 pub fn not(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0) ^ mask(width(desc));
 }
 
-/// 1 if the operand is zero, else 0.
+/// Returns 1 if the operand is zero, else 0.
 pub fn cnot(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = Bits::from(truncated(desc, args, 0) == 0);
 }
 
-/// Combines two truth values; with no operation the first.
+/// Combines two truth values; without an operation, returns the first.
 #[inline(always)]
 pub(super) fn combine(op: BoolOp, a: bool, b: bool) -> bool {
     match op {
@@ -59,8 +59,8 @@ pub(super) fn combine(op: BoolOp, a: bool, b: bool) -> bool {
     }
 }
 
-/// Any function of three bits, given by its truth table; with `.and`/`.or` also whether the result
-/// is not zero, combined with the predicate that follows the table.
+/// Applies a bitwise function of three operands, given by its truth table. With `.and`, `.or` or `.xor`, also
+/// returns whether the result is not zero, combined with the predicate operand that follows the table.
 pub fn lop3(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (a, b, c) = (word(args, 0), word(args, 1), word(args, 2));
     let table = word(args, 3);
@@ -77,7 +77,7 @@ pub fn lop3(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     }
 }
 
-/// Left shift; amounts from the width on give zero.
+/// Shifts left; an amount of at least the width gives zero.
 #[inline(always)]
 pub fn shl(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (bits, amount) = (truncated(desc, args, 0), word(args, 1));
@@ -87,7 +87,7 @@ pub fn shl(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     } & mask(width(desc));
 }
 
-/// Right shift; amounts from the width on give zero, or the sign in every bit.
+/// Shifts right; an amount of at least the width gives zero, or copies of the sign for signed types.
 #[inline(always)]
 pub fn shr(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (bits, amount) = (truncated(desc, args, 0), word(args, 1));
@@ -103,7 +103,8 @@ pub fn shr(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     } & mask(width(desc));
 }
 
-/// Funnel shift of `b:a`: the upper word of a left shift, or the lower word of a right shift.
+/// Shifts the 64-bit pair `b:a` (funnel shift): returns the upper word of a left shift, or the lower word of a
+/// right shift.
 #[inline(always)]
 pub fn shf(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let pair = u64::from(word(args, 1)) << 32 | u64::from(word(args, 0));
@@ -119,25 +120,26 @@ pub fn shf(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     };
 }
 
-/// Number of ones.
+/// Counts the ones.
 #[inline(always)]
 pub fn popc(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0).count_ones().into();
 }
 
-/// Number of zeros above the highest one.
+/// Counts the zeros above the highest one.
 #[inline(always)]
 pub fn clz(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = (truncated(desc, args, 0).leading_zeros() + width(desc) - 128).into();
 }
 
-/// Bits in the opposite order.
+/// Reverses the order of the bits.
 pub fn brev(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 0).reverse_bits() >> (128 - width(desc));
 }
 
-/// Position of the highest bit that is not a copy of the sign (unsigned: of the highest one), or
-/// all ones if there is none; with `.shiftamt` its distance from the top.
+/// Returns the position of the highest bit that is not a copy of the sign (for unsigned types, of the highest
+/// one), or all ones if no such bit exists. With `.shiftamt`, returns the distance of that bit from the top
+/// bit.
 pub fn bfind(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let bits = truncated(desc, args, 0);
     let negative = desc.ty.is_signed() && bits >> (width(desc) - 1) != 0;
@@ -153,7 +155,8 @@ pub fn bfind(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     };
 }
 
-/// Position of the n-th one of `mask` from `base` on, upwards or downwards; all ones if none.
+/// Returns the position of the n-th one of `mask`, counted upwards or downwards from bit `base`; all ones if
+/// there is no such bit.
 pub fn fns(_: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (bits, base, offset) = (word(args, 0), word(args, 1), word(args, 2) as i32);
     let is_set = |position: &u32| bits >> position & 1 != 0;
@@ -167,7 +170,7 @@ pub fn fns(_: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = found.map_or(mask(32), Bits::from);
 }
 
-/// The field of `c` bits from bit `b` on, extended by its sign if signed.
+/// Returns the field of `c` bits that starts at bit `b`, sign-extended for signed types.
 pub fn bfe(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let bits = truncated(desc, args, 0);
     let (position, length) = (word(args, 1) & 255, word(args, 2) & 255);
@@ -184,7 +187,7 @@ pub fn bfe(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = field | fill;
 }
 
-/// `b` with the low `d` bits of `a` in place of those from bit `c` on.
+/// Returns `b` with its `d` bits from bit `c` on replaced by the low `d` bits of `a`.
 pub fn bfi(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (position, length) = (word(args, 2) & 255, word(args, 3) & 255);
     let field = mask(length).unbounded_shl(position) & mask(width(desc));
@@ -192,7 +195,7 @@ pub fn bfi(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = truncated(desc, args, 1) & !field | inserted & field;
 }
 
-/// The low `b` bits of `a` extended; widths from 32 on clamp or wrap.
+/// Sign- or zero-extends the low `b` bits of `a`; a `b` above 31 is clamped or wraps.
 pub fn szext(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (a, b) = (word(args, 0), word(args, 1));
     let bits = if desc.mods.mode() == Mode::Wrap {
@@ -209,7 +212,7 @@ pub fn szext(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = extended & mask(32);
 }
 
-/// Ones in `b` bits from bit `a` on; both clamp or wrap.
+/// Returns ones in the `b` bits from bit `a` on; `a` and `b` are clamped or wrap.
 pub fn bmsk(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let wrap = desc.mods.mode() == Mode::Wrap;
     let read = |i| {
@@ -222,7 +225,7 @@ pub fn bmsk(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = mask(read(1)).unbounded_shl(read(0)) & mask(32);
 }
 
-/// Picks four bytes of `b:a`.
+/// Selects four bytes of the 64-bit pair `b:a`.
 pub fn prmt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let bytes = (u64::from(word(args, 1)) << 32 | u64::from(word(args, 0))).to_le_bytes();
     let selector = word(args, 2);
@@ -235,7 +238,8 @@ pub fn prmt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     });
 }
 
-/// Which byte becomes byte `i`; bit 3 asks for its sign in every bit.
+/// Returns the number of the byte that becomes byte `i`; if bit 3 is set, the result is the byte's sign in
+/// every bit.
 fn selected_byte(mode: Mode, selector: u32, i: u32) -> u32 {
     let start = selector & 3;
     match mode {

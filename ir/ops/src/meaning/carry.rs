@@ -1,12 +1,12 @@
 //! Extended-precision integer arithmetic: the carry is an operand and a result.
 //!
-//! PTX's condition code register is an ordinary value here: `addc subc madc` take the carry-in as
+//! In Margay's IR, PTX's condition code register is an ordinary value: `addc subc madc` take the carry-in as
 //! their last operand, and with [`crate::mods::Mods::carry_out`] the last result is the carry-out, 0 or 1.
 //!
-//! The carry is the adder's, for subtractions too: `a - b` is `a + !b + 1` and `subc` is `a + !b + carry`, so the carry
-//! is 1 when nothing was borrowed. The PTX ISA calls it a borrow and leaves mixed chains (`sub.cc` followed by `addc`)
-//! open; machine code does not. ptxas 13.5 for sm_75, sm_90 and sm_100 keeps the flag in one predicate for all
-//! instructions and never inverts it:
+//! The carry is that of the adder, for subtractions too: `a - b` is `a + !b + 1` and `subc` is `a + !b +
+//! carry`, so the carry is 1 if nothing was borrowed. The PTX ISA calls the flag a borrow and does not define
+//! mixed chains (`sub.cc` followed by `addc`), but machine code defines them: ptxas 13.5 for sm_75, sm_90 and
+//! sm_100 keeps the flag in one predicate for all instructions and never inverts it:
 //!
 //! ```text
 //! sub.cc.u32 x, a, b;    IADD3 x, P0, a, -b, RZ
@@ -16,13 +16,13 @@
 //! madc.lo.u32 y, c, d, a;  IMAD.X y, c, d, a, P0
 //! ```
 //!
-//! `IADD3.X` adds `P0` to `c + ~d`, so `P0` is 1 where `a - b` borrows nothing. Operations of 64 bits are two of these;
-//! the flag is that of the upper one.
+//! `IADD3.X` adds `P0` to `c + ~d`, so `P0` is 1 if `a - b` borrows nothing. A 64-bit operation is two of these
+//! instructions; its flag is that of the upper one.
 
 use super::int::product;
 use super::{Bits, Desc, arg, mask};
 
-/// Writes the sum of all terms and, if asked for, its carry.
+/// Writes the sum of all terms, and its carry if the modifiers request it.
 fn finish_sum(desc: &Desc, out: &mut [Bits], terms: &[Bits]) {
     let width = desc.ty.bits().min(64);
     let sum: Bits = terms.iter().map(|term| term & mask(width)).sum();
@@ -42,32 +42,32 @@ fn product_bits(desc: &Desc, args: &[Bits]) -> Bits {
     product(desc.ty, desc.mods.half(), arg(args, 0), arg(args, 1)) as Bits
 }
 
-/// `a + b` with carry-out.
+/// Computes `a + b` with carry-out.
 pub fn add(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     finish_sum(desc, out, &[arg(args, 0), arg(args, 1)]);
 }
 
-/// `a - b`, which is `a + !b + 1`, with carry-out.
+/// Computes `a - b` as `a + !b + 1`, with carry-out.
 pub fn sub(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     finish_sum(desc, out, &[arg(args, 0), !arg(args, 1), 1]);
 }
 
-/// `a * b + c` with carry-out of the addition.
+/// Computes `a * b + c` with the carry-out of the addition.
 pub fn mad(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     finish_sum(desc, out, &[product_bits(desc, args), arg(args, 2)]);
 }
 
-/// `a + b + carry`.
+/// Computes `a + b + carry`.
 pub fn addc(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     finish_sum(desc, out, &[arg(args, 0), arg(args, 1), arg(args, 2) & 1]);
 }
 
-/// `a + !b + carry`: `a - b`, less 1 where the carry says that something was borrowed.
+/// Computes `a + !b + carry`, which is `a - b` if the carry is 1 (no borrow) and `a - b - 1` if it is 0.
 pub fn subc(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     finish_sum(desc, out, &[arg(args, 0), !arg(args, 1), arg(args, 2) & 1]);
 }
 
-/// `a * b + c + carry`.
+/// Computes `a * b + c + carry`.
 pub fn madc(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     finish_sum(
         desc,

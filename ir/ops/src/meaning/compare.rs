@@ -1,8 +1,8 @@
 //! Comparison and selection: `setp set selp slct testp`.
 //!
-//! Ordered comparisons with a NaN are false, the `u` forms true. `lo ls hi hs` compare without sign
-//! whatever the type. Packed halves compare lane by lane: `setp` writes the lower lane's result to
-//! its first and the upper's to its second destination.
+//! With a NaN operand, ordered comparisons are false and unordered ones (`equ`, `ltu` ...) are true. `lo ls hi
+//! hs` compare unsigned, whatever the type is. Packed halves are compared element by element: `setp` writes the
+//! result of the lower element to its first destination and that of the upper element to its second.
 
 use super::bits::combine;
 use super::soft::Format;
@@ -11,7 +11,7 @@ use crate::mods::{CmpOp, Mode};
 use crate::types::OpType;
 use std::cmp::Ordering;
 
-/// Whether the comparison holds for operands in that order; `None` when one is NaN.
+/// Returns whether the comparison holds for operands in this order; `None` means that an operand is NaN.
 #[inline(always)]
 fn holds(cmp: CmpOp, order: Option<Ordering>) -> bool {
     let Some(order) = order else {
@@ -76,7 +76,7 @@ fn float_order(format: &Format, a: Bits, b: Bits) -> Option<Ordering> {
     }
 }
 
-/// The comparison of one pair of elements, and its complement, each combined with the predicate
+/// Compares one pair of elements and returns the outcome and its complement, each combined with the predicate
 /// operand if there is one.
 #[inline(always)]
 fn outcomes(desc: &Desc, ty: OpType, args: &[Bits], index: u32) -> (bool, bool) {
@@ -87,7 +87,7 @@ fn outcomes(desc: &Desc, ty: OpType, args: &[Bits], index: u32) -> (bool, bool) 
     (combine(op, outcome, with), combine(op, !outcome, with))
 }
 
-/// Compares into predicates.
+/// Compares and returns predicates.
 #[inline(always)]
 pub fn setp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (first, complement) = outcomes(desc, desc.ty, args, 0);
@@ -103,7 +103,8 @@ pub fn setp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     }
 }
 
-/// Compares into a value: 1.0 or all ones for true. `ty` is the result's type, `src` the operands'.
+/// Compares and returns a value, which is 1.0 or all ones for true. `ty` is the type of the result, `src` that
+/// of the operands.
 pub fn set(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let source = if desc.src == OpType::None {
         desc.ty
@@ -123,7 +124,7 @@ pub fn set(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     });
 }
 
-/// `a` if the predicate holds, else `b`.
+/// Returns `a` if the predicate is true, else `b`.
 #[inline(always)]
 pub fn selp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let chosen = if arg(args, 2) & 1 != 0 {
@@ -134,7 +135,7 @@ pub fn selp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = chosen & mask(desc.ty.bits());
 }
 
-/// `a` if `c` (an `s32` or `f32`) is not negative, else `b`; -0 is not negative and NaN chooses `b`.
+/// Returns `a` if `c` (an `s32` or `f32`) is not negative, else `b`. -0 is not negative; a NaN selects `b`.
 pub fn slct(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let c = arg(args, 2);
     let not_negative = match Format::of(desc.src) {
@@ -151,7 +152,7 @@ pub fn slct(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     }) & mask(desc.ty.bits());
 }
 
-/// Whether a floating-point value has a property; zeros count as normal.
+/// Tests a floating-point value for a property; zeros count as normal.
 pub fn testp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let Some(format) = Format::of(desc.ty) else {
         return;

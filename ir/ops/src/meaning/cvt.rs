@@ -1,11 +1,11 @@
 //! `cvt`: conversion between any two types.
 //!
-//! `ty` is the destination, `src` the source. Packed destinations take their elements from as many
-//! scalar operands, the first for the highest element, or element by element from one packed
-//! operand. After them come the random bits (`.rs`) and the scale factor (`.scaled`), if any.
+//! `ty` is the destination, `src` the source. A packed destination has one scalar operand for each element, the
+//! first for the highest element, or one packed operand that is converted element by element. The random bits
+//! (`.rs`) or the scale factor (`.scaled`) follow as the last operand, if present.
 //!
-//! Results have the destination's own width; a register wider than that is filled by whoever
-//! lowers the instruction, by sign for signed integers.
+//! Results have the destination's own width. If the register is wider, the lowering of the instruction extends
+//! the result, with the sign for signed integers.
 
 mod number;
 mod pack;
@@ -18,7 +18,7 @@ use super::{Bits, Desc, arg, element, int, mask, stride};
 use crate::mods::Rounding;
 use crate::types::OpType;
 
-/// Converts.
+/// Converts a value of any type to any other type.
 #[inline(always)]
 pub fn cvt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let lanes = desc.ty.elements().max(1);
@@ -45,7 +45,7 @@ pub fn cvt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     });
 }
 
-/// Operands beside the value.
+/// The operands after the values, and the element to which they apply.
 #[derive(Clone, Copy)]
 struct Extra {
     random: u32,
@@ -55,14 +55,14 @@ struct Extra {
 }
 
 impl Extra {
-    /// The rounding of a floating-point result.
+    /// Returns the rounding of a floating-point result.
     #[inline]
     fn round(self, desc: &Desc) -> Round {
         if desc.mods.rounding() != Rounding::Rs {
             return Round::of(desc.mods.rounding());
         }
-        // Two lanes have a half word of random bits each, four lanes a byte each; of the half word
-        // an f16 uses the 13 bits that its rounding drops.
+        // Each of two elements has a half word of random bits; each of four elements has a byte. An f16 uses
+        // only the low 13 bits of its half word, because its rounding drops 13 bits.
         let (share, bits) = match (self.lanes, desc.ty) {
             (2, OpType::F16x2) => (16, 13),
             (2, _) => (16, 16),
@@ -89,7 +89,7 @@ fn convert(desc: &Desc, bits: Bits, extra: Extra) -> Bits {
     }
 }
 
-/// Integer to integer: extended by the source's sign, then cut, or with `.sat` clamped.
+/// Converts integer to integer: extends by the source's sign, then truncates, or clamps with `.sat`.
 #[inline(always)]
 fn resize(desc: &Desc, bits: Bits) -> Bits {
     let value = int::value(desc.src, bits);

@@ -2,13 +2,13 @@
 
 use super::{Bits, Desc, arg, mask};
 
-/// The same bits held as another type.
+/// Returns the same bits, held as another type.
 #[inline(always)]
 pub fn bitcast(_: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = arg(args, 0);
 }
 
-/// Joins equal parts, the first in the lowest bits; `ty` is the whole, `src` one part.
+/// Joins equal parts, the first in the lowest bits. `ty` is the type of the whole, `src` that of a part.
 #[inline(always)]
 pub fn pack(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let part = desc.src.bits();
@@ -18,7 +18,7 @@ pub fn pack(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = whole & mask(desc.ty.bits());
 }
 
-/// Splits into equal parts, the lowest bits first; `src` is the whole, `ty` one part.
+/// Splits a value into equal parts, the lowest bits first. `src` is the type of the whole, `ty` that of a part.
 pub fn unpack(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let part = desc.ty.bits();
     for (i, slot) in (0u32..).zip(out) {

@@ -1,22 +1,24 @@
 //! Floating-point arithmetic with PTX's modifiers: `add sub mul fma mad div rcp sqrt`, signs.
 //!
-//! All formats go through [`soft`]: operands are flushed (`.ftz`), decoded, combined exactly,
-//! rounded once, flushed again and clamped (`.sat`, `.relu`). Choices where PTX leaves one: a NaN
-//! result is the format's canonical NaN (`0x7fffffff`, `0x7fff`); `f64` returns its first NaN
-//! operand made quiet, or `0xfff8000000000000` when no operand was NaN; `.sat` and `.relu` turn -0
-//! into +0; a result is flushed when it is subnormal after rounding.
+//! All formats use [`soft`]: operands are flushed (`.ftz`) and decoded, the exact result is rounded once, and
+//! then flushed again and clamped (`.sat`, `.relu`). Where PTX leaves a choice, Margay does this:
 //!
-//! Ordinary `f32` and `f64` cases in round-to-nearest-even are the host's own operations, which IEEE
-//! 754 fixes; all that is not plainly ordinary goes the exact way.
+//! - A NaN result is the format's canonical NaN (`0x7fffffff`, `0x7fff`). `f64` returns its first NaN operand
+//!   made quiet, or `0xfff8000000000000` if no operand was NaN.
+//! - `.sat` and `.relu` turn -0 into +0.
+//! - A result is flushed if it is subnormal after rounding.
 //!
-//! Invariant: mixed-precision forms (`add.f32.f16`) convert their narrow operands exactly, so they
-//! too round once.
+//! Ordinary `f32` and `f64` cases in round-to-nearest-even use the host's operations, whose results IEEE 754
+//! fixes. All other cases are computed exactly.
+//!
+//! Invariant: mixed-precision forms (`add.f32.f16`) convert their narrow operands exactly, so they also round
+//! only once.
 
 use super::soft::{self, Format, Number, Round};
 use super::{Bits, Desc, arg, map_elements, mask};
 use crate::types::OpType;
 
-/// What modifiers do around an operation.
+/// The format and the rounding of an operation.
 #[derive(Clone, Copy)]
 struct Frame {
     format: Format,
@@ -32,14 +34,14 @@ impl Frame {
         })
     }
 
-    /// Rounds, flushes and clamps.
+    /// Rounds, flushes and clamps a result.
     fn finish(self, desc: &Desc, value: Number) -> Bits {
         let bits = self.format.encode(value, self.round, false);
         finish_bits(desc, &self.format, bits)
     }
 }
 
-/// Flushes a result if `.ftz`, then clamps it.
+/// Flushes a result if `.ftz` is given, then clamps it.
 #[inline(always)]
 pub(super) fn finish_bits(desc: &Desc, format: &Format, bits: Bits) -> Bits {
     let bits = input(desc, format, bits);
@@ -52,7 +54,7 @@ pub(super) fn finish_bits(desc: &Desc, format: &Format, bits: Bits) -> Bits {
     }
 }
 
-/// `.sat`: into [0, 1], NaN to +0.
+/// Applies `.sat`: clamps to [0, 1]; a NaN becomes +0.
 #[inline]
 pub(super) fn clamp_to_one(format: &Format, bits: Bits) -> Bits {
     if format.is_nan(bits) || format.is_negative(bits) {
@@ -62,7 +64,7 @@ pub(super) fn clamp_to_one(format: &Format, bits: Bits) -> Bits {
     }
 }
 
-/// `.relu`: negative to +0, NaN to the canonical one.
+/// Applies `.relu`: negative values become +0, a NaN becomes the canonical one.
 #[inline]
 pub(super) fn clamp_to_zero(format: &Format, bits: Bits) -> Bits {
     if format.is_nan(bits) {
@@ -74,7 +76,7 @@ pub(super) fn clamp_to_zero(format: &Format, bits: Bits) -> Bits {
     }
 }
 
-/// The operand as the operation sees it: flushed if `.ftz`, which `f64` accepts without effect.
+/// Returns the operand, flushed if `.ftz` is given; `f64` accepts `.ftz` without effect.
 #[inline(always)]
 pub(super) fn input(desc: &Desc, format: &Format, bits: Bits) -> Bits {
     if desc.mods.ftz() && *format != Format::F64 {
@@ -84,7 +86,7 @@ pub(super) fn input(desc: &Desc, format: &Format, bits: Bits) -> Bits {
     }
 }
 
-/// A NaN operand that is passed on: only `f64` keeps payloads.
+/// Returns the NaN operand that the result repeats, made quiet; only `f64` keeps payloads.
 fn passed_nan(format: &Format, operands: &[Bits]) -> Option<Bits> {
     if *format != Format::F64 {
         return None;
@@ -93,22 +95,22 @@ fn passed_nan(format: &Format, operands: &[Bits]) -> Option<Bits> {
     Some(nan | 1 << 51)
 }
 
-/// An operation: exact on numbers, and the host's own in round-to-nearest-even.
+/// An operation: an exact function of numbers, and the host's operations in round-to-nearest-even.
 struct Operation {
     exact: fn(&[Number; 4], Round) -> Number,
     single: fn(&[f32; 4]) -> f32,
     double: fn(&[f64; 4]) -> f64,
 }
 
-/// Whether the biased exponent is neither the least nor the greatest, with a margin of one.
+/// Returns whether the biased exponent is at least two from the least and the greatest value of its field.
 #[inline(always)]
 fn is_ordinary(format: &Format, bits: Bits) -> bool {
     let field = (format.magnitude(bits) >> format.fraction_bits) as u32;
     field.wrapping_sub(2) < mask(format.exponent_bits) as u32 - 3
 }
 
-/// The host's result, and whether operands and result are so ordinary that neither NaN rules nor the host's
-/// flush-to-zero flags can matter.
+/// Returns the host's result, and whether it may be used: operands and result must be so ordinary that neither
+/// NaN rules nor the host's flush-to-zero flags matter.
 #[inline(always)]
 fn on_host(operation: &Operation, format: &Format, operands: &[Bits; 4]) -> (Bits, bool) {
     let usable = |bits: Bits| (bits == 0) | is_ordinary(format, bits);
@@ -130,8 +132,8 @@ fn on_host(operation: &Operation, format: &Format, operands: &[Bits; 4]) -> (Bit
     (bits, usable & is_ordinary(format, bits))
 }
 
-/// Applies an operation to each element; in the mixed form all operands but the last are in `src`'s
-/// format.
+/// Applies an operation to each element. In the mixed form, all operands except the last are in the format of
+/// `src`.
 #[inline(always)]
 fn compute(desc: &Desc, args: &[Bits], operation: &Operation) -> Bits {
     let Some(frame) = Frame::of(desc) else {
@@ -164,7 +166,7 @@ fn compute_element(
     exactly(desc, operands, count, operation, frame)
 }
 
-/// One element, computed exactly and rounded once.
+/// Computes one element exactly and rounds it once.
 #[inline(never)]
 fn exactly(
     desc: &Desc,
@@ -222,25 +224,26 @@ const SQRT: Operation = Operation {
     double: |x| x[0].sqrt(),
 };
 
-/// `a + b`.
+/// Computes `a + b`.
 #[inline(always)]
 pub fn add(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = compute(desc, args, &ADD);
 }
 
-/// `a - b`.
+/// Computes `a - b`.
 #[inline(always)]
 pub fn sub(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = compute(desc, args, &SUB);
 }
 
-/// `a * b`.
+/// Computes `a * b`.
 #[inline(always)]
 pub fn mul(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = compute(desc, args, &MUL);
 }
 
-/// `a * b + c`, rounded once. With `.oob` a factor that is an out-of-bounds NaN makes the result zero.
+/// Computes `a * b + c`, rounded once. With `.oob`, the result is zero if a factor is the NaN that marks
+/// out-of-bounds elements.
 #[inline(always)]
 pub fn fma(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let whole = compute(desc, args, &FMA);
@@ -251,7 +254,7 @@ pub fn fma(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     };
 }
 
-/// The NaN that a tensor copy writes for elements outside the tensor.
+/// Returns whether the bits are the NaN that a tensor copy writes for elements outside the tensor.
 fn is_out_of_bounds_nan(ty: OpType, bits: Bits) -> bool {
     ty.element_bits() == 16 && bits & 0x7fff == 0x7ff7
 }
@@ -263,29 +266,29 @@ fn without_out_of_bounds(desc: &Desc, args: &[Bits], whole: Bits) -> Bits {
     })
 }
 
-/// `a / b`.
+/// Computes `a / b`.
 #[inline(always)]
 pub fn div(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = compute(desc, args, &DIV);
 }
 
-/// `1 / a`.
+/// Computes `1 / a`.
 pub fn rcp(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = compute(desc, args, &RCP);
 }
 
-/// The square root of `a`.
+/// Computes the square root of `a`.
 pub fn sqrt(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = compute(desc, args, &SQRT);
 }
 
-/// The sign bit cleared, after `.ftz`.
+/// Clears the sign bit, after `.ftz`.
 #[inline(always)]
 pub fn abs(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = on_bits(desc, args, |format, bits| format.magnitude(bits));
 }
 
-/// The sign bit flipped, after `.ftz`.
+/// Inverts the sign bit, after `.ftz`.
 #[inline(always)]
 pub fn neg(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = on_bits(desc, args, |format, bits| bits ^ format.sign_bit());
@@ -299,7 +302,7 @@ fn on_bits(desc: &Desc, args: &[Bits], op: impl Fn(&Format, Bits) -> Bits) -> Bi
     map_elements(desc.ty, args, |x| op(&format, input(desc, &format, x[0])))
 }
 
-/// The value of `b` with the sign of `a`.
+/// Returns the value of `b` with the sign of `a`.
 pub fn copysign(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let Some(format) = Format::of(desc.ty) else {
         return;

@@ -1,17 +1,17 @@
-//! Integer arithmetic: two's complement, wrapping unless `.sat`.
+//! Integer arithmetic: two's complement, wrapping unless `.sat` is given.
 //!
-//! Packed types (`u16x2`, `s8x4` ...) work element by element. Division by zero gives all ones,
-//! for the quotient and for the remainder, signed or not: that is what GPUs' division sequences
-//! leave. The least value divided by -1 wraps to itself, remainder 0.
+//! Packed types (`u16x2`, `s8x4` ...) are computed element by element. Division by zero gives all ones for the
+//! quotient and for the remainder, signed or not, as the division sequences of GPUs do. The least value divided
+//! by -1 wraps to itself with remainder 0.
 //!
-//! Invariant: arithmetic is done in 128 bits, where no sum or difference of 64-bit operands can
-//! overflow; only products wrap, harmlessly above the bits that are kept.
+//! Invariant: arithmetic is done in 128 bits, where no sum or difference of 64-bit operands can overflow.
+//! Products may wrap, but only in bits above those that are kept.
 
 use super::{Bits, Desc, arg, map_elements, mask, sign_extend};
 use crate::mods::Half;
 use crate::types::OpType;
 
-/// The element's value as its type reads it.
+/// Returns the value of an element, sign- or zero-extended as its type requires.
 #[inline(always)]
 pub(super) fn value(ty: OpType, bits: Bits) -> i128 {
     if ty.is_signed() {
@@ -21,14 +21,14 @@ pub(super) fn value(ty: OpType, bits: Bits) -> i128 {
     }
 }
 
-/// The least and the greatest value of a type's element.
+/// Returns the least and the greatest value of an element of a type.
 pub(super) fn range(ty: OpType) -> (i128, i128) {
     let greatest = mask(ty.element_bits()) >> u32::from(ty.is_signed());
     let greatest = i128::try_from(greatest).unwrap_or(i128::MAX);
     (if ty.is_signed() { !greatest } else { 0 }, greatest)
 }
 
-/// Clamps into a type's range.
+/// Clamps a value to a type's range.
 #[inline(always)]
 pub(super) fn saturate(ty: OpType, value: i128) -> i128 {
     let (low, high) = range(ty);
@@ -49,19 +49,19 @@ fn per_element(desc: &Desc, args: &[Bits], op: impl Fn(&[i128; 4]) -> i128) -> B
     })
 }
 
-/// `a + b`.
+/// Computes `a + b`.
 #[inline(always)]
 pub fn add(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = per_element(desc, args, |x| x[0].wrapping_add(x[1]));
 }
 
-/// `a - b`.
+/// Computes `a - b`.
 #[inline(always)]
 pub fn sub(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = per_element(desc, args, |x| x[0].wrapping_sub(x[1]));
 }
 
-/// The part of `a * b` that a modifier keeps: of `.hi` the upper half, else all of it.
+/// Returns the part of `a * b` that a modifier selects: the upper half for `.hi`, else the whole product.
 #[inline(always)]
 pub(super) fn product(ty: OpType, half: Half, a: Bits, b: Bits) -> i128 {
     let whole = value(ty, a).wrapping_mul(value(ty, b));
@@ -81,14 +81,14 @@ fn result_type(desc: &Desc) -> OpType {
     }
 }
 
-/// `a * b`: low half, high half, or all of it in twice the width.
+/// Computes `a * b`: its low half, its high half, or the whole product in twice the width.
 #[inline(always)]
 pub fn mul(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let whole = product(desc.ty, desc.mods.half(), arg(args, 0), arg(args, 1));
     out[0] = whole as Bits & mask(result_type(desc).bits());
 }
 
-/// `a * b + c`, where `c` has the result's width; `.sat` clamps the sum.
+/// Computes `a * b + c`, where `c` has the result's width; `.sat` clamps the sum.
 #[inline(always)]
 pub fn mad(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let ty = result_type(desc);
@@ -102,7 +102,8 @@ pub fn mad(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = sum as Bits & mask(ty.bits());
 }
 
-/// Product of the low 24 bits: its low 32 bits, or with `.hi` bits 16 to 47.
+/// Multiplies the low 24 bits of two operands: returns the low 32 bits of the product, or bits 16 to 47 with
+/// `.hi`.
 fn product24(desc: &Desc, args: &[Bits]) -> i128 {
     let read = |i| {
         let bits = arg(args, i) & mask(24);
@@ -121,12 +122,12 @@ fn product24(desc: &Desc, args: &[Bits]) -> i128 {
     value(desc.ty, kept as Bits)
 }
 
-/// 24-bit multiplication.
+/// Multiplies 24-bit operands.
 pub fn mul24(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = product24(desc, args) as Bits & mask(32);
 }
 
-/// 24-bit multiplication and addition; `.sat` clamps the sum.
+/// Multiplies 24-bit operands and adds a third operand; `.sat` clamps the sum.
 pub fn mad24(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let sum = product24(desc, args) + value(desc.ty, arg(args, 2));
     let sum = if desc.mods.sat() {
@@ -137,14 +138,14 @@ pub fn mad24(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = sum as Bits & mask(32);
 }
 
-/// `c + |a - b|`.
+/// Computes `c + |a - b|`.
 pub fn sad(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = per_element(desc, args, |x| {
         x[2].wrapping_add(x[0].wrapping_sub(x[1]).wrapping_abs())
     });
 }
 
-/// `a / b`, towards zero.
+/// Computes `a / b`, rounded towards zero.
 #[inline(always)]
 pub fn div(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = per_element(desc, args, |x| {
@@ -156,7 +157,7 @@ pub fn div(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     });
 }
 
-/// `a % b`, with the sign of `a`.
+/// Computes `a % b`, with the sign of `a`.
 #[inline(always)]
 pub fn rem(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = per_element(desc, args, |x| {
@@ -168,13 +169,13 @@ pub fn rem(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     });
 }
 
-/// `|a|`; of the least value itself.
+/// Computes `|a|`; the least value stays as it is.
 #[inline(always)]
 pub fn abs(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = per_element(desc, args, |x| x[0].wrapping_abs());
 }
 
-/// `-a`; of the least value itself.
+/// Computes `-a`; the least value stays as it is.
 #[inline(always)]
 pub fn neg(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = per_element(desc, args, |x| x[0].wrapping_neg());
@@ -189,20 +190,20 @@ fn relu(desc: &Desc, value: i128) -> i128 {
     }
 }
 
-/// The lesser operand; `.relu` clamps below at zero.
+/// Returns the lesser operand; `.relu` replaces negative results by zero.
 #[inline(always)]
 pub fn min(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = per_element(desc, args, |x| relu(desc, x[0].min(x[1])));
 }
 
-/// The greater operand; `.relu` clamps below at zero.
+/// Returns the greater operand; `.relu` replaces negative results by zero.
 #[inline(always)]
 pub fn max(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = per_element(desc, args, |x| relu(desc, x[0].max(x[1])));
 }
 
-/// The sum of `c` and the products of four bytes of `a` and `b`; `ty` says how `a` is read, `src`
-/// how `b` is.
+/// Adds to `c` the four products of corresponding bytes of `a` and `b`. `ty` tells whether `a` is signed, `src`
+/// whether `b` is.
 pub fn dp4a(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let dot: i128 = (0..4)
         .map(|i| part(desc.ty, args, 0, i, 8) * part(b_type(desc), args, 1, i, 8))
@@ -210,8 +211,8 @@ pub fn dp4a(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = dot.wrapping_add(arg(args, 2) as i128) as Bits & mask(32);
 }
 
-/// The sum of `c` and the products of two halves of `a` with two bytes of `b`: the low two, or the
-/// high two with `.hi`.
+/// Adds to `c` the products of the two halves of `a` with two bytes of `b`: the low two bytes, or the high two
+/// with `.hi`.
 pub fn dp2a(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let first = if desc.mods.half() == Half::Hi { 2 } else { 0 };
     let dot: i128 = (0..2)
@@ -228,7 +229,8 @@ fn b_type(desc: &Desc) -> OpType {
     }
 }
 
-/// Part `index` of `bits` bits of an operand, extended by its type's sign.
+/// Returns part `index` of an operand divided into parts of `bits` bits, sign- or zero-extended as `ty`
+/// requires.
 fn part(ty: OpType, args: &[Bits], operand: usize, index: u32, bits: u32) -> i128 {
     let raw = arg(args, operand) >> (index * bits) & mask(bits);
     if ty.is_signed() {

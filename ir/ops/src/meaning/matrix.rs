@@ -1,21 +1,28 @@
 //! Matrix products of a warp: `mma` and `wmma` (PTX ISA, section 9.7.15).
 //!
-//! The lanes of a warp hold the parts of four matrices in registers. [`Product`] says what is
-//! multiplied; [`Product::place`] says which element a lane's register holds. For `mma` that is as the
-//! ISA draws it. The fragments of `wmma` are opaque: here lane `l` holds the elements from `l * count`
-//! on, `a` by rows, `b` by columns, accumulators by rows, beginning again where the matrix is smaller
-//! than 32 lanes' registers.
+//! The lanes of a warp hold the elements of four matrices in registers. [`Product`] describes the product;
+//! [`Product::place`] returns the row and column of an element in a lane's registers. For `mma`, the layout is
+//! the one that the ISA draws. The fragments of `wmma` are opaque. In Margay's layout, lane `l` holds the
+//! elements from `l * count` on, where `count` is the number of elements in a lane's registers. Elements are
+//! numbered by rows in `a` and in the accumulators, and by columns in `b`. If the registers of 32 lanes have
+//! room for more elements than the matrix has, the numbering starts again from the first element.
 //!
-//! Operands are a member mask, then the registers of `a`, `b` and `c`. Elements of `f16`, `bf16`, `tf32`
-//! and 8-bit formats are multiplied exactly, summed in double precision in the order of `k` and rounded
-//! once; those of `f64` by a chain of fused products. Integers wrap unless `.satfinite`.
+//! The operands are a member mask, then the registers of `a`, `b` and `c`. Elements of `f16`, `bf16`, `tf32`
+//! and 8-bit formats are multiplied exactly, summed in double precision in the order of `k`, and rounded once.
+//! Elements of `f64` use a chain of fused multiply-adds. Integers wrap unless `.satfinite` is given.
 //!
-//! [`Mods`] says the rest: `mode` the shape, `noftz` whether the layout is `wmma`'s, `asel` bit 0 an `a` by
-//! columns and bit 1 a `b` by rows (of `m8n8k4` alone), `bsel` 1 a `b` of `e5m2` and 2 one of `e4m3`,
-//! `bsigned` one of signed integers, `dsel` 1 a `c` of `f16` and 2 one of `f32`, `op` how single bits are
-//! multiplied.
+//! The fields of [`Mods`] have these meanings:
 //!
-//! Invariant: a description without a meaning here ([`Product::of`] is `None`) gives zeros.
+//! - `mode`: the shape.
+//! - `noftz`: the layout is that of `wmma`.
+//! - `asel` (for `m8n8k4` of `f16` only): bit 0 means that `a` is stored by columns, bit 1 that `b` is stored
+//!   by rows.
+//! - `bsel` (for `e4m3` and `e5m2`): 1 means that `b` is `e5m2`, otherwise it is `e4m3`.
+//! - `bsigned`: whether `b` has signed integers.
+//! - `dsel`: 1 means that `c` is `f16`, 2 that it is `f32`; otherwise it has the type of the result.
+//! - `atom_op`: how single bits are multiplied.
+//!
+//! Invariant: a description that is no valid product ([`Product::of`] returns `None`) gives zeros.
 
 pub mod plan;
 
@@ -50,7 +57,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The shape that a mode names.
+    /// Returns the shape that a mode names.
     pub fn of(mode: Mode) -> Option<Shape> {
         let (m, rest) = mode.name().strip_prefix('m')?.split_once('n')?;
         let (n, k) = rest.split_once('k')?;
@@ -63,7 +70,7 @@ impl Shape {
     }
 }
 
-/// What an `mma` multiplies.
+/// Shape, types and layout of the product that an `mma` computes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Product {
     /// The sizes.
@@ -78,7 +85,7 @@ pub struct Product {
 pub type Coordinates = (u32, u32);
 
 impl Product {
-    /// The product that an operation describes.
+    /// Returns the product that an operation describes.
     pub fn of(desc: &Desc) -> Option<Product> {
         let mods = desc.mods;
         let shape = Shape::of(mods.mode())?;
@@ -106,9 +113,9 @@ impl Product {
         (known(desc.ty) && known(desc.src) && product.registers_fit()).then_some(product)
     }
 
-    /// Each lane has a whole number of registers of each matrix, and their layout is known.
+    /// Returns whether each lane has a whole number of registers for each matrix, in a known layout.
     fn registers_fit(&self) -> bool {
-        // Both factors have elements of one size.
+        // Both factors have elements of the same size.
         let whole = self.shape.k.is_multiple_of(4 * self.packed(Part::A));
         let drawn = self.shape.n == 8 && self.shape.m < 32 && (self.is_volta() || whole);
         let drawn = self.fragments || drawn;
@@ -118,22 +125,22 @@ impl Product {
                 .all(|part| matches!(self.registers(part), 1..=8))
     }
 
-    /// Type of a matrix's elements.
+    /// Returns the type of a matrix's elements.
     pub fn ty(&self, part: Part) -> OpType {
         self.types[part as usize]
     }
 
-    /// Bits of a register.
+    /// Returns the bits of a register of a matrix.
     pub fn register_bits(&self, part: Part) -> u32 {
         self.ty(part).element_bits().max(32)
     }
 
-    /// Elements of a matrix in one register.
+    /// Returns the number of elements in one register of a matrix.
     pub fn packed(&self, part: Part) -> u32 {
         self.register_bits(part) / self.ty(part).element_bits()
     }
 
-    /// Rows and columns of a matrix.
+    /// Returns the rows and columns of a matrix.
     fn size(&self, part: Part) -> (u32, u32) {
         let Shape { m, n, k } = self.shape;
         match part {
@@ -149,19 +156,19 @@ impl Product {
             && self.ty(Part::A) == OpType::F16
     }
 
-    /// Registers of a matrix that a lane holds.
+    /// Returns the number of registers that a lane holds of a matrix.
     pub fn registers(&self, part: Part) -> u32 {
         let (rows, columns) = self.size(part);
-        // `m8n8k4` of f16 is four products at once, of eight lanes each.
+        // `m8n8k4` of f16 computes four products at once, with eight lanes for each.
         let elements = rows * columns * self.problems() as u32;
         match self.ty(part) {
-            // Fragments of f16 factors have eight registers in every shape.
+            // f16 factors in the layout of `wmma` have eight registers in every shape.
             OpType::F16 if self.fragments && matches!(part, Part::A | Part::B) => 8,
             _ => elements / 32 / self.packed(part),
         }
     }
 
-    /// The row and column of element `index` (over all its registers) of a lane.
+    /// Returns the row and column of element `index` of a lane, counted over all its registers of the matrix.
     pub fn place(&self, part: Part, lane: u32, index: u32) -> Coordinates {
         if self.fragments {
             return self.fragment_place(part, lane, index);
@@ -194,7 +201,8 @@ impl Product {
         }
     }
 
-    /// `m8n8k4` of `f16`: the lanes of two quads, 16 apart, make one product of four.
+    /// Returns row and column for `m8n8k4` of `f16`: two groups of four lanes, 16 lanes apart, compute one of
+    /// four products.
     fn volta_place(&self, part: Part, lane: u32, index: u32) -> Coordinates {
         let high = if lane < 16 { 0 } else { 4 };
         let (own, other) = (lane % 4, index);
@@ -211,7 +219,7 @@ impl Product {
         }
     }
 
-    /// Which of several products at once a lane works on.
+    /// Returns the number of the product that a lane works on, if an instruction computes several.
     fn problem(&self, lane: u32) -> usize {
         if self.is_volta() {
             (lane as usize & 15) >> 2
@@ -224,7 +232,7 @@ impl Product {
         if self.is_volta() { 4 } else { 1 }
     }
 
-    /// First operand of a matrix; the member mask is operand 0.
+    /// Returns the number of the first operand that belongs to a matrix; the member mask is operand 0.
     fn first_operand(&self, part: Part) -> usize {
         let before: &[Part] = match part {
             Part::A | Part::D => &[],
@@ -235,13 +243,13 @@ impl Product {
         1 + registers.sum::<usize>()
     }
 
-    /// Number of operands and results.
+    /// Returns the number of operands and of results.
     pub fn arity(&self) -> (usize, usize) {
         let operands = self.first_operand(Part::C) + self.registers(Part::C) as usize;
         (operands, self.registers(Part::D) as usize)
     }
 
-    /// The matrix of each product from the lanes' registers, by rows.
+    /// Reads a matrix of each product from the lanes' registers, by rows.
     fn gather(&self, part: Part, args: &[[Bits; 32]]) -> Vec<Bits> {
         let (rows, columns) = self.size(part);
         let size = (rows * columns) as usize;
@@ -261,7 +269,7 @@ impl Product {
         matrix
     }
 
-    /// Writes the result to the lanes' registers.
+    /// Writes the result matrices to the lanes' registers.
     fn scatter(&self, matrix: &[Bits], results: &mut [[Bits; 32]]) {
         let (rows, columns) = self.size(Part::D);
         let size = (rows * columns) as usize;
@@ -279,7 +287,7 @@ impl Product {
         }
     }
 
-    /// `a * b + c` for matrices by rows.
+    /// Computes `a * b + c` for matrices stored by rows.
     fn multiply(&self, a: &[Bits], b: &[Bits], c: &[Bits]) -> Vec<Bits> {
         match self.ty(Part::D) {
             OpType::S32 => self.integers(a, b, c),
@@ -288,7 +296,7 @@ impl Product {
         }
     }
 
-    /// Calls `element` with each place of the result and the pairs of factors that belong to it.
+    /// Calls `element` for each element of the result, with its index and the index pairs of its factors.
     fn each(
         &self,
         element: impl Fn(usize, &mut dyn Iterator<Item = (usize, usize)>) -> Bits,
@@ -363,7 +371,7 @@ impl Product {
         };
         let (a, b, mut sums) = (values(Part::A, a), values(Part::B, b), values(Part::C, c));
         let (n, k) = (self.shape.n as usize, self.shape.k as usize);
-        // A row of results at a time; each sum takes its products in the order of `k`.
+        // Computes a row of results at a time; each sum adds its products in the order of `k`.
         for (left, sums) in a.chunks_exact(k).zip(sums.chunks_exact_mut(n)) {
             for (left, right) in left.iter().zip(b.chunks_exact(n)) {
                 for (sum, right) in sums.iter_mut().zip(right) {
@@ -374,7 +382,7 @@ impl Product {
         sums.into_iter().map(|sum| self.round(sum)).collect()
     }
 
-    /// A sum as an element of the result.
+    /// Rounds a sum to an element of the result.
     fn round(&self, sum: f64) -> Bits {
         let Some(format) = Format::of(self.ty(Part::D)) else {
             return 0;
@@ -390,7 +398,7 @@ impl Product {
     }
 }
 
-/// The value of an element; `tf32` uses the upper 19 bits of its register.
+/// Returns the value of an element; `tf32` uses the upper 19 bits of its register.
 fn double(ty: OpType, bits: Bits) -> f64 {
     let (format, bits) = match ty {
         OpType::F32 => return f32::from_bits(bits as u32).into(),
@@ -405,7 +413,7 @@ fn double(ty: OpType, bits: Bits) -> f64 {
     })
 }
 
-/// The product of a warp's matrices.
+/// Computes the matrix product of a warp.
 pub fn mma(desc: &Desc, warp: &mut WarpLanes<'_>) {
     let Some(product) = Product::of(desc) else {
         warp.results.fill([0; 32]);
@@ -439,7 +447,7 @@ mod tests {
         Product::of(&desc).expect("a product")
     }
 
-    /// Corners of the ISA's figures: (part, lane, element) and the row and column there.
+    /// Checks elements at the corners of the ISA's figures: (part, lane, element) and their row and column.
     #[test]
     fn elements_lie_where_the_isa_draws_them() {
         let check = |product: Product, cases: &[(Part, u32, u32, Coordinates)]| {
@@ -530,7 +538,7 @@ mod tests {
         assert_eq!(count(Mode::M8n8k4, F64, F64, wmma), [1, 1, 2, 2]);
     }
 
-    /// Every element of each matrix is held by some lane.
+    /// Checks that some lane holds every element of each matrix.
     #[test]
     fn lanes_hold_every_element() {
         for flag in [false, true] {

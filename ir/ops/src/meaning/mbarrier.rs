@@ -1,27 +1,28 @@
 //! The mbarrier object: one 64-bit word of shared memory (PTX ISA, "mbarrier").
 //!
-//! The word is opaque to PTX, so its layout is ours: from the lowest bit on, arrivals that the phase still
-//! waits for (20 bits), arrivals that each phase expects (20), bytes of transactions outstanding (21, signed),
-//! and at the top the phase's parity. A phase is complete when it waits for neither.
+//! PTX does not define the layout of the word. Margay's layout is, from the lowest bit on: the pending arrivals
+//! of the current phase (20 bits), the arrivals that each phase expects (20 bits), the outstanding bytes of
+//! transactions (21 bits, signed), and in the top bit the phase's parity. A phase is complete when no arrivals
+//! and no bytes are pending.
 
 use super::Bits;
 
-/// Bits of a count of arrivals.
+/// Number of bits of an arrival count.
 const COUNT_BITS: u32 = 20;
 const COUNT: u64 = (1 << COUNT_BITS) - 1;
 const EXPECTED: u32 = COUNT_BITS;
 const PENDING_TX: u32 = 2 * COUNT_BITS;
 const TX: u64 = (1 << 21) - 1;
 
-/// The bit that tells the phase's parity.
+/// Number of the bit that holds the phase's parity.
 pub const PARITY: u32 = 63;
-/// Times a count of arrivals this is a new object that expects so many.
+/// An arrival count times this factor is a new object that expects this number of arrivals.
 pub const OF_COUNT: u64 = 1 | 1 << EXPECTED;
-/// The bits that hold the arrivals which a phase still waits for.
+/// The bits that hold the pending arrivals of the current phase.
 pub const PENDING: u64 = COUNT;
 
-/// The object after `count` arrivals, of which `dropped` are not expected in later phases either, and `tx` more
-/// bytes (modulo 2^21, as a complement for bytes that have come).
+/// Returns the object after `count` arrivals and with `tx` more pending bytes (modulo 2^21; negative for bytes
+/// that have arrived). Later phases expect `dropped` fewer arrivals.
 fn after(object: u64, count: u64, dropped: u64, tx: u64) -> u64 {
     let expected = (object >> EXPECTED).wrapping_sub(dropped) & COUNT;
     let pending = (object & COUNT).wrapping_sub(count) & COUNT;
@@ -34,12 +35,12 @@ fn after(object: u64, count: u64, dropped: u64, tx: u64) -> u64 {
     }
 }
 
-/// Arrivals (first operand) and bytes to come (second).
+/// Applies `count` arrivals and adds `tx` pending bytes.
 pub(super) fn signal(old: Bits, count: Bits, tx: Bits) -> Bits {
     after(old as u64, count as u64, 0, tx as u64).into()
 }
 
-/// Arrivals of threads that take no part in later phases, and bytes to come.
+/// Applies `count` arrivals of threads that take no part in later phases, and adds `tx` pending bytes.
 pub(super) fn signal_drop(old: Bits, count: Bits, tx: Bits) -> Bits {
     after(old as u64, count as u64, count as u64, tx as u64).into()
 }
@@ -77,7 +78,7 @@ mod tests {
         assert_eq!(parity(object), 0);
         let object = after(object, 0, 0, 3096u64.wrapping_neg());
         assert_eq!(object, OF_COUNT | 1 << PARITY);
-        // They may come before they are expected.
+        // Bytes may arrive before they are expected.
         let object = after(object, 0, 0, 16u64.wrapping_neg());
         assert_eq!(parity(object), 1);
         assert_eq!(after(object, 1, 0, 16), OF_COUNT);

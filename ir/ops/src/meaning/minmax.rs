@@ -1,19 +1,19 @@
 //! Floating-point `min` and `max`.
 //!
-//! A NaN operand is ignored unless `.NaN` is given, two give the canonical NaN; -0 is less than +0.
-//! The three-operand form is the two-operand form applied twice. `.xorsign.abs` takes magnitudes
-//! and gives the result the exclusive or of the operands' signs.
+//! A NaN operand is ignored unless `.NaN` is given; if all operands are NaN, the result is the canonical NaN.
+//! -0 is less than +0. The three-operand form applies the two-operand form twice. `.xorsign.abs` compares
+//! magnitudes and gives the result the exclusive or of the operands' signs.
 
 use super::soft::Format;
 use super::{Bits, Desc, float, map_elements};
 
-/// The least operand.
+/// Returns the least operand.
 #[inline]
 pub fn min(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = reduce(desc, args, i128::lt);
 }
 
-/// The greatest operand.
+/// Returns the greatest operand.
 #[inline]
 pub fn max(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = reduce(desc, args, i128::gt);
@@ -40,7 +40,7 @@ fn reduce(desc: &Desc, args: &[Bits], first_wins: fn(&i128, &i128) -> bool) -> B
     })
 }
 
-/// Orders encodings as numbers, -0 before +0.
+/// Returns an integer that orders encodings as the numbers are ordered, with -0 before +0.
 #[inline]
 pub(super) fn order_key(format: &Format, bits: Bits) -> i128 {
     let magnitude = format.magnitude(bits) as i128;

@@ -1,20 +1,19 @@
-//! Exact binary floating point in integers, for every format PTX knows.
+//! Exact binary floating point in integers, for every format of PTX.
 //!
-//! A value is decoded to a [`Number`] (a sign, an integer significand and a power of two), the
-//! operation is done exactly or with a sticky lowest bit, and the result is rounded once by
-//! [`Format::encode`]. No host floating point is used, so neither the host's rounding mode nor its
-//! flush-to-zero flags matter.
+//! An operation has three steps. It decodes its operands to [`Number`]s (a sign, an integer significand and a
+//! power of two). It computes exactly, or with a sticky lowest bit. [`Format::encode`] then rounds the result
+//! once. No host floating point is used, so the host's rounding mode and flush-to-zero flags have no effect.
 //!
-//! Invariant: a [`Real`] that an operation returns is either exact or carries at least 60
-//! significant bits with "something was cut off" OR-ed into its lowest bit, which is more than any
-//! format's precision plus two; so one later rounding is correct in every mode.
+//! Invariant: a [`Real`] that an operation returns is either exact or has at least 60 significant bits, the
+//! lowest of which is sticky: it is set if non-zero bits were cut off. That is more than two bits above any
+//! format's precision, so one later rounding is correct in every mode.
 
 use super::{Bits, mask};
 use crate::mods::Rounding;
 use crate::types::OpType;
 use std::cmp::Ordering;
 
-/// Which encodings of a format are not numbers.
+/// Which encodings of a format are not finite numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Specials {
     /// Infinities and NaNs as in IEEE 754.
@@ -30,15 +29,15 @@ pub enum Specials {
 pub struct Format {
     /// Bits of the exponent.
     pub exponent_bits: u32,
-    /// Bits of the fraction, the leading one not counted.
+    /// Bits of the fraction, without the implicit leading one.
     pub fraction_bits: u32,
-    /// Encodings that are not numbers.
+    /// Encodings that are not finite numbers.
     pub specials: Specials,
-    /// The NaN that operations yield.
+    /// The NaN that operations return.
     pub nan: Bits,
 }
 
-/// How an exact value becomes one of a format.
+/// How an exact value is rounded to a format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Round {
     /// To the nearest, ties to the even significand.
@@ -51,7 +50,7 @@ pub enum Round {
     Down,
     /// Towards plus infinity.
     Up,
-    /// Adds `random`, scaled so that `1 << bits` is one unit of the last place, and truncates.
+    /// Adds `random`, scaled so that `1 << bits` is one unit in the last place, and truncates.
     Stochastic {
         /// Number of random bits.
         bits: u32,
@@ -61,8 +60,8 @@ pub enum Round {
 }
 
 impl Round {
-    /// The direction of a modifier; none means nearest even. `.rs` needs its bits and is taken for
-    /// nearest even here.
+    /// Returns the rounding that a modifier gives; without one, to nearest even. `.rs` also needs random bits,
+    /// so it gives nearest even here.
     pub const fn of(rounding: Rounding) -> Round {
         match rounding {
             Rounding::Rz | Rounding::Rzi => Round::Zero,
@@ -73,7 +72,7 @@ impl Round {
         }
     }
 
-    /// `significand / 2^shift` as an integer.
+    /// Rounds `significand / 2^shift` to an integer.
     fn divide(self, negative: bool, significand: u128, shift: i32) -> u128 {
         if shift <= 0 {
             return significand.unbounded_shl(shift.unsigned_abs());
@@ -81,7 +80,7 @@ impl Round {
         let shift = shift as u32;
         let whole = significand.unbounded_shr(shift);
         let rest = significand & mask(shift);
-        // Half of the last place, or more than any rest when it does not fit.
+        // Half a unit in the last place, or more than any remainder if that does not fit.
         let half = 1u128.checked_shl(shift - 1).unwrap_or(u128::MAX);
         let up = match self {
             Round::NearestEven => rest > half || rest == half && whole & 1 == 1,
@@ -97,7 +96,7 @@ impl Round {
     }
 }
 
-/// Whether the top `bits` discarded bits plus `random` carry into the last place.
+/// Returns whether the sum of the top `bits` discarded bits and `random` carries into the last place.
 fn stochastic_carry(significand: u128, shift: u32, bits: u32, random: u32) -> bool {
     let discarded = (significand << bits).unbounded_shr(shift);
     let sum = (discarded & mask(bits)) + (u128::from(random) & mask(bits));
@@ -107,11 +106,11 @@ fn stochastic_carry(significand: u128, shift: u32, bits: u32, random: u32) -> bo
 /// A finite value: `significand * 2^exponent`, negated if `negative`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Real {
-    /// Sign; meaningful for zero too.
+    /// The sign, which zero has too.
     pub negative: bool,
-    /// Magnitude's digits; zero for zero.
+    /// The digits of the magnitude; 0 for zero.
     pub significand: u128,
-    /// Power of two of the lowest digit.
+    /// The power of two of the lowest digit.
     pub exponent: i32,
 }
 
@@ -120,9 +119,9 @@ pub struct Real {
 pub enum Number {
     /// Not a number.
     Nan,
-    /// Infinity; true if negative.
+    /// An infinity; true if it is negative.
     Infinity(bool),
-    /// Zero or any finite value.
+    /// Zero or another finite value.
     Finite(Real),
 }
 
@@ -149,28 +148,29 @@ impl Format {
         }
     }
 
-    /// binary16; its canonical NaN is PTX's.
+    /// binary16; its canonical NaN is the one that PTX specifies.
     pub const F16: Format = Format::ieee(5, 10, 0x7fff);
     /// bfloat16.
     pub const BF16: Format = Format::ieee(8, 7, 0x7fff);
-    /// tf32 as 19 bits; a register holds it in its upper 19.
+    /// tf32 as 19 bits; a register holds them in its upper 19 bits.
     pub const TF32: Format = Format::ieee(8, 10, 0x3ffff);
-    /// binary32; invalid operations give the NaN that CUDA's headers call `CUDART_NAN_F`.
+    /// binary32; invalid operations return the NaN that CUDA's headers call `CUDART_NAN_F`.
     pub const F32: Format = Format::ieee(8, 23, 0x7fff_ffff);
-    /// binary64; invalid operations give the NaN that CUDA's headers call `CUDART_NAN`.
+    /// binary64; invalid operations return the NaN that CUDA's headers call `CUDART_NAN`.
     pub const F64: Format = Format::ieee(11, 52, 0xfff8_0000_0000_0000);
-    /// 8 bits, largest value 448, no infinity.
+    /// 8 bits; the largest value is 448, and there is no infinity.
     pub const E4M3: Format = Format::small(4, 3, Specials::NanOnly);
-    /// 8 bits, IEEE-like.
+    /// 8 bits with infinities and NaNs as in IEEE 754.
     pub const E5M2: Format = Format::small(5, 2, Specials::Ieee);
-    /// 6 bits, finite only; a NaN becomes the largest value.
+    /// 6 bits, all finite; a NaN is converted to the largest value.
     pub const E3M2: Format = Format::small(3, 2, Specials::Finite);
-    /// 6 bits, finite only.
+    /// 6 bits, all finite.
     pub const E2M3: Format = Format::small(2, 3, Specials::Finite);
-    /// 4 bits, finite only.
+    /// 4 bits, all finite.
     pub const E2M1: Format = Format::small(2, 1, Specials::Finite);
 
-    /// The format of one element of a type; `None` for integers and for formats without fraction.
+    /// Returns the format of one element of a type; `None` for integers, fixed point and formats without a
+    /// sign.
     pub const fn of(ty: OpType) -> Option<Format> {
         Some(match ty {
             OpType::F16 | OpType::F16x2 => Format::F16,
@@ -187,7 +187,7 @@ impl Format {
         })
     }
 
-    /// Sign, exponent and fraction together.
+    /// Returns the number of bits of sign, exponent and fraction together.
     pub const fn width(&self) -> u32 {
         1 + self.exponent_bits + self.fraction_bits
     }
@@ -196,25 +196,25 @@ impl Format {
         (1 << (self.exponent_bits - 1)) - 1
     }
 
-    /// The sign bit.
+    /// Returns the sign bit.
     #[inline(always)]
     pub const fn sign_bit(&self) -> Bits {
         1 << (self.width() - 1)
     }
 
-    /// Encoding of the exponent field's ones.
+    /// Returns the encoding whose exponent field is all ones and whose fraction is zero.
     #[inline(always)]
     pub const fn infinity(&self) -> Bits {
         mask(self.exponent_bits) << self.fraction_bits
     }
 
-    /// Encoding of 1.0.
+    /// Returns the encoding of 1.0.
     #[inline(always)]
     pub const fn one(&self) -> Bits {
         (self.bias() as Bits) << self.fraction_bits
     }
 
-    /// Encoding of the largest finite magnitude.
+    /// Returns the encoding of the largest finite magnitude.
     pub const fn max_finite(&self) -> Bits {
         match self.specials {
             Specials::Ieee => self.infinity() - 1,
@@ -223,19 +223,19 @@ impl Format {
         }
     }
 
-    /// Whether the sign bit is set.
+    /// Returns whether the sign bit is set.
     #[inline(always)]
     pub const fn is_negative(&self, bits: Bits) -> bool {
         bits & self.sign_bit() != 0
     }
 
-    /// The encoding without its sign.
+    /// Returns the encoding without its sign.
     #[inline(always)]
     pub const fn magnitude(&self, bits: Bits) -> Bits {
         bits & mask(self.width() - 1)
     }
 
-    /// Whether the bits are a NaN.
+    /// Returns whether the bits are a NaN.
     #[inline(always)]
     pub const fn is_nan(&self, bits: Bits) -> bool {
         let magnitude = self.magnitude(bits);
@@ -246,14 +246,14 @@ impl Format {
         }
     }
 
-    /// Whether the bits are a subnormal number (zero is none).
+    /// Returns whether the bits are a subnormal number (zero is not subnormal).
     #[inline(always)]
     pub const fn is_subnormal(&self, bits: Bits) -> bool {
         let magnitude = self.magnitude(bits);
         magnitude != 0 && magnitude >> self.fraction_bits == 0
     }
 
-    /// The bits, or a zero of the same sign when they are subnormal.
+    /// Returns the bits, or a zero of the same sign if they are subnormal.
     #[inline(always)]
     pub const fn flush(&self, bits: Bits) -> Bits {
         if self.is_subnormal(bits) {
@@ -263,7 +263,7 @@ impl Format {
         }
     }
 
-    /// The value of an encoding; bits above the format's width are ignored.
+    /// Returns the value of an encoding; bits above the format's width are ignored.
     pub fn decode(&self, bits: Bits) -> Number {
         let negative = self.is_negative(bits);
         let magnitude = self.magnitude(bits);
@@ -288,7 +288,7 @@ impl Format {
         })
     }
 
-    /// Rounds to this format. With `saturate`, what would be infinite is the largest finite value.
+    /// Rounds to this format. With `saturate`, results that would be infinite become the largest finite value.
     pub fn encode(&self, number: Number, round: Round, saturate: bool) -> Bits {
         match number {
             Number::Nan => self.nan,
@@ -334,12 +334,12 @@ impl Format {
 }
 
 impl Real {
-    /// Zero of a sign.
+    /// Returns a zero with this sign.
     pub const fn zero(negative: bool) -> Real {
         Real::integer(negative, 0)
     }
 
-    /// An integer.
+    /// Returns an integer with this sign and magnitude.
     pub const fn integer(negative: bool, magnitude: u128) -> Real {
         Real {
             negative,
@@ -352,7 +352,7 @@ impl Real {
         self.significand == 0
     }
 
-    /// The same value with the leading one in bit `top`; zero stays zero.
+    /// Returns the same value with its leading one in bit `top`; zero stays zero.
     fn with_top(self, top: u32) -> Real {
         if self.is_zero() {
             return self;
@@ -369,7 +369,7 @@ impl Real {
         }
     }
 
-    /// The nearest integer in a direction, as a sign and magnitude; huge values give `u128::MAX`.
+    /// Rounds to an integer and returns its sign and magnitude; the magnitude of huge values is `u128::MAX`.
     pub fn to_integer(self, round: Round) -> (bool, u128) {
         if self.is_zero() {
             return (self.negative, 0);
@@ -385,13 +385,13 @@ impl Real {
     }
 }
 
-/// Shifts right; what falls off is OR-ed into the lowest bit.
+/// Shifts right, and sets the lowest bit if non-zero bits were cut off.
 fn shift_right_sticky(value: u128, count: u32) -> u128 {
     let kept = value.unbounded_shr(count);
     kept | u128::from(value & mask(count) != 0)
 }
 
-/// `a + b`. The sign of an exact zero from opposite signs is negative only when rounding down.
+/// Computes `a + b`. An exact zero from operands of opposite signs is negative only when rounding down.
 pub fn add(a: Number, b: Number, round: Round) -> Number {
     match (a, b) {
         (Number::Finite(a), Number::Finite(b)) => Number::Finite(add_real(a, b, round)),
@@ -410,8 +410,8 @@ fn add_real(a: Real, b: Real, round: Round) -> Real {
             _ => a,
         };
     }
-    // Products have at most 106 bits, so at bit 125 both operands end in 20 zeros: only distances
-    // above 20 lose bits, and then a difference keeps its leading 124 bits.
+    // Products have at most 106 bits, so with the leading one in bit 125 both operands end in 20 zeros. Hence
+    // only distances above 20 lose bits, and then a difference keeps its leading 124 bits.
     let (a, b) = (a.with_top(125), b.with_top(125));
     let (large, small) = if a.exponent >= b.exponent {
         (a, b)
@@ -438,7 +438,7 @@ fn add_real(a: Real, b: Real, round: Round) -> Real {
     }
 }
 
-/// The opposite sign, of NaN too.
+/// Returns the number with the opposite sign; a NaN stays NaN.
 pub fn negate(a: Number) -> Number {
     match a {
         Number::Nan => Number::Nan,
@@ -450,7 +450,7 @@ pub fn negate(a: Number) -> Number {
     }
 }
 
-/// `a * b`, exact: operands have at most 64 bits.
+/// Computes `a * b` exactly; operands have at most 64 bits.
 pub fn multiply(a: Number, b: Number) -> Number {
     match (a, b) {
         (Number::Finite(a), Number::Finite(b)) => Number::Finite(Real {
@@ -470,7 +470,7 @@ pub fn multiply(a: Number, b: Number) -> Number {
     }
 }
 
-/// `a / b`.
+/// Computes `a / b`.
 pub fn divide(a: Number, b: Number) -> Number {
     match (a, b) {
         (Number::Finite(a), Number::Finite(b)) => divide_real(a, b),
@@ -499,7 +499,7 @@ fn divide_real(a: Real, b: Real) -> Number {
     })
 }
 
-/// The square root; of -0 it is -0, of other negative values NaN.
+/// Computes the square root; the root of -0 is -0, that of other negative values is NaN.
 pub fn square_root(a: Number) -> Number {
     let real = match a {
         Number::Finite(real) => real,
@@ -525,7 +525,7 @@ pub fn square_root(a: Number) -> Number {
     })
 }
 
-/// Rounded to an integral value; a result of zero keeps the operand's sign.
+/// Rounds to an integral value; a zero result keeps the operand's sign.
 pub fn round_to_integral(a: Number, round: Round) -> Number {
     match a {
         Number::Finite(real) if real.exponent < 0 => {

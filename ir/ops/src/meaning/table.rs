@@ -1,4 +1,4 @@
-//! Which meaning each row of the op table names.
+//! Assigns each row of the op table its meaning.
 
 use super::Meaning;
 use crate::for_each_op;
@@ -37,7 +37,7 @@ macro_rules! define_meanings {
 for_each_op!(define_meanings);
 
 impl Opcode {
-    /// Reference meaning.
+    /// Returns the reference meaning.
     pub fn meaning(self) -> Meaning {
         MEANINGS[self as usize].1
     }

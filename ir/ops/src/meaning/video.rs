@@ -1,21 +1,22 @@
 //! Video instructions: arithmetic on bytes and half words of 32-bit registers.
 //!
-//! Types: `ty` is the result's, `src` that of `a`, and `b` is signed if
-//! [`crate::mods::Mods::bsigned`] says so; `vset`, whose result is unsigned, has `a`'s and `b`'s
-//! types in `ty` and `src`. Scalar forms select a part of each source, compute in wide
-//! integers, saturate to the part that `dsel` names, and then either combine with `c` (`atom_op`
-//! add, min or max) or put the part into `c`.
+//! `ty` is the type of the result and `src` that of `a`; [`crate::mods::Mods::bsigned`] tells whether `b` is
+//! signed. `vset`, whose result is unsigned, has the types of `a` and `b` in `ty` and `src`.
 //!
-//! SIMD forms get operands whose parts are already selected (a `prmt` of `b:a` each), a mask of
-//! lanes in `dsel` (0: all), and `c`, which shows through in unselected lanes or, with `atom_op`
-//! add, has the selected lanes' results added to it.
+//! Scalar forms select a part of each source, compute in wide integers and saturate to the size of the part
+//! that `dsel` selects. Then they either combine the result with `c` (`atom_op` add, min or max) or insert it
+//! into `c`.
+//!
+//! The operands of SIMD forms have their parts already selected, by one `prmt` of `b:a` for each. `dsel` is a
+//! mask of lanes (0 means all). Lanes outside the mask keep their part of `c`. With `atom_op` add, the results
+//! of the lanes in the mask are added to `c`.
 
 use super::{Bits, Desc, arg, compare, int, mask, sign_extend};
 use crate::mods::{AtomOp, Mode};
 use crate::ops::Opcode;
 use crate::types::OpType;
 
-/// Position and width of a selected part; selector 0 is the whole word.
+/// Returns position and width of a selected part; selector 0 is the whole word.
 fn part(selector: u8) -> (u32, u32) {
     match selector {
         1..=4 => (8 * (u32::from(selector) - 1), 8),
@@ -60,7 +61,7 @@ fn signs(desc: &Desc) -> Signs {
     }
 }
 
-/// The selected parts of `a` and `b`.
+/// Returns the selected parts of `a` and `b`.
 fn sources(desc: &Desc, args: &[Bits]) -> (i128, i128) {
     let signs = signs(desc);
     let a = select(arg(args, 0), desc.mods.asel(), signs.a);
@@ -68,7 +69,7 @@ fn sources(desc: &Desc, args: &[Bits]) -> (i128, i128) {
     (a, b)
 }
 
-/// The integer type of a part of a word.
+/// Returns the integer type of a part of a word.
 fn part_type(signed: bool, width: u32) -> OpType {
     match (signed, width) {
         (true, 8) => OpType::S8,
@@ -80,7 +81,7 @@ fn part_type(signed: bool, width: u32) -> OpType {
     }
 }
 
-/// Saturation, then the secondary operation or the merge.
+/// Saturates the value, then applies the secondary operation or inserts the value into `c`.
 fn finish(desc: &Desc, args: &[Bits], value: i128) -> Bits {
     let (position, width) = part(desc.mods.dsel());
     let signed = signs(desc).result;
@@ -110,38 +111,38 @@ fn difference(a: i128, b: i128) -> i128 {
     (a - b).abs()
 }
 
-/// Rounded up from the middle, unless the sum is negative.
+/// Computes an average. Halves round up if the sum is not negative, else down.
 fn average(a: i128, b: i128) -> i128 {
     let sum = a + b;
     (sum + i128::from(sum >= 0)) >> 1
 }
 
-/// Sum.
+/// Adds.
 pub fn vadd(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     scalar(desc, args, out, |a, b| a + b);
 }
 
-/// Difference.
+/// Subtracts.
 pub fn vsub(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     scalar(desc, args, out, |a, b| a - b);
 }
 
-/// Magnitude of the difference.
+/// Computes the magnitude of the difference.
 pub fn vabsdiff(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     scalar(desc, args, out, difference);
 }
 
-/// Minimum.
+/// Computes the minimum.
 pub fn vmin(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     scalar(desc, args, out, i128::min);
 }
 
-/// Maximum.
+/// Computes the maximum.
 pub fn vmax(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     scalar(desc, args, out, i128::max);
 }
 
-/// The amount of a shift, clamped or wrapped.
+/// Returns the amount of a shift, clamped or wrapped.
 fn amount(desc: &Desc, b: i128) -> u32 {
     if desc.mods.mode() == Mode::Wrap {
         b as u32 & 31
@@ -150,19 +151,19 @@ fn amount(desc: &Desc, b: i128) -> u32 {
     }
 }
 
-/// Left shift.
+/// Shifts left.
 pub fn vshl(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (a, b) = sources(desc, args);
     out[0] = finish(desc, args, a << amount(desc, b));
 }
 
-/// Right shift.
+/// Shifts right.
 pub fn vshr(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (a, b) = sources(desc, args);
     out[0] = finish(desc, args, a >> amount(desc, b));
 }
 
-/// `a * b + c` with optional negations, plus one (`po`: the op's own flag) and a scaling shift.
+/// Computes `a * b + c` with optional negations, an optional increment (`.po`) and a scaling shift.
 pub fn vmad(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (a, b) = sources(desc, args);
     let negate = desc.mods.negate();
@@ -189,13 +190,13 @@ pub fn vmad(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = result as Bits & mask(32);
 }
 
-/// Comparison: 1 or 0.
+/// Compares: the result is 1 or 0.
 pub fn vset(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let (a, b) = sources(desc, args);
     out[0] = finish(desc, args, compare::integers(desc.mods.cmp(), a, b).into());
 }
 
-/// A SIMD form of `lanes` lanes.
+/// Applies `op` to `lanes` SIMD lanes.
 fn simd(desc: &Desc, args: &[Bits], lanes: u32, op: impl Fn(i128, i128) -> i128) -> Bits {
     let width = 32 / lanes;
     let signs = signs(desc);
@@ -247,28 +248,28 @@ macro_rules! simd_forms {
 }
 
 simd_forms! {
-    /// Sums of lanes.
+    /// Adds lane by lane.
     vadd2 vadd4 = |a, b| a + b;
-    /// Differences of lanes.
+    /// Subtracts lane by lane.
     vsub2 vsub4 = |a, b| a - b;
-    /// Averages of lanes.
+    /// Computes the averages of lanes.
     vavrg2 vavrg4 = average;
-    /// Magnitudes of the lanes' differences.
+    /// Computes the magnitudes of the lanes' differences.
     vabsdiff2 vabsdiff4 = difference;
-    /// Minima of lanes.
+    /// Computes the minima of lanes.
     vmin2 vmin4 = i128::min;
-    /// Maxima of lanes.
+    /// Computes the maxima of lanes.
     vmax2 vmax4 = i128::max;
 }
 
-/// Comparisons of two lanes.
+/// Compares two lanes.
 pub fn vset2(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = simd(desc, args, 2, |a, b| {
         compare::integers(desc.mods.cmp(), a, b).into()
     });
 }
 
-/// Comparisons of four lanes.
+/// Compares four lanes.
 pub fn vset4(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     out[0] = simd(desc, args, 4, |a, b| {
         compare::integers(desc.mods.cmp(), a, b).into()

@@ -1,8 +1,8 @@
 //! Warp collectives: `shfl vote match redux elect activemask`.
 //!
-//! The engine has already collected the lanes that meet here: [`WarpLanes::active`] are lanes of
-//! one group, with one member mask that covers them. A lane outside the group is never read; where
-//! PTX leaves the result undefined because a source lane is outside, a lane gets its own value.
+//! The engine has already collected the lanes that meet: [`WarpLanes::active`] contains the lanes of one group,
+//! whose common member mask contains them all. Lanes outside the group are never read. If PTX leaves a result
+//! undefined because the source lane is outside the group, the lane gets its own value.
 
 use super::soft::Format;
 use super::{Bits, Desc, WarpLanes, atomic, mask, minmax};
@@ -29,7 +29,7 @@ fn broadcast(warp: &mut WarpLanes<'_>, index: usize, value: Bits) {
     }
 }
 
-/// The lane that `shfl` reads, and whether it lies within the segment.
+/// Returns the lane that `shfl` reads, and whether that lane is within the segment.
 #[inline]
 pub fn shuffle_source(mode: Mode, lane: u32, b: u32, c: u32) -> (u32, bool) {
     let (offset, clamp, segment) = (b & 31, c & 31, c >> 8 & 31);
@@ -54,7 +54,8 @@ pub fn shuffle_source(mode: Mode, lane: u32, b: u32, c: u32) -> (u32, bool) {
     }
 }
 
-/// Operands value, lane or offset, clamp and segment; results value and whether it was in range.
+/// Shuffles. The operands are the value, the lane or offset, and the clamp and segment; the results are the
+/// value and whether the source lane was in range.
 pub fn shfl(desc: &Desc, warp: &mut WarpLanes<'_>) {
     for lane in lanes(warp.active) {
         let b = operand(warp, 1, lane) as u32;
@@ -68,7 +69,7 @@ pub fn shfl(desc: &Desc, warp: &mut WarpLanes<'_>) {
     }
 }
 
-/// A predicate over the group.
+/// Reduces a predicate over the group.
 pub fn vote(desc: &Desc, warp: &mut WarpLanes<'_>) {
     let ballot = lanes(warp.active)
         .filter(|&lane| operand(warp, 0, lane) & 1 != 0)
@@ -82,7 +83,8 @@ pub fn vote(desc: &Desc, warp: &mut WarpLanes<'_>) {
     broadcast(warp, 0, value);
 }
 
-/// Which lanes hold the same value: per lane with `.any`; with `.all` the group if all agree.
+/// Finds lanes with equal values. With `.any`, each lane gets the mask of the lanes that hold its value. With
+/// `.all`, each lane gets the mask of the group if all values are equal, else zero.
 pub fn match_sync(desc: &Desc, warp: &mut WarpLanes<'_>) {
     let equal_to = |warp: &WarpLanes<'_>, lane: usize| {
         lanes(warp.active)
@@ -101,7 +103,7 @@ pub fn match_sync(desc: &Desc, warp: &mut WarpLanes<'_>) {
     }
 }
 
-/// A reduction over the group, in lane order.
+/// Reduces a value over the group, in lane order.
 pub fn redux(desc: &Desc, warp: &mut WarpLanes<'_>) {
     let value = match Format::of(desc.ty) {
         Some(format) => reduce_floats(desc, warp, &format),
@@ -122,7 +124,7 @@ fn reduce_floats(desc: &Desc, warp: &WarpLanes<'_>, format: &Format) -> Bits {
     } else {
         minmax::min
     };
-    // A lone lane's value still passes through `.abs` and NaN rules: fold it with itself.
+    // The value of a single lane must also obey `.abs` and the NaN rules, so it is combined with itself.
     let Some(first) = lanes(warp.active).next() else {
         return format.nan;
     };
@@ -133,7 +135,7 @@ fn reduce_floats(desc: &Desc, warp: &WarpLanes<'_>, format: &Format) -> Bits {
     })
 }
 
-/// The lowest lane is elected: its number, and whether this is it.
+/// Elects the lowest lane: returns its number and whether the current lane is it.
 pub fn elect(_: &Desc, warp: &mut WarpLanes<'_>) {
     let leader = warp.active.trailing_zeros();
     for lane in lanes(warp.active) {
@@ -142,7 +144,7 @@ pub fn elect(_: &Desc, warp: &mut WarpLanes<'_>) {
     }
 }
 
-/// The lanes that execute this together.
+/// Returns the mask of the lanes that execute the operation together.
 pub fn activemask(_: &Desc, warp: &mut WarpLanes<'_>) {
     let active = warp.active.into();
     broadcast(warp, 0, active);

@@ -1,50 +1,50 @@
-//! What each op takes and yields: types, operands, results, modifiers, branch targets.
+//! The shape of each op: types, operands, results, modifiers, branch targets.
 //!
-//! The rows stand beside the op table ([`crate::for_each_op`]) because they say how an instruction
-//! must be built, not what it does; the verifier reads them. Operands and results are written as a
-//! string, a letter each:
+//! These rows are separate from the op table ([`crate::for_each_op`]): they specify how an instruction must be
+//! built, not what it does. The verifier reads them. Operands and results are written as a string, with one
+//! letter for each:
 //!
 //! | letter | value |
 //! |---|---|
 //! | `t` | held like `ty` |
 //! | `s` | held like `src` |
 //! | `m` | held like `src` if given, else like `ty` |
-//! | `w` | held like `ty`, twice as wide with `half` `wide` |
-//! | `x` | as many bits as `ty`, in either register class |
-//! | `T`, `S` | held like `ty`, `src`; or a wider integer |
+//! | `w` | held like `ty`, or twice as wide if `half` is `wide` |
+//! | `x` | as many bits as `ty`, in an integer or a floating-point register |
+//! | `T`, `S` | held like `ty` (`T`) or `src` (`S`), or a wider integer |
 //! | `p`, `b`, `q` | `pred`, `b32`, `b64` |
 //! | `a` | an address: `b32` or `b64` |
-//! | `c` | a carry, exactly with `.cc`: `pred` |
+//! | `c` | a carry of type `pred`, present only with `.cc` |
 //!
-//! Behind a letter `?` means that it may be missing, `*` that there is one for each element of the
-//! vector (`vec`).
+//! A letter followed by `?` is optional. A letter followed by `*` is repeated for each element of the vector
+//! (`vec`).
 //!
-//! Invariant: every opcode has exactly one row (a test).
+//! Invariant: every opcode has exactly one row, as a test checks.
 
 use std::sync::LazyLock;
 
 use crate::ops::Opcode;
 use crate::types::OpType;
 
-/// How many branch targets an op has.
+/// The number of branch targets of an op.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Targets {
-    /// So many.
+    /// Exactly this number.
     Exactly(usize),
     /// One (the default) or more.
     AtLeastOne,
 }
 
-/// A row: how instructions of an op are built.
+/// A row: how an instruction of an op must be built.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Allowed types; empty: none is given.
+    /// Allowed types; if empty, no type is given.
     pub types: &'static [OpType],
-    /// Whether the type may be left out though there are some.
+    /// Whether the type may be omitted although some types are allowed.
     pub type_optional: bool,
-    /// Allowed second types; empty: none is given.
+    /// Allowed second types; if empty, no second type is given.
     pub sources: &'static [OpType],
-    /// Whether the second type may be left out though there are some.
+    /// Whether the second type may be omitted although some are allowed.
     pub source_optional: bool,
     /// Operands.
     pub operands: Pattern,
@@ -56,18 +56,18 @@ pub struct Shape {
     pub targets: Targets,
 }
 
-/// Operands or results.
+/// The pattern of the operands or of the results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pattern {
-    /// As the letters say.
+    /// As the letters specify: see the module's documentation.
     Letters(&'static str),
-    /// Parts that make up the other type: of `pack`, `unpack`.
+    /// The parts of `pack` or `unpack`, which together have the size of the other type.
     Parts,
-    /// Values to convert, and what the rounding needs.
+    /// The operands of `cvt`: values to convert, then random bits or a scale factor if the rounding needs them.
     Converted,
-    /// Member mask and registers of matrices: see [`crate::meaning::matrix`].
+    /// The member mask and the registers of matrices: see [`crate::meaning::matrix`].
     Product,
-    /// As the signature says that the instruction names or, for `ret`, that of its function.
+    /// The types in the signature that the instruction names; for `ret`, in the signature of its function.
     Signature,
 }
 
@@ -177,7 +177,7 @@ const fn end(operands: &'static str, targets: Targets) -> Shape {
     shape(NONE, operands, "", &[]).targets(targets)
 }
 
-/// The rows; ops of one row are built alike.
+/// Returns the rows. The ops of one row have the same shape.
 fn rows() -> Vec<(&'static [Opcode], Shape)> {
     let mut rows = structure();
     rows.extend(arithmetic());
@@ -440,7 +440,7 @@ static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
 });
 
 impl Opcode {
-    /// How instructions of this op are built.
+    /// Returns how instructions of this op must be built.
     pub fn shape(self) -> &'static Shape {
         &SHAPES[self as usize]
     }

@@ -1,10 +1,11 @@
-//! Which texture or surface instruction an op is: its payload, with what it takes and yields.
+//! The payload of a texture or surface op: the PTX instruction with its operands and results.
 //!
-//! Operands are, in this order: the handle of the texture or surface (`b64`); for textures the handle of the sampler
-//! (`b64`, 0 when the texture brings its own); the layer (`b32`), the coordinates, the level, the gradients, the
-//! offsets; the values stored.
+//! Operands are, in this order: the handle of the texture or surface (`b64`); for textures the handle of the
+//! sampler (`b64`, 0 if the texture has its own sampler); the layer (`b32`); the coordinates; the level; the
+//! gradients; the offsets; the values to store.
 //!
-//! Invariant: [`Access::from_payload`] takes exactly what [`Access::payload`] makes.
+//! Invariant: [`Access::from_payload`] accepts exactly the values that [`Access::payload`] returns for valid
+//! accesses.
 
 use smallvec::SmallVec;
 use std::fmt;
@@ -22,15 +23,15 @@ macro_rules! choice {
         pub enum $name { #[default] None, $($(#[$vdoc])* $variant,)* }
 
         impl $name {
-            /// All but `None`.
+            /// Every value except `None`.
             pub const ALL: &'static [$name] = &[$($name::$variant,)*];
 
-            /// The word; empty for `None`.
+            /// Returns the PTX word; empty for `None`.
             pub const fn name(self) -> &'static str {
                 match self { $name::None => "", $($name::$variant => $text,)* }
             }
 
-            /// The value of a word.
+            /// Returns the value with this PTX word.
             pub fn from_name(text: &str) -> Option<$name> {
                 match text { $($text => Some($name::$variant),)* _ => None }
             }
@@ -44,12 +45,12 @@ macro_rules! choice {
 }
 
 choice! {
-    /// The instruction. `None` is none.
+    /// The instruction; `None` is invalid.
     Operation { Tex = "tex", Tld4 = "tld4", Txq = "txq", Suld = "suld", Sust = "sust",
         Sured = "sured", Suq = "suq", Istypep = "istypep", }
 }
 choice! {
-    /// Dimensions, layers and faces that an access counts with.
+    /// Dimensions, layers and faces of the texture or surface.
     Geometry { D1 = "1d", D2 = "2d", D3 = "3d", A1 = "a1d", A2 = "a2d", Cube = "cube",
         CubeArray = "acube", }
 }
@@ -58,11 +59,11 @@ choice! {
     LevelMode { Base = "base", Level = "level", Grad = "grad", }
 }
 choice! {
-    /// What a surface access beyond the edge does.
+    /// What a surface access outside the surface does.
     Edge { Trap = "trap", Clamp = "clamp", Zero = "zero", }
 }
 choice! {
-    /// What `txq`, `suq` and `istypep` ask.
+    /// The property that `txq`, `suq` or `istypep` reads.
     Query { Width = "width", Height = "height", Depth = "depth",
         ChannelDataType = "channel_data_type", ChannelOrder = "channel_order",
         NormalizedCoords = "normalized_coords",
@@ -74,7 +75,7 @@ choice! {
 }
 
 impl Geometry {
-    /// Coordinates besides the layer.
+    /// Returns the number of coordinates, without the layer.
     pub const fn dimensions(self) -> usize {
         match self {
             Geometry::D1 | Geometry::A1 => 1,
@@ -83,12 +84,12 @@ impl Geometry {
         }
     }
 
-    /// Whether the first coordinate names a layer.
+    /// Returns whether the first coordinate is the number of a layer.
     pub const fn is_layered(self) -> bool {
         matches!(self, Geometry::A1 | Geometry::A2 | Geometry::CubeArray)
     }
 
-    /// Whether coordinates are a direction.
+    /// Returns whether the coordinates are a direction into a cube.
     pub const fn is_cube(self) -> bool {
         matches!(self, Geometry::Cube | Geometry::CubeArray)
     }
@@ -97,13 +98,13 @@ impl Geometry {
 /// A texture or surface instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Access {
-    /// Which.
+    /// The instruction.
     pub operation: Operation,
-    /// Dimensions.
+    /// Dimensions, layers and faces.
     pub geometry: Geometry,
-    /// Mipmap level.
+    /// How the mipmap level is chosen.
     pub level: LevelMode,
-    /// log2 of the elements read or stored.
+    /// log2 of the number of elements read or stored.
     pub count_log2: u8,
     /// Type of an element.
     pub ty: OpType,
@@ -111,27 +112,27 @@ pub struct Access {
     pub coords: OpType,
     /// Component that `tld4` gathers.
     pub component: u8,
-    /// What happens beyond a surface's edge.
+    /// What an access outside the surface does.
     pub edge: Edge,
-    /// `.p`: in the surface's format; else its bytes.
+    /// `.p`: whether texels are converted from or to the surface's format; otherwise their bytes are accessed.
     pub formatted: bool,
-    /// What `sured` does.
+    /// The operation of `sured`.
     pub reduction: AtomOp,
-    /// What is asked.
+    /// The property that a query reads.
     pub query: Query,
-    /// Whether texel offsets follow.
+    /// Whether there are operands for texel offsets.
     pub offsets: bool,
-    /// Whether the last result says that the texels were there (they always are).
+    /// Whether the last result tells if the texels are resident (they always are).
     pub resident: bool,
 }
 
 impl Access {
-    /// Elements read or stored.
+    /// Returns the number of elements read or stored.
     pub const fn count(&self) -> usize {
         1 << self.count_log2
     }
 
-    /// The op that performs it.
+    /// Returns the op that performs the access.
     pub const fn opcode(&self) -> Option<Opcode> {
         Some(match self.operation {
             Operation::Tex | Operation::Tld4 => Opcode::Tex,
@@ -143,7 +144,7 @@ impl Access {
         })
     }
 
-    /// The number that the op carries.
+    /// Returns the payload of the op.
     pub const fn payload(&self) -> u64 {
         self.operation as u64
             | (self.geometry as u64) << 4
@@ -160,7 +161,7 @@ impl Access {
             | (self.coords as u64) << 40
     }
 
-    /// The access of a payload; `None` if it is no one's.
+    /// Returns the access with this payload; `None` if the payload is invalid.
     pub fn from_payload(payload: u64) -> Option<Access> {
         let field = |low: u32, width: u32| (payload >> low) & ((1 << width) - 1);
         let ty = |low: u32| match field(low, 8) as usize {
@@ -207,7 +208,7 @@ impl Access {
             && (asks || self.ty != OpType::None)
     }
 
-    /// Types of the operands.
+    /// Returns the types of the operands.
     pub fn params(&self) -> SmallVec<[Type; 16]> {
         let mut params: SmallVec<[Type; 16]> = SmallVec::from_elem(Type::B64, 1);
         let samples = matches!(self.operation, Operation::Tex | Operation::Tld4);
@@ -242,7 +243,7 @@ impl Access {
         params
     }
 
-    /// Types of the results.
+    /// Returns the types of the results.
     pub fn results(&self) -> SmallVec<[Type; 5]> {
         let mut results: SmallVec<[Type; 5]> = SmallVec::new();
         match self.operation {
@@ -259,7 +260,7 @@ impl Access {
         results
     }
 
-    /// The access of its words, as [`Access`] prints them.
+    /// Parses the text that [`Access`] displays.
     pub fn from_words(text: &str) -> Option<Access> {
         let mut words = text.split('.');
         let mut access = Access {

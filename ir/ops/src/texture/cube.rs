@@ -1,17 +1,18 @@
-//! Cubes: which face a direction hits, and what lies beyond a face's edge.
+//! Cubes: which face a direction hits, and which texels are adjacent across the edge of a face.
 
-/// A point of a face; both coordinates go from -1 to 1.
+/// A point of a face; both coordinates range from -1 to 1.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct FacePoint {
     /// 0 to 5: +x, -x, +y, -y, +z, -z.
     pub(super) face: u32,
     pub(super) s: f64,
     pub(super) t: f64,
-    /// How far along its axis the direction reaches.
+    /// The component of the direction along the face's axis.
     pub(super) major: f64,
 }
 
-/// Coordinates of a direction with respect to a face, not yet divided by the third, which is along its axis.
+/// Converts a direction to the coordinates of a face. The third coordinate is along the face's axis; the others
+/// are not yet divided by it.
 pub(super) fn on_face(face: u32, [x, y, z]: [f64; 3]) -> [f64; 3] {
     match face {
         0 => [-z, -y, x],
@@ -23,7 +24,7 @@ pub(super) fn on_face(face: u32, [x, y, z]: [f64; 3]) -> [f64; 3] {
     }
 }
 
-/// The direction of a point of a face, the inverse of [`on_face`] at distance 1.
+/// Returns the direction of a point of a face: the inverse of [`on_face`] for distance 1.
 fn direction(face: u32, s: f64, t: f64) -> [f64; 3] {
     match face {
         0 => [1.0, -t, -s],
@@ -35,7 +36,7 @@ fn direction(face: u32, s: f64, t: f64) -> [f64; 3] {
     }
 }
 
-/// Where a direction hits the cube. No direction at all hits the middle of face 4.
+/// Returns the point of the cube that a direction hits. The zero direction hits the middle of face 4.
 pub(super) fn place(at: [f64; 3]) -> FacePoint {
     let at = at.map(|c| if c.is_nan() { 0.0 } else { c });
     let [x, y, z] = at.map(f64::abs);
@@ -49,7 +50,7 @@ pub(super) fn place(at: [f64; 3]) -> FacePoint {
     };
     let [s, t, major] = on_face(face, at);
     let part = |c: f64| {
-        // An infinite direction hits what its signs say.
+        // For an infinite direction, only the signs of infinite components count.
         if major.is_infinite() {
             if c.is_infinite() { c.signum() } else { 0.0 }
         } else if major == 0.0 {
@@ -66,7 +67,8 @@ pub(super) fn place(at: [f64; 3]) -> FacePoint {
     }
 }
 
-/// The texel, of `size` by `size` on each face, that lies beside a face where the index is one beyond its edge.
+/// Returns the face and indices of the adjacent texel for an index one beyond the edge of a face of `size` by
+/// `size` texels.
 pub(super) fn beside(face: u32, [i, j]: [i64; 2], size: u32) -> (u32, [u32; 2]) {
     let n = f64::from(size.max(1));
     let centre = |i: i64| (2.0 * i as f64 + 1.0 - n) / n;
@@ -91,7 +93,7 @@ mod tests {
         assert_eq!(hit([0.5, -4.0, 1.0]), (3, 0.125, -0.25));
         assert_eq!(hit([1.0, 0.5, 2.0]), (4, 0.5, -0.25));
         assert_eq!(hit([1.0, 0.5, -2.0]), (5, -0.5, -0.25));
-        // z decides before y, y before x.
+        // z takes precedence over y, and y over x.
         assert_eq!(hit([1.0, 1.0, 1.0]).0, 4);
         assert_eq!(hit([1.0, -1.0, 0.0]).0, 3);
         assert_eq!(hit([0.0, 0.0, 0.0]), (4, 0.0, 0.0));

@@ -1,4 +1,4 @@
-//! What the bits of a texel mean.
+//! Formats of texels: how components are stored.
 
 use half::f16;
 use std::sync::LazyLock;
@@ -8,37 +8,37 @@ use std::sync::LazyLock;
 pub enum Channel {
     /// Unsigned integer of 8 bits.
     U8,
-    /// Of 16 bits.
+    /// Unsigned integer of 16 bits.
     U16,
-    /// Of 32 bits.
+    /// Unsigned integer of 32 bits.
     U32,
     /// Signed integer of 8 bits.
     S8,
-    /// Of 16 bits.
+    /// Signed integer of 16 bits.
     S16,
-    /// Of 32 bits.
+    /// Signed integer of 32 bits.
     S32,
     /// binary16.
     F16,
     /// binary32.
     F32,
-    /// Three of 10 bits and one of 2 bits in a word, the first lowest.
+    /// Three unsigned components of 10 bits and one of 2 bits in a 32-bit word, the first in the lowest bits.
     Packed10,
 }
 
-/// How texels are stored: little endian, one component after the other.
+/// How texels are stored: little endian, components in order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Format {
     /// How a component is stored.
     pub channel: Channel,
-    /// Components: 1, 2 or 4.
+    /// Number of components: 1, 2 or 4.
     pub count: u8,
-    /// Integers stand for fractions of their largest value, whatever a texture says.
+    /// Whether integers mean fractions of their largest value, regardless of the texture's read mode.
     pub normalized: bool,
 }
 
 impl Channel {
-    /// Bytes of a component; of the whole word where components share one.
+    /// Returns the bytes of a component, or of the whole word if components share one.
     pub const fn bytes(self) -> usize {
         match self {
             Channel::U8 | Channel::S8 => 1,
@@ -47,17 +47,17 @@ impl Channel {
         }
     }
 
-    /// Whether components are floating-point numbers.
+    /// Returns whether components are floating-point numbers.
     pub const fn is_float(self) -> bool {
         matches!(self, Channel::F16 | Channel::F32)
     }
 
-    /// Whether components are signed integers.
+    /// Returns whether components are signed integers.
     pub const fn is_signed(self) -> bool {
         matches!(self, Channel::S8 | Channel::S16 | Channel::S32)
     }
 
-    /// Bits of component number `index`.
+    /// Returns the bits of component number `index`.
     const fn bits(self, index: usize) -> u32 {
         match self {
             Channel::Packed10 if index == 3 => 2,
@@ -66,7 +66,7 @@ impl Channel {
         }
     }
 
-    /// The largest value of a component, as a number.
+    /// Returns the largest value of a component, as a number.
     const fn largest(self, index: usize) -> f64 {
         let bits = self.bits(index);
         let bits = if self.is_signed() { bits - 1 } else { bits };
@@ -74,7 +74,7 @@ impl Channel {
     }
 }
 
-/// sRGB of 8 bits to linear, rounded to binary32: IEC 61966-2-1.
+/// The linear values of 8-bit sRGB values (IEC 61966-2-1), rounded to binary32.
 static LINEAR: LazyLock<[f32; 256]> = LazyLock::new(|| {
     std::array::from_fn(|byte| {
         let c = byte as f64 / 255.0;
@@ -88,7 +88,7 @@ static LINEAR: LazyLock<[f32; 256]> = LazyLock::new(|| {
 });
 
 impl Format {
-    /// `count` components of a channel.
+    /// Returns the format of texels with `count` components.
     pub const fn new(channel: Channel, count: u8) -> Format {
         Format {
             channel,
@@ -97,7 +97,7 @@ impl Format {
         }
     }
 
-    /// Bytes of a texel.
+    /// Returns the bytes of a texel.
     pub const fn bytes(&self) -> usize {
         match self.channel {
             Channel::Packed10 => 4,
@@ -105,8 +105,8 @@ impl Format {
         }
     }
 
-    /// The bits of each component: integers extended to 32 bits by their sign, floating point as binary32. Components that
-    /// are missing are 0, the fourth is 1.
+    /// Returns the bits of each component: integers extended to 32 bits by their sign, floating point as
+    /// binary32. Missing components are 0, except that the fourth is 1.
     pub fn unpack(&self, texel: &[u8]) -> [u32; 4] {
         let one = if self.channel.is_float() {
             1f32.to_bits()
@@ -135,8 +135,8 @@ impl Format {
         all
     }
 
-    /// A component, as unpacked, as a number: integers as fractions of their largest value. `srgb` converts the
-    /// colours of 8-bit formats to linear.
+    /// Converts an unpacked component to a number; integers become fractions of their largest value. `srgb`
+    /// converts the colours of 8-bit formats to linear values.
     pub fn number(&self, bits: u32, index: usize, srgb: bool) -> f64 {
         let channel = self.channel;
         if channel.is_float() {
@@ -155,7 +155,7 @@ impl Format {
         }
     }
 
-    /// Stores numbers or integers, as given for this channel, in a texel. Values beyond the range become its ends.
+    /// Stores the values of a texel's components. Values outside the range of the format are clamped.
     pub fn pack(&self, values: &[Component; 4], texel: &mut [u8]) {
         if self.channel == Channel::Packed10 {
             let fields = values.iter().enumerate();
@@ -171,7 +171,7 @@ impl Format {
         }
     }
 
-    /// The bits of a component that stores this value.
+    /// Returns the bits of a component that stores this value.
     fn component(&self, value: Component, index: usize) -> u32 {
         let channel = self.channel;
         let largest = channel.largest(index);
@@ -204,10 +204,10 @@ impl Format {
     }
 }
 
-/// A value to be stored.
+/// A value to be stored in a component.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Component {
-    /// A number.
+    /// A floating-point number.
     Float(f32),
     /// An unsigned integer.
     Unsigned(u32),
@@ -215,7 +215,7 @@ pub enum Component {
     Signed(i32),
 }
 
-/// Up to four bytes as a word.
+/// Returns up to four bytes as a little-endian word.
 fn word_of(bytes: &[u8]) -> u32 {
     let bytes = bytes.iter().take(4).enumerate();
     bytes.fold(0, |word, (i, &byte)| word | u32::from(byte) << (8 * i))
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(of(Channel::S8, 2), [-1i32 as u32, -128i32 as u32, 0, 1]);
         assert_eq!(of(Channel::U16, 2), [0x80ff, 0x017f, 0, 1]);
         assert_eq!(of(Channel::S16, 1), [0xffff_80ff, 0, 0, 1]);
-        // 0x017f80ff: fields of 10 bits.
+        // The word 0x017f80ff has fields of 10 bits.
         assert_eq!(of(Channel::Packed10, 4), [0xff, 0x3e0, 0x17, 0]);
         let half = Format::new(Channel::F16, 1).unpack(&[0x00, 0xc1]);
         assert_eq!(half.map(f32::from_bits), [-2.5, 0.0, 0.0, 1.0]);
@@ -275,7 +275,7 @@ mod tests {
             format.number(10, 1, true),
             f64::from((10.0 / 255.0 / 12.92) as f32)
         );
-        // 188 is half of the light, nearly: 0.5028864...
+        // sRGB 188 is about half of the light: 0.5028864.
         assert!((format.number(188, 2, true) - 0.502_886_4).abs() < 1e-6);
         assert_eq!(format.number(51, 3, true), 0.2, "alpha is linear");
     }

@@ -1,4 +1,4 @@
-//! Texels in memory: levels of rows of slices.
+//! Images: texels in memory. An image has mipmap levels, a level has slices, and a slice has rows.
 
 use super::{Format, Memory};
 use crate::fault::FaultKind;
@@ -6,33 +6,33 @@ use crate::fault::FaultKind;
 /// What kind of memory holds the texels.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Layout {
-    /// An array of the driver's.
+    /// An array that the driver allocated.
     Array,
-    /// A buffer: one row, of which what lies behind the end is 0.
+    /// A linear buffer: one row; texels beyond its end are 0.
     Linear,
-    /// Rows of a buffer.
+    /// A buffer with rows at a pitch.
     Pitch,
 }
 
 /// One mipmap level.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Level {
-    /// Address of its first texel.
+    /// Address of the level's first texel.
     pub address: u64,
-    /// Texels in a row.
+    /// Number of texels in a row.
     pub width: u32,
-    /// Rows; 1 where there are none.
+    /// Number of rows; 1 for one-dimensional images.
     pub height: u32,
-    /// Slices, layers or faces; 1 where there are none.
+    /// Number of slices, layers or faces; 1 if there are none.
     pub depth: u32,
-    /// Bytes from row to row.
+    /// Distance between rows in bytes.
     pub pitch: u64,
-    /// Bytes from slice to slice.
+    /// Distance between slices in bytes.
     pub slice: u64,
 }
 
 impl Level {
-    /// Address of a texel, when it is inside.
+    /// Returns the address of a texel; `None` outside the level.
     pub fn address_of(&self, at: [u32; 3], bytes: usize) -> Option<u64> {
         let [x, y, z] = at;
         if x >= self.width || y >= self.height || z >= self.depth {
@@ -46,27 +46,27 @@ impl Level {
     }
 }
 
-/// Texels that textures and surfaces look at.
+/// The texels of a texture or surface.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Image {
-    /// Where they are.
+    /// The kind of memory that holds the texels.
     pub layout: Layout,
-    /// What they are.
+    /// The format of the texels.
     pub format: Format,
-    /// Dimensions: 1 to 3, layers and faces not counted.
+    /// Number of dimensions, 1 to 3, without layers and faces.
     pub dimensions: u8,
     /// Whether slices are layers.
     pub layered: bool,
-    /// Whether six slices are the faces of a cube.
+    /// Whether groups of six slices are the faces of cubes.
     pub cube: bool,
-    /// From the largest on; at least one.
+    /// The mipmap levels, the largest first; at least one.
     pub levels: Vec<Level>,
-    /// What the driver's interface calls the format, for queries.
+    /// The format's number in the driver API, for queries.
     pub format_number: u32,
 }
 
 impl Image {
-    /// Layers: of a cube those of six faces.
+    /// Returns the number of layers; a layer of a cube has six faces.
     pub fn layers(&self) -> u32 {
         let depth = self.level(0).map_or(1, |level| level.depth);
         match (self.layered, self.cube) {
@@ -76,15 +76,15 @@ impl Image {
         }
     }
 
-    /// A level; `None` if there is no such.
+    /// Returns a mipmap level; `None` if it does not exist.
     pub fn level(&self, number: usize) -> Option<&Level> {
         self.levels.get(number)
     }
 
-    /// Bits of a texel's components; 0 where it is outside.
+    /// Returns the components of a texel as [`Format::unpack`] does; 0 outside the level.
     ///
     /// # Errors
-    /// Memory that is not there any more.
+    /// Fails if the memory is no longer mapped.
     pub fn texel(
         &self,
         memory: &mut impl Memory,

@@ -1,8 +1,9 @@
-//! Fetches of several lanes at once, by a [`Plan`]: direction by direction where the texels are and what they weigh,
-//! then texel by texel of the filter for all lanes, with the same bits as [`super::sample`] lane by lane. Loops run
-//! over a constant number of lanes, so that they become vector code.
+//! Fetches of several lanes at once, by a [`Plan`]. First, each direction gives texels and weights for all
+//! lanes. Then each texel of the filter is read and added for all lanes. The bits are the same as those of
+//! [`super::sample`] lane by lane. Loops have a constant number of iterations, one for each lane, so that they
+//! become vector code.
 //!
-//! Invariant: texels of weight 0 are not looked at, and no lane that does not fetch touches memory of its own.
+//! Invariant: texels of weight 0 are not read, and inactive lanes access no memory of their own.
 
 #![allow(
     clippy::needless_range_loop,
@@ -14,43 +15,43 @@ use super::sampler::within_periods;
 use super::{AddressMode, Channel, Format, Memory};
 use crate::fault::FaultKind;
 
-/// Coordinates as bits: of each direction those of all lanes.
+/// The coordinates of all lanes as bits, separately for each direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Coordinates<const N: usize> {
-    /// Of layered textures.
+    /// The layer, for layered textures.
     pub layer: [u32; N],
-    /// As many as the shape has dimensions count.
+    /// The coordinates. Only as many directions as the shape has dimensions are used.
     pub at: [[u32; N]; 3],
 }
 
-/// The commonest formats of all.
+/// The two most common formats.
 const FLOAT: &Format = &Format::new(Channel::F32, 1);
 const FLOAT4: &Format = &Format::new(Channel::F32, 4);
 
-/// Two texels in one direction, for each lane.
+/// Two neighbouring texels in one direction, for each lane.
 #[derive(Clone, Copy)]
 struct Pair<const N: usize> {
-    /// Bytes from the first texel of the row, column or slices.
+    /// Offsets in bytes from the first texel of the row, column or slices.
     offset: [[u64; N]; 2],
-    /// In 256ths; where one is 0 both are the other.
+    /// Weights in 256ths. If one weight is 0, both offsets are that of the other texel.
     weight: [[f64; N]; 2],
-    /// Lanes whose texel is the border.
+    /// Masks of the lanes whose texel is the border.
     outside: [u32; 2],
 }
 
-/// A bit for each lane.
+/// Returns a mask with the lanes for which a condition holds.
 #[inline(always)]
 fn bits<const N: usize>(of: impl Fn(usize) -> bool) -> u32 {
     (0..N).fold(0, |all, lane| all | u32::from(of(lane)) << lane)
 }
 
-/// Whether any is not zero, of numbers that have no sign.
+/// Returns whether any of these non-negative numbers is not zero.
 #[inline(always)]
 fn any<const N: usize>(numbers: &[f64; N]) -> bool {
     numbers.iter().fold(0, |all, number| all | number.to_bits()) != 0
 }
 
-/// A whole number as an integer, the ends of the range for those beyond it: the sum's last bits.
+/// Converts an integral value to an integer, clamped to the range: the low bits of the sum are the integer.
 #[inline(always)]
 fn integer(whole: f64) -> i32 {
     const UNIT: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
@@ -87,7 +88,7 @@ impl<const N: usize> Pair<N> {
             let moved = c * scale - half;
             let floor = moved.floor();
             let part = moved - floor;
-            // What is not finite has no weight.
+            // The weight is 0 if the coordinate is not finite.
             let weight = (part * 256.0 + 0.5).floor();
             let weight = if part >= 0.0 { weight } else { 0.0 };
             pair.weight[0][lane] = 256.0 - weight;
@@ -134,13 +135,14 @@ impl<const N: usize> Pair<N> {
     }
 }
 
-/// The indices of the texels `first` and of those behind them, and which of them are the border.
+/// Returns the indices of the texels `first` and of the texels after them, and masks of the lanes whose texel
+/// is the border.
 #[inline(always)]
 fn place<const N: usize>(axis: &Axis, first: &[i32; N]) -> ([[u32; N]; 2], [u32; 2]) {
     let last = axis.size - 1;
     let mut index = [[0; N]; 2];
     for lane in 0..N {
-        // Behind the greatest number there is nothing, whatever it is called.
+        // Index `i32::MAX` is outside every image, so it need not be incremented.
         let far = first[lane].min(i32::MAX - 1) + 1;
         index[0][lane] = first[lane].clamp(0, last) as u32;
         index[1][lane] = far.clamp(0, last) as u32;
@@ -165,7 +167,7 @@ fn place<const N: usize>(axis: &Axis, first: &[i32; N]) -> ([[u32; N]; 2], [u32;
     }
 }
 
-/// The indices where the image is repeated.
+/// Computes the indices where the image is repeated.
 #[inline(never)]
 fn repeat<const N: usize>(
     mode: AddressMode,
@@ -183,17 +185,17 @@ fn repeat<const N: usize>(
     }
 }
 
-/// The texels of one corner of the filter.
+/// The texels of all lanes at one corner of the filter.
 struct Corner<const N: usize> {
     address: [u64; N],
     outside: u32,
 }
 
-/// What lanes fetch from: the first texel of their layer, and the places of `D` directions.
+/// Where lanes fetch: the first texel of their layers, and the texels in `D` directions.
 struct Places<const N: usize, const D: usize> {
     base: [u64; N],
     pairs: [Pair<N>; D],
-    /// Lanes that fetch.
+    /// Mask of the active lanes.
     live: u32,
 }
 
@@ -209,7 +211,7 @@ impl<const N: usize, const D: usize> Places<N, D> {
                 address[lane] = address[lane].wrapping_add(pair.offset[far][lane]);
             }
         }
-        // Lanes without a texel of their own look at that of one that has.
+        // Lanes without a texel of their own read the texel of a lane that has one.
         let looks = self.live & !outside;
         if looks != u32::MAX >> (32 - N) && looks != 0 {
             let some = address[looks.trailing_zeros() as usize];
@@ -222,7 +224,7 @@ impl<const N: usize, const D: usize> Places<N, D> {
         Corner { address, outside }
     }
 
-    /// The weight of a corner, in as many parts as all corners have.
+    /// Returns the weight of a corner; the weights of all corners have the sum 256 to the power of `D`.
     #[inline(always)]
     fn weight(&self, corner: usize) -> [f64; N] {
         let mut weight = [1.0; N];
@@ -236,17 +238,17 @@ impl<const N: usize, const D: usize> Places<N, D> {
 }
 
 impl Plan {
-    /// Whether all that an instruction names is there.
+    /// Returns whether the plan supports a shape.
     #[inline]
     pub fn takes(&self, shape: Shape) -> bool {
         !self.buffer || (shape.dimensions == 1 && !shape.layered)
     }
 
-    /// Fetches for the lanes whose bits are set in `live`; `out` gets the elements as they go to registers, whichever lane
-    /// fetches. The plan must take the shape.
+    /// Fetches for the lanes whose bits are set in `live`. `out` gets the elements as the registers hold them;
+    /// the elements of other lanes are arbitrary. The plan must support the shape ([`Plan::takes`]).
     ///
     /// # Errors
-    /// The first lane that met memory which is not there any more.
+    /// Returns the first lane whose memory is no longer mapped, and its fault.
     #[inline(always)]
     pub fn fetch<const N: usize>(
         &self,
@@ -266,7 +268,8 @@ impl Plan {
         }
     }
 
-    /// In `D` directions, of at most `C` components, which are 32-bit numbers if `F` says so.
+    /// Fetches in `D` directions, for at most `C` components, which are 32-bit floating-point numbers if `F` is
+    /// true.
     #[inline(always)]
     fn fetch_in<const N: usize, const D: usize, const C: usize, const F: bool>(
         &self,
@@ -304,7 +307,7 @@ impl Plan {
         }
     }
 
-    /// Reads the texels of a corner: words of each, lowest first. False if there is none to be read.
+    /// Reads the texels of a corner as words, the lowest first. Returns false if there are no texels to read.
     #[inline(always)]
     fn words<const N: usize, const C: usize, const F: bool>(
         &self,
@@ -323,7 +326,7 @@ impl Plan {
         Ok(true)
     }
 
-    /// A component of texels, as [`super::Format::unpack`] gives it.
+    /// Returns a component of texels, as [`super::Format::unpack`] does.
     #[inline(always)]
     fn component<const N: usize, const C: usize, const F: bool>(
         &self,
@@ -360,7 +363,7 @@ impl Plan {
         out
     }
 
-    /// A component as numbers.
+    /// Converts a component to numbers.
     #[inline(always)]
     fn numbers<const N: usize, const F: bool>(
         &self,
@@ -431,7 +434,7 @@ impl Plan {
     ) -> Result<(), (usize, FaultKind)> {
         let full = f64::from(1u32 << (8 * D));
         let mut sums = [[0f64; N]; C];
-        // A lane all of whose weight is on the first texel gets that, whatever the sign of its zero is.
+        // A lane with all weight on the first texel returns that texel, which keeps the sign of a zero.
         let mut sole = [[0f64; N]; C];
         let mut words = [[0; N]; C];
         for number in 0..1usize << D {

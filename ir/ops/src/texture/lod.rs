@@ -1,4 +1,4 @@
-//! Which mipmap levels a fetch blends, and where it probes.
+//! Level of detail: which mipmap levels a fetch blends, and how many probes it takes.
 
 use super::{Filter, Sampler};
 
@@ -7,7 +7,7 @@ use super::{Filter, Sampler};
 pub(super) struct Levels {
     pub(super) first: usize,
     pub(super) second: usize,
-    /// Weight of the second, in 256ths.
+    /// The weight of the second level, in 256ths.
     pub(super) weight: u32,
 }
 
@@ -19,11 +19,11 @@ impl Levels {
     };
 }
 
-/// The levels for a level of detail, of `count` levels.
+/// Selects levels for a level of detail, out of `count` levels.
 pub(super) fn levels(detail: f64, sampler: &Sampler, count: usize) -> Levels {
     let (least, greatest) = (f64::from(sampler.min_level), f64::from(sampler.max_level));
     let last = count.saturating_sub(1);
-    // `max` and `min` drop a NaN.
+    // `max` and `min` ignore a NaN.
     let detail = (detail + f64::from(sampler.level_bias))
         .max(least)
         .min(greatest);
@@ -49,25 +49,25 @@ pub(super) fn levels(detail: f64, sampler: &Sampler, count: usize) -> Levels {
     }
 }
 
-/// How a footprint is covered.
+/// How probes cover the footprint of a fetch.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Footprint {
-    /// Level of detail of each probe.
+    /// The level of detail of each probe.
     pub(super) detail: f64,
-    /// How many probes.
+    /// The number of probes.
     pub(super) probes: u32,
-    /// Whether they lie along the first gradient (of x), else along the second.
+    /// Whether the probes are along the first gradient (of x); otherwise they are along the second.
     pub(super) along_first: bool,
 }
 
-/// The footprint of gradients, in texels. `limit` is the most probes.
+/// Returns the footprint of gradients, which are in texels; it has at most `limit` probes.
 pub(super) fn footprint(dx: &[f64], dy: &[f64], limit: u32) -> Footprint {
     let length = |d: &[f64]| d.iter().map(|c| c * c).sum::<f64>().sqrt();
     let (first, second) = (length(dx), length(dy));
     let (longer, shorter) = (first.max(second), first.min(second));
     let limit = f64::from(limit.clamp(1, 16));
     let wanted = (longer / shorter).ceil();
-    // Not where both are 0 or one is infinite.
+    // `wanted` is NaN if both gradients are 0 or both are infinite.
     let probes = if wanted >= 1.0 {
         wanted.min(limit)
     } else {

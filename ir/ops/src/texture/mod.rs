@@ -1,24 +1,24 @@
 //! Textures and surfaces: what an access means, bit for bit.
 //!
-//! [`access`] is the payload of the ops that touch them: which instruction of PTX it is, with its operands
-//! and results. [`image`] describes texels in memory, [`mod@format`] what their bits mean, [`sampler`] how they
-//! are looked up; [`sample`] fetches and filters, [`surface`] loads, stores and updates, [`query`] answers
-//! questions. Memory is reached through [`Memory`] alone, and only at addresses inside of an image, so that
-//! both engines share every line of this.
+//! [`access`] is the payload of the texture and surface ops: the PTX instruction with its operands and results.
+//! [`image`] describes texels in memory, [`mod@format`] the meaning of their bits, and [`sampler`] address
+//! modes and filters. [`sample`] fetches and filters, [`surface`] loads, stores and updates, [`query`]
+//! implements queries. All memory accesses use [`Memory`] and stay inside an image, so both engines share all
+//! of this code.
 //!
 //! The rules are those of the PTX ISA (9.7.10, 9.7.11) and of the appendix on texture fetching in the CUDA C++
-//! Programming Guide. Where those leave a choice, this is it:
+//! Programming Guide. Where they leave a choice, Margay does this:
 //!
-//! - A weight of linear filtering has 8 bits of fraction and is rounded to nearest, ties up, so that it may be 1;
-//!   texels of weight 0 are not looked at. Sums are made in binary64 and rounded once.
-//! - A coordinate that is NaN counts as 0; others beyond the range of 32 bits as its ends.
-//! - The point filter between mipmap levels takes the nearest level, the higher of two that are equally near. Bias and
-//!   clamps of the sampler apply to levels that an instruction gives or that follow from its gradients; the base
-//!   level is the first of the view, whatever they are.
-//! - Gradients give the level `log2(longer / n)` and, where the sampler allows anisotropy, `n` probes along the
-//!   longer one, `n` being `ceil(longer / shorter)` or the sampler's limit.
-//! - Components that a format lacks are 0, the fourth is 1.
-//! - Of equal magnitudes in a direction z decides before y, and y before x.
+//! - A weight of linear filtering has 8 bits of fraction and is rounded to nearest, ties up, so it may be 1.
+//!   Texels of weight 0 are not read. Sums are computed in binary64 and rounded once.
+//! - A NaN coordinate counts as 0. Coordinates outside the range of 32 bits are clamped to that range.
+//! - The point filter between mipmap levels selects the nearest level; of two equally near ones, that with the
+//!   higher number. Bias and clamps of the sampler apply to levels that an instruction gives or that follow
+//!   from its gradients. The base level is the first level of the view, regardless of bias and clamps.
+//! - Gradients give the level `log2(longer / n)`. If the sampler allows anisotropy, there are `n` probes along
+//!   the longer gradient, where `n` is `ceil(longer / shorter)` or the sampler's limit. Otherwise `n` is 1.
+//! - Components that a format lacks are 0, except that the fourth is 1.
+//! - If components of a cube direction have equal magnitudes, z takes precedence over y, and y over x.
 //!
 //! Invariant: nothing here panics, whatever the operands are.
 
@@ -45,17 +45,17 @@ pub use sampler::{AddressMode, Filter, ReadMode, Sampler};
 use crate::fault::FaultKind;
 use crate::meaning::Bits;
 
-/// Memory as texture and surface accesses see it. Addresses are those of images.
+/// Memory of texture and surface accesses. Addresses are those in images.
 pub trait Memory {
     /// Reads bytes.
     ///
     /// # Errors
-    /// Memory that is not there any more.
+    /// Fails if the memory is no longer mapped.
     fn read(&mut self, address: u64, bytes: &mut [u8]) -> Result<(), FaultKind>;
-    /// Reads 1, 2 or 4 bytes for each of some lanes, `displacement` behind their addresses.
+    /// For each lane, reads 1, 2 or 4 bytes at the lane's address plus `displacement`.
     ///
     /// # Errors
-    /// The first lane whose memory is not there any more.
+    /// Returns the first lane whose memory is no longer mapped, and its fault.
     fn gather(
         &mut self,
         addresses: &[u64],
@@ -77,12 +77,12 @@ pub trait Memory {
     /// Writes bytes.
     ///
     /// # Errors
-    /// As for reading.
+    /// Fails if the memory is no longer mapped.
     fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), FaultKind>;
-    /// Replaces 4 or 8 bytes in one atomic step.
+    /// Atomically replaces 4 or 8 bytes.
     ///
     /// # Errors
-    /// As for reading.
+    /// Fails if the memory is no longer mapped.
     fn update(
         &mut self,
         address: u64,
@@ -91,5 +91,5 @@ pub trait Memory {
     ) -> Result<(), FaultKind>;
 }
 
-/// Results of an access: at most four elements and a predicate.
+/// The results of an access: at most four elements and a predicate.
 pub type Results = smallvec::SmallVec<[Bits; 5]>;

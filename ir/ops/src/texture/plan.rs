@@ -1,33 +1,34 @@
-//! How the commonest fetches of a texture go: what follows from texels and sampler, worked out once when they are
-//! brought together, and which instructions can use it. [`super::lanes`] does the fetching, with the same bits as
-//! [`super::sample`].
+//! Plans: precomputed data for the most common fetches of a texture. A plan is made once for an image and a
+//! sampler; [`Shape::of_payload`] tells which instructions can use it. [`super::lanes`] performs the fetches,
+//! with the same bits as [`super::sample`].
 //!
-//! Left to the long way: cubes, gathers, levels that an instruction chooses, offsets, results in half precision,
-//! formats whose components share bits.
+//! Plans do not support cubes, gathers, levels that an instruction gives, offsets, results in half precision,
+//! and formats whose components share bits. These use [`super::sample`].
 
 use super::{
     AddressMode, Channel, Filter, Format, Geometry, Image, Layout, Operation, ReadMode, Sampler,
 };
 use crate::types::OpType;
 
-/// What an instruction asks of a plan.
+/// The properties of an instruction that a plan needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
-    /// Coordinates besides the layer.
+    /// Number of coordinates, without the layer.
     pub dimensions: usize,
-    /// Whether the first coordinate names a layer.
+    /// Whether the first coordinate is the number of a layer.
     pub layered: bool,
     /// Whether coordinates are floating point.
     pub float: bool,
-    /// Elements that it reads.
+    /// Number of elements read.
     pub count: usize,
 }
 
-/// The bits of a payload that tell dimensions, base level, number and types: `Access::payload` says where they are.
+/// The bits of a payload that vary between supported instructions: geometry, base level, count and types. The
+/// layout is that of `Access::payload`.
 const TOLD: u64 = 0xf << 4 | 1 << 8 | 3 << 10 | 0xffff << 32;
 
 impl Shape {
-    /// The shape of the instruction with a payload; `None` if it goes the long way.
+    /// Returns the shape of the instruction with a payload; `None` if plans do not support it.
     #[inline]
     pub fn of_payload(payload: u64) -> Option<Shape> {
         let (dimensions, layered) = match payload >> 4 & 15 {
@@ -51,23 +52,23 @@ impl Shape {
     }
 }
 
-/// How a component becomes a number.
+/// How a component is converted to a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reading {
-    /// Not at all: its bits are the result.
+    /// Not converted: the result is the component's bits.
     Bits,
-    /// It is one.
+    /// The component is a floating-point number.
     Float,
-    /// As a fraction of its largest value.
+    /// An integer is a fraction of its largest value.
     Fraction,
 }
 
-/// What components of integers are as numbers.
+/// The numbers that integer components mean.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Fractions {
-    /// Of each byte, for the first three components and for the fourth.
+    /// Tables of the numbers of all bytes: one for the first three components, one for the fourth.
     Bytes([Box<[f64; 256]>; 2]),
-    /// By the format.
+    /// Computed by the format.
     Format(Format),
 }
 
@@ -86,7 +87,7 @@ impl Fractions {
         )
     }
 
-    /// Those of a component that the format has.
+    /// Converts the values of a component that the format has.
     #[inline(always)]
     pub(super) fn numbers<const N: usize>(
         &self,
@@ -110,42 +111,42 @@ impl Fractions {
     }
 }
 
-/// One direction.
+/// The properties of one direction.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Axis {
-    /// Texels.
+    /// Number of texels.
     pub(super) size: i32,
-    /// Bytes from one to the next.
+    /// Distance between neighbouring texels in bytes.
     pub(super) step: u32,
-    /// Texels in 1 of a coordinate.
+    /// Number of texels in one unit of the coordinate.
     pub(super) scale: f64,
-    /// Of texels beyond the edge.
+    /// What happens to indices outside the image.
     pub(super) mode: AddressMode,
 }
 
-/// How the commonest fetches of a texture go.
+/// Precomputed data for the most common fetches of a texture.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
     pub(super) address: u64,
     pub(super) axes: [Axis; 3],
-    /// The last layer.
+    /// The number of the last layer.
     pub(super) last: u32,
-    /// Whether four texels in each plane are blended.
+    /// Whether neighbouring texels are blended.
     pub(super) linear: bool,
-    /// Whether it is a buffer, of which only the first coordinate counts.
+    /// Whether the image is a linear buffer, where only the first coordinate counts.
     pub(super) buffer: bool,
     pub(super) format: Format,
     pub(super) reading: Reading,
-    /// For [`Reading::Fraction`].
+    /// The conversion for [`Reading::Fraction`].
     pub(super) fractions: Option<Fractions>,
-    /// What results are beyond the edge.
+    /// Results outside the image, as bits.
     pub(super) border: [u32; 4],
-    /// And of components that the format lacks.
+    /// Results of components that the format lacks, as bits.
     pub(super) missing: [u32; 4],
 }
 
 impl Plan {
-    /// The plan for texels and a sampler; `None` if all fetches go the long way.
+    /// Returns the plan for an image and a sampler; `None` if they are not supported.
     pub fn of(image: &Image, sampler: &Sampler) -> Option<Plan> {
         let format = image.format;
         let level = image.level(0)?;
@@ -165,7 +166,7 @@ impl Plan {
             return None;
         };
         let steps = [texel, pitch, slice];
-        // Everything inside has an address.
+        // Every texel must have an address.
         let lasts = sizes.iter().zip(steps);
         let span: u64 = lasts.map(|(&n, step)| u64::from(n) * u64::from(step)).sum();
         level.address.checked_add(span)?;
@@ -216,7 +217,7 @@ impl Plan {
     }
 }
 
-/// The bits of a number that went through arithmetic: NaNs are quiet.
+/// Returns the bits of a number after arithmetic, which makes NaNs quiet.
 #[inline(always)]
 pub(super) fn quiet(bits: u32) -> u32 {
     match bits & 0x7fff_ffff > 0x7f80_0000 {

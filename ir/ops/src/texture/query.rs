@@ -1,12 +1,12 @@
-//! `txq`, `suq`: what a texture or surface is.
+//! `txq`, `suq`: properties of textures and surfaces.
 //!
-//! Numbers of address modes and filters are in the order of the PTX ISA's lists (wrap, mirror, clamp to what the border
-//! is, clamp to edge, clamp to border; nearest, linear). The type of a channel is the number that the driver's interface gives
-//! the format, the order the count of components.
+//! Address modes and filters are numbered in the order of the PTX ISA's lists: wrap, mirror, clamp_ogl,
+//! clamp_to_edge, clamp_to_border, and nearest, linear. The channel data type is the format's number in the
+//! driver API; the channel order is the number of components.
 
 use super::{Access, AddressMode, Filter, Image, Layout, Query, Sampler};
 
-/// What a sampler is; 0 for what it does not tell.
+/// Returns a property of a sampler; 0 for properties that a sampler does not have.
 pub fn of_sampler(access: &Access, sampler: &Sampler) -> u32 {
     let mode = |dimension: usize| match sampler.address[dimension] {
         AddressMode::Wrap => 0,
@@ -25,7 +25,7 @@ pub fn of_sampler(access: &Access, sampler: &Sampler) -> u32 {
     }
 }
 
-/// The answer; 0 for what there is not.
+/// Returns a property; 0 for properties that do not exist.
 pub fn answer(access: &Access, image: &Image, sampler: Option<&Sampler>, level: u32) -> u32 {
     let size = image.level(level as usize);
     match access.query {

@@ -1,10 +1,10 @@
-//! Variables of opaque type: what the text of a module says of a texture, sampler or surface.
+//! Variables of opaque type: the declarations of textures, samplers and surfaces in a module.
 
 use std::fmt;
 
 use super::{AddressMode, Filter, Sampler};
 
-/// What an opaque variable refers to.
+/// The kind of object that an opaque variable refers to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum ReferenceKind {
     /// `.texref`.
@@ -16,10 +16,10 @@ pub enum ReferenceKind {
     Surface,
 }
 
-/// A variable of opaque type and the properties that it is declared with.
+/// The properties with which a variable of opaque type is declared.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Reference {
-    /// Its type.
+    /// The kind of object.
     pub kind: ReferenceKind,
     /// `addr_mode_0` to `addr_mode_2`.
     pub address: [AddressMode; 3],
@@ -57,7 +57,7 @@ fn value<T: Copy>(table: &[(T, &'static str)], word: &str) -> Option<T> {
 }
 
 impl Reference {
-    /// A reference without properties.
+    /// Returns a reference with default properties.
     pub fn new(kind: ReferenceKind) -> Reference {
         Reference {
             kind,
@@ -65,9 +65,10 @@ impl Reference {
         }
     }
 
-    /// Sets a property that PTX gives as a word, such as `addr_mode_0 = wrap`; others say nothing about sampling.
+    /// Sets a property that PTX gives as a word, such as `addr_mode_0 = wrap`. Other keys and words do not
+    /// affect sampling and are ignored.
     pub fn set_word(&mut self, key: &str, text: &str) {
-        // The old clamp to what the border is: the same where no border was given.
+        // `clamp_ogl` clamps to the border's colour; without a given border it equals `clamp_to_edge`.
         let text = if text == "clamp_ogl" {
             "clamp_to_edge"
         } else {
@@ -96,7 +97,7 @@ impl Reference {
         }
     }
 
-    /// The sampler that the properties describe.
+    /// Returns the sampler that the properties describe.
     pub fn sampler(&self) -> Sampler {
         Sampler {
             address: self.address,
@@ -107,7 +108,7 @@ impl Reference {
         }
     }
 
-    /// The reference of its words, as [`Reference`] prints them.
+    /// Parses the text that [`Reference`] displays.
     pub fn from_words(text: &str) -> Option<Reference> {
         let mut words = text.split('.');
         let mut reference = Reference::new(value(&KINDS, words.next()?)?);

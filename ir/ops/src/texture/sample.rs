@@ -13,39 +13,39 @@ use crate::fault::FaultKind;
 use crate::meaning::Bits;
 use crate::types::OpType;
 
-/// Texels that a sampler looks at.
+/// An image with the sampler that reads it.
 pub struct Texture<'a> {
     /// The texels.
     pub image: &'a Image,
-    /// How they are looked up.
+    /// How the texels are sampled.
     pub sampler: &'a Sampler,
 }
 
-/// Where a fetch looks.
+/// Where a fetch reads.
 #[derive(Clone, Copy)]
 enum At {
-    /// At coordinates in texels, from the edge of the first.
+    /// At coordinates in texels, measured from the edge of the first texel.
     Point([f64; 3]),
-    /// At a texel.
+    /// At the indices of a texel.
     Texel([i64; 3]),
 }
 
-/// What was found: numbers, or bits that are not to be filtered.
+/// What a fetch found: numbers, or bits that are not filtered.
 #[derive(Clone, Copy)]
 enum Found {
     Numbers([f64; 4]),
     Bits([u32; 4]),
 }
 
-/// Two texels in one direction.
+/// Two neighbouring texels in one direction.
 #[derive(Clone, Copy)]
 struct Pair {
     first: i64,
-    /// Weight of the one behind it, in 256ths.
+    /// The weight of the second texel, in 256ths.
     weight: u32,
 }
 
-/// The operands of a fetch, behind the handles.
+/// The operands of a fetch after the handles.
 struct Operands {
     layer: u32,
     coords: [f64; 3],
@@ -97,10 +97,10 @@ impl Operands {
     }
 }
 
-/// Performs `tex` or `tld4`. `args` are the operands behind the handles.
+/// Performs `tex` or `tld4`. `args` are the operands after the handles.
 ///
 /// # Errors
-/// Memory that is not there any more.
+/// Fails if the memory is no longer mapped.
 pub fn fetch(
     access: &Access,
     texture: &Texture<'_>,
@@ -116,7 +116,7 @@ pub fn fetch(
     Ok(results(access, found))
 }
 
-/// What registers of the instruction's type get.
+/// Converts what a fetch found to the type of the instruction's registers.
 fn results(access: &Access, found: Found) -> Results {
     let single = |i: usize| match found {
         Found::Numbers(all) => (all[i] as f32).to_bits(),
@@ -140,7 +140,7 @@ fn results(access: &Access, found: Found) -> Results {
 }
 
 impl Texture<'_> {
-    /// Whether texels are read as numbers.
+    /// Returns whether texels are read as floating-point numbers.
     fn has_numbers(&self) -> bool {
         let format = &self.image.format;
         let short = format.channel.bytes() < 4;
@@ -181,7 +181,7 @@ impl Texture<'_> {
         }))
     }
 
-    /// The levels of a fetch, and the coordinates at which it probes them.
+    /// Returns the levels of a fetch, and the coordinates of its probes.
     fn levels(&self, access: &Access, operands: &Operands) -> (Levels, SmallVec<[[f64; 3]; 1]>) {
         let here = SmallVec::from_elem(operands.coords, 1);
         let count = self.image.levels.len();
@@ -232,14 +232,14 @@ impl Texture<'_> {
         (levels, probes)
     }
 
-    /// Whether coordinates are multiplied by the size.
+    /// Returns whether coordinates are multiplied by the size.
     fn is_scaled(&self, access: &Access) -> bool {
         access.coords == OpType::F32
             && self.sampler.is_normalized()
             && self.image.layout != Layout::Linear
     }
 
-    /// Fetches from both levels.
+    /// Fetches from both levels and blends the results.
     fn blend(
         &self,
         access: &Access,
@@ -274,7 +274,7 @@ impl Texture<'_> {
         })))
     }
 
-    /// Where the coordinates are in a level, and in which slice.
+    /// Returns the position of the coordinates in a level, and the slice.
     fn locate(
         &self,
         access: &Access,
@@ -383,7 +383,7 @@ impl Texture<'_> {
         Ok(Found::Numbers(sum.map(|sum| sum * scale)))
     }
 
-    /// One texel; its index may be beyond the edge.
+    /// Fetches one texel; its index may be outside the image.
     fn tap(
         &self,
         access: &Access,
@@ -442,7 +442,7 @@ impl Texture<'_> {
         if inside(i) || inside(j) {
             return beside([i, j], memory);
         }
-        // At a corner three faces meet: the mean of theirs stands for the fourth texel.
+        // Three faces meet at a corner: the mean of their texels replaces the fourth texel.
         let mut sum = [0.0; 4];
         for at in [[near(i), near(j)], [i, near(j)], [near(i), j]] {
             let found = beside(at, memory)?;
@@ -479,7 +479,7 @@ impl Texture<'_> {
         Found::Numbers(numbers)
     }
 
-    /// The border's colour, in the components that the format has.
+    /// Returns the border colour in the components that the format has.
     fn border(&self) -> Found {
         let numbers = self.has_numbers();
         let count = match self.image.format.channel {
@@ -499,7 +499,7 @@ impl Texture<'_> {
         }
     }
 
-    /// The four texels that a linear filter would blend, one component of each.
+    /// Returns one component of each of the four texels that a linear filter would blend.
     fn gather(
         &self,
         access: &Access,
@@ -517,7 +517,7 @@ impl Texture<'_> {
             At::Texel([i, j, _]) => [i, j],
             At::Point([x, y, _]) => [x, y].map(|c| self.pair(c, Filter::Linear).first),
         };
-        // Against the clock, from the lower left.
+        // Anticlockwise, from the lower left.
         let order = [[0, 1], [1, 1], [1, 0], [0, 0]];
         for (place, [di, dj]) in order.into_iter().enumerate() {
             match self.tap(access, level, [i + di, j + dj, 0], slice, memory)? {
@@ -532,7 +532,7 @@ impl Texture<'_> {
     }
 }
 
-/// The gradients of the coordinates on the face that the direction hits, in texels.
+/// Returns the gradients of the coordinates on the face that the direction hits, in texels.
 fn gradients_on_face(operands: &Operands, size: f64) -> [[f64; 3]; 2] {
     let FacePoint {
         face, s, t, major, ..

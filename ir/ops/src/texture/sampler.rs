@@ -1,26 +1,27 @@
-//! How texels are looked up: address modes, filters, level of detail.
+//! Samplers: address modes, filters, level of detail.
 
-/// What becomes of a texel index beyond the edge.
+/// What happens to a texel index outside the image.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum AddressMode {
     /// The image is repeated.
     Wrap,
-    /// The texel at the edge.
+    /// The nearest texel at the edge is used.
     #[default]
     Clamp,
-    /// The image is repeated, every other time mirrored.
+    /// The image is repeated; every other copy is mirrored.
     Mirror,
-    /// The border's colour.
+    /// The border colour is used.
     Border,
 }
 
 impl AddressMode {
-    /// Whether the image is repeated.
+    /// Returns whether the image is repeated.
     pub const fn repeats(self) -> bool {
         matches!(self, AddressMode::Wrap | AddressMode::Mirror)
     }
 
-    /// The index of the texel that stands for index `i` of `size`; `None`: the border.
+    /// Returns the index of the texel used for index `i` in an image of `size` texels; `None` means the border
+    /// colour.
     pub fn apply(self, i: i64, size: u32) -> Option<u32> {
         let n = i64::from(size.max(1));
         let at = match self {
@@ -37,63 +38,64 @@ impl AddressMode {
     }
 }
 
-/// Where a repeated image has what it has at a normalised coordinate, between 0 and 2 for those that are 2 or more: indices
-/// of texels stay within their type. No number for those that are not finite.
+/// Reduces a normalised coordinate of a repeated image to an equivalent one between 0 and 2, unless its
+/// magnitude is below 2. Indices of texels then fit in their type. The result is NaN if the coordinate is not
+/// finite.
 #[inline(always)]
 pub(super) fn within_periods(c: f64) -> f64 {
-    // Exact: `f32` of that size have no more than 22 bits behind the point.
+    // Exact: an `f32` of this size has at most 22 bits after the binary point.
     let moved = c - 2.0 * (0.5 * c).floor();
     if c.abs() < 2.0 { c } else { moved }
 }
 
-/// Whether texels or levels are blended.
+/// Whether neighbouring texels or levels are blended.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Filter {
-    /// The nearest.
+    /// The nearest one is used.
     #[default]
     Point,
-    /// The two nearest in each direction, by distance.
+    /// The two nearest ones in each direction are blended by distance.
     Linear,
 }
 
-/// What integer texels are read as.
+/// How integer texels are read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum ReadMode {
-    /// Themselves.
+    /// As integers.
     #[default]
     Element,
-    /// Fractions of their largest value, where they have 8 or 16 bits.
+    /// As fractions of their largest value if they have 8 or 16 bits.
     Normalized,
 }
 
-/// How a texture is looked up.
+/// How a texture is sampled.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Sampler {
-    /// For each dimension.
+    /// The address mode of each dimension.
     pub address: [AddressMode; 3],
-    /// Between texels.
+    /// The filter between texels.
     pub filter: Filter,
-    /// Between mipmap levels.
+    /// The filter between mipmap levels.
     pub mipmap_filter: Filter,
-    /// Of integers.
+    /// How integers are read.
     pub read: ReadMode,
-    /// Coordinates go from 0 to 1.
+    /// Whether coordinates range from 0 to 1.
     pub normalized: bool,
-    /// Normalised coordinates are taken as if they were not (`force_unnormalized_coords`).
+    /// Whether normalised coordinates are treated as unnormalised ones (`force_unnormalized_coords`).
     pub force_unnormalized: bool,
-    /// Colours of 8 bits are sRGB.
+    /// Whether 8-bit colours are sRGB.
     pub srgb: bool,
-    /// Filters across the edges of a cube.
+    /// Whether filtering crosses the edges of a cube.
     pub seamless: bool,
-    /// Longest ratio of an anisotropic footprint, 1 to 16.
+    /// Maximum ratio of an anisotropic footprint, 1 to 16.
     pub max_anisotropy: u32,
-    /// Added to levels.
+    /// A bias that is added to levels.
     pub level_bias: f32,
     /// Least level.
     pub min_level: f32,
     /// Greatest level.
     pub max_level: f32,
-    /// Colour beyond the edge, as bits: a number for textures that are read as numbers.
+    /// The border colour as bits: floating-point bits for textures that are read as numbers.
     pub border: [u32; 4],
 }
 
@@ -118,12 +120,12 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    /// Whether floating-point coordinates are multiplied by the size.
+    /// Returns whether floating-point coordinates are multiplied by the size.
     pub const fn is_normalized(&self) -> bool {
         self.normalized && !self.force_unnormalized
     }
 
-    /// The address mode of a dimension: without normalised coordinates there is no repeating.
+    /// Returns the address mode of a dimension. Without normalised coordinates, repeating modes become `Clamp`.
     pub fn address_mode(&self, dimension: usize) -> AddressMode {
         match self.address[dimension.min(2)] {
             mode if mode.repeats() && !self.is_normalized() => AddressMode::Clamp,

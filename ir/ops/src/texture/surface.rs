@@ -1,4 +1,4 @@
-//! `suld`, `sust`, `sured`: surfaces, texel by texel or byte by byte.
+//! `suld`, `sust`, `sured`: accesses to surfaces by texels or by bytes.
 
 use smallvec::SmallVec;
 
@@ -10,10 +10,11 @@ use crate::mods::Mods;
 use crate::ops::Opcode;
 use crate::types::OpType;
 
-/// Performs a surface access. `args` are the operands behind the handle.
+/// Performs a surface access. `args` are the operands after the handle.
 ///
 /// # Errors
-/// [`FaultKind::SurfaceBounds`] beyond the edge with `.trap`; memory that is not there any more.
+/// Returns [`FaultKind::SurfaceBounds`] outside the surface with `.trap`, and a fault if the memory is no
+/// longer mapped.
 pub fn access(
     access: &Access,
     image: &Image,
@@ -60,7 +61,7 @@ fn zeros(access: &Access) -> Results {
     }
 }
 
-/// The address of an access; `None` where there is nothing to do.
+/// Returns the address of an access; `None` if the access has no effect.
 fn place(
     access: &Access,
     image: &Image,
@@ -69,7 +70,7 @@ fn place(
     (unit, bytes): (u64, u64),
 ) -> Result<Option<u64>, FaultKind> {
     let row = u64::from(level.width) * image.format.bytes() as u64;
-    // Accesses are aligned to their size: the low bits of the place do not count.
+    // Accesses are aligned to their size: lower bits of the offset are ignored.
     let last = [
         (row.checked_sub(bytes)).map(|last| last / bytes * bytes / unit),
         Some(u64::from(level.height.max(1) - 1)),
@@ -154,7 +155,7 @@ fn store(
     Ok(SmallVec::new())
 }
 
-/// What 32 bits without a type are to a surface of this format.
+/// Interprets 32 untyped bits as a component of a surface of this format.
 fn untyped(image: &Image, bits: u32) -> Component {
     let channel = image.format.channel;
     if channel.is_float() || image.format.normalized {

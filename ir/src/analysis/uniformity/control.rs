@@ -77,14 +77,14 @@ impl Control {
     /// Returns the blocks in loops that contain a `yield` or `nanosleep`.
     pub(super) fn yielding(&self, function: &Function) -> SecondaryMap<Block, bool> {
         let mut yielding: SecondaryMap<Block, bool> = SecondaryMap::default();
-        let gives_way = |&block: &Block| {
+        let yields = |&block: &Block| {
             let insts = function.insts(block).iter();
             insts
                 .map(|&inst| function.dfg.insts[inst].opcode)
                 .any(|opcode| matches!(opcode, Opcode::Yield | Opcode::Nanosleep))
         };
         for one in &self.loops {
-            if one.body.iter().any(gives_way) {
+            if one.body.iter().any(yields) {
                 for &block in &one.body {
                     yielding[block] = true;
                 }
@@ -117,7 +117,7 @@ impl Control {
     /// Returns whether threads that have reached a block the same number of times are in the same iterations of the
     /// loops around it. This holds if every iteration of each of these loops passes the block, and if all threads
     /// run the same number of iterations of each loop but the outermost.
-    pub(super) fn in_step(&self, cfg: &Cfg, dominators: &Dominators, block: Block) -> bool {
+    pub(super) fn is_converged(&self, cfg: &Cfg, dominators: &Dominators, block: Block) -> bool {
         let around = || self.around[block].iter().map(|&number| &self.loops[number]);
         let passes = |one: &Loop| {
             let latches = cfg.preds(one.header).iter();

@@ -18,7 +18,7 @@ pub(super) struct Transfer<'a> {
     pub(super) inst: Inst,
     pub(super) args: &'a [Fact],
     /// Whether a loop around the instruction contains a `yield` or `nanosleep`.
-    pub(super) gives_way: bool,
+    pub(super) yields: bool,
     pub(super) assumptions: Assumptions,
 }
 
@@ -107,7 +107,7 @@ impl Transfer<'_> {
             StateSpace::Const | StateSpace::Param => address,
             _ if desc.mods.nc() => address,
             StateSpace::Local | StateSpace::ParamFunc => Class::Varying,
-            _ if self.gives_way => Class::Varying,
+            _ if self.yields => Class::Varying,
             // A generic address that is equal for all lanes is not an address of local memory, which has another
             // address for each lane.
             _ => Class::Warp,

@@ -8,7 +8,7 @@ use crate::entity::{FuncId, Value};
 use crate::function::Function;
 use crate::module::Module;
 use crate::pass::inline::Inlining;
-use crate::pass::{points, prepare_within};
+use crate::pass::{prepare_within, sync_points};
 use margay_ops::ops::Opcode;
 
 /// Returns the functions that a kernel reaches, in order of their distance; `None` if none of them has sync points.
@@ -71,9 +71,9 @@ fn insts(function: &Function) -> usize {
 /// Returns whether threads may wait in a function.
 fn has_points(function: &Function, module: &Module) -> bool {
     let mut cut = function.clone();
-    points::run(&mut cut, module);
+    sync_points::run(&mut cut, module);
     let mut insts = cut.blocks().iter().flat_map(|&block| cut.insts(block));
-    insts.any(|&inst| cut.effects(inst).is_point())
+    insts.any(|&inst| cut.effects(inst).is_sync_point())
 }
 
 fn expressible(function: &Function) -> Result<(), String> {

@@ -117,7 +117,7 @@ impl Graph {
         let functions = others.filter_map(|&id| module.functions.get(id));
         functions.filter(|f| f.has_body()).any(|function| {
             let mut insts = function.blocks().iter().flat_map(|&b| function.insts(b));
-            insts.any(|&inst| function.effects(inst).is_point())
+            insts.any(|&inst| function.effects(inst).is_sync_point())
         })
     }
 

@@ -5,8 +5,8 @@
 //! ([`Slice::behind_barrier`]). Before other code reads them, [`Slice::spread`] materialises all lanes.
 //! Materialising a value whose lanes are all stored changes nothing.
 
-use margay_exec::Stop;
-use margay_ir::analysis::regions::Entry;
+use margay_exec::SyncPoint;
+use margay_ir::analysis::regions::ResumePoint;
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Inst, Value};
 
@@ -29,7 +29,7 @@ enum Form {
 
 impl Slice<'_, '_> {
     /// Returns what is stored of a value at a barrier, depending on how the code after it reads the value.
-    fn brief_form(&mut self, value: Value, entry: &Entry) -> Form {
+    fn brief_form(&mut self, value: Value, entry: &ResumePoint) -> Form {
         let function = self.lane.function;
         let here = self.class(value);
         let behind = self.view.uniformity.class_in(function, value, entry.block);
@@ -39,7 +39,7 @@ impl Slice<'_, '_> {
         };
         if here == Class::Varying || behind == Class::Varying {
             let noted = self.lane.regions.and_then(|r| r.note_offset(value));
-            return match self.view.guarded.stride(value) {
+            return match self.view.speculative.stride(value) {
                 Some(stride)
                     if self.is_guarded(value) && !self.leaves(value) && noted.is_some() =>
                 {
@@ -56,11 +56,11 @@ impl Slice<'_, '_> {
     }
 
     /// Stores lazily the values that the region after a barrier needs.
-    pub(super) fn save_briefly(&mut self, inst: Inst, stop: Stop) -> Result<(), Unsupported> {
+    pub(super) fn save_briefly(&mut self, inst: Inst, stop: SyncPoint) -> Result<(), Unsupported> {
         let Some(regions) = self.lane.regions else {
             return Ok(());
         };
-        let entry = &regions.entries[stop.0 as usize];
+        let entry = &regions.resume_points[stop.0 as usize];
         let results = self.lane.function.dfg.results(inst);
         for &value in entry
             .live_in
@@ -80,7 +80,7 @@ impl Slice<'_, '_> {
                 Form::Lanes
                     if stored
                         && self.view.uniformity.class(value) == Class::Varying
-                        && self.view.guarded.stride(value).is_none() => {}
+                        && self.view.speculative.stride(value).is_none() => {}
                 Form::Lanes => self.store_value(value)?,
                 Form::Guarded(_) => {
                     let first = self.lane.get(value);
@@ -103,11 +103,11 @@ impl Slice<'_, '_> {
     }
 
     /// Materialises all lanes of the lazy spills at a barrier, for the chunk `here`.
-    pub(crate) fn spread(&mut self, stop: Stop, here: Here) -> Result<(), Unsupported> {
+    pub(crate) fn spread(&mut self, stop: SyncPoint, here: Here) -> Result<(), Unsupported> {
         let (Some(regions), Some(&block)) = (self.lane.regions, self.brief.get(&stop)) else {
             return Ok(());
         };
-        let entry = &regions.entries[stop.0 as usize];
+        let entry = &regions.resume_points[stop.0 as usize];
         let results: &[Value] = match entry.point {
             Some(point) => self.lane.function.dfg.results(point),
             None => &[],

@@ -9,7 +9,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use cranelift_frontend::Variable;
-use margay_exec::Stop;
+use margay_exec::SyncPoint;
 use margay_ir::analysis::Linear;
 use margay_ir::analysis::linear::Span;
 use margay_ir::analysis::uniformity::Class;
@@ -211,7 +211,7 @@ impl Slice<'_, '_> {
             Opcode::Jump => self.go(&targets[0]),
             Opcode::Brif => self.branch(inst, targets),
             Opcode::BrTable => self.branch_table(inst, targets),
-            Opcode::Exit | Opcode::Ret => self.stop(Stop::EXIT),
+            Opcode::Exit | Opcode::Ret => self.stop(SyncPoint::EXIT),
             Opcode::Trap => self.abort(crate::abi::status::TRAP),
             Opcode::InvalidPc => self.abort(crate::abi::status::INVALID_PC),
             _ => self.abort(crate::abi::status::UNREACHABLE),
@@ -504,7 +504,7 @@ impl Slice<'_, '_> {
                 }
                 _ => vectors.push((param, self.get(arg)?)),
             }
-            if self.view.guarded.stride(param).is_some() {
+            if self.view.speculative.stride(param).is_some() {
                 let holds = self.holds_or_is(arg);
                 guards.push((param, holds));
                 scalars.push((param, self.lane.get(arg)));
@@ -565,7 +565,7 @@ impl Slice<'_, '_> {
                 let old = self.use_vars(&vars);
                 let lanes = self.blend(mask, &lanes, &old);
                 self.def_vars(&vars, &lanes);
-                if self.view.guarded.stride(param).is_none() {
+                if self.view.speculative.stride(param).is_none() {
                     continue;
                 }
                 let holds = self.holds_or_is(arg);
@@ -786,7 +786,7 @@ impl Slice<'_, '_> {
     // Stops.
 
     /// Stops the active lanes at a sync point or at the end.
-    pub(super) fn stop(&mut self, stop: Stop) -> Result<(), Unsupported> {
+    pub(super) fn stop(&mut self, stop: SyncPoint) -> Result<(), Unsupported> {
         if let Some(sweep) = self.ends.sweep {
             sweep.stop(self.lane.b, stop, self.mask.is_none());
         }
@@ -794,7 +794,7 @@ impl Slice<'_, '_> {
     }
 
     /// Stops the active lanes where the uniform path is not active.
-    fn stop_apart(&mut self, stop: Stop) -> Result<(), Unsupported> {
+    fn stop_apart(&mut self, stop: SyncPoint) -> Result<(), Unsupported> {
         if !self.stops.contains(&stop) {
             self.stops.push(stop);
         }
@@ -811,9 +811,9 @@ impl Slice<'_, '_> {
         Ok(())
     }
 
-    fn note_stop(&mut self, stop: Stop) {
-        let (Some(frame), Some(common), Some(parted)) =
-            (self.lane.here.frame, self.ends.common, self.ends.parted)
+    fn note_stop(&mut self, stop: SyncPoint) {
+        let (Some(frame), Some(common), Some(diverged)) =
+            (self.lane.here.frame, self.ends.common, self.ends.diverged)
         else {
             return;
         };
@@ -841,9 +841,9 @@ impl Slice<'_, '_> {
         let agreed = b.ins().select(nobody, number, known);
         b.def_var(common, agreed);
         let differs = b.ins().bxor(agreed, number);
-        let so_far = b.use_var(parted);
+        let so_far = b.use_var(diverged);
         let now = b.ins().bor(so_far, differs);
-        b.def_var(parted, now);
+        b.def_var(diverged, now);
     }
 
     /// A synchronisation point; true when it ended the block.
@@ -901,7 +901,7 @@ impl Slice<'_, '_> {
         &mut self,
         condition: ir::Value,
         inst: Inst,
-        stop: Stop,
+        stop: SyncPoint,
     ) -> Result<(), Unsupported> {
         let [on, wait] = std::array::from_fn(|_| self.lane.b.create_block());
         self.lane.b.ins().brif(condition, on, &[], wait, &[]);
@@ -915,7 +915,7 @@ impl Slice<'_, '_> {
     }
 
     /// Counts a turn of a waiting loop. The lanes yield when they have spent their turns.
-    fn yield_when_due(&mut self, inst: Inst, stop: Stop) -> Result<(), Unsupported> {
+    fn yield_when_due(&mut self, inst: Inst, stop: SyncPoint) -> Result<(), Unsupported> {
         let go_on = self.lane.count_turn(inst);
         self.save_behind(inst)?;
         self.stop(stop)?;

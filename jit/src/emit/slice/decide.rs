@@ -58,7 +58,7 @@ impl Slice<'_, '_> {
                 for call in function.dfg.targets(inst) {
                     call.args.iter().for_each(|&arg| note(arg, 2));
                 }
-                if function.effects(inst).is_point() {
+                if function.effects(inst).is_sync_point() {
                     let behind = self.lane.behind(inst).unwrap_or_default();
                     behind.iter().for_each(|&value| note(value, 2));
                 }

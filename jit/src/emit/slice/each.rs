@@ -39,7 +39,7 @@ impl Slice<'_, '_> {
             let told = told && self.is_told(value);
             let lanes = if told { None } else { Some(self.get(value)?) };
             let scalar = self.view.uniformity.class(value) != Class::Varying
-                || self.view.guarded.stride(value).is_some();
+                || self.view.speculative.stride(value).is_some();
             operands.push(Operand {
                 value,
                 kind: function.dfg.ty(value).kind(),

@@ -8,7 +8,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use cranelift_frontend::Variable;
-use margay_ir::analysis::regions::Entry;
+use margay_ir::analysis::regions::ResumePoint;
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Block, Inst, Value};
 use rustc_hash::FxHashSet;
@@ -23,7 +23,7 @@ impl Slice<'_, '_> {
     /// lanes `bits` for which all values agree that should be uniform. Adds the other lanes to `rest`.
     pub(crate) fn behind_point(
         &mut self,
-        entry: &Entry,
+        entry: &ResumePoint,
         bits: ir::Value,
         rest: Variable,
     ) -> Result<(), Unsupported> {
@@ -95,7 +95,7 @@ impl Slice<'_, '_> {
     /// should be uniform then are. Leaves the builder in the block for all other cases.
     pub(crate) fn behind_barrier(
         &mut self,
-        entry: &Entry,
+        entry: &ResumePoint,
         bits: ir::Value,
         quick: ir::Value,
     ) -> Result<(), Unsupported> {
@@ -141,7 +141,7 @@ impl Slice<'_, '_> {
     }
 
     /// Rematerialises the values that the code at a resume point needs and that frames do not contain.
-    fn again(&mut self, entry: &Entry) -> Result<(), Unsupported> {
+    fn again(&mut self, entry: &ResumePoint) -> Result<(), Unsupported> {
         let mut done = FxHashSet::default();
         for value in self.lane.again_from(entry.block, self.view.width == 32) {
             self.compute_again(value, &mut done)?;
@@ -170,7 +170,7 @@ impl Slice<'_, '_> {
     /// Loads the first lane of a speculatively affine value from the frame, and checks whether all lanes are
     /// affine.
     fn guard_stored(&mut self, value: Value, lanes: &Lanes) -> Result<(), Unsupported> {
-        let Some(stride) = self.view.guarded.stride(value) else {
+        let Some(stride) = self.view.speculative.stride(value) else {
             return Ok(());
         };
         let kind = self.lane.function.dfg.ty(value).kind();
@@ -213,7 +213,7 @@ impl Slice<'_, '_> {
 
     /// Notes in the frame whether a stored value is affine.
     pub(super) fn note(&mut self, value: Value) {
-        if self.view.guarded.stride(value).is_none() {
+        if self.view.speculative.stride(value).is_none() {
             return;
         }
         let holds = match (self.mask.is_none(), self.holds(value)) {

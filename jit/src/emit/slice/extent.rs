@@ -16,7 +16,7 @@ mod sum;
 
 use cranelift_codegen::ir::{self, InstBuilder, types};
 use cranelift_frontend::Variable;
-use margay_ir::analysis::guarded::Check;
+use margay_ir::analysis::speculative::Check;
 use margay_ir::analysis::uniformity::Class;
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::Function;
@@ -76,7 +76,7 @@ impl Extents {
                         left -= questions;
                         extents.conditions.push(condition);
                     }
-                } else if let Some(Check::NoWrap { value, signed, .. }) = view.guarded.check(inst)
+                } else if let Some(Check::NoWrap { value, signed, .. }) = view.speculative.check(inst)
                     && left > 0
                     && asked.sum(value, MAX_DEPTH).is_some()
                 {
@@ -106,7 +106,7 @@ impl Extents {
             .map(|&inst| function.dfg.args(inst)[0])
             .collect();
         while let Some(value) = work.pop() {
-            if view.guarded.stride(value).is_some()
+            if view.speculative.stride(value).is_some()
                 && seen.insert(value)
                 && let Some(inst) = function.dfg.def_inst(value)
             {

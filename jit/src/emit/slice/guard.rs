@@ -7,7 +7,7 @@
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind, types};
 use cranelift_frontend::Variable;
-use margay_ir::analysis::guarded::Check;
+use margay_ir::analysis::speculative::Check;
 use margay_ir::entity::{Block, Inst, Value};
 use rustc_hash::FxHashMap;
 
@@ -22,7 +22,7 @@ impl Slice<'_, '_> {
         for &block in &self.view.linear.order {
             for &inst in function.insts(block) {
                 if let &[result] = function.dfg.results(inst)
-                    && self.view.guarded.stride(result).is_some()
+                    && self.view.speculative.stride(result).is_some()
                 {
                     home.insert(result, block);
                 }
@@ -41,7 +41,7 @@ impl Slice<'_, '_> {
                         self.lazy.remove(arg);
                     }
                 }
-                if function.effects(inst).is_point() {
+                if function.effects(inst).is_sync_point() {
                     for value in self.lane.behind(inst).unwrap_or_default() {
                         self.lazy.remove(value);
                     }
@@ -53,7 +53,7 @@ impl Slice<'_, '_> {
     /// Returns whether a value is speculatively affine where the block being translated uses it.
     pub(super) fn is_guarded(&self, value: Value) -> bool {
         let function = self.lane.function;
-        self.view.guarded.stride(value).is_some()
+        self.view.speculative.stride(value).is_some()
             && !self
                 .view
                 .uniformity
@@ -74,7 +74,7 @@ impl Slice<'_, '_> {
     /// Finds the speculatively affine values for which CTA range analysis proves all checks.
     pub(super) fn find_assured(&mut self) {
         let function = self.lane.function;
-        let guarded = self.view.guarded;
+        let guarded = self.view.speculative;
         for &block in &self.view.linear.order {
             for &inst in function.insts(block) {
                 let known = guarded.check(inst).is_none() || self.hoisted.extents().assures(inst);
@@ -122,7 +122,7 @@ impl Slice<'_, '_> {
 
     /// Returns whether the lanes of a value are in memory if its check does not hold.
     pub(super) fn in_memory(&self, value: Value) -> bool {
-        self.view.guarded.stride(value).is_some() && !self.lazy.contains(&value)
+        self.view.speculative.stride(value).is_some() && !self.lazy.contains(&value)
     }
 
     fn memory_of(&mut self, value: Value) -> Result<(ir::Value, ir::Type), Unsupported> {
@@ -154,7 +154,7 @@ impl Slice<'_, '_> {
 
     /// Returns the lanes of a value: affine if its check holds, else from memory.
     pub(super) fn lanes_in_memory(&mut self, value: Value) -> Result<Lanes, Unsupported> {
-        let stride = self.view.guarded.stride(value).unwrap_or_default();
+        let stride = self.view.speculative.stride(value).unwrap_or_default();
         let first = self.lane.get(value);
         if self.is_assured(value) {
             let lanes = self.affine(value, first, stride)?;
@@ -190,7 +190,7 @@ impl Slice<'_, '_> {
         value: Value,
         number: ir::Value,
     ) -> Result<ir::Value, Unsupported> {
-        let stride = self.view.guarded.stride(value).unwrap_or_default();
+        let stride = self.view.speculative.stride(value).unwrap_or_default();
         let var = self.holds_var(value);
         let holds = self.lane.b.use_var(var);
         let first = self.lane.get(value);
@@ -239,7 +239,7 @@ impl Slice<'_, '_> {
     fn guard(&mut self, inst: Inst, result: Value) -> Result<(), Unsupported> {
         self.lane.operation(inst)?;
         let args = self.lane.function.dfg.args(inst);
-        let mine = self.view.guarded.check(inst);
+        let mine = self.view.speculative.check(inst);
         let mine = mine.filter(|_| !(self.sure && self.hoisted.extents().assures(inst)));
         let mine = mine.map(|check| match self.hoisted.extents().stays(inst) {
             Some(stays) => self.checked_unless(stays, check),

@@ -39,7 +39,7 @@ pub(super) fn run_stride(
     data: &InstData,
     element: ir::Type,
 ) -> Option<i64> {
-    let stride = view.guarded.stride(address)?;
+    let stride = view.speculative.stride(address)?;
     let one = data.mods.vec() == 1;
     let run = one && stride == i64::from(element.bytes()) || stride == 0;
     (run && Lane::is_weak(data) && data.mods.space() != StateSpace::Local).then_some(stride)

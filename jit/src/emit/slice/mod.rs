@@ -34,8 +34,8 @@ pub(crate) mod values;
 
 use cranelift_codegen::ir::{self, InstBuilder, StackSlotData, StackSlotKind, types};
 use cranelift_frontend::Variable;
-use margay_exec::Stop;
-use margay_ir::analysis::{Guarded, Linear, Uniformity};
+use margay_exec::SyncPoint;
+use margay_ir::analysis::{Linear, SpeculativeAffine, Uniformity};
 use margay_ir::entity::{Block, Inst, Value};
 use margay_ir::function::InstData;
 use margay_ops::ops::{Effects, Opcode};
@@ -59,10 +59,10 @@ pub(crate) type Vars = SmallVec<[Variable; 8]>;
 pub(crate) struct View<'a> {
     pub(crate) uniformity: &'a Uniformity,
     pub(crate) linear: &'a Linear,
-    pub(crate) guarded: &'a Guarded,
+    pub(crate) speculative: &'a SpeculativeAffine,
     /// For each resume point, whether lanes that have come to it equally often are in the same turns of all
     /// loops.
-    pub(crate) in_step: &'a [bool],
+    pub(crate) converged: &'a [bool],
     /// Lanes of a chunk.
     pub(crate) width: u32,
 }
@@ -76,7 +76,7 @@ pub(crate) struct Ends<'a> {
     /// without frames.
     pub(crate) common: Option<Variable>,
     /// Nonzero if lanes stopped at different sync points.
-    pub(crate) parted: Option<Variable>,
+    pub(crate) diverged: Option<Variable>,
     /// The uniform path of the CTA, if there is one.
     pub(crate) sweep: Option<&'a Sweep>,
 }
@@ -131,9 +131,9 @@ pub(crate) struct Slice<'a, 'b> {
     /// Memory for the operands and results of texture accesses.
     rows: Option<ir::StackSlot>,
     /// Sync points at which lanes may stop.
-    pub(crate) stops: Vec<Stop>,
+    pub(crate) stops: Vec<SyncPoint>,
     /// Barriers with lazy spills, and the blocks that they end.
-    brief: FxHashMap<Stop, Block>,
+    brief: FxHashMap<SyncPoint, Block>,
 }
 
 /// The vector type that holds lanes of a type.
@@ -221,7 +221,7 @@ impl<'a, 'b> Slice<'a, 'b> {
                         note(arg, block, &mut self.leaving);
                     }
                 }
-                if function.effects(inst).is_point() {
+                if function.effects(inst).is_sync_point() {
                     for &value in self.lane.behind(inst).unwrap_or_default() {
                         note(value, block, &mut self.leaving);
                     }
@@ -264,7 +264,7 @@ impl<'a, 'b> Slice<'a, 'b> {
             if effects.contains(Effects::TERMINATOR) {
                 return self.terminate(inst);
             }
-            if effects.is_point() {
+            if effects.is_sync_point() {
                 if self.point(inst)? {
                     return Ok(());
                 }
@@ -334,7 +334,7 @@ impl<'a, 'b> Slice<'a, 'b> {
             return Ok(());
         }
         if let &[result] = results
-            && self.view.guarded.stride(result).is_some()
+            && self.view.speculative.stride(result).is_some()
         {
             return self.guarded_result(inst, result);
         }

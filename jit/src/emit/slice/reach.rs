@@ -215,7 +215,7 @@ impl Slice<'_, '_> {
         bytes: u32,
         limit: usize,
     ) -> Result<ir::Value, Unsupported> {
-        let stride = self.view.guarded.stride(address).unwrap_or(0);
+        let stride = self.view.speculative.stride(address).unwrap_or(0);
         let apart = i128::from(stride) * (i128::from(self.view.width) - 1);
         let hull = (apart.min(0), apart.max(0) + i128::from(bytes));
         if hull.1 - hull.0 >= 1 << 32 {

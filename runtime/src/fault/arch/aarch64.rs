@@ -1,7 +1,7 @@
 //! aarch64 Linux: the trampoline of `enter`, the recovery stub and the saved context.
 //!
-//! AAPCS64. The trampoline keeps x19 to x30 and d8 to d15 on its own stack, and the stack pointer
-//! and FPCR in the save area.
+//! Uses AAPCS64. The trampoline saves x19 to x30 and d8 to d15 on its own stack, and the stack pointer and FPCR in the
+//! save area.
 //!
 //! Invariant: as on x86-64, the save area is complete from `armed` to `armed_end`.
 
@@ -72,7 +72,7 @@ global_asm!(
     "mov x0, x19",
     ".globl margay_fault_recover",
     ".hidden margay_fault_recover",
-    "margay_fault_recover:", // save x0; everything else is unknown
+    "margay_fault_recover:", // save x0; all other registers are undefined
     "mov x1, x0",
     "mov x0, #1",
     "4:",
@@ -104,8 +104,8 @@ global_asm!(
 );
 
 unsafe extern "C" {
-    /// Calls `f(ctx, a, b)` on the stack that ends at `stack_top` (0: this one). Returns 0 with
-    /// the result in `save`, or 1 when the call was cut short.
+    /// Calls `f(ctx, a, b)` on the stack that ends at `stack_top` (0: the current stack). Returns 0 with the result in
+    /// `save`, or 1 if the call was cut short.
     #[link_name = "margay_fault_enter"]
     pub(in crate::fault) fn enter_raw(
         f: u64,
@@ -124,19 +124,19 @@ unsafe extern "C" {
     fn margay_fault_armed_end();
 }
 
-/// Whether `pc` lies in the part of the trampoline where the save area is valid.
+/// Whether `pc` is in the part of the trampoline where the save area is valid.
 pub(in crate::fault) fn in_armed_window(pc: u64) -> bool {
     let start = margay_fault_armed as *const () as u64;
     let end = margay_fault_armed_end as *const () as u64;
     start <= pc && pc < end
 }
 
-/// The record with the syndrome register in the context's extension area.
+/// Tag of the record with the syndrome register in the context's extension area.
 const ESR_MAGIC: u32 = 0x4553_5201;
 /// Exception classes (bits 26 to 31 of the syndrome).
 const CLASS_FETCH_LOWER: u64 = 0x20;
 const CLASS_DATA_LOWER: u64 = 0x24;
-/// Data abort syndrome: caused by a write.
+/// Bit of a data abort's syndrome that is set if a write caused the abort.
 const WRITE_NOT_READ: u64 = 1 << 6;
 
 /// The machine state that a signal interrupted, as the kernel saved it.
@@ -154,31 +154,31 @@ impl Context {
     }
 
     fn machine(&self) -> *mut libc::mcontext_t {
-        // SAFETY: `raw` is valid by the contract of `new`; only an address is taken.
+        // SAFETY: `raw` is valid by the contract of `new`; the code only computes an address.
         unsafe { &raw mut (*self.raw).uc_mcontext }
     }
 
-    /// Interrupted program counter.
+    /// Returns the interrupted program counter.
     pub(in crate::fault) fn pc(&self) -> u64 {
         // SAFETY: the context is this thread's own until the handler returns.
         unsafe { (*self.machine()).pc }
     }
 
     fn set(&mut self, pc: u64, x0: u64) {
-        // SAFETY: as in `pc`.
+        // SAFETY: the context is this thread's own until the handler returns.
         unsafe {
             (*self.machine()).pc = pc;
             (*self.machine()).regs[0] = x0;
         }
     }
 
-    /// The return address of the innermost call, for a pc at the first instruction of a callee.
+    /// Returns the return address of the innermost call if the pc is at the first instruction of the callee.
     pub(in crate::fault) fn return_address(&self) -> Option<u64> {
-        // SAFETY: as in `pc`.
+        // SAFETY: the context is this thread's own until the handler returns.
         Some(unsafe { (*self.machine()).regs[30] })
     }
 
-    /// Direction of the access behind a fault, from the syndrome that the kernel passes on, or
+    /// Returns the direction of the access that faulted, from the syndrome that the kernel provides or, without it,
     /// from the instruction.
     pub(in crate::fault) fn access_kind(&self) -> Option<AccessKind> {
         let Some(syndrome) = self.syndrome() else {
@@ -192,22 +192,22 @@ impl Context {
         }
     }
 
-    /// Walks the tagged records behind the registers.
+    /// Returns the syndrome from the tagged records that follow the registers.
     fn syndrome(&self) -> Option<u64> {
         const AREA: usize = 4096;
         // `__reserved` follows `pstate` at the next multiple of 16.
-        // SAFETY: as in `pc`; only an address is taken.
+        // SAFETY: `raw` is valid by the contract of `new`; the code only computes an address.
         let pstate = unsafe { &raw const (*self.machine()).pstate } as usize;
         let area = (pstate + 8).next_multiple_of(16);
         let mut at = 0;
         while at + 16 <= AREA {
-            // SAFETY: inside the area, which is AREA bytes long and aligned to 16.
+            // SAFETY: the address is inside the area, which is AREA bytes long and aligned to 16.
             let (magic, size) = unsafe {
                 let head = (area + at) as *const u32;
                 (*head, *head.add(1) as usize)
             };
             if magic == ESR_MAGIC {
-                // SAFETY: the record is 16 bytes: head and syndrome.
+                // SAFETY: the record has 16 bytes: the head and the syndrome.
                 return Some(unsafe { *((area + at + 8) as *const u64) });
             }
             if magic == 0 || size < 8 {
@@ -218,7 +218,7 @@ impl Context {
         None
     }
 
-    /// Nothing to add: the address always comes with the fault.
+    /// Returns no address: on aarch64 every memory fault is reported with its address.
     pub(in crate::fault) fn explain(&self, _code_end: u64) -> (TrapKind, Option<u64>) {
         (TrapKind::NonCanonical, None)
     }
@@ -229,27 +229,27 @@ impl Context {
         self.set(stub, save as u64);
     }
 
-    /// On return from the handler, the interrupted access routine returns through `landing`
-    /// with these two values.
+    /// On return from the handler, the interrupted access routine returns through `landing` with these two result
+    /// values.
     pub(in crate::fault) fn land(&mut self, landing: u64, status: u64, value: u64) {
         self.set(landing, status);
-        // SAFETY: as in `pc`.
+        // SAFETY: the context is this thread's own until the handler returns.
         unsafe { (*self.machine()).regs[1] = value };
     }
 }
 
-/// What a load or store instruction does, for systems that do not pass the syndrome on.
+/// Returns the direction of a load or store instruction, for systems that do not provide the syndrome.
 fn direction_of(instruction: u32) -> Option<AccessKind> {
     let bit = |n: u32| instruction >> n & 1 == 1;
     if !bit(27) || bit(25) {
         return None;
     }
     let store = match (bit(29), bit(28)) {
-        // Exclusive, ordered, structures; pairs.
+        // Exclusive, ordered and structure accesses; pairs.
         (false, false) | (true, false) => !bit(22),
-        // Literals.
+        // PC-relative loads.
         (false, true) => false,
-        // Single registers: atomics, then by `opc`, where 16-byte stores take a code of their own.
+        // Single registers: atomics, then by `opc`, where 16-byte stores have a separate encoding.
         (true, true) if !bit(24) && bit(21) && instruction >> 10 & 3 == 0 => true,
         (true, true) => !bit(22) && (!bit(23) || (bit(26) && instruction >> 30 == 0)),
     };

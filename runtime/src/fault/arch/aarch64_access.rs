@@ -1,15 +1,15 @@
-//! aarch64 routines through which helpers and host copies touch device memory.
+//! aarch64 routines with which helpers and host copies access device memory.
 //!
-//! All of them lie between `margay_access_begin` and `margay_access_end`; a fault there makes the
-//! routine return. None uses the stack or a callee-saved register. Compare-and-swap is a loop of
-//! exclusive accesses, which every ARMv8 has; 16-byte ones store the old pair back when they
-//! fail, because only a successful exclusive store proves that the pair was read as one.
+//! All of them are between `margay_access_begin` and `margay_access_end`; a fault there makes the routine return. None
+//! uses the stack or a callee-saved register. Compare-and-swap is a loop of exclusive accesses, which every ARMv8 CPU
+//! has. The 16-byte version stores the old pair back if the comparison fails, because only a successful exclusive store
+//! proves that the pair was read atomically.
 
 use std::arch::global_asm;
 
 use super::RoutineResult;
 
-/// The head of one routine: global for the linker, hidden from other objects.
+/// The labels and directives at the start of a routine: global for the linker, hidden from other objects.
 macro_rules! routine {
     ($name:literal) => {
         concat!(
@@ -24,7 +24,7 @@ macro_rules! routine {
     };
 }
 
-// One block, so that all routines lie next to each other.
+// A single block, so that all routines are contiguous.
 global_asm!(
     ".pushsection .text.margay_access,\"ax\",@progbits",
     routine!("margay_access_begin"),
@@ -37,7 +37,7 @@ global_asm!(
     "add x4, x1, x2",
     "cmp x2, #64",
     "b.ls 3f",
-    // 65 bytes and more: the last 64 are loaded now and stored last.
+    // 65 bytes and more: the last 64 bytes are loaded now and stored last.
     "ldp q16, q17, [x4, #-64]",
     "ldp q18, q19, [x4, #-32]",
     "sub x5, x3, #64",
@@ -93,7 +93,7 @@ global_asm!(
     "add x0, x0, #64",
     "cmp x0, x4",
     "b.ls 2b",
-    "3:", // less than 64 left, and at least 16 in all
+    "3:", // less than 64 bytes left, and at least 16 in total
     "cmp x0, x3",
     "b.hi 4f",
     "str q0, [x0], #16",
@@ -286,7 +286,7 @@ unsafe extern "C" {
     ) -> RoutineResult;
 }
 
-/// Where a fault at `pc` lands, and the end of that code; `None` if `pc` is in no routine.
+/// Returns the landing of a fault at `pc` and the end of all routines; `None` if `pc` is in no routine.
 pub(in crate::fault) fn access_landing(pc: u64) -> Option<(u64, u64)> {
     let at = |f: unsafe extern "C" fn()| f as usize as u64;
     let (begin, end) = (at(margay_access_begin), at(margay_access_end));

@@ -1,7 +1,7 @@
-//! Hosts without fault recovery: everything compiles, and [`SUPPORTED`] says no.
+//! Hosts without fault recovery: everything compiles, and [`SUPPORTED`] is false.
 //!
-//! `install` and `WorkerGuard` answer with the named error, so that the interpreter alone runs
-//! kernels there; the access routines are plain accesses.
+//! `install` and `WorkerGuard` return [`FaultError::Unsupported`](super::super::FaultError::Unsupported), so only the
+//! interpreter runs kernels on such hosts; the access routines are plain accesses.
 
 use std::ffi::c_void;
 
@@ -12,7 +12,7 @@ pub(in crate::fault) const SUPPORTED: bool = false;
 pub(in crate::fault) const RUN_FP_CONTROL: u64 = 0;
 
 /// # Safety
-/// As for `f`; nothing is recovered.
+/// As for `f`; no fault is recovered.
 pub(in crate::fault) unsafe fn enter_raw(
     f: u64,
     ctx: *mut u8,
@@ -23,13 +23,13 @@ pub(in crate::fault) unsafe fn enter_raw(
 ) -> u64 {
     // SAFETY: `f` was made from a function of this type by `enter`.
     let f: super::super::GeneratedFn = unsafe { std::mem::transmute(f as usize) };
-    // SAFETY: the caller's promise; `save` is the caller's local.
+    // SAFETY: the caller upholds the contract of `f`; `save` points to a local of the caller.
     unsafe { (*save.cast::<SaveArea>()).result.set(f(ctx, a, b)) };
     0
 }
 
 /// # Safety
-/// Never safe to reach; nothing calls it without generated code.
+/// Must not be reached: without generated code nothing calls it.
 pub(in crate::fault) unsafe fn resume(_save: *mut c_void) -> ! {
     std::process::abort()
 }
@@ -42,7 +42,7 @@ pub(in crate::fault) struct Context;
 
 impl Context {
     /// # Safety
-    /// None needed.
+    /// There are no requirements.
     pub(in crate::fault) unsafe fn new(_raw: *mut c_void) -> Context {
         Context
     }
@@ -80,7 +80,7 @@ pub(in crate::fault) mod routines {
     };
 
     pub(in crate::fault) unsafe fn copy(dst: u64, src: u64, n: u64) -> RoutineResult {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract of this function.
         unsafe { std::ptr::copy(src as *const u8, dst as *mut u8, n as usize) };
         DONE
     }
@@ -88,7 +88,7 @@ pub(in crate::fault) mod routines {
     pub(in crate::fault) unsafe fn fill(dst: u64, bytes: u64, pattern: u64) -> RoutineResult {
         for i in 0..bytes {
             let byte = pattern.to_ne_bytes()[(i % 8) as usize];
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller upholds the contract of this function.
             unsafe { ((dst + i) as *mut u8).write(byte) };
         }
         DONE
@@ -97,13 +97,13 @@ pub(in crate::fault) mod routines {
     macro_rules! scalars {
         ($($ty:ident, $atomic:ident, $load:ident, $store:ident, $cas:ident;)*) => {$(
             pub(in crate::fault) unsafe fn $load(address: u64) -> RoutineResult {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller upholds the contract of this function.
                 let value = unsafe { (address as *const $ty).read_unaligned() };
                 RoutineResult { status: 0, value: u64::from(value) }
             }
 
             pub(in crate::fault) unsafe fn $store(address: u64, value: u64) -> RoutineResult {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller upholds the contract of this function.
                 unsafe { (address as *mut $ty).write_unaligned(value as $ty) };
                 DONE
             }
@@ -113,7 +113,8 @@ pub(in crate::fault) mod routines {
                 expected: u64,
                 new: u64,
             ) -> RoutineResult {
-                // SAFETY: aligned (checked before) and the caller's promise.
+                // SAFETY: the address is aligned (checked before), and the caller upholds the contract of this
+                // function.
                 let cell = unsafe { $atomic::from_ptr(address as *mut $ty) };
                 let order = Ordering::SeqCst;
                 let old = cell.compare_exchange(expected as $ty, new as $ty, order, order);
@@ -130,18 +131,19 @@ pub(in crate::fault) mod routines {
     }
 
     pub(in crate::fault) unsafe fn load128(address: u64, out: *mut u128) -> RoutineResult {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract of this function.
         unsafe { *out = (address as *const u128).read_unaligned() };
         DONE
     }
 
     pub(in crate::fault) unsafe fn store128(address: u64, value: *const u128) -> RoutineResult {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract of this function.
         unsafe { (address as *mut u128).write_unaligned(*value) };
         DONE
     }
 
-    /// Atomic among its own calls only; there is no generated code to race with.
+    /// Compares and swaps 16 bytes; atomic only with respect to other calls of this function, which suffices because
+    /// there is no generated code.
     pub(in crate::fault) unsafe fn cas128(
         address: u64,
         expected: *mut u128,
@@ -149,7 +151,7 @@ pub(in crate::fault) mod routines {
     ) -> RoutineResult {
         static ONE: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
         let _held = ONE.lock();
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller upholds the contract of this function.
         unsafe {
             let old = (address as *const u128).read();
             if old == *expected {

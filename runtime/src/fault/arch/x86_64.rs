@@ -1,12 +1,11 @@
 //! x86-64 Linux: the trampoline of `enter`, the recovery stub and the saved context.
 //!
-//! System V convention. Of the host's state the trampoline keeps the six callee-saved registers
-//! (on its own stack), the stack pointer and MXCSR (in the save area); x87 control is left alone
-//! because generated code does not use x87.
+//! Uses the System V convention. The trampoline saves the six callee-saved registers on its own stack, and the stack
+//! pointer and MXCSR in the save area. It leaves the x87 control word alone because generated code does not use x87.
 //!
-//! Invariant: from `armed` to `armed_end` the save area is complete, so a stop may unwind at any
-//! instruction between them; before and after it only sets the pending flag, which the
-//! trampoline tests after arming and the caller tests after the return.
+//! Invariant: from `armed` to `armed_end` the save area is complete, so a stop may unwind at any instruction between
+//! them. A stop before `armed` or after `armed_end` only sets the pending flag. The trampoline tests this flag at
+//! `armed`, and its caller tests it after the return.
 
 use std::arch::global_asm;
 use std::ffi::c_void;
@@ -73,7 +72,7 @@ global_asm!(
     "mov rdi, rbx",
     ".globl margay_fault_recover",
     ".hidden margay_fault_recover",
-    "margay_fault_recover:", // save rdi; everything else is unknown
+    "margay_fault_recover:", // save rdi; all other registers are undefined
     "mov eax, 1",
     "4:",
     "cld",
@@ -100,8 +99,8 @@ global_asm!(
 );
 
 unsafe extern "C" {
-    /// Calls `f(ctx, a, b)` on the stack that ends at `stack_top` (0: this one). Returns 0 with
-    /// the result in `save`, or 1 when the call was cut short.
+    /// Calls `f(ctx, a, b)` on the stack that ends at `stack_top` (0: the current stack). Returns 0 with the result in
+    /// `save`, or 1 if the call was cut short.
     #[link_name = "margay_fault_enter"]
     pub(in crate::fault) fn enter_raw(
         f: u64,
@@ -120,7 +119,7 @@ unsafe extern "C" {
     fn margay_fault_armed_end();
 }
 
-/// Whether `pc` lies in the part of the trampoline where the save area is valid.
+/// Whether `pc` is in the part of the trampoline where the save area is valid.
 pub(in crate::fault) fn in_armed_window(pc: u64) -> bool {
     let start = margay_fault_armed as *const () as u64;
     let end = margay_fault_armed_end as *const () as u64;
@@ -151,23 +150,23 @@ impl Context {
     }
 
     fn set_register(&mut self, index: i32, value: u64) {
-        // SAFETY: as in `register`; the context is this thread's own until the handler returns.
+        // SAFETY: `raw` and `index` are valid as in `register`; the context is this thread's own until the handler
+        // returns.
         unsafe { (*self.raw).uc_mcontext.gregs[index as usize] = value as i64 }
     }
 
-    /// Interrupted program counter.
+    /// Returns the interrupted program counter.
     pub(in crate::fault) fn pc(&self) -> u64 {
         self.register(libc::REG_RIP) as u64
     }
 
-    /// Address from which the return address of the innermost call can be loaded, for a pc at
-    /// the first instruction of a callee.
+    /// Returns the return address of the innermost call if the pc is at the first instruction of the callee.
     pub(in crate::fault) fn return_address(&self) -> Option<u64> {
         let sp = self.register(libc::REG_RSP) as u64;
         super::super::access::load64(sp).ok()
     }
 
-    /// Direction of the access behind a page fault.
+    /// Returns the direction of the access that caused a page fault; `None` for other faults.
     pub(in crate::fault) fn access_kind(&self) -> Option<AccessKind> {
         if self.register(libc::REG_TRAPNO) != PAGE_FAULT {
             return None;
@@ -180,8 +179,8 @@ impl Context {
         })
     }
 
-    /// Finds the address and the reason of a fault that came with neither (general protection
-    /// and stack faults), from the instruction at the pc. `code_end` bounds the bytes to read.
+    /// Finds address and reason of a fault that is reported without them (general protection and stack faults), from
+    /// the instruction at the pc. Reads no bytes at or beyond `code_end`.
     pub(in crate::fault) fn explain(&self, code_end: u64) -> (TrapKind, Option<u64>) {
         let mut bytes = [0u8; decode::MAX_LENGTH];
         let pc = self.pc();
@@ -196,7 +195,7 @@ impl Context {
         (address.map_or(TrapKind::NonCanonical, kind_of), address)
     }
 
-    /// The sixteen general registers in the order of their encoding.
+    /// Returns the sixteen general registers in the order of their encoding.
     fn general_registers(&self) -> [u64; 16] {
         const ORDER: [i32; 16] = [
             libc::REG_RAX,
@@ -228,8 +227,8 @@ impl Context {
         );
     }
 
-    /// On return from the handler, the interrupted access routine returns through `landing`
-    /// with these two values.
+    /// On return from the handler, the interrupted access routine returns through `landing` with these two result
+    /// values.
     pub(in crate::fault) fn land(&mut self, landing: u64, status: u64, value: u64) {
         self.set_register(libc::REG_RAX, status);
         self.set_register(libc::REG_RDX, value);
@@ -237,9 +236,9 @@ impl Context {
     }
 }
 
-/// What a general protection fault at `address` means.
+/// Returns the reason of a general protection fault at `address`.
 fn kind_of(address: u64) -> TrapKind {
-    // The widest access is 64 bytes; one that only ends beyond the hole faults as well.
+    // The widest access is 64 bytes; an access whose end is not canonical faults as well.
     let canonical = |a: u64| (a as i64) << 16 >> 16 == a as i64;
     let all = canonical(address) && canonical(address.wrapping_add(63));
     if all && !address.is_multiple_of(16) {

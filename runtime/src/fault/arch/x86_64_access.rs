@@ -1,14 +1,14 @@
-//! x86-64 routines through which helpers and host copies touch device memory.
+//! x86-64 routines with which helpers and host copies access device memory.
 //!
-//! All of them lie between `margay_access_begin` and `margay_access_end`; a fault there makes
-//! the routine return through its landing. Large copies use `rep movsb`, which on every CPU with
-//! ERMS beats vector loops and allocates no read-for-ownership traffic; others use 64-byte turns.
+//! All of them are between `margay_access_begin` and `margay_access_end`; a fault there makes the routine return
+//! through its landing. Large copies use `rep movsb`, which is faster than vector loops on every CPU with ERMS and
+//! causes no read-for-ownership traffic. Smaller copies move 64 bytes per iteration.
 
 use std::arch::global_asm;
 
 use super::RoutineResult;
 
-/// The head of one routine: global for the linker, hidden from other objects.
+/// The labels and directives at the start of a routine: global for the linker, hidden from other objects.
 macro_rules! routine {
     ($name:literal) => {
         concat!(
@@ -37,7 +37,7 @@ macro_rules! gather {
     };
 }
 
-// One block, so that all routines lie next to each other.
+// A single block, so that all routines are contiguous.
 global_asm!(
     ".pushsection .text.margay_access,\"ax\",@progbits",
     routine!("margay_access_begin"),
@@ -57,7 +57,7 @@ global_asm!(
     "jb 25f",
     "cmp rdx, rcx",
     "jae 6f",
-    // 65 bytes and more: the last 64 are loaded now and stored last.
+    // 65 bytes and more: the last 64 bytes are loaded now and stored last.
     "lea r8, [rdi + rdx - 64]",
     "movups xmm4, [rsi + rdx - 64]",
     "movups xmm5, [rsi + rdx - 48]",
@@ -150,9 +150,9 @@ global_asm!(
     "rep movsb",
     "xor eax, eax",
     "ret",
-    // The destination lies 1 to 2,047 bytes above the source in their pages: running forward,
-    // each load would look to the CPU like the reload of a store just made (they agree in the
-    // low 12 bits) and wait for it, which costs a factor of ten. So run backward.
+    // The page offset of the destination is 1 to 2,047 bytes above that of the source. In a forward copy, each load
+    // agrees in the low 12 bits with an earlier store. The CPU then assumes a store-to-load dependency and waits, which
+    // costs a factor of ten. So the copy runs backward.
     "25:",
     "movups xmm4, [rsi]",
     "movups xmm5, [rsi + 16]",
@@ -194,8 +194,8 @@ global_asm!(
     "movups [rdi + 48], xmm7",
     "xor eax, eax",
     "ret",
-    // dst rdi, bytes rsi, pattern of 8 bytes rdx, smallest n for `rep stosq` rcx. The element's size
-    // divides 8 and `bytes`, so a store at the end that overlaps an earlier one is in phase.
+    // dst rdi, bytes rsi, pattern of 8 bytes rdx, smallest n for `rep stosq` rcx. The element's size divides 8 and
+    // `bytes`, so a store at the end that overlaps an earlier store writes the same bytes.
     routine!("margay_access_fill"),
     "cmp rsi, 16",
     "jb 5f",
@@ -219,7 +219,7 @@ global_asm!(
     "add rdi, 64",
     "cmp rdi, r9",
     "jbe 2b",
-    "3:", // less than 64 left, and at least 16 in all
+    "3:", // less than 64 bytes left, and at least 16 in total
     "cmp rdi, r8",
     "ja 4f",
     "movups [rdi], xmm0",
@@ -338,8 +338,8 @@ global_asm!(
     "mov rdx, rax",
     "mov eax, 0",
     "ret",
-    // address rdi, expected in and old value out rsi, new rdx. The only routine that borrows a
-    // callee-saved register; its landing gives it back.
+    // address rdi, expected in and old value out rsi, new rdx. The only routine that changes a callee-saved register;
+    // its landing restores the register.
     routine!("margay_access_cas128"),
     "mov r8, rbx",
     "mov rax, [rsi]",
@@ -434,7 +434,7 @@ unsafe extern "C" {
     ) -> RoutineResult;
 }
 
-/// From how many bytes on string instructions are used.
+/// Returns the size in bytes from which string instructions are used.
 fn rep_from() -> u64 {
     // CPUID leaf 7, EBX bit 9: enhanced rep movsb/stosb.
     static FROM: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
@@ -448,12 +448,12 @@ fn rep_from() -> u64 {
     })
 }
 
-/// Copies `n` bytes forward.
+/// Copies `n` bytes. A destination that overlaps the source may get wrong bytes.
 ///
 /// # Safety
-/// Bytes that are written must not be ones that safe Rust code relies on.
+/// Must not write bytes that safe Rust code relies on.
 pub(in crate::fault) unsafe fn copy(dst: u64, src: u64, n: u64) -> RoutineResult {
-    // SAFETY: passed on to the caller; faults are recovered.
+    // SAFETY: the caller upholds the contract of this function; faults are recovered.
     unsafe { copy_raw(dst, src, n, rep_from()) }
 }
 
@@ -462,11 +462,11 @@ pub(in crate::fault) unsafe fn copy(dst: u64, src: u64, n: u64) -> RoutineResult
 /// # Safety
 /// As for [`copy`].
 pub(in crate::fault) unsafe fn fill(dst: u64, bytes: u64, pattern: u64) -> RoutineResult {
-    // SAFETY: passed on to the caller; faults are recovered.
+    // SAFETY: the caller upholds the contract of this function; faults are recovered.
     unsafe { fill_raw(dst, bytes, pattern, rep_from()) }
 }
 
-/// Where a fault at `pc` lands, and the end of that code; `None` if `pc` is in no routine.
+/// Returns the landing of a fault at `pc` and the end of all routines; `None` if `pc` is in no routine.
 pub(in crate::fault) fn access_landing(pc: u64) -> Option<(u64, u64)> {
     let at = |f: unsafe extern "C" fn()| f as usize as u64;
     let (begin, end) = (at(margay_access_begin), at(margay_access_end));

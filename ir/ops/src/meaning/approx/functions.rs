@@ -1,9 +1,9 @@
 //! `sin cos lg2 ex2 tanh` of `f32`, without branches or tables.
 //!
-//! Each reduces its argument to a small interval and evaluates a polynomial there with fused
-//! multiply-adds. Coefficients come from Chebyshev interpolation of the reduced function in 200-bit
-//! arithmetic, rounded to `f32`. The worst errors found over all of `f32` stand at each function;
-//! `tests/approximations.rs` checks them. NaN results are `0x7fffffff`.
+//! Each function reduces its argument to a small interval and evaluates a polynomial there with fused
+//! multiply-adds. The coefficients come from Chebyshev interpolation of the reduced function in 200-bit
+//! arithmetic, rounded to `f32`. The documentation of each function gives the worst error found over all of
+//! `f32`; `tests/approximations.rs` checks it. NaN results are `0x7fffffff`.
 
 use super::Arithmetic;
 use std::f32::consts::{FRAC_1_PI, FRAC_2_PI, FRAC_PI_2, LN_2, LOG2_E, TAU};
@@ -13,7 +13,7 @@ const LEAST_NORMAL: f32 = f32::MIN_POSITIVE;
 const MAGNITUDE: i32 = 0x7fff_ffff;
 const SIGN: i32 = i32::MIN;
 
-/// `(2^f - 1) / f` for `f` in [-1/2, 1/2].
+/// Coefficients of `(2^f - 1) / f` for `f` in [-1/2, 1/2].
 const EXPONENTIAL: [f32; 6] = [
     LN_2,
     0.2402265,
@@ -22,7 +22,7 @@ const EXPONENTIAL: [f32; 6] = [
     0.0013390863,
     0.00015453163,
 ];
-/// `log2(1 + f) / f` for `1 + f` in [sqrt(1/2), sqrt(2)].
+/// Coefficients of `log2(1 + f) / f` for `1 + f` in [sqrt(1/2), sqrt(2)].
 const LOGARITHM: [f32; 9] = [
     LOG2_E,
     -0.72134745,
@@ -34,22 +34,22 @@ const LOGARITHM: [f32; 9] = [
     -0.20586188,
     0.12310968,
 ];
-/// `(sin(r) - r) / r^3` in `r^2`, for `r` in [-pi/4, pi/4].
+/// Coefficients of `(sin(r) - r) / r^3` in powers of `r^2`, for `r` in [-pi/4, pi/4].
 const SINE: [f32; 3] = [-0.16666664, 0.008332725, -0.00019582831];
-/// `(cos(r) - 1 + r^2 / 2) / r^4` in `r^2`.
+/// Coefficients of `(cos(r) - 1 + r^2 / 2) / r^4` in powers of `r^2`, for `r` in [-pi/4, pi/4].
 const COSINE: [f32; 3] = [0.041666664, -0.0013888279, 2.4542871e-5];
-/// `(tanh(x) - x) / x^3` in `x^2`, for `x` in [-0.4, 0.4].
+/// Coefficients of `(tanh(x) - x) / x^3` in powers of `x^2`, for `x` in [-0.4, 0.4].
 const TANGENT: [f32; 3] = [-0.33333078, 0.13304591, -0.049078684];
 
-/// Two pi, negated, as an unevaluated sum.
+/// -2 pi as a sum of three numbers, for more precision.
 const MINUS_TWO_PI: [f32; 3] = [-TAU, 1.7484555e-7, 6.860498e-15];
-/// Half of pi, negated, as an unevaluated sum.
+/// -pi / 2 as a sum of two numbers, for more precision.
 const MINUS_HALF_PI: [f32; 2] = [-FRAC_PI_2, 4.371139e-8];
 const TURNS_PER_RADIAN: f32 = FRAC_1_PI / 2.0;
 const QUADRANTS_PER_RADIAN: f32 = FRAC_2_PI;
 const TWICE_LOG2_E: f32 = 2.0 * LOG2_E;
 
-/// A polynomial, the constant coefficient first.
+/// Evaluates a polynomial; the constant coefficient comes first.
 fn polynomial<A: Arithmetic>(a: &mut A, x: A::Float, coefficients: &[f32]) -> A::Float {
     let (last, rest) = coefficients
         .split_last()
@@ -62,7 +62,7 @@ fn polynomial<A: Arithmetic>(a: &mut A, x: A::Float, coefficients: &[f32]) -> A:
     sum
 }
 
-/// Into [low, high]; NaN stays.
+/// Clamps to [low, high]; a NaN stays.
 fn clamp<A: Arithmetic>(a: &mut A, x: A::Float, low: f32, high: f32) -> A::Float {
     let (low, high) = (a.float(low), a.float(high));
     let below = a.less(x, low);
@@ -88,7 +88,7 @@ fn flip<A: Arithmetic>(a: &mut A, x: A::Float, sign: A::Int) -> A::Float {
     a.of_bits(bits)
 }
 
-/// The canonical NaN where `x` is NaN.
+/// Returns the canonical NaN where `x` is NaN, else `result`.
 fn with_nan<A: Arithmetic>(a: &mut A, x: A::Float, result: A::Float) -> A::Float {
     let nan = a.int(MAGNITUDE);
     let nan = a.of_bits(nan);
@@ -96,7 +96,7 @@ fn with_nan<A: Arithmetic>(a: &mut A, x: A::Float, result: A::Float) -> A::Float
     a.select(unordered, nan, result)
 }
 
-/// A zero of the same sign where `x` is subnormal.
+/// Returns a zero of the same sign where `x` is subnormal, else `x`.
 fn flush<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Float {
     let (size, least) = (magnitude(a, x), a.float(LEAST_NORMAL));
     let zero = sign(a, x);
@@ -105,7 +105,7 @@ fn flush<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Float {
     a.select(subnormal, zero, x)
 }
 
-/// `p * 2^k` for integral `k` in [-152, 130], rounded once.
+/// Computes `p * 2^k` for integral `k` in [-152, 130], rounded once.
 fn scale<A: Arithmetic>(a: &mut A, p: A::Float, k: A::Float) -> A::Float {
     let k = a.to_int(k);
     let half = a.shift_right(k, 1);
@@ -121,7 +121,7 @@ fn scale<A: Arithmetic>(a: &mut A, p: A::Float, k: A::Float) -> A::Float {
     a.mul(scaled, second)
 }
 
-/// Two to a power, NaN excepted.
+/// Computes two to the power of `x`, which must not be NaN.
 fn power_of_two<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Float {
     let x = clamp(a, x, -152.0, 130.0);
     let whole = a.nearest(x);
@@ -132,7 +132,7 @@ fn power_of_two<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Float {
     scale(a, p, whole)
 }
 
-/// Two to a power; within 0.92 units of the last place.
+/// Computes two to the power of `x`; the error is below 0.92 units in the last place.
 pub fn ex2<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
     let mut result = power_of_two(a, x);
     if ftz {
@@ -143,7 +143,8 @@ pub fn ex2<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
     with_nan(a, x, result)
 }
 
-/// The logarithm to base two; within 0.33 of the ISA's bound (2^-22, absolute from 1/2 to 2).
+/// Computes the logarithm to base two; the error is below 0.33 of the ISA's bound (2^-22, absolute from 1/2 to
+/// 2).
 pub fn lg2<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
     let zero = a.float(0.0);
     let (argument, offset) = if ftz { (x, zero) } else { normalised(a, x) };
@@ -163,7 +164,8 @@ pub fn lg2<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
     logarithm_limits(a, x, result, ftz)
 }
 
-/// A positive subnormal number times 2^24, and the 24; others as they are, and 0.
+/// Returns a positive subnormal number times 2^24 together with 24, and any other number unchanged together
+/// with 0.
 fn normalised<A: Arithmetic>(a: &mut A, x: A::Float) -> (A::Float, A::Float) {
     let (least, zero) = (a.float(LEAST_NORMAL), a.float(0.0));
     let subnormal = a.less(x, least);
@@ -175,7 +177,7 @@ fn normalised<A: Arithmetic>(a: &mut A, x: A::Float) -> (A::Float, A::Float) {
     )
 }
 
-/// The logarithm's values at infinity, zero and below.
+/// Replaces the logarithm's results for infinite, zero and negative arguments and NaN.
 fn logarithm_limits<A: Arithmetic>(
     a: &mut A,
     x: A::Float,
@@ -202,7 +204,7 @@ fn logarithm_limits<A: Arithmetic>(
     with_nan(a, x, result)
 }
 
-/// A non-negative angle as a number of quadrants and a rest in about [-pi/4, pi/4].
+/// Splits a non-negative angle into a number of quadrants and a remainder in about [-pi/4, pi/4].
 fn reduce_angle<A: Arithmetic>(a: &mut A, angle: A::Float) -> (A::Int, A::Float) {
     let scale = a.float(TURNS_PER_RADIAN);
     let turns = a.mul(angle, scale);
@@ -212,7 +214,7 @@ fn reduce_angle<A: Arithmetic>(a: &mut A, angle: A::Float) -> (A::Int, A::Float)
     let quadrants = a.mul(rest, scale);
     let quadrants = a.nearest(quadrants);
     let rest = subtract_multiple(a, rest, quadrants, &MINUS_HALF_PI);
-    // Angles beyond any accuracy still give results within [-1, 1].
+    // Angles too large for any accuracy still give results within [-1, 1].
     let rest = clamp(a, rest, -0.8, 0.8);
     (a.to_int(quadrants), rest)
 }
@@ -229,7 +231,7 @@ fn subtract_multiple<A: Arithmetic>(
     })
 }
 
-/// The sine of a rest plus quadrants.
+/// Computes the sine of a remainder plus a number of quadrants.
 fn sine_of_quadrant<A: Arithmetic>(a: &mut A, quadrant: A::Int, rest: A::Float) -> A::Float {
     let square = a.mul(rest, rest);
     let cube = a.mul(square, rest);
@@ -249,7 +251,7 @@ fn sine_of_quadrant<A: Arithmetic>(a: &mut A, quadrant: A::Int, rest: A::Float) 
     flip(a, value, sign)
 }
 
-/// The sine; within 0.17 * 2^-20.5 in [-2 pi, 2 pi].
+/// Computes the sine; the error is below 0.17 * 2^-20.5 in [-2 pi, 2 pi].
 pub fn sin<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
     let x = if ftz { flush(a, x) } else { x };
     let size = magnitude(a, x);
@@ -260,7 +262,7 @@ pub fn sin<A: Arithmetic>(a: &mut A, x: A::Float, ftz: bool) -> A::Float {
     with_nan(a, value, result)
 }
 
-/// The cosine; within 0.21 * 2^-20.5 in [-2 pi, 2 pi].
+/// Computes the cosine; the error is below 0.21 * 2^-20.5 in [-2 pi, 2 pi].
 pub fn cos<A: Arithmetic>(a: &mut A, x: A::Float, _ftz: bool) -> A::Float {
     let size = magnitude(a, x);
     let (quadrant, rest) = reduce_angle(a, size);
@@ -270,14 +272,14 @@ pub fn cos<A: Arithmetic>(a: &mut A, x: A::Float, _ftz: bool) -> A::Float {
     with_nan(a, value, value)
 }
 
-/// The hyperbolic tangent; relative error within 2^-21.
+/// Computes the hyperbolic tangent; the relative error is below 2^-21.
 pub fn tanh<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Float {
     let size = magnitude(a, x);
     let square = a.mul(size, size);
     let cube = a.mul(square, size);
     let slope = polynomial(a, square, &TANGENT);
     let near_zero = a.mul_add(cube, slope, size);
-    // 1 - 2 / (e^2x + 1).
+    // For larger arguments: 1 - 2 / (e^2x + 1).
     let (factor, one, two) = (a.float(TWICE_LOG2_E), a.float(1.0), a.float(2.0));
     let exponent = a.mul(size, factor);
     let power = power_of_two(a, exponent);

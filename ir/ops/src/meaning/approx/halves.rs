@@ -1,16 +1,15 @@
-//! Conversions between `f32` and the 16-bit formats, exact or rounded to nearest even, over any
-//! [`Arithmetic`].
+//! Conversions between `f32` and the 16-bit formats, exact or rounded to nearest even, for any [`Arithmetic`].
 //!
-//! They give the bits that `cvt` gives; they are here, written without branches, for engines that
-//! work in registers. A 16-bit value is an integer below 2^16. No intermediate value is subnormal
-//! unless the operand is, and then it counts as zero anyway.
+//! The results have the same bits as those of `cvt`. These functions have no branches, for engines that emit
+//! vector code. A 16-bit value is an integer below 2^16. No intermediate value is subnormal unless the operand
+//! is, and then it counts as zero in any case.
 
 use super::Arithmetic;
 
 const EXPONENT_SHIFT: i32 = 112 << 23;
 const LEAST_HALF: i32 = 113 << 23;
 
-/// The integer with `a`'s bits where the condition holds, else `b`'s.
+/// Returns the integer `x` where the condition is true, else `y`.
 fn choose<A: Arithmetic>(a: &mut A, condition: A::Truth, x: A::Int, y: A::Int) -> A::Int {
     let (x, y) = (a.of_bits(x), a.of_bits(y));
     let chosen = a.select(condition, x, y);
@@ -27,7 +26,7 @@ fn plus<A: Arithmetic>(a: &mut A, x: A::Int, constant: i32) -> A::Int {
     a.int_add(x, constant)
 }
 
-/// The canonical NaN instead of any NaN.
+/// Replaces any NaN by the canonical NaN.
 fn canonical<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Float {
     let nan = a.int(0x7fff_ffff);
     let nan = a.of_bits(nan);
@@ -35,18 +34,18 @@ fn canonical<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Float {
     a.select(unordered, nan, x)
 }
 
-/// `f32` from `f16`.
+/// Converts `f16` to `f32`.
 pub fn single_of_half<A: Arithmetic>(a: &mut A, half: A::Int) -> A::Float {
     let magnitude = masked(a, half, 0x7fff);
     let moved = a.shift_left(magnitude, 13);
     let normal = plus(a, moved, EXPONENT_SHIFT);
-    // Subnormals: as the distance from the least normal number.
+    // A subnormal is the distance of this value from the least normal number.
     let above = plus(a, moved, LEAST_HALF);
     let (above, least) = (a.of_bits(above), a.int(LEAST_HALF));
     let least = a.of_bits(least);
     let small = a.sub(above, least);
     let small = a.bits(small);
-    // Infinity and NaN: the exponent's ones again.
+    // Infinity and NaN: all ones in the exponent again.
     let special = plus(a, normal, EXPONENT_SHIFT);
     let field = masked(a, half, 0x7c00);
     let is_small = a.is_zero(field);
@@ -62,18 +61,18 @@ pub fn single_of_half<A: Arithmetic>(a: &mut A, half: A::Int) -> A::Float {
     canonical(a, value)
 }
 
-/// `f16` from `f32`, rounded to nearest even.
+/// Converts `f32` to `f16`, rounded to nearest even.
 pub fn half_of_single<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Int {
     let bits = a.bits(x);
     let magnitude = masked(a, bits, 0x7fff_ffff);
     let size = a.of_bits(magnitude);
-    // Normal results: add just under half a unit, and one more where the last digit is odd.
+    // Normal results: add slightly less than half a unit, and one more if the last digit is odd.
     let last = a.shift_right(magnitude, 13);
     let odd = masked(a, last, 1);
     let biased = plus(a, magnitude, 0xfff - EXPONENT_SHIFT);
     let rounded = a.int_add(biased, odd);
     let normal = a.shift_right(rounded, 13);
-    // Subnormal results: one half has the unit of their last place.
+    // Subnormal results: 1/2 as an `f32` has the same unit in the last place as they have.
     let half = a.float(0.5);
     let shifted = a.add(size, half);
     let shifted = a.bits(shifted);
@@ -92,14 +91,14 @@ pub fn half_of_single<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Int {
     choose(a, unordered, nan, result)
 }
 
-/// `f32` from `bf16`.
+/// Converts `bf16` to `f32`.
 pub fn single_of_bfloat<A: Arithmetic>(a: &mut A, bfloat: A::Int) -> A::Float {
     let bits = a.shift_left(bfloat, 16);
     let value = a.of_bits(bits);
     canonical(a, value)
 }
 
-/// `bf16` from `f32`, rounded to nearest even.
+/// Converts `f32` to `bf16`, rounded to nearest even.
 pub fn bfloat_of_single<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Int {
     let bits = a.bits(x);
     let last = a.shift_right(bits, 16);
@@ -112,18 +111,19 @@ pub fn bfloat_of_single<A: Arithmetic>(a: &mut A, x: A::Float) -> A::Int {
     choose(a, unordered, nan, result)
 }
 
-/// `x * y + z` of widened `f16`, rounded to odd in f32: if digits were cut off, the last one is set. Rounding
-/// that to `f16` is right. The product is exact: it has 22 digits and is no smaller than 2^-48.
+/// Computes `x * y + z` of widened `f16` values, rounded to odd in `f32`: if digits were cut off, the last
+/// digit is set. Rounding the result to `f16` is then correct. The product is exact: it has at most 22 digits,
+/// and its lowest digit is at least 2^-48.
 pub fn fused_to_odd<A: Arithmetic>(a: &mut A, x: A::Float, y: A::Float, z: A::Float) -> A::Float {
     let product = a.mul(x, y);
     let sum = a.add(product, z);
-    // What the sum lacks, exactly (Knuth, The Art of Computer Programming 2, 4.2.2, theorem B).
+    // The exact error of the sum (Knuth, The Art of Computer Programming 2, 4.2.2, theorem B).
     let other = a.sub(sum, product);
     let back = a.sub(sum, other);
     let (left, right) = (a.sub(product, back), a.sub(z, other));
     let lacks = a.add(left, right);
     let (bits, missing) = (a.bits(sum), a.bits(lacks));
-    // One unit away from zero where the missing part has the sum's sign, else one towards it.
+    // One unit away from zero if the error has the sum's sign, else one unit towards zero.
     let apart = a.xor(bits, missing);
     let apart = a.shift_right(apart, 31);
     let apart = a.shift_left(apart, 1);
@@ -135,7 +135,7 @@ pub fn fused_to_odd<A: Arithmetic>(a: &mut A, x: A::Float, y: A::Float, z: A::Fl
     let size = masked(a, missing, 0x7fff_ffff);
     let is_exact = a.is_zero(size);
     let odd = choose(a, is_exact, bits, odd);
-    // Of infinities and NaN nothing is missing.
+    // Infinities and NaN have no error.
     let endless = a.is_nan(lacks);
     let result = choose(a, endless, bits, odd);
     a.of_bits(result)

@@ -1,9 +1,9 @@
-//! The operations that approximations are made of.
+//! The operations of which approximate functions consist.
 
-/// Arithmetic on `f32` values, 32-bit integers and truth values, one lane or many.
+/// Arithmetic on `f32` values, 32-bit integers and truth values, in one lane or many.
 ///
-/// An engine implements this once, as values on the host ([`Host`]) or as code under construction,
-/// and gets every function of [`super::functions`] with the same bits. Operations are IEEE 754 in
+/// An engine implements this trait once, either as values on the host ([`Host`]) or as emitted code. Every
+/// function of [`super::functions`] then gives the same bits in all engines. Operations follow IEEE 754 in
 /// round-to-nearest-even; integers wrap.
 pub trait Arithmetic {
     /// `f32` values.
@@ -13,53 +13,53 @@ pub trait Arithmetic {
     /// Truth values.
     type Truth: Copy;
 
-    /// A constant.
+    /// Returns a floating-point constant.
     fn float(&mut self, value: f32) -> Self::Float;
-    /// A constant.
+    /// Returns an integer constant.
     fn int(&mut self, value: i32) -> Self::Int;
-    /// `a + b`.
+    /// Computes `a + b`.
     fn add(&mut self, a: Self::Float, b: Self::Float) -> Self::Float;
-    /// `a - b`.
+    /// Computes `a - b`.
     fn sub(&mut self, a: Self::Float, b: Self::Float) -> Self::Float;
-    /// `a * b`.
+    /// Computes `a * b`.
     fn mul(&mut self, a: Self::Float, b: Self::Float) -> Self::Float;
-    /// `a / b`.
+    /// Computes `a / b`.
     fn div(&mut self, a: Self::Float, b: Self::Float) -> Self::Float;
-    /// `a * b + c`, rounded once.
+    /// Computes `a * b + c`, rounded once.
     fn mul_add(&mut self, a: Self::Float, b: Self::Float, c: Self::Float) -> Self::Float;
-    /// The nearest integral value, ties to even.
+    /// Rounds to the nearest integral value, ties to even.
     fn nearest(&mut self, a: Self::Float) -> Self::Float;
-    /// The integer that an integral value is; out of range it saturates, of NaN it is 0.
+    /// Converts an integral value to an integer; values out of range saturate, a NaN gives 0.
     fn to_int(&mut self, a: Self::Float) -> Self::Int;
-    /// The value of an integer below 2^24.
+    /// Converts an integer of magnitude below 2^24.
     fn to_float(&mut self, a: Self::Int) -> Self::Float;
-    /// The encoding.
+    /// Returns the encoding of a value.
     fn bits(&mut self, a: Self::Float) -> Self::Int;
-    /// The value that an encoding stands for.
+    /// Returns the value of an encoding.
     fn of_bits(&mut self, a: Self::Int) -> Self::Float;
-    /// `a + b`.
+    /// Computes `a + b`.
     fn int_add(&mut self, a: Self::Int, b: Self::Int) -> Self::Int;
-    /// `a - b`.
+    /// Computes `a - b`.
     fn int_sub(&mut self, a: Self::Int, b: Self::Int) -> Self::Int;
-    /// Conjunction of bits.
+    /// Computes the bitwise and.
     fn and(&mut self, a: Self::Int, b: Self::Int) -> Self::Int;
-    /// Exclusive or of bits.
+    /// Computes the bitwise exclusive or.
     fn xor(&mut self, a: Self::Int, b: Self::Int) -> Self::Int;
-    /// Left shift by a constant.
+    /// Shifts left by a constant.
     fn shift_left(&mut self, a: Self::Int, count: u32) -> Self::Int;
-    /// Right shift by a constant, filling with the sign.
+    /// Shifts right by a constant, copying the sign.
     fn shift_right(&mut self, a: Self::Int, count: u32) -> Self::Int;
-    /// `a < b`; false if one is NaN.
+    /// Returns whether `a < b`; false if an operand is NaN.
     fn less(&mut self, a: Self::Float, b: Self::Float) -> Self::Truth;
-    /// Whether the value is NaN.
+    /// Returns whether the value is NaN.
     fn is_nan(&mut self, a: Self::Float) -> Self::Truth;
-    /// Whether the integer is zero.
+    /// Returns whether the integer is zero.
     fn is_zero(&mut self, a: Self::Int) -> Self::Truth;
-    /// `a` where the condition holds, else `b`.
+    /// Returns `a` where the condition is true, else `b`.
     fn select(&mut self, condition: Self::Truth, a: Self::Float, b: Self::Float) -> Self::Float;
 }
 
-/// One lane, on the host.
+/// Arithmetic of one lane on the host.
 #[derive(Clone, Copy, Debug)]
 pub struct Host;
 

@@ -1,4 +1,4 @@
-//! One element of a conversion: decoding to an exact number and encoding it again.
+//! Conversion of one element: decodes it to an exact number, and encodes the number.
 
 use crate::meaning::soft::{self, Format, Number, Real, Round};
 use crate::meaning::{Bits, Desc, float, int, mask};
@@ -10,7 +10,7 @@ const FIXED_FRACTION: i32 = 6;
 /// Exponent bias of `ue8m0`.
 const SCALE_BIAS: i32 = 127;
 
-/// A source element: its exact number, and its bits if the format keeps NaN payloads.
+/// A source element: its exact number, and its bits, which give the payload of a NaN.
 #[derive(Clone, Copy)]
 pub(super) struct Value {
     number: Number,
@@ -18,7 +18,7 @@ pub(super) struct Value {
 }
 
 impl Value {
-    /// Decodes an element of `desc.src`, multiplied by `2^(scale - 127)` when it is scaled up.
+    /// Decodes an element of `desc.src`, and multiplies it by `2^(scale - 127)` if the conversion scales it up.
     pub(super) fn decode(desc: &Desc, bits: Bits, scale: Option<u8>) -> Value {
         let number = decode_number(desc, bits);
         let scaled_up = Format::of(desc.src) != Some(Format::F32) && desc.ty == OpType::BF16x2;
@@ -55,7 +55,7 @@ fn decode_number(desc: &Desc, bits: Bits) -> Number {
     }
 }
 
-/// `.ftz` concerns single precision alone.
+/// Applies `.ftz`, which affects single precision only.
 fn flush_single(desc: &Desc, format: &Format, bits: Bits) -> Bits {
     if *format == Format::F32 {
         float::input(desc, format, bits)
@@ -64,7 +64,7 @@ fn flush_single(desc: &Desc, format: &Format, bits: Bits) -> Bits {
     }
 }
 
-/// The value of a `ue8m0`; all ones is NaN.
+/// Returns the value of a `ue8m0` element; all ones are NaN.
 fn power_of_two(field: u8) -> Number {
     if field == u8::MAX {
         return Number::Nan;
@@ -76,7 +76,7 @@ fn power_of_two(field: u8) -> Number {
     })
 }
 
-/// Multiplies by a power of two (`direction` 1) or divides by it (-1).
+/// Multiplies by a power of two (if `direction` is 1) or divides by it (-1).
 fn scaled(number: Number, scale: u8, direction: i32) -> Number {
     match (number, power_of_two(scale)) {
         (_, Number::Nan) => Number::Nan,
@@ -88,8 +88,8 @@ fn scaled(number: Number, scale: u8, direction: i32) -> Number {
     }
 }
 
-/// To an integer: rounded, then clamped to the destination's range. A NaN gives 0, but the bit
-/// pattern of the least signed value when it comes from `f64` or goes to 64 bits.
+/// Encodes an integer: rounds, then clamps to the destination's range. A NaN gives 0. If the source is `f64` or
+/// the destination has 64 bits, it gives the bit pattern of the least signed value instead.
 pub(super) fn encode_integer(desc: &Desc, value: Value) -> Bits {
     let ty = desc.ty;
     let (low, high) = int::range(ty);
@@ -116,7 +116,7 @@ pub(super) fn encode_integer(desc: &Desc, value: Value) -> Bits {
     integer as Bits & mask(ty.element_bits())
 }
 
-/// To a floating-point or fixed-point element.
+/// Encodes a floating-point or fixed-point element.
 pub(super) fn encode_float(desc: &Desc, value: Value, round: Round, scale: Option<u8>) -> Bits {
     match desc.ty {
         OpType::UE8M0 | OpType::UE8M0x2 => encode_scale(desc, value.number, round),
@@ -143,7 +143,7 @@ fn encode_binary(desc: &Desc, format: &Format, value: Value, round: Round) -> Bi
     };
     let bits = match number {
         Number::Nan => converted_nan(desc, format, value.payload),
-        // Formats without infinities saturate, whatever is written.
+        // Formats without infinities always saturate.
         _ => format.encode(number, round, desc.mods.satfinite()),
     };
     let bits = if *format == Format::F32 {
@@ -159,7 +159,7 @@ fn encode_binary(desc: &Desc, format: &Format, value: Value, round: Round) -> Bi
     }
 }
 
-/// The NaN of the destination: canonical, but widening to `f64` and staying in it keep payloads.
+/// Returns the destination's NaN: canonical, except that conversions to `f64` keep the payload.
 fn converted_nan(desc: &Desc, format: &Format, payload: Bits) -> Bits {
     if *format != Format::F64 {
         return format.nan;
@@ -179,7 +179,7 @@ fn converted_nan(desc: &Desc, format: &Format, payload: Bits) -> Bits {
     }
 }
 
-/// `.sat` and `.relu`. A NaN of formats without NaN is their largest value and stays.
+/// Applies `.sat` and `.relu`. In formats without NaN, a NaN has become the largest value, which stays.
 fn clamp(desc: &Desc, format: &Format, number: Number, bits: Bits) -> Bits {
     if desc.mods.sat() {
         float::clamp_to_one(format, bits)
@@ -190,7 +190,7 @@ fn clamp(desc: &Desc, format: &Format, number: Number, bits: Bits) -> Bits {
     }
 }
 
-/// A register holds `tf32` in its upper bits; the canonical NaN is that of `f32`.
+/// Moves `tf32` bits to the upper bits of the register; the canonical NaN is that of `f32`.
 fn widened_tf32(format: &Format, bits: Bits) -> Bits {
     if format.is_nan(bits) {
         Format::F32.nan
@@ -199,8 +199,8 @@ fn widened_tf32(format: &Format, bits: Bits) -> Bits {
     }
 }
 
-/// To a power of two: the sign is dropped, zero and what is too small give the least power, what is
-/// too large gives NaN, or with `.satfinite` the greatest.
+/// Encodes a power of two. The sign is dropped. Zero and values below the least power give the least power.
+/// Values above the greatest power give NaN, or the greatest power with `.satfinite`.
 fn encode_scale(desc: &Desc, number: Number, round: Round) -> Bits {
     let overflow = if desc.mods.satfinite() { 0xfe } else { 0xff };
     let real = match number {
@@ -220,7 +220,7 @@ fn encode_scale(desc: &Desc, number: Number, round: Round) -> Bits {
     }
 }
 
-/// To a fixed-point byte, clamped; NaN gives the greatest value.
+/// Encodes a fixed-point byte, clamped; a NaN gives the greatest value.
 fn encode_fixed(desc: &Desc, number: Number, round: Round) -> Bits {
     let (low, high) = (if desc.mods.relu() { 0 } else { -128 }, 127);
     let value = match number {

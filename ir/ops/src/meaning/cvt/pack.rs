@@ -1,9 +1,9 @@
-//! `cvt.pack`: two integers converted with saturation and packed, above a third operand's bits.
+//! `cvt.pack`: converts two integers with saturation and packs them below the bits of a third operand.
 
 use crate::meaning::{Bits, Desc, arg, int, mask, sign_extend};
 
-/// Operands `a`, `b` and, for destinations narrower than 16 bits, `c`. The result holds `a` above
-/// `b` in its lowest bits, and above them the low bits of `c`.
+/// Packs `a` and `b`, and below 16 bits also `c`. The lowest bits of the result are `b`, followed by `a`,
+/// followed by the low bits of `c`, which only destinations narrower than 16 bits have.
 pub fn cvt_pack(desc: &Desc, args: &[Bits], out: &mut [Bits]) {
     let width = desc.ty.element_bits();
     let part = |i| {

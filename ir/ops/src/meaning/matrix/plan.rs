@@ -1,10 +1,10 @@
-//! Products worked out beforehand, for generated code: whole registers of a warp, in loops over rows that
-//! processors do several elements of at once.
+//! Matrix products with precomputed layouts, for generated code: loops over whole registers of a warp, which
+//! compilers turn into vector code.
 //!
-//! Invariant: the bits are those of [`super::mma`]. Products of elements of at most 24 significant bits are
-//! exact in double precision, so that a fused step is a product and a sum; each sum takes its products in
-//! the order of `k`. What that does not cover has no plan, or gets no answer: results of `f64` that are no
-//! numbers, whose bits depend on how a processor adds them.
+//! Invariant: the results have the same bits as those of [`super::mma`]. Products of elements with at most 24
+//! significant bits are exact in double precision, so a fused multiply-add equals a multiplication and an
+//! addition. Each sum adds its products in the order of `k`. Other products have no plan. A plan computes no
+//! result if an `f64` result is NaN, because the bits of the NaN depend on the processor.
 
 use super::super::soft::Format;
 use super::{Coordinates, Part, Product, double};
@@ -12,18 +12,19 @@ use crate::meaning::{Bits, Desc};
 use crate::mods::{AtomOp, Rounding};
 use crate::types::OpType;
 
-/// Most registers of a matrix that a lane holds.
+/// Maximum number of registers that a lane holds of a matrix.
 const REGISTERS: usize = 8;
-/// Most registers of a matrix that a warp holds.
+/// Maximum number of registers that a warp holds of a matrix.
 const WORDS: usize = 32 * REGISTERS;
-/// Most elements of a factor that a plan takes: integers and floating-point numbers.
+/// Maximum number of elements of an integer factor.
 const INTEGERS: usize = 1024;
+/// Maximum number of elements of a floating-point factor.
 const FLOATS: usize = 512;
 
-/// Registers of a matrix: one row of 32 lanes for each.
+/// Registers of a matrix: one row of 32 lanes for each register.
 pub type Registers<W> = [[W; 32]; REGISTERS];
 
-/// The registers of the factors and the addend: one row of 32 lanes for each, any behind the last.
+/// The registers of the factors and the addend, one row of 32 lanes for each. Unused entries may be any row.
 #[derive(Clone, Copy, Debug)]
 pub struct Operands<'a, W> {
     /// The left factor.
@@ -34,14 +35,15 @@ pub struct Operands<'a, W> {
     pub c: [&'a [W; 32]; REGISTERS],
 }
 
-/// Room for what a product is made of. Kept from one to the next, as filling it with zeros takes longer than small
-/// products do.
+/// Buffers for the computation of a product. Reuse them, because clearing them takes longer than computing a
+/// small product.
 #[derive(Clone, Debug)]
 pub struct Scratch {
-    /// Words of `a`, `b`, `c` and `d`, in the order of their tables.
+    /// The words of `a`, `b` and `c` in the order of the gather tables.
     words: [[u32; WORDS]; 3],
+    /// The words of `d` by rows.
     result: [u32; WORDS],
-    /// Elements of the factors, and sums by rows.
+    /// The elements of the factors, and the sums by rows.
     left: [f64; FLOATS],
     right: [f64; FLOATS],
     sums: [f64; WORDS],
@@ -65,43 +67,43 @@ impl Default for Scratch {
     }
 }
 
-/// How the elements of a factor become numbers.
+/// How the elements of a factor are converted to numbers.
 #[derive(Clone, Debug)]
 enum Elements {
     Half,
-    /// The upper bits of `f32`; the bits that count.
+    /// Formats that are the upper bits of an `f32`; the mask selects these bits.
     Single(u32),
-    /// Of eight bits: their values, of `a` and `b`.
+    /// 8-bit formats; the tables hold the values of all encodings for `a` and for `b`.
     Small(Box<[[f64; 256]; 2]>),
     Double,
-    /// Of eight or four bits; whether those of `a` and `b` are signed.
+    /// Integers of eight or four bits; whether those of `a` and of `b` are signed.
     Integer([bool; 2]),
-    /// Single bits, multiplied by words; whether by exclusive or.
+    /// Single bits, multiplied 32 at a time; true for exclusive or, false for and.
     Bits(bool),
 }
 
-/// A product whose layout is worked out.
+/// A product with its precomputed layout.
 #[derive(Clone, Debug)]
 pub struct Plan {
     elements: Elements,
     rows: usize,
     columns: usize,
-    /// Words of a row of `a`.
+    /// Words in a row of `a`.
     inner: usize,
-    /// Elements of a word of `a`, `c` and `d`.
+    /// Elements in a word of `a`, `c` and `d`.
     packed: [u32; 3],
     saturates: bool,
-    /// Which register (its number, times 32, and the lane) holds each word: of `a` and `b` by `k`, of `c` by
-    /// rows.
+    /// For each word of `a`, `b` and `c`, the register and lane that hold it, as 32 times the register's number
+    /// plus the lane. The words of `a` and `b` are ordered by `k`, those of `c` by rows.
     gather: [Box<[u8]>; 3],
-    /// Which word of the result, by rows, each register gets.
+    /// For each register and lane, the word of the result (by rows) that it gets.
     scatter: Box<[u8]>,
-    /// Registers of each lane: of `a`, `b`, `c` and `d`.
+    /// Number of registers that a lane holds of `a`, `b`, `c` and `d`.
     registers: [usize; 4],
 }
 
 impl Plan {
-    /// The plan of the product that an operation describes, if there is one.
+    /// Returns the plan of the product that an operation describes, if there is one.
     pub fn of(desc: &Desc) -> Option<Plan> {
         let product = Product::of(desc)?;
         let (a, b) = (product.ty(Part::A), product.ty(Part::B));
@@ -174,18 +176,18 @@ impl Plan {
         })
     }
 
-    /// Registers that a lane holds of `a`, `b`, `c` and `d`.
+    /// Returns the number of registers that a lane holds of `a`, `b`, `c` and `d`.
     pub fn registers(&self) -> [usize; 4] {
         self.registers
     }
 
-    /// Whether registers have 64 bits.
+    /// Returns whether registers have 64 bits.
     pub fn is_wide(&self) -> bool {
         matches!(self.elements, Elements::Double)
     }
 
-    /// The product of 32-bit registers; `FUSED` where the processor has fused steps. False, with nothing
-    /// done, for wide ones.
+    /// Computes a product of 32-bit registers. `FUSED` is whether the processor has fused multiply-adds.
+    /// Returns false and computes nothing if registers have 64 bits.
     #[inline(always)]
     pub fn words<const FUSED: bool>(
         &self,
@@ -214,8 +216,8 @@ impl Plan {
         done
     }
 
-    /// The product of 64-bit registers; false, with nothing done, for narrow ones, and where a result is not
-    /// a number.
+    /// Computes a product of 64-bit registers. Returns false and leaves `out` unchanged if registers have 32
+    /// bits or a result is NaN.
     #[inline(always)]
     pub fn doubles(
         &self,
@@ -286,7 +288,7 @@ impl Plan {
         true
     }
 
-    /// Products of `P` elements a word, as doubles.
+    /// Computes products of factors with `P` elements in each word, in double precision.
     #[inline(always)]
     fn floats<const FUSED: bool, const P: usize, const N: usize, const R: usize>(
         &self,
@@ -345,7 +347,7 @@ impl Plan {
             whole_right: right,
             ..
         } = &mut *scratch;
-        // The mask is all ones for signed elements: the sign's copies stay.
+        // For signed elements the mask is all ones, which keeps the copies of the sign.
         let value = |word: u32, i: u32, part: usize| {
             let mask = if signed[part] { !0 } else { (1 << B) - 1 };
             (((word << (32 - B * (i + 1))) as i32) >> (32 - B)) & mask
@@ -380,8 +382,8 @@ impl Plan {
         }
     }
 
-    /// Integer products of factors with `inner` elements a row, and the addend. The products' own sum is far from the
-    /// ends of the type.
+    /// Computes integer products of factors with `inner` elements in each row and adds the addend. The sum of
+    /// the products alone is far from the limits of its type.
     #[inline(always)]
     fn summed<const N: usize, const R: usize>(
         &self,
@@ -402,13 +404,13 @@ impl Plan {
     }
 }
 
-/// A lane of a register: its number, times 32, and the lane.
+/// Returns a lane of a register, given 32 times the register's number plus the lane.
 #[inline(always)]
 fn cell<W: Copy>(rows: &[&[W; 32]; REGISTERS], at: u8) -> W {
     rows[usize::from(at) / 32][usize::from(at) % 32]
 }
 
-/// The words of a matrix in the order of its table.
+/// Collects the words of a matrix in the order of its table.
 #[inline(always)]
 fn gather(table: &[u8], rows: &[&[u32; 32]; REGISTERS], words: &mut [u32; WORDS]) {
     for (word, &at) in words.iter_mut().zip(table) {
@@ -416,8 +418,9 @@ fn gather(table: &[u8], rows: &[&[u32; 32]; REGISTERS], words: &mut [u32; WORDS]
     }
 }
 
-/// Which register holds each word of a matrix: `at` says how far an element is along the words, and in which
-/// word. The last lane that holds a word is taken, as [`Product::gather`] does.
+/// Returns, for each word of a matrix, the register and lane that hold it. `at` returns the coordinate of an
+/// element along the packed direction, and the number of its word. If several lanes hold a word, the table has
+/// the last one, like [`Product::gather`].
 fn gathered(
     product: &Product,
     part: Part,
@@ -437,8 +440,8 @@ fn gathered(
     table.into_iter().collect()
 }
 
-/// Whether the elements of each register lie side by side `along` one direction, from a multiple of their
-/// number.
+/// Returns `None` unless the elements of each register are adjacent in the direction `along` and begin at a
+/// multiple of their number.
 fn adjacent(product: &Product, part: Part, along: impl Fn(Coordinates) -> u32) -> Option<()> {
     let packed = product.packed(part);
     for register in 0..product.registers(part) {
@@ -456,13 +459,14 @@ fn adjacent(product: &Product, part: Part, along: impl Fn(Coordinates) -> u32) -
     Some(())
 }
 
-/// The values of all elements of a format of eight bits.
+/// Returns the values of all encodings of an 8-bit format.
 fn small(ty: OpType) -> Option<[f64; 256]> {
     Format::of(ty)?;
     Some(std::array::from_fn(|bits| double(ty, bits as Bits)))
 }
 
-/// Elements of words, `P` each, which are `width` side by side: element after element of all of them.
+/// Unpacks words of `P` elements each, in rows of `width` words: for each row of words, writes a row with the
+/// first elements, then one with the second elements, and so on.
 #[inline(always)]
 fn unpack<const P: usize, T>(
     words: &[u32; WORDS],
@@ -481,8 +485,8 @@ fn unpack<const P: usize, T>(
     }
 }
 
-/// Adds the products of `left`, `rows` elements for each `k`, and `right`, `N` elements for each `k`, to
-/// sums by rows: `R` rows at a time, which stay in registers.
+/// Adds the products of `left` (`rows` elements for each `k`) and `right` (`N` elements for each `k`) to the
+/// sums, which are stored by rows. Processes `R` rows at a time, whose sums stay in registers.
 #[inline(always)]
 fn multiply<T: Copy + Default, const N: usize, const R: usize>(
     rows: usize,
@@ -513,7 +517,7 @@ fn multiply<T: Copy + Default, const N: usize, const R: usize>(
 const SINGLE_NAN: u32 = 0x7fff_ffff;
 const HALF_NAN: u64 = 0x7fff;
 
-/// The value of a half in the low bits of a word.
+/// Returns the value of the half-precision number in the low bits of a word.
 #[inline(always)]
 fn half(word: u32) -> f64 {
     let magnitude = word & 0x7fff;
@@ -526,16 +530,17 @@ fn half(word: u32) -> f64 {
     f32::from_bits(bits | (word & 0x8000) << 16).into()
 }
 
-/// The half nearest to a value, ties to even.
+/// Rounds to half precision, ties to even.
 #[inline(always)]
 fn half_of(value: f64) -> u32 {
     let bits = value.to_bits();
     let sign = bits >> 48 & 0x8000;
     let magnitude = bits & (u64::MAX >> 1);
-    // One place of a half is 42 of a double; the carry of rounding goes into the exponent.
+    // A unit in the last place of a half has the weight of bit 42 of a double; the carry of rounding increments
+    // the exponent.
     let up = (1 << 41) - 1 + (magnitude >> 42 & 1);
     let normal = ((magnitude + up) >> 42).wrapping_sub((1023 - 15) << 10);
-    // Below the normal halves a place is 2^-24, that of doubles from 2^28 on.
+    // Below the normal halves the unit is 2^-24, which is also the unit of doubles from 2^28 on.
     let tiny = (f64::from_bits(magnitude) + 268_435_456.0).to_bits() & 0x7ff;
     let number = if magnitude < (1023 - 14) << 52 {
         tiny

@@ -1,4 +1,4 @@
-//! Checks sync points after [`crate::pass::points`]: each is at the end of its block, before a jump to a block of
+//! Checks sync points after [`crate::pass::sync_points`]: each is at the end of its block, before a jump to a block of
 //! its own.
 
 use super::{Report, Rule};
@@ -12,11 +12,11 @@ pub(super) fn check(function: &Function, report: &mut Report) {
     for &block in function.blocks() {
         let insts = function.insts(block);
         for (index, &inst) in insts.iter().enumerate() {
-            if function.effects(inst).is_point() {
+            if function.effects(inst).is_sync_point() {
                 if index + 2 == insts.len() {
                     check_jump(function, &cfg, inst, insts[index + 1], report);
                 } else {
-                    report.inst(inst, Rule::Point, "is not the last before a jump");
+                    report.inst(inst, Rule::SyncPoint, "is not the last before a jump");
                 }
             }
         }
@@ -26,16 +26,16 @@ pub(super) fn check(function: &Function, report: &mut Report) {
 fn check_jump(function: &Function, cfg: &Cfg, point: Inst, jump: Inst, report: &mut Report) {
     let dfg = &function.dfg;
     let [call] = dfg.targets(jump) else {
-        return report.inst(point, Rule::Point, "is not followed by a jump");
+        return report.inst(point, Rule::SyncPoint, "is not followed by a jump");
     };
     if dfg.insts[jump].opcode != Opcode::Jump {
-        report.inst(point, Rule::Point, "is not followed by a jump");
+        report.inst(point, Rule::SyncPoint, "is not followed by a jump");
     }
     if !call.args.is_empty() || !dfg.blocks[call.block].params.is_empty() {
-        report.inst(point, Rule::Point, "passes arguments to its continuation");
+        report.inst(point, Rule::SyncPoint, "passes arguments to its continuation");
     }
     if cfg.preds(call.block).len() > 1 {
         let message = format!("shares {} with another way", call.block);
-        report.inst(point, Rule::Point, message);
+        report.inst(point, Rule::SyncPoint, message);
     }
 }

@@ -1,9 +1,9 @@
 //! Where the operands and results of a kernel's sync points are stored, for the host's helpers.
 //!
-//! Generated code passes the address of a [`PointPlaces`] to the helper that completes the sync point.
+//! Generated code passes the address of a [`SyncPointPlaces`] to the helper that completes the sync point.
 //! Invariant: a table never changes after its construction, so these addresses are valid as long as it exists.
 
-use margay_exec::Stop;
+use margay_exec::SyncPoint;
 use margay_ir::analysis::Regions;
 use margay_ir::entity::{Inst, Value};
 use margay_ir::function::Function;
@@ -83,7 +83,7 @@ impl Completion {
 
 /// A sync point.
 #[derive(Clone, Debug)]
-pub struct PointPlaces {
+pub struct SyncPointPlaces {
     /// How the sync point is completed.
     pub completion: Completion,
     /// The operation.
@@ -98,11 +98,11 @@ pub struct PointPlaces {
 
 /// The sync points of a kernel, by number.
 #[derive(Debug)]
-pub struct PointTable(Box<[PointPlaces]>);
+pub struct SyncPointTable(Box<[SyncPointPlaces]>);
 
-impl PointTable {
+impl SyncPointTable {
     /// Creates the table of a prepared function.
-    pub fn new(function: &Function, regions: &Regions) -> PointTable {
+    pub fn new(function: &Function, regions: &Regions) -> SyncPointTable {
         let place =
             |value: Value| match function.dfg.constant(value) {
                 Some(bits) => LaneStorage::Constant(bits),
@@ -113,9 +113,9 @@ impl PointTable {
                     }
                 }),
             };
-        let points = regions.entries.iter().map(|entry| {
-            let Some(point) = entry.point else {
-                return PointPlaces {
+        let points = regions.resume_points.iter().map(|resume_point| {
+            let Some(point) = resume_point.point else {
+                return SyncPointPlaces {
                     completion: Completion::Nothing,
                     desc: Desc {
                         opcode: Opcode::Converge,
@@ -134,7 +134,7 @@ impl PointTable {
             };
             let desc = function.dfg.insts[point].desc();
             let is_product = desc.opcode == Opcode::Mma;
-            PointPlaces {
+            SyncPointPlaces {
                 completion: Completion::of(function, point),
                 desc,
                 plan: is_product.then(|| Plan::of(&desc)).flatten().map(Box::new),
@@ -150,11 +150,11 @@ impl PointTable {
                     .collect(),
             }
         });
-        PointTable(points.collect())
+        SyncPointTable(points.collect())
     }
 
     /// Returns the sync point with a number.
-    pub fn get(&self, stop: Stop) -> Option<&PointPlaces> {
+    pub fn get(&self, stop: SyncPoint) -> Option<&SyncPointPlaces> {
         self.0.get(stop.0 as usize)
     }
 
@@ -169,14 +169,14 @@ impl PointTable {
     }
 
     /// Returns whether a phase may begin at the resume point with this number.
-    pub fn begins_at(&self, stop: Stop) -> bool {
-        let barrier = |point: &PointPlaces| point.completion.is_barrier();
-        stop == Stop::START || self.get(stop).is_some_and(barrier)
+    pub fn begins_at(&self, stop: SyncPoint) -> bool {
+        let barrier = |point: &SyncPointPlaces| point.completion.is_barrier();
+        stop == SyncPoint::START || self.get(stop).is_some_and(barrier)
     }
 
     /// Returns the address of an entry, which generated code passes to helpers.
     pub(crate) fn address(&self, index: u32) -> Option<u64> {
-        let place: &PointPlaces = self.0.get(index as usize)?;
+        let place: &SyncPointPlaces = self.0.get(index as usize)?;
         Some(std::ptr::from_ref(place) as u64)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A 32-bit index that is affine might wrap between two lanes, so the 64-bit address computed from it is not always
 //! affine. A wrap is rare, and a comparison of the first and the last lane detects it. The same applies to an
-//! affine value that is clamped to a uniform bound. [`Guarded`] follows such values up to the addresses computed
+//! affine value that is clamped to a uniform bound. [`SpeculativeAffine`] follows such values up to the addresses computed
 //! from them, and returns the [`Check`] for each instruction that needs one. If the checks hold, the lanes access
 //! contiguous memory.
 //!
@@ -60,27 +60,27 @@ enum Fact {
 
 /// The speculatively affine values of a function.
 #[derive(Clone, Debug, Default)]
-pub struct Guarded {
+pub struct SpeculativeAffine {
     facts: SecondaryMap<Value, Fact>,
     checks: SecondaryMap<Inst, Option<Check>>,
 }
 
-impl Guarded {
+impl SpeculativeAffine {
     /// Finds the speculatively affine values of a function.
-    pub fn new(function: &Function, uniformity: &Uniformity, cfg: &Cfg) -> Guarded {
-        let mut guarded = Guarded::default();
+    pub fn new(function: &Function, uniformity: &Uniformity, cfg: &Cfg) -> SpeculativeAffine {
+        let mut speculative = SpeculativeAffine::default();
         // The loop ends: a fact changes only from unknown to another one, and from a stride to varying.
         let mut changed = true;
         while changed {
             changed = false;
             for &block in cfg.rpo() {
-                changed |= guarded.params(function, uniformity, cfg, block);
+                changed |= speculative.params(function, uniformity, cfg, block);
                 for &inst in function.insts(block) {
-                    changed |= guarded.inst(function, uniformity, block, inst);
+                    changed |= speculative.inst(function, uniformity, block, inst);
                 }
             }
         }
-        guarded
+        speculative
     }
 
     /// Returns the difference between neighbouring lanes of a speculatively affine value.
@@ -120,7 +120,7 @@ impl Guarded {
                     let view = View {
                         function,
                         uniformity,
-                        guarded: self,
+                        speculative: self,
                         block: pred,
                     };
                     let arg = call.args.get(index).copied();
@@ -164,7 +164,7 @@ impl Guarded {
         let view = View {
             function,
             uniformity,
-            guarded: self,
+            speculative: self,
             block,
         };
         let args = function.dfg.args(inst).iter();
@@ -188,7 +188,7 @@ impl Guarded {
 struct View<'a> {
     function: &'a Function,
     uniformity: &'a Uniformity,
-    guarded: &'a Guarded,
+    speculative: &'a SpeculativeAffine,
     block: Block,
 }
 
@@ -205,7 +205,7 @@ impl View<'_> {
                 if apart {
                     Fact::Varies
                 } else {
-                    self.guarded.facts[value]
+                    self.speculative.facts[value]
                 }
             }
             _ => Fact::Stride(0),

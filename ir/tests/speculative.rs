@@ -1,13 +1,13 @@
 //! Values that are affine unless a check says no.
 
-use margay_ir::analysis::guarded::Check;
+use margay_ir::analysis::speculative::Check;
 use margay_ir::analysis::uniformity::{Assumptions, Class};
-use margay_ir::analysis::{Cfg, Guarded, Uniformity};
+use margay_ir::analysis::{Cfg, SpeculativeAffine, Uniformity};
 use margay_ir::entity::Value;
 use margay_ir::function::Function;
 use margay_ir::parse;
 
-fn guarded(body: &str) -> (Function, Uniformity, Guarded) {
+fn speculative(body: &str) -> (Function, Uniformity, SpeculativeAffine) {
     let function = parse::function(&format!("kernel @k {{\n  parameters 16\n{body}\n}}")).unwrap();
     // Nothing is known of `%ntid.x`, so a global index may wrap when it is widened.
     let rows = Assumptions {
@@ -16,12 +16,12 @@ fn guarded(body: &str) -> (Function, Uniformity, Guarded) {
         ntid_x_zeros: 0,
     };
     let uniformity = Uniformity::new(&function, rows);
-    let guarded = Guarded::new(&function, &uniformity, &Cfg::new(&function));
-    (function, uniformity, guarded)
+    let speculative = SpeculativeAffine::new(&function, &uniformity, &Cfg::new(&function));
+    (function, uniformity, speculative)
 }
 
-fn check_of(function: &Function, guarded: &Guarded, value: Value) -> Option<Check> {
-    guarded.check(function.dfg.def_inst(value).unwrap())
+fn check_of(function: &Function, speculative: &SpeculativeAffine, value: Value) -> Option<Check> {
+    speculative.check(function.dfg.def_inst(value).unwrap())
 }
 
 const INDEX: &str = "block0:
@@ -35,7 +35,7 @@ const INDEX: &str = "block0:
 
 #[test]
 fn a_widened_index_is_affine_if_it_does_not_wrap() {
-    let (function, uniformity, guarded) = guarded(&format!(
+    let (function, uniformity, speculative) = speculative(&format!(
         "{INDEX}  v6: b32 = const.b32 0x4
   v7: b64 = mul.s32{{half:wide}} v3, v6
   v8: b64 = add.u64 v5, v7
@@ -43,33 +43,33 @@ fn a_widened_index_is_affine_if_it_does_not_wrap() {
   exit"
     ));
     assert_eq!(uniformity.class(Value(7)), Class::Varying);
-    assert_eq!(guarded.stride(Value(7)), Some(4));
-    assert_eq!(guarded.stride(Value(8)), Some(4));
+    assert_eq!(speculative.stride(Value(7)), Some(4));
+    assert_eq!(speculative.stride(Value(8)), Some(4));
     let signed = Check::NoWrap {
         value: Value(3),
         stride: 1,
         signed: true,
     };
-    assert_eq!(check_of(&function, &guarded, Value(7)), Some(signed));
+    assert_eq!(check_of(&function, &speculative, Value(7)), Some(signed));
     // A sum has no check of its own.
-    assert_eq!(check_of(&function, &guarded, Value(8)), None);
+    assert_eq!(check_of(&function, &speculative, Value(8)), None);
     let unsigned = Check::NoWrap {
         value: Value(3),
         stride: 1,
         signed: false,
     };
-    assert_eq!(check_of(&function, &guarded, Value(9)), Some(unsigned));
+    assert_eq!(check_of(&function, &speculative, Value(9)), Some(unsigned));
 }
 
 #[test]
 fn a_clamped_index_is_affine_between_its_bounds() {
-    let (function, _, guarded) = guarded(&format!(
+    let (function, _, speculative) = speculative(&format!(
         "{INDEX}  v6: b32 = const.b32 0x0
   v7: b32 = max.s32 v3, v6
   v8: b32 = mul.s32{{half:lo}} v7, v7
   exit"
     ));
-    assert_eq!(guarded.stride(Value(7)), Some(1));
+    assert_eq!(speculative.stride(Value(7)), Some(1));
     let check = Check::Chosen {
         value: Value(3),
         stride: 1,
@@ -77,14 +77,14 @@ fn a_clamped_index_is_affine_between_its_bounds() {
         bound: Value(6),
         is_min: false,
     };
-    assert_eq!(check_of(&function, &guarded, Value(7)), Some(check));
+    assert_eq!(check_of(&function, &speculative, Value(7)), Some(check));
     // A square is not affine.
-    assert_eq!(guarded.stride(Value(8)), None);
+    assert_eq!(speculative.stride(Value(8)), None);
 }
 
 #[test]
 fn pointers_keep_their_stride_in_loops() {
-    let (_, _, guarded) = guarded(&format!(
+    let (_, _, speculative) = speculative(&format!(
         "{INDEX}  v6: b64 = cvt.s64.s32 v3
   v7: b64 = const.b64 0x40
   v8: pred = const.pred 0x1
@@ -96,29 +96,29 @@ block1(v9: b64, v10: b64):
 block2:
   exit"
     ));
-    assert_eq!(guarded.stride(Value(9)), Some(1));
-    assert_eq!(guarded.stride(Value(11)), Some(1));
+    assert_eq!(speculative.stride(Value(9)), Some(1));
+    assert_eq!(speculative.stride(Value(11)), Some(1));
     // This one's stride grows with each turn.
-    assert_eq!(guarded.stride(Value(10)), None);
-    assert_eq!(guarded.stride(Value(12)), None);
+    assert_eq!(speculative.stride(Value(10)), None);
+    assert_eq!(speculative.stride(Value(12)), None);
 }
 
 #[test]
-fn what_is_loaded_is_not_guarded() {
-    let (_, _, guarded) = guarded(&format!(
+fn what_is_loaded_is_not_speculative() {
+    let (_, _, speculative) = speculative(&format!(
         "{INDEX}  v6: b64 = cvt.s64.s32 v3
   v7: b64 = add.u64 v5, v6
   v8: b32 = ld.u32{{space:global}} v7
   v9: b64 = cvt.s64.s32 v8
   exit"
     ));
-    assert_eq!(guarded.stride(Value(7)), Some(1));
-    assert_eq!(guarded.stride(Value(9)), None);
+    assert_eq!(speculative.stride(Value(7)), Some(1));
+    assert_eq!(speculative.stride(Value(9)), None);
 }
 
 #[test]
-fn one_of_several_results_is_not_guarded_nor_is_what_takes_it_round_a_loop() {
-    let (_, uniformity, guarded) = guarded(
+fn one_of_several_results_is_not_speculative_nor_is_what_takes_it_round_a_loop() {
+    let (_, uniformity, speculative) = speculative(
         "block0:
   v0: b32 = sreg.u32 %tid.x
   v1: b32 = const.b32 0x0
@@ -134,13 +134,13 @@ block2:
     );
     assert_eq!(uniformity.class(Value(3)), Class::Varying);
     for value in [3, 4, 6] {
-        assert_eq!(guarded.stride(Value(value)), None, "v{value}");
+        assert_eq!(speculative.stride(Value(value)), None, "v{value}");
     }
 }
 
 #[test]
-fn what_is_chosen_by_a_float_that_goes_round_a_loop_is_not_guarded() {
-    let (_, _, guarded) = guarded(
+fn what_is_chosen_by_a_float_that_goes_round_a_loop_is_not_speculative() {
+    let (_, _, speculative) = speculative(
         "block0:
   v0: b32 = sreg.u32 %tid.x
   v1: b32 = const.b32 0x0
@@ -156,6 +156,6 @@ block2:
   exit",
     );
     for value in [3, 4, 5] {
-        assert_eq!(guarded.stride(Value(value)), None, "v{value}");
+        assert_eq!(speculative.stride(Value(value)), None, "v{value}");
     }
 }

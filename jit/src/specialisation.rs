@@ -6,15 +6,15 @@ use crate::slices::Widths;
 
 /// A specialisation of a kernel's code: what the code assumes about the blocks and pointers of a launch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Version(u8);
+pub struct Specialisation(u8);
 
-impl Version {
+impl Specialisation {
     /// Number of specialisations.
     pub const COUNT: usize = 18;
 
     /// Scalar code, one lane after the other, for blocks of any shape. It compiles in a tenth of the time of
     /// vector code.
-    pub const SINGLE: Version = Version(8);
+    pub const SINGLE: Specialisation = Specialisation(8);
 
     /// Every chunk is located in one row of the block.
     const ROWS: u8 = 1;
@@ -28,28 +28,28 @@ impl Version {
 
     /// Returns the specialisation for a block shape: wide chunks if each chunk then is located in one row, else
     /// narrow chunks.
-    pub fn of([x, y, z]: [u32; 3], widths: Widths) -> Version {
+    pub fn of([x, y, z]: [u32; 3], widths: Widths) -> Specialisation {
         let row = y == 1 && z == 1;
         let aligned = |width: u32| x > 0 && x % width == 0;
         let (width, wide) = if row || aligned(widths.wide) {
-            (widths.wide, Version::WIDE)
+            (widths.wide, Specialisation::WIDE)
         } else {
             (widths.narrow, 0)
         };
         let rows = if row || aligned(width) {
-            Version::ROWS
+            Specialisation::ROWS
         } else {
             0
         };
-        let aligned = if aligned(width) { Version::ALIGNED } else { 0 };
-        Version(rows | aligned | wide)
+        let aligned = if aligned(width) { Specialisation::ALIGNED } else { 0 };
+        Specialisation(rows | aligned | wide)
     }
 
-    /// Returns the index of this specialisation, less than [`Version::COUNT`].
+    /// Returns the index of this specialisation, less than [`Specialisation::COUNT`].
     pub fn index(self) -> usize {
-        let own = usize::from(self.0 & !Version::TRUSTED);
+        let own = usize::from(self.0 & !Specialisation::TRUSTED);
         own + if self.is_trusted() {
-            Version::COUNT / 2
+            Specialisation::COUNT / 2
         } else {
             0
         }
@@ -58,19 +58,19 @@ impl Version {
     /// Returns this specialisation with or without the trust in addresses: for launches whose pointer
     /// parameters are known to contain addresses of device memory, and whose shared memory ends exactly at the
     /// end of its accessible pages.
-    pub fn trusted(self, trusted: bool) -> Version {
-        let without = self.0 & !Version::TRUSTED;
-        Version(without | if trusted { Version::TRUSTED } else { 0 })
+    pub fn trusted(self, trusted: bool) -> Specialisation {
+        let without = self.0 & !Specialisation::TRUSTED;
+        Specialisation(without | if trusted { Specialisation::TRUSTED } else { 0 })
     }
 
-    /// Returns whether the code may run only in launches whose addresses are trusted ([`Version::trusted`]).
+    /// Returns whether the code may run only in launches whose addresses are trusted ([`Specialisation::trusted`]).
     pub fn is_trusted(self) -> bool {
-        self.has(Version::TRUSTED)
+        self.has(Specialisation::TRUSTED)
     }
 
     /// Returns whether this is the scalar specialisation, which runs the lanes one after the other.
     pub fn is_single(self) -> bool {
-        self.trusted(false) == Version::SINGLE
+        self.trusted(false) == Specialisation::SINGLE
     }
 
     pub(crate) fn has(self, what: u8) -> bool {
@@ -80,8 +80,8 @@ impl Version {
     pub(crate) fn assumptions(self, width: u32) -> Assumptions {
         Assumptions {
             width,
-            whole_rows: self.has(Version::ROWS),
-            ntid_x_zeros: if self.has(Version::ALIGNED) {
+            whole_rows: self.has(Specialisation::ROWS),
+            ntid_x_zeros: if self.has(Specialisation::ALIGNED) {
                 width.trailing_zeros()
             } else {
                 0

@@ -126,7 +126,7 @@ fn step(
     state: &mut Accesses,
     inst: Inst,
 ) -> bool {
-    if function.effects(inst).is_point() {
+    if function.effects(inst).is_sync_point() {
         *state = Accesses::default();
         return false;
     }
@@ -212,15 +212,15 @@ fn split(function: &mut Function) {
     let mut order = Vec::with_capacity(function.layout.order.len());
     for block in function.blocks().to_vec() {
         order.push(block);
-        let is_point = |&inst: &Inst| function.effects(inst).is_point();
-        if !function.insts(block).iter().any(is_point) {
+        let is_sync_point = |&inst: &Inst| function.effects(inst).is_sync_point();
+        if !function.insts(block).iter().any(is_sync_point) {
             continue;
         }
         let mut here = block;
         let mut part: Vec<Inst> = Vec::new();
         for inst in std::mem::take(&mut function.layout.insts[block]) {
             part.push(inst);
-            if function.effects(inst).is_point() {
+            if function.effects(inst).is_sync_point() {
                 let next = function.dfg.blocks.push(Default::default());
                 function.layout.insts[here] = part.as_slice().into();
                 jump(function, here, next, &[]);
